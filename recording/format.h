@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* What a recording is made of: block header, block kinds and the records inside, byte for byte.
+ *
+ * A recording is one append-only file of self-contained blocks, so that whatever a killed recorder, a
+ * full disk or a flipped bit leaves behind can be read around the damage. docs/recording-format.md
+ * tells the reasons and the rules; recording.h writes and reads it. All integers are little-endian,
+ * all times CLOCK_MONOTONIC nanoseconds of the recording host, unless a name says otherwise.
+ *
+ * Rules: records only ever grow at their end (the block's record_size says which version wrote it, a
+ * reader zero-fills what an old one lacks); enum values are explicit and never renumbered; fields are
+ * laid out without implicit padding.
+ */
+#ifndef FORKTAIL_FORMAT_H
+#define FORKTAIL_FORMAT_H
+
+#include <stdint.h>
+
+#include "owners.h"
+
+/* "FTBK": where a block begins, and what a reader looks for after damage. */
+#define FT_BLOCK_MAGIC 0x4b425446u
+#define FT_FORMAT_VERSION 1
+
+enum ft_block_kind {
+	FT_BLOCK_MANIFEST = 1,	  /* JSON object; always the first block */
+	FT_BLOCK_THREAD = 2,	  /* struct ft_thread: a thread was seen, renamed or has ended */
+	FT_BLOCK_SPAN = 3,	  /* struct ft_span */
+	FT_BLOCK_TALLY = 4,	  /* struct ft_tally */
+	FT_BLOCK_DETAIL = 5,	  /* JSON object: {"id":n,"name":"...","stack":["sym+0x..",...]} */
+	FT_BLOCK_IO = 6,	  /* struct ft_io */
+	FT_BLOCK_SERIES = 7,	  /* JSON object: {"id":n,"name":"host.cpu.user","unit":"percent","labels":{...}} */
+	FT_BLOCK_SAMPLE = 8,	  /* struct ft_sample */
+	FT_BLOCK_DROP = 9,	  /* struct ft_drop */
+	FT_BLOCK_COST = 10,	  /* JSON object: the recorder's own cost so far; the last one counts */
+	FT_BLOCK_CLOCK = 11,	  /* struct ft_clock */
+	FT_BLOCK_NOTE = 12,	  /* JSON object: {"t_ns":n,"kind":"...", ...}; things said once */
+	FT_BLOCK_CONNECTION = 13, /* struct ft_connection */
+	FT_BLOCK_REQUEST = 14,	  /* request columns, see recording.h's ft_requests_decode */
+	FT_BLOCK_HISTOGRAM = 15,  /* JSON object: a latency histogram */
+	FT_BLOCK_SUMMARY = 16,	  /* JSON object: why and how the recording ended */
+	FT_BLOCK_INDEX = 17,	  /* struct ft_index_entry, one a block */
+	FT_BLOCK_TRAILER = 18,	  /* struct ft_trailer; always the last block */
+};
+
+enum ft_block_flags {
+	FT_BLOCK_ZSTD = 1, /* the stored payload is one zstd frame */
+};
+
+/* Before every payload. header_xxh32 covers the bytes before it, so that a reader trusts lengths. */
+struct ft_block_header {
+	uint32_t magic;	       /* FT_BLOCK_MAGIC */
+	uint16_t kind;	       /* enum ft_block_kind */
+	uint16_t flags;	       /* enum ft_block_flags */
+	uint32_t record_size;  /* bytes of one record; 0 for JSON and columns */
+	uint32_t count;	       /* records in the payload */
+	uint32_t raw_bytes;    /* payload as the reader gets it */
+	uint32_t stored_bytes; /* payload as it lies in the file */
+	uint32_t sequence;     /* 0, 1, 2 ... so that a gap is seen */
+	uint32_t payload_xxh32; /* of the stored bytes, seed 0 */
+	uint32_t header_xxh32; /* of the 32 bytes before this field, seed 0 */
+};
+
+enum ft_thread_flags {
+	FT_THREAD_MAIN = 1,  /* tid == tgid */
+	FT_THREAD_CHILD = 2, /* of a process that a target forked while being recorded */
+	FT_THREAD_ENDED = 4, /* end_ns is its exit; without it, the last instant accounted */
+};
+
+/* A traced thread. Written when it is found, when its role gets known, and when its account closes: the
+ * last record for a (tid, start_ns) counts. The account of the thread covers start_ns..end_ns. */
+struct ft_thread {
+	uint64_t start_ns; /* first instant accounted */
+	uint64_t end_ns;   /* last instant accounted; 0 while open */
+	uint32_t tid;
+	uint32_t tgid;
+	uint32_t parent_tgid; /* the target that forked its process, or 0 */
+	uint32_t flags;	      /* enum ft_thread_flags */
+	char comm[16];
+	char role[32]; /* "redis-server", "snapshot child", "AOF rewrite child", "child", "bio_aof_fsync" ... */
+};
+
+enum ft_span_flags {
+	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
+};
+
+/* An interval of one thread of at least the recording's min_span_ns. Spans of one thread nest. The own
+ * times exclude every inner span that was emitted, every inner frame that was tallied, and sum over all
+ * spans and tallies to the thread's wall time. Off-CPU intervals are spans too: blocked first, then
+ * runnable, so the wakeup was at start_ns + blocked_ns. An off-CPU span whose depth is above 0 lies in a
+ * frame; its owner is then the frame's (what it was blocked in), its runnable part is run-queue. */
+struct ft_span {
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t on_cpu_ns; /* own time on the CPU */
+	uint64_t runnable_ns; /* own time runnable */
+	uint64_t blocked_ns;  /* own time blocked */
+	uint64_t arg[2];      /* by owner, see docs/recording-format.md */
+	uint32_t tid;
+	uint16_t cpu;	/* where it ended */
+	uint8_t owner;	/* enum ft_owner */
+	uint8_t depth;	/* frames below it on the thread's stack; 0: directly on own code */
+	uint32_t detail; /* id of a detail block: who held the CPU, which file, which stack; 0: none */
+	int16_t syscall; /* number of the system call blocked in; -1: none or not known */
+	uint8_t flags;	 /* enum ft_span_flags */
+	uint8_t off_cpu; /* 1: an off-CPU interval, 0: a frame or an overlay */
+};
+
+/* Intervals of one owner on one thread too short for a span, in one window. Windows of a thread follow
+ * each other, at least one millisecond long when the thread was active, longer when it was not. */
+struct ft_tally {
+	uint64_t start_ns; /* of the window */
+	uint64_t end_ns;
+	uint64_t total_ns; /* own time of this owner in the window, spans not included */
+	uint64_t max_ns;   /* longest single one; for FT_OWN_CODE 0 */
+	uint32_t count;
+	uint32_t tid;
+	uint32_t owner; /* enum ft_owner below FT_OWNER_LIMIT */
+	uint32_t pad;
+};
+
+/* One block request, from its issue to the device to its completion. */
+struct ft_io {
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t sector;
+	uint32_t bytes;
+	uint32_t dev;	 /* major << 20 | minor */
+	uint32_t tid;	 /* who issued it: often a writeback kworker */
+	uint8_t write;	 /* 1 write, 0 read, 2 discard, 3 flush, 4 other */
+	uint8_t error;	 /* 1: completed with an error */
+	uint16_t pad;
+	char comm[16];
+};
+
+struct ft_sample {
+	uint64_t t_ns;
+	double value;
+	uint32_t series; /* id of a series block */
+	uint32_t pad;
+};
+
+enum ft_drop_source {
+	FT_DROP_RING = 1,  /* kernel ring buffer full; detail is the owner, or FT_DROP_* below */
+	FT_DROP_STACK = 2, /* frame stack of a thread too deep */
+	FT_DROP_IO = 3,	   /* block request table full */
+	FT_DROP_THREAD = 4, /* no room for a thread's state */
+	FT_DROP_LOG = 5,   /* load generator could not write request log entries */
+};
+enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102 };
+
+/* Events lost: how many, of what, and when (between two looks at the counter). */
+struct ft_drop {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t count;
+	uint32_t source; /* enum ft_drop_source */
+	uint32_t detail;
+};
+
+struct ft_clock {
+	uint64_t monotonic_ns;
+	uint64_t realtime_ns; /* read between two monotonic reads, of which monotonic_ns is the middle */
+	uint64_t boottime_ns;
+	uint64_t error_ns; /* half the distance of those two */
+};
+
+/* A connection of the load generator. Identifies it on the server's side of the same host. */
+struct ft_connection {
+	uint64_t opened_ns;
+	uint64_t closed_ns; /* 0 while open */
+	uint32_t id;
+	uint32_t thread;    /* index of the load generator's thread */
+	uint32_t local_port; /* TCP, else 0 */
+	uint32_t server;     /* index into the manifest's "servers" */
+};
+
+enum ft_status {
+	FT_STATUS_OK = 0,
+	FT_STATUS_MISS = 1, /* an answer that says there is no such key; not an error */
+	FT_STATUS_ERROR_REPLY = 2,
+	FT_STATUS_TIMEOUT = 3,
+	FT_STATUS_RESET = 4, /* connection closed or reset before the answer */
+	FT_STATUS_REFUSED = 5,
+	FT_STATUS_WRONG = 6, /* protocol violation or wrong data */
+	FT_STATUS_UNSENT = 7, /* due, but the run ended before it could be sent */
+};
+
+/* One request as the log holds it. op is an index into the manifest's "ops". */
+struct ft_request {
+	uint64_t intended_ns; /* when it was due; equals start_ns in a closed loop */
+	uint64_t start_ns;    /* when it was handed to the kernel */
+	uint64_t end_ns;      /* when its answer was read, or it failed */
+	uint32_t connection;
+	uint8_t op;
+	uint8_t status; /* enum ft_status */
+};
+
+struct ft_index_entry {
+	uint64_t offset; /* of the block header, from the file's beginning */
+	uint32_t kind;
+	uint32_t count;
+};
+
+struct ft_trailer {
+	uint64_t index_offset; /* of the index block's header */
+	uint64_t blocks;       /* before the trailer */
+};
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing and reading recordings. format.h holds the layout, docs/recording-format.md the reasons.
+ *
+ * The writer is what the recorder and the load generator append to while time matters; the reader is
+ * what the analysis trusts. Functions return 0 (or a count) and a negative errno on failure; nothing is
+ * printed here.
+ */
+#ifndef FORKTAIL_RECORDING_H
+#define FORKTAIL_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- writing ---- */
+
+struct ft_writer;
+
+/* Creates `path` (truncating it) and writes `manifest` (a JSON object as text) as its first block. A few
+ * kilobytes are reserved on disk so that a full one still takes the index and the trailer. */
+int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
+
+/* Buffers one fixed-size record of a kind that has a struct in format.h. Written when the kind's buffer
+ * is full or at the next flush. -EINVAL for JSON and column kinds. Thread-safe, as all writer calls. */
+int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *record);
+
+/* Writes one JSON object as a block of its own, at once; buffered records are written before it. */
+int ft_writer_json(struct ft_writer *w, enum ft_block_kind kind, const char *json);
+
+/* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. */
+int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t record_size, uint32_t count,
+		    const void *payload, size_t bytes);
+
+/* Writes what is buffered. Call at least once a second: it bounds what a kill -9 loses. */
+int ft_writer_flush(struct ft_writer *w);
+
+/* The first error any call met (negative errno), or 0. After -ENOSPC the file ends at its last whole
+ * block, every later write returns the same error, and close still writes the trailer. */
+int ft_writer_error(const struct ft_writer *w);
+
+/* Bytes written so far. */
+uint64_t ft_writer_bytes(const struct ft_writer *w);
+
+/* Flushes, writes `summary` (JSON text, or NULL), index and trailer, closes and frees. Returns
+ * ft_writer_error()'s value. */
+int ft_writer_close(struct ft_writer *w, const char *summary);
+
+/* ---- request log: append by column ---- */
+
+enum { FT_REQUEST_BLOCK = 16384 }; /* requests in one block at most */
+
+/* One load thread's open block: columns of varints that ft_requests_flush writes as one block. Appends
+ * never allocate. */
+struct ft_requests {
+	uint32_t count;
+	uint64_t last_end_ns; /* ends are stored as differences, zigzag: they may step back a little */
+	uint64_t base_ns;
+	uint8_t *end, *duration, *late, *connection; /* next free byte of each varint column */
+	uint8_t *columns;			     /* owns all of it */
+	uint8_t *op, *status;
+};
+
+int ft_requests_init(struct ft_requests *r);
+void ft_requests_free(struct ft_requests *r);
+/* True when the block is full: flush before the next append. */
+static inline bool ft_requests_full(const struct ft_requests *r)
+{
+	return r->count == FT_REQUEST_BLOCK;
+}
+void ft_requests_append(struct ft_requests *r, const struct ft_request *q);
+/* Writes the open block, if it holds anything, and empties it. */
+int ft_requests_flush(struct ft_requests *r, struct ft_writer *w);
+
+/* Where a decoder puts requests: arrays with room for FT_REQUEST_BLOCK entries each; NULL: not wanted. */
+struct ft_request_columns {
+	uint64_t *intended_ns, *start_ns, *end_ns;
+	uint32_t *connection;
+	uint8_t *op, *status;
+};
+/* Decodes one FT_BLOCK_REQUEST payload. Returns the number of requests, or -EBADMSG. */
+int ft_requests_decode(const void *payload, size_t bytes, uint32_t count, const struct ft_request_columns *out);
+
+/* ---- reading ---- */
+
+struct ft_reader;
+
+struct ft_block {
+	enum ft_block_kind kind;
+	uint32_t record_size; /* as the writer had it */
+	uint32_t count;
+	const void *payload; /* decompressed, 8-byte aligned; valid until the next call on this reader */
+	size_t bytes;
+	uint64_t offset; /* of its header in the file */
+};
+
+/* What reading met that a finished, undamaged file does not have. */
+struct ft_damage {
+	uint64_t bytes_skipped;	 /* bytes that belong to no whole block */
+	uint32_t gaps;		 /* places where such bytes lay */
+	uint32_t blocks_missing; /* by the sequence numbers before, between and after */
+	bool no_trailer;	 /* killed, cut, or still being written */
+};
+
+/* Opens for reading. On failure *out is NULL and `error` holds one sentence for the user: missing file,
+ * empty file, not a recording, written by a newer format. */
+int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t error_size);
+/* 1 and the next whole block in file order (index and trailer are not shown), or 0 at the end. */
+int ft_reader_next(struct ft_reader *r, struct ft_block *block);
+/* Copies record `i` of a block into `record` (record_size of this build's struct): shorter ones are
+ * zero-filled, longer ones cut. */
+void ft_block_record(const struct ft_block *block, uint32_t i, void *record, size_t size);
+/* Complete once ft_reader_next has returned 0. */
+void ft_reader_damage(const struct ft_reader *r, struct ft_damage *damage);
+void ft_reader_close(struct ft_reader *r);
+
+/* ---- clocks ---- */
+
+uint64_t ft_now_ns(void); /* CLOCK_MONOTONIC */
+/* Reads the three clocks several times and keeps the tightest reading. */
+void ft_clock_read(struct ft_clock *c);
+/* The kernel's boot id as text ("" if it can't be read). */
+void ft_boot_id(char out[40]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
