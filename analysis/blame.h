@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Blame: what each request's latency was spent on, and what every percentile would be without a cause.
+//
+// A request's parts sum to its latency exactly. A part is direct (the cause ran while the request waited)
+// or queued (the request waited behind others that the cause had held up). docs/attribution.md holds the
+// rules, docs/causes.md the causes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/causes.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+// Exact values of all requests, in ns. A percentile p is the smallest latency that at least p % of the
+// requests do not exceed.
+struct Latencies {
+	uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, p99_99 = 0, max = 0;
+	double mean = 0;
+};
+
+struct Part {
+	Cause cause;
+	uint64_t direct_ns;
+	uint64_t queued_ns;
+	uint64_t total_ns() const { return direct_ns + queued_ns; }
+};
+
+// A request at or over the threshold. Its parts are Blame::parts[first_part, +part_count), largest first.
+// Without a request log it is an event-loop iteration, and `index` counts Run::iterations.
+struct SlowRequest {
+	uint64_t start_ns; // intended; an iteration's start
+	uint64_t latency_ns;
+	uint32_t index;	  // into Run::requests, or Run::iterations
+	uint32_t episode; // index into episodes, set by FindEpisodes
+	uint32_t first_part;
+	uint16_t part_count;
+	uint8_t op;
+	uint8_t status; // enum ft_status
+	uint64_t end_ns() const { return start_ns + latency_ns; }
+};
+
+// One cause over all slow requests; the what-if percentiles are over all requests of the run.
+struct CauseRow {
+	Cause cause;
+	uint64_t requests = 0; // slow ones it has a part in
+	uint64_t direct_ns = 0;
+	uint64_t queued_ns = 0;
+	double share = 0;  // of all slow requests' time, 0..1
+	Latencies without; // p99, p99_9, p99_99 and max are set
+	uint64_t total_ns() const { return direct_ns + queued_ns; }
+};
+
+// Where "slow" begins: a duration or a percentile of the run.
+struct Threshold {
+	uint64_t ns = 0;       // used if not 0
+	double percentile = 0; // used if not 0
+};
+// Parses "1ms", "500us", "2s", "p99", "p99.9".
+bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error);
+
+struct Blame {
+	bool from_iterations = false; // no request log: event-loop iterations stand in for requests
+	uint64_t count = 0;	      // requests (or iterations) in all
+	uint64_t errors = 0;	      // of them with an error status
+	std::array<uint64_t, 256> by_status = {};
+	Latencies latencies;
+	uint64_t threshold_ns = 0;
+	std::vector<SlowRequest> slow; // by start
+	std::vector<Part> parts;
+	uint64_t slow_ns = 0;		// sum of slow requests' latencies
+	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only those with time
+	std::vector<uint64_t> usual_ns; // per op: median latency of requests that met no stall; 0: none
+};
+
+// Blames requests (or, without a log, iterations) on the timelines, one per entry of run.servers (at least
+// one; an empty one makes all time Unknown).
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold);
+
+} // namespace forktail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a
+// log of 10 million requests needs twice its memory for a moment; realloc of a large block moves pages
+// instead of bytes, and its unused tail costs nothing. That, and no zero-filling, is all this is for.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace forktail
+{
+
+template <typename T> struct Column {
+	static_assert(std::is_trivially_copyable_v<T>);
+
+	Column() = default;
+	Column(const Column &other) { Append(other.data_, other.size_); }
+	Column(Column &&other) noexcept { Swap(other); }
+	Column &operator=(Column other) noexcept
+	{
+		Swap(other);
+		return *this;
+	}
+	~Column() { free(data_); }
+
+	size_t size() const { return size_; }
+	bool empty() const { return size_ == 0; }
+	T *data() { return data_; }
+	const T *data() const { return data_; }
+	T *begin() { return data_; }
+	T *end() { return data_ + size_; }
+	const T *begin() const { return data_; }
+	const T *end() const { return data_ + size_; }
+	T &operator[](size_t i) { return data_[i]; }
+	const T &operator[](size_t i) const { return data_[i]; }
+
+	void push_back(const T &value)
+	{
+		T copy = value;
+		*Extend(1) = copy;
+	}
+	void Append(const T *values, size_t count)
+	{
+		if (count)
+			memcpy(Extend(count), values, count * sizeof(T));
+	}
+	// Room for `count` more values, not initialised, counted as present; returns the first.
+	T *Extend(size_t count)
+	{
+		if (size_ + count > capacity_) {
+			size_t want = capacity_ + capacity_ / 2;
+			if (want < size_ + count)
+				want = size_ + count;
+			if (want < 1024)
+				want = 1024;
+			void *moved = realloc(static_cast<void *>(data_), want * sizeof(T));
+			if (!moved)
+				throw std::bad_alloc();
+			data_ = static_cast<T *>(moved);
+			capacity_ = want;
+		}
+		size_ += count;
+		return data_ + size_ - count;
+	}
+	// Drops values from the end.
+	void Truncate(size_t count) { size_ = count < size_ ? count : size_; }
+
+private:
+	void Swap(Column &other)
+	{
+		std::swap(data_, other.data_);
+		std::swap(size_, other.size_);
+		std::swap(capacity_, other.capacity_);
+	}
+
+	T *data_ = nullptr;
+	size_t size_ = 0;
+	size_t capacity_ = 0;
+};
+
+} // namespace forktail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The whole explanation of a run, as data; text.cc, json.cc and the report page only show it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/blame.h"
+#include "analysis/episodes.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+struct ExplainOptions {
+	Threshold slow;	       // neither set: p99, or 1 ms when iterations stand in for requests
+	size_t episodes = 5;   // shown in the text
+	size_t evidence = 4;   // sentences per episode
+	bool requests = false; // JSON: every slow request with its parts
+	bool colour = false;
+};
+
+struct Explanation {
+	Run run;
+	std::vector<int> serving;	 // per server: index into run.threads, or -1
+	std::vector<Timeline> timelines; // per server (at least one entry)
+	Blame blame;
+	std::vector<Episode> episodes;	// by start
+	std::vector<Account> accounts;	// per thread of the run
+	std::vector<std::string> notes; // what limits this explanation, one sentence each
+	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
+};
+
+// Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).
+bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *out, std::string *error,
+		int *status);
+
+std::string ExplainText(const Explanation &explanation, const ExplainOptions &options);
+std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);
+
+} // namespace forktail

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// A run as read from disk: everything the recordings of one directory say, in plain arrays, nothing
+// interpreted. timeline.h, blame.h and episodes.h work on this; they never open a file.
+//
+// All times are CLOCK_MONOTONIC ns of the host. Several recordings lie side by side: ids that are unique in
+// a file only (details, series, connections, operations) are made unique in the run while reading.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/column.h"
+#include "recording/recording.h"
+
+namespace forktail
+{
+
+// One .forktail file and what its manifest, summary and reader say.
+struct RecordingFile {
+	std::string path;
+	std::string program; // "forktail-record", "forktail-load"
+	std::string version;
+	std::string host;
+	std::string kernel;
+	std::string boot_id;
+	std::vector<std::string> argv;
+	std::string manifest; // JSON text as written
+	std::string summary;  // JSON text as written, "" if the recording has none
+	std::string end_reason;
+	uint64_t start_ns = 0;
+	uint64_t end_ns = 0; // the summary's; 0 if there is none
+	ft_damage damage = {};
+	bool overlaid = true; // false: another boot than the others, its times can't be used with theirs
+};
+
+struct Target {
+	uint32_t pid = 0;
+	std::string comm;
+	std::string cmdline;
+};
+
+// Something the recorder could not record, and why.
+struct Missing {
+	std::string what;
+	std::string why;
+};
+
+// A traced thread's last record. Spans and tallies of it are spans[first_span, +span_count) of the run and
+// likewise tallies: sorted by start, longer (outer) spans first.
+struct Thread {
+	uint32_t tid = 0;
+	uint32_t tgid = 0;
+	uint32_t parent_tgid = 0;
+	uint32_t flags = 0; // enum ft_thread_flags
+	uint64_t start_ns = 0;
+	uint64_t end_ns = 0; // closed at the recording's end if the thread's account was left open
+	std::string comm;
+	std::string role;
+	uint32_t file = 0; // index into files
+	size_t first_span = 0;
+	size_t span_count = 0;
+	size_t first_tally = 0;
+	size_t tally_count = 0;
+	size_t first_iteration = 0; // event-loop iterations, in `iterations`
+	size_t iteration_count = 0;
+};
+
+// What a span's detail id points to: who held the CPU, which file, which kernel stack (innermost first).
+struct Detail {
+	std::string name;
+	std::vector<std::string> stack;
+};
+
+struct Sample {
+	uint64_t t_ns;
+	double value;
+};
+
+struct Series {
+	std::string name; // "host.cpu.user"
+	std::string unit; // "percent"
+	std::map<std::string, std::string> labels;
+	std::vector<Sample> samples; // in time order
+};
+
+struct Connection {
+	uint64_t opened_ns = 0;
+	uint64_t closed_ns = 0; // 0 while open
+	uint32_t thread = 0;	// of the load generator
+	uint32_t local_port = 0;
+	uint32_t server = 0; // index into servers
+};
+
+// The request log, by column. Order is the file's: per connection the order of completion.
+struct Requests {
+	Column<uint64_t> intended_ns, start_ns, end_ns;
+	Column<uint32_t> connection; // index into Run::connections
+	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
+
+	size_t size() const { return end_ns.size(); }
+	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
+};
+// FT_STATUS_OK and _MISS are answers; the rest are errors.
+constexpr bool IsError(uint8_t status)
+{
+	return status > FT_STATUS_MISS;
+}
+
+// What a load generator was told to do.
+struct Load {
+	uint32_t file = 0;
+	std::string arrival; // "constant", "poisson", "closed"
+	double rate = 0;     // requests per second, 0 in a closed loop
+	uint32_t pipeline = 1;
+	uint32_t first_connection = 0; // of its connections in Run::connections
+	uint32_t connection_count = 0;
+};
+
+struct ProgramCost {
+	std::string name;
+	uint64_t runs = 0;
+	double ns_per_run = 0;
+	uint64_t total_ns = 0;
+};
+
+// The recorder's own cost over the recording.
+struct Cost {
+	bool known = false;
+	uint64_t bpf_ns = 0;
+	bool bpf_ns_is_estimate = false;
+	uint64_t recorder_cpu_ns = 0;
+	uint64_t recorder_rss_bytes = 0;
+	std::vector<ProgramCost> programs;
+};
+
+// What the server said about itself, from the recorder's notes or from run.json.
+struct ServerReport {
+	uint64_t t_ns = 0;
+	std::string kind;	       // "bgsave", "bgrewriteaof", "info", "server-word" ...
+	uint64_t latest_fork_usec = 0; // 0: not said
+	std::string text;	       // the whole object as JSON
+};
+
+// run.json, which is optional.
+struct RunInfo {
+	bool present = false;
+	std::string host;
+	std::string kernel;
+	std::map<std::string, std::string> versions;
+	std::vector<std::string> commands;
+	std::map<std::string, std::string> redis_config;
+	uint64_t rss_bytes = 0; // 0: not said
+	std::string text;	// the whole file
+};
+
+struct Run {
+	std::string path;
+	std::vector<RecordingFile> files;
+	RunInfo info;
+
+	// Recorder.
+	uint64_t min_span_ns = 0;
+	uint32_t cpus = 0;
+	std::vector<Target> targets;
+	std::vector<Missing> missing;
+	std::vector<Thread> threads; // by start, tid
+	std::vector<ft_span> spans;  // grouped by thread; `detail` is an index into details
+	std::vector<ft_tally> tallies;
+	std::vector<ft_span> iterations; // overlays, kept apart: they take no part in the account
+	std::vector<Detail> details;	 // [0] is empty
+	std::vector<ft_io> ios;		 // by start
+	std::vector<Series> series;
+	std::vector<ft_drop> drops;
+	std::vector<ft_clock> clocks;	   // of the first recording that has them
+	std::vector<ServerReport> reports; // by time
+	Cost cost;
+
+	// Load generator.
+	std::vector<Load> loads;
+	std::vector<std::string> servers; // "unix:/run/redis.sock", "127.0.0.1:6379"
+	std::vector<std::string> ops;	  // "GET", "SET"
+	std::vector<Connection> connections;
+	Requests requests;
+
+	// The earliest and latest instant any recording speaks of.
+	uint64_t start_ns = 0;
+	uint64_t end_ns = 0;
+	std::vector<std::string> warnings; // damage and the like, one sentence each
+};
+
+// Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
+// failure: what is whole is read, and *run's warnings say what was lost.
+bool LoadRun(const std::string &path, Run *run, std::string *error);
+
+// What LoadRun does once all records are in: closes open threads, sorts, and gives spans and tallies to
+// their threads. For tests that build a Run by hand, with spans and tallies in any order.
+void IndexRun(Run *run);
+
+} // namespace forktail

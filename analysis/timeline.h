@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// A thread's timeline: what owned each of its instants, as one sorted array of pieces that neither overlap
+// nor leave a gap inside the thread's account. docs/attribution.md tells how it follows from spans and
+// tallies and where it estimates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/causes.h"
+#include "analysis/run.h"
+
+namespace forktail
+{
+
+constexpr uint32_t kNoSpan = UINT32_MAX;
+constexpr uint32_t kNoMix = UINT32_MAX;
+
+// [start_ns, next piece's start). A piece has one cause, or is the mix of short intervals that lie between
+// spans in a tally window: then `cause` is ServerBusy (its own code, the largest part as a rule).
+struct Piece {
+	uint64_t start_ns;
+	uint32_t span; // index into Run::spans of the span that owns it, or kNoSpan
+	uint32_t mix;  // index into Timeline::mixes, or kNoMix
+	Cause cause;
+};
+
+// What the time between spans in one tally window is made of: `parts` of a whole of `total_ns`. Entries
+// are (cause, ns) and sum to total_ns.
+struct MixPart {
+	Cause cause;
+	uint64_t ns;
+};
+struct Mix {
+	uint32_t first_part;
+	uint32_t part_count;
+	uint64_t total_ns;
+};
+
+// Nanoseconds by cause, Idle included.
+using CauseTimes = std::array<uint64_t, kTimelineCauses>;
+
+struct Timeline {
+	uint32_t thread = UINT32_MAX; // index into Run::threads
+	std::vector<Piece> pieces;    // the last one starts at the end and is a sentinel
+	std::vector<Mix> mixes;
+	std::vector<MixPart> mix_parts;
+	// Instants known to be idle: the server's queue was empty there. Sorted.
+	std::vector<uint64_t> idle_ns;
+	// Sums of whole pieces before every kStride-th piece, and a coarse index of pieces by time.
+	std::vector<CauseTimes> sums;
+	std::vector<uint32_t> index;
+	uint32_t index_shift = 0;
+
+	bool empty() const { return pieces.size() < 2; }
+	uint64_t start_ns() const { return empty() ? 0 : pieces.front().start_ns; }
+	uint64_t end_ns() const { return empty() ? 0 : pieces.back().start_ns; }
+};
+
+// Builds the timeline of run.threads[thread]. Where events of that thread may have been dropped, time that
+// no span covers is Unknown.
+Timeline BuildTimeline(const Run &run, uint32_t thread);
+
+// The piece that holds t_ns, for start_ns() <= t_ns < end_ns().
+uint32_t PieceAt(const Timeline &timeline, uint64_t t_ns);
+
+// Adds what [from_ns, to_ns) was spent on to *times; exactly to_ns - from_ns is added. What lies outside
+// the timeline is Unknown.
+void AddTimes(const Timeline &timeline, uint64_t from_ns, uint64_t to_ns, CauseTimes *times);
+
+// A thread's account, from own times and tallies (not from the timeline): what was accounted against what
+// elapsed.
+struct Account {
+	uint32_t thread = 0; // index into Run::threads
+	uint64_t wall_ns = 0;
+	uint64_t accounted_ns = 0;
+	CauseTimes by_cause = {};
+};
+Account AccountOf(const Run &run, uint32_t thread);
+
+// The thread that serves a server's connections: the rule is in docs/attribution.md. `server` is an index
+// into run.servers, or -1 when no request log names one. Returns an index into run.threads, or -1 and a
+// sentence in *why.
+int ServingThread(const Run &run, int server, std::string *why);
+
+} // namespace forktail
