@@ -20,15 +20,18 @@
 /* "FTBK": where a block begins, and what a reader looks for after damage. */
 #define FT_BLOCK_MAGIC 0x4b425446u
 #define FT_FORMAT_VERSION 1
+/* No payload is larger, stored or raw: what a reader allocates is bounded whatever a header says. */
+#define FT_BLOCK_LIMIT (64u << 20)
 
 enum ft_block_kind {
-	FT_BLOCK_MANIFEST = 1,	  /* JSON object; always the first block */
-	FT_BLOCK_THREAD = 2,	  /* struct ft_thread: a thread was seen, renamed or has ended */
-	FT_BLOCK_SPAN = 3,	  /* struct ft_span */
-	FT_BLOCK_TALLY = 4,	  /* struct ft_tally */
-	FT_BLOCK_DETAIL = 5,	  /* JSON object: {"id":n,"name":"...","stack":["sym+0x..",...]} */
-	FT_BLOCK_IO = 6,	  /* struct ft_io */
-	FT_BLOCK_SERIES = 7,	  /* JSON object: {"id":n,"name":"host.cpu.user","unit":"percent","labels":{...}} */
+	FT_BLOCK_MANIFEST = 1, /* JSON object; always the first block */
+	FT_BLOCK_THREAD = 2,   /* struct ft_thread: a thread was seen, renamed or has ended */
+	FT_BLOCK_SPAN = 3,     /* struct ft_span */
+	FT_BLOCK_TALLY = 4,    /* struct ft_tally */
+	FT_BLOCK_DETAIL = 5,   /* JSON object: {"id":n,"name":"...","stack":["sym+0x..",...]} */
+	FT_BLOCK_IO = 6,       /* struct ft_io */
+	FT_BLOCK_SERIES =
+	    7, /* JSON object: {"id":n,"name":"host.cpu.user","unit":"percent","labels":{...}} */
 	FT_BLOCK_SAMPLE = 8,	  /* struct ft_sample */
 	FT_BLOCK_DROP = 9,	  /* struct ft_drop */
 	FT_BLOCK_COST = 10,	  /* JSON object: the recorder's own cost so far; the last one counts */
@@ -50,14 +53,15 @@ enum ft_block_flags {
 struct ft_block_header {
 	uint32_t magic;	       /* FT_BLOCK_MAGIC */
 	uint16_t kind;	       /* enum ft_block_kind */
-	uint16_t flags;	       /* enum ft_block_flags */
+	uint8_t flags;	       /* enum ft_block_flags */
+	uint8_t version;       /* FT_FORMAT_VERSION of the writer; raised only when an old reader would err */
 	uint32_t record_size;  /* bytes of one record; 0 for JSON and columns */
 	uint32_t count;	       /* records in the payload */
 	uint32_t raw_bytes;    /* payload as the reader gets it */
 	uint32_t stored_bytes; /* payload as it lies in the file */
 	uint32_t sequence;     /* 0, 1, 2 ... so that a gap is seen */
 	uint32_t payload_xxh32; /* of the stored bytes, seed 0 */
-	uint32_t header_xxh32; /* of the 32 bytes before this field, seed 0 */
+	uint32_t header_xxh32;	/* of the 32 bytes before this field, seed 0 */
 };
 
 enum ft_thread_flags {
@@ -76,7 +80,8 @@ struct ft_thread {
 	uint32_t parent_tgid; /* the target that forked its process, or 0 */
 	uint32_t flags;	      /* enum ft_thread_flags */
 	char comm[16];
-	char role[32]; /* "redis-server", "snapshot child", "AOF rewrite child", "child", "bio_aof_fsync" ... */
+	char role[32]; /* "redis-server", "snapshot child", "AOF rewrite child", "child", "bio_aof_fsync" ...
+			*/
 };
 
 enum ft_span_flags {
@@ -91,14 +96,14 @@ enum ft_span_flags {
 struct ft_span {
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	uint64_t on_cpu_ns; /* own time on the CPU */
+	uint64_t on_cpu_ns;   /* own time on the CPU */
 	uint64_t runnable_ns; /* own time runnable */
 	uint64_t blocked_ns;  /* own time blocked */
 	uint64_t arg[2];      /* by owner, see docs/recording-format.md */
 	uint32_t tid;
-	uint16_t cpu;	/* where it ended */
-	uint8_t owner;	/* enum ft_owner */
-	uint8_t depth;	/* frames below it on the thread's stack; 0: directly on own code */
+	uint16_t cpu;	 /* where it ended */
+	uint8_t owner;	 /* enum ft_owner */
+	uint8_t depth;	 /* frames below it on the thread's stack; 0: directly on own code */
 	uint32_t detail; /* id of a detail block: who held the CPU, which file, which stack; 0: none */
 	int16_t syscall; /* number of the system call blocked in; -1: none or not known */
 	uint8_t flags;	 /* enum ft_span_flags */
@@ -124,10 +129,10 @@ struct ft_io {
 	uint64_t duration_ns;
 	uint64_t sector;
 	uint32_t bytes;
-	uint32_t dev;	 /* major << 20 | minor */
-	uint32_t tid;	 /* who issued it: often a writeback kworker */
-	uint8_t write;	 /* 1 write, 0 read, 2 discard, 3 flush, 4 other */
-	uint8_t error;	 /* 1: completed with an error */
+	uint32_t dev;  /* major << 20 | minor */
+	uint32_t tid;  /* who issued it: often a writeback kworker */
+	uint8_t write; /* 1 write, 0 read, 2 discard, 3 flush, 4 other */
+	uint8_t error; /* 1: completed with an error */
 	uint16_t pad;
 	char comm[16];
 };
@@ -140,11 +145,11 @@ struct ft_sample {
 };
 
 enum ft_drop_source {
-	FT_DROP_RING = 1,  /* kernel ring buffer full; detail is the owner, or FT_DROP_* below */
-	FT_DROP_STACK = 2, /* frame stack of a thread too deep */
-	FT_DROP_IO = 3,	   /* block request table full */
+	FT_DROP_RING = 1,   /* kernel ring buffer full; detail is the owner, or FT_DROP_* below */
+	FT_DROP_STACK = 2,  /* frame stack of a thread too deep */
+	FT_DROP_IO = 3,	    /* block request table full */
 	FT_DROP_THREAD = 4, /* no room for a thread's state */
-	FT_DROP_LOG = 5,   /* load generator could not write request log entries */
+	FT_DROP_LOG = 5,    /* load generator could not write request log entries */
 };
 enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102 };
 
@@ -169,7 +174,7 @@ struct ft_connection {
 	uint64_t opened_ns;
 	uint64_t closed_ns; /* 0 while open */
 	uint32_t id;
-	uint32_t thread;    /* index of the load generator's thread */
+	uint32_t thread;     /* index of the load generator's thread */
 	uint32_t local_port; /* TCP, else 0 */
 	uint32_t server;     /* index into the manifest's "servers" */
 };
@@ -181,7 +186,7 @@ enum ft_status {
 	FT_STATUS_TIMEOUT = 3,
 	FT_STATUS_RESET = 4, /* connection closed or reset before the answer */
 	FT_STATUS_REFUSED = 5,
-	FT_STATUS_WRONG = 6, /* protocol violation or wrong data */
+	FT_STATUS_WRONG = 6,  /* protocol violation or wrong data */
 	FT_STATUS_UNSENT = 7, /* due, but the run ended before it could be sent */
 };
 

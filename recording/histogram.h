@@ -25,7 +25,8 @@ struct ft_histogram {
 void ft_histogram_reset(struct ft_histogram *h);
 void ft_histogram_add(struct ft_histogram *h, uint64_t value_ns);
 void ft_histogram_merge(struct ft_histogram *into, const struct ft_histogram *from);
-/* The value at `percentile` (0..100], the highest value its bucket can hold, capped at max_ns; 0 when empty. */
+/* The value at `percentile` (0..100], the highest value its bucket can hold, capped at max_ns; 0 when empty.
+ */
 uint64_t ft_histogram_percentile(const struct ft_histogram *h, double percentile);
 double ft_histogram_mean(const struct ft_histogram *h);
 double ft_histogram_stddev(const struct ft_histogram *h);

@@ -2,8 +2,8 @@
 /* The owners of a server thread's time, shared by the kernel programs, the recording and the analysis.
  *
  * At any instant a traced thread's time belongs to exactly one owner. The numbers are written to
- * recordings: they are never renumbered and never reused; new owners are added before FT_OWNER_LIMIT. Plain enums and
- * no includes, because BPF programs and user space both read this file.
+ * recordings: they are never renumbered and never reused; new owners are added before FT_OWNER_LIMIT. Plain
+ * enums and no includes, because BPF programs and user space both read this file.
  */
 #ifndef FORKTAIL_OWNERS_H
 #define FORKTAIL_OWNERS_H
@@ -12,9 +12,9 @@ enum ft_owner {
 	FT_OWN_CODE = 0, /* on CPU, in no frame: the thread's own user or system call code */
 
 	/* Frames: something the kernel does on the thread, between a begin and an end. */
-	FT_FORK = 1,	 /* clone, clone3, fork, vfork */
-	FT_FSYNC = 2,	 /* fsync, fdatasync, msync, sync_file_range */
-	FT_COW_COPY = 3, /* write fault on a present page that had to be copied */
+	FT_FORK = 1,	  /* clone, clone3, fork, vfork */
+	FT_FSYNC = 2,	  /* fsync, fdatasync, msync, sync_file_range */
+	FT_COW_COPY = 3,  /* write fault on a present page that had to be copied */
 	FT_COW_REUSE = 4, /* write fault on a present page that was made writable in place */
 	FT_PAGE_ZERO = 5, /* first touch of anonymous memory */
 	FT_PAGE_FILE = 6, /* minor fault on a file mapping */
@@ -24,11 +24,11 @@ enum ft_owner {
 	FT_HARDIRQ = 10,
 
 	/* Off the CPU in no frame. Blocked time is told apart by the system call it happened in. */
-	FT_RUN_QUEUE = 11, /* runnable, not running */
-	FT_IDLE = 12,	   /* epoll_wait, poll, select: waiting for requests */
-	FT_LOCK_WAIT = 13, /* futex */
-	FT_SLEEP = 14,	   /* nanosleep, clock_nanosleep, pause */
-	FT_STOPPED = 15,   /* SIGSTOP, ptrace */
+	FT_RUN_QUEUE = 11,  /* runnable, not running */
+	FT_IDLE = 12,	    /* epoll_wait, poll, select: waiting for requests */
+	FT_LOCK_WAIT = 13,  /* futex */
+	FT_SLEEP = 14,	    /* nanosleep, clock_nanosleep, pause */
+	FT_STOPPED = 15,    /* SIGSTOP, ptrace */
 	FT_FILE_WRITE = 16, /* write, pwrite, writev, ftruncate, fallocate on a file */
 	FT_FILE_READ = 17,  /* read, pread, readv on a file */
 	FT_FILE_META = 18,  /* open, close, rename, unlink, stat ... */
@@ -36,8 +36,8 @@ enum ft_owner {
 	FT_SYSCALL = 20,    /* blocked in any other system call, or in none */
 
 	/* Frames again: FT_SOFTIRQ + vector, in the kernel's order. */
-	FT_SOFTIRQ = 21, /* hi 21, timer 22, net_tx 23, net_rx 24, block 25, irq_poll 26, tasklet 27, sched 28,
-			    hrtimer 29, rcu 30 */
+	FT_SOFTIRQ = 21, /* hi 21, timer 22, net_tx 23, net_rx 24, block 25, irq_poll 26, tasklet 27, sched
+			    28, hrtimer 29, rcu 30 */
 	FT_FAULT_OTHER = 31, /* a page fault that ended but could not be told apart */
 
 	FT_OWNER_LIMIT = 40, /* size of a tally's table: owners that take part in the account are below it */

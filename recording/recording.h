@@ -84,7 +84,8 @@ struct ft_request_columns {
 	uint8_t *op, *status;
 };
 /* Decodes one FT_BLOCK_REQUEST payload. Returns the number of requests, or -EBADMSG. */
-int ft_requests_decode(const void *payload, size_t bytes, uint32_t count, const struct ft_request_columns *out);
+int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
+		       const struct ft_request_columns *out);
 
 /* ---- reading ---- */
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The clocks of this host. A recording holds readings of all three, so that its monotonic times can be
+ * told as wall-clock ones and set beside another host's.
+ */
+#include "recording.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ft_now_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+void ft_clock_read(struct ft_clock *c)
+{
+	c->error_ns = UINT64_MAX;
+	/* An interrupt or a descheduling between two reads widens the bracket; one of many goes undisturbed.
+	 */
+	for (int i = 0; i < 16; i++) {
+		uint64_t before = read_clock(CLOCK_MONOTONIC);
+		uint64_t realtime = read_clock(CLOCK_REALTIME);
+		uint64_t boottime = read_clock(CLOCK_BOOTTIME);
+		uint64_t half = (read_clock(CLOCK_MONOTONIC) - before + 1) / 2;
+
+		if (half < c->error_ns)
+			*c = (struct ft_clock){.monotonic_ns = before + half,
+					       .realtime_ns = realtime,
+					       .boottime_ns = boottime,
+					       .error_ns = half};
+	}
+}
+
+void ft_boot_id(char out[40])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = -1;
+
+	if (fd >= 0) {
+		n = read(fd, out, 39);
+		close(fd);
+	}
+	out[n > 0 ? n : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}

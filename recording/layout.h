@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What the writer and the reader must agree on beyond format.h: which kinds are arrays of which struct.
+ * Private to recording/.
+ */
+#ifndef FORKTAIL_LAYOUT_H
+#define FORKTAIL_LAYOUT_H
+
+#include "format.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "recordings are little-endian and are read and written without conversion"
+#endif
+
+/* The sizes are part of the format: a change here that is not growth at the end breaks old recordings. */
+_Static_assert(sizeof(struct ft_block_header) == 36, "block header");
+_Static_assert(sizeof(struct ft_thread) == 80, "thread");
+_Static_assert(sizeof(struct ft_span) == 72, "span");
+_Static_assert(sizeof(struct ft_tally) == 48, "tally");
+_Static_assert(sizeof(struct ft_io) == 56, "io");
+_Static_assert(sizeof(struct ft_sample) == 24, "sample");
+_Static_assert(sizeof(struct ft_drop) == 32, "drop");
+_Static_assert(sizeof(struct ft_clock) == 32, "clock");
+_Static_assert(sizeof(struct ft_connection) == 32, "connection");
+_Static_assert(sizeof(struct ft_index_entry) == 16, "index entry");
+_Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
+
+/* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
+static inline uint32_t ft_record_size(unsigned kind)
+{
+	switch (kind) {
+	case FT_BLOCK_THREAD:
+		return sizeof(struct ft_thread);
+	case FT_BLOCK_SPAN:
+		return sizeof(struct ft_span);
+	case FT_BLOCK_TALLY:
+		return sizeof(struct ft_tally);
+	case FT_BLOCK_IO:
+		return sizeof(struct ft_io);
+	case FT_BLOCK_SAMPLE:
+		return sizeof(struct ft_sample);
+	case FT_BLOCK_DROP:
+		return sizeof(struct ft_drop);
+	case FT_BLOCK_CLOCK:
+		return sizeof(struct ft_clock);
+	case FT_BLOCK_CONNECTION:
+		return sizeof(struct ft_connection);
+	case FT_BLOCK_INDEX:
+		return sizeof(struct ft_index_entry);
+	case FT_BLOCK_TRAILER:
+		return sizeof(struct ft_trailer);
+	default:
+		return 0;
+	}
+}
+
+#endif
