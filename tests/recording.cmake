@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+# Tests of the recording library, and of the harness that all system tests stand on.
+forktail_test(support system SOURCES system/support_test.cc LIBRARIES forktail_test_support)

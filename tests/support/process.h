@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Runs programs under test. What a program prints goes into memory files rather than pipes, so that no reader
+// thread is needed and a chatty program never blocks. Every process is ended by its pid, at the latest by its
+// object's destructor; if the test itself is killed, the kernel kills it (PR_SET_PDEATHSIG).
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+namespace ft::test
+{
+
+using Seconds = std::chrono::duration<double>;
+
+struct ProcessOptions {
+	std::vector<std::pair<std::string, std::string>> environment; // added to the test's own
+	std::string directory;					      // to start in; empty: the test's own
+	std::string input;					      // what it reads from its standard input
+};
+
+class Process
+{
+public:
+	// Starts argv[0], looked up in PATH. A program that can't be started exits with 127.
+	explicit Process(const std::vector<std::string> &argv, const ProcessOptions &options = {});
+	~Process(); // SIGKILL if it still runs
+	Process(const Process &) = delete;
+	Process &operator=(const Process &) = delete;
+
+	pid_t pid() const { return pid_; }
+	bool running();
+	void signal(int number); // nothing once it has ended
+	// Its exit status, or 128 + n when signal n ended it; nothing when it still runs after `limit`.
+	std::optional<int> wait(Seconds limit);
+	// All it has printed so far.
+	std::string out() const;
+	std::string err() const;
+
+private:
+	pid_t pid_ = -1;
+	int pidfd_ = -1, out_ = -1, err_ = -1;
+	std::optional<int> status_;
+};
+
+struct Result {
+	int status = -1; // as Process::wait() has it
+	bool timed_out = false;
+	std::string out, err;
+};
+
+// Runs a command to its end, or to its SIGKILL after `limit`.
+Result run(const std::vector<std::string> &argv, Seconds limit = Seconds(60),
+	   const ProcessOptions &options = {});
+
+// Path of one of this build's programs: program("forktail-load").
+std::string program(const std::string &name);
+
+// Polls until `done` returns true; false after `limit`. For states of other processes that can't be waited
+// on.
+template <class Done> bool eventually(Done done, Seconds limit = Seconds(10));
+
+void sleep_for(Seconds time);
+
+template <class Done> bool eventually(Done done, Seconds limit)
+{
+	const auto end = std::chrono::steady_clock::now() + limit;
+	while (!done()) {
+		if (std::chrono::steady_clock::now() > end)
+			return false;
+		sleep_for(Seconds(0.005));
+	}
+	return true;
+}
+
+} // namespace ft::test

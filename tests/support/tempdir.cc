@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Temporary directories; see tempdir.h.
+#include "tests/support/tempdir.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+
+namespace ft::test
+{
+
+TempDir::TempDir()
+{
+	const char *base = std::getenv("TMPDIR");
+	// Unix socket paths hold 107 bytes, so the name is short.
+	path_ = std::string(base && *base ? base : "/tmp") + "/ft-XXXXXX";
+	if (!mkdtemp(path_.data()))
+		throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
+}
+
+TempDir::~TempDir()
+{
+	std::error_code ignored;
+	std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_file(const std::string &path)
+{
+	std::ifstream in(path, std::ios::binary);
+	return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_file(const std::string &path, const std::string &bytes)
+{
+	std::ofstream out(path, std::ios::binary | std::ios::trunc);
+	if (!out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
+		throw std::runtime_error("cannot write " + path);
+}
+
+} // namespace ft::test

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// A directory of a test's own under TMPDIR or /tmp, removed with all its contents when the test leaves it.
+#pragma once
+#include <string>
+
+namespace ft::test
+{
+
+class TempDir
+{
+public:
+	TempDir();
+	~TempDir();
+	TempDir(const TempDir &) = delete;
+	TempDir &operator=(const TempDir &) = delete;
+
+	const std::string &path() const { return path_; }
+	std::string file(const std::string &name) const { return path_ + "/" + name; }
+
+private:
+	std::string path_;
+};
+
+// Whole files as bytes; read_file() of a file that is not there is empty, write_file() throws.
+std::string read_file(const std::string &path);
+void write_file(const std::string &path, const std::string &bytes);
+
+} // namespace ft::test
