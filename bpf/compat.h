@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every difference between kernel versions that these programs know, each with the version it came in.
+ * Anything decided here at load time is a constant to the verifier, so the other branch is never checked.
+ * 5.10 is the oldest kernel supported.
+ */
+#ifndef FORKTAIL_BPF_COMPAT_H
+#define FORKTAIL_BPF_COMPAT_H
+
+#include "types.h"
+
+/* Set by the loader from the kernel's BTF before loading. */
+extern const volatile bool has_task_storage;   /* 5.13: for tracing programs; a hash by tid before */
+extern const volatile bool has_prev_state_arg; /* 5.18: sched_switch tells the previous task's state */
+extern const volatile bool
+    has_block_queue_arg;		     /* until 5.11 block_rq_issue had the queue before the request */
+extern const volatile bool has_task_pt_regs; /* 5.15: bpf_task_pt_regs() */
+extern const volatile bool has_find_vma;     /* 5.17: bpf_find_vma() */
+
+/* task_struct.state was renamed to __state in 5.14. */
+static __always_inline unsigned int task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return (unsigned int)BPF_CORE_READ((struct task_struct___old *)task, state);
+}
+
+/* The user-mode registers at the top of the kernel stack. Before 5.15 computed from the stack's base: 16 kB
+ * stacks (no KASAN), no padding on x86-64. */
+static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)
+{
+	enum { THREAD_SIZE = 16384, PT_REGS_SIZE = 168 };
+	if (has_task_pt_regs)
+		return (struct pt_regs___x86 *)bpf_task_pt_regs(task);
+	return (struct pt_regs___x86 *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - PT_REGS_SIZE);
+}
+
+/* The disk moved from request.rq_disk to request_queue.disk in 5.15 and left the request in 5.17. */
+static __always_inline struct gendisk *request_disk(struct request *rq)
+{
+	if (bpf_core_field_exists(((struct request___old *)0)->rq_disk))
+		return BPF_CORE_READ((struct request___old *)rq, rq_disk);
+	return BPF_CORE_READ(rq, q, disk);
+}
+
+#endif

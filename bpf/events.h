@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What crosses from the kernel to the recorder: ring buffer events and the counters it reads.
+ *
+ * Read by BPF programs and by the loader, so plain structs and limits only. Events are fixed in size per
+ * type; the first word tells the type. Nothing here goes to disk as it is: the loader turns it into
+ * recording/format.h's records.
+ */
+#ifndef FORKTAIL_BPF_EVENTS_H
+#define FORKTAIL_BPF_EVENTS_H
+
+#include <linux/types.h>
+
+#include "recording/owners.h"
+
+enum {
+	FT_MAX_CPUS = 1024,    /* a host with more is refused by the loader */
+	FT_MAX_TARGETS = 1024, /* processes at start; children come on top */
+	FT_STACK_FRAMES = 24,  /* kernel stack kept with a blocked span */
+	FT_NAME_BYTES = 32,    /* file name or comm kept with a span */
+	FT_FRAME_DEPTH = 8,    /* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
+				  softirq, hardirq) */
+	FT_STINTS = 8,	       /* last tasks on a CPU, to say who held it; a power of two */
+};
+
+#define FT_TALLY_WINDOW_NS 1000000ull
+
+enum ft_event_type {
+	FT_EVENT_SPAN = 1,
+	FT_EVENT_SPAN_DETAIL = 2, /* span with name and stack */
+	FT_EVENT_TALLY = 3,
+	FT_EVENT_IO = 4,
+	FT_EVENT_THREAD_BEGIN = 5,
+	FT_EVENT_THREAD_END = 6,
+};
+
+struct ft_event_span {
+	__u32 type;
+	__u32 tid;
+	__u64 start_ns, duration_ns;
+	__u64 on_cpu_ns, runnable_ns, blocked_ns; /* own */
+	__u64 arg[2];
+	__u16 cpu;
+	__s16 syscall;
+	__u8 owner, depth, flags, off_cpu;
+};
+
+/* One turn of a task on a CPU; it ends where the next one starts. */
+struct stint {
+	__u64 start_ns;
+	__u32 tid;
+	__u32 pad;
+	char comm[16];
+};
+
+struct ft_event_span_detail {
+	struct ft_event_span span;
+	char name[FT_NAME_BYTES]; /* file, or "" */
+	__s32 stack_bytes;	  /* 0 or negative: no stack */
+	__u32 newest;		  /* stint that begins at the span's end: the thread's own */
+	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the stints */
+	__u64 stack[FT_STACK_FRAMES];
+	struct stint stints[FT_STINTS]; /* a ring of the CPU's last turns: who held it since wake_ns */
+};
+
+struct ft_tally_entry {
+	__u64 total_ns;
+	__u32 max_ns;
+	__u32 count;
+};
+
+struct ft_event_tally {
+	__u32 type;
+	__u32 tid;
+	__u64 start_ns, end_ns;
+	struct ft_tally_entry entry[FT_OWNER_LIMIT];
+};
+
+struct ft_event_io {
+	__u32 type;
+	__u32 tid;
+	__u64 start_ns, duration_ns, sector;
+	__u32 bytes, dev;
+	__u8 op; /* REQ_OP_*: 0 read, 1 write, 2 flush, 3 discard */
+	__u8 error;
+	__u16 pad0;
+	__u32 pad1;
+	char comm[16];
+};
+
+struct ft_event_thread {
+	__u32 type;
+	__u32 tid, tgid, parent_tgid;
+	__u64 t_ns;
+	__u64 begin_ns;	  /* with an end: when the account began */
+	__u64 clone_flag; /* with a begin: 1 when it is a thread of the parent's process */
+	char comm[16];
+};
+
+/* Per CPU, in the programs' memory, which the loader maps: written without locks by the CPU itself. */
+enum ft_counter {
+	FT_COUNT_FAULT_BEGIN = 0,
+	FT_COUNT_FAULT_END = 1,	      /* with its begin */
+	FT_COUNT_FAULT_ABANDONED = 2, /* begin without an end */
+	FT_COUNT_FAULT_UNPAIRED = 3,  /* end without a begin */
+	FT_COUNT_SPAN = 4,
+	FT_COUNT_TALLY = 5,
+	FT_COUNT_IRQ_SKIPPED =
+	    6, /* interrupt inside one of our own programs: charged to what it interrupted */
+	FT_COUNTERS = 8,
+};
+
+struct cpu_state {
+	__u64 counters[FT_COUNTERS];
+	__u32 target; /* the current task is a target */
+	__u32 newest; /* stint of the current task */
+	struct stint stints[FT_STINTS];
+};
+
+/* Reasons an event was lost; counted by owner for spans. Index into the programs' `drops`. */
+enum ft_drop_slot {
+	FT_DROP_SLOT_SPAN = 0, /* .. FT_ITERATION */
+	FT_DROP_SLOT_TALLY = FT_OWNER_LIMIT + 8,
+	FT_DROP_SLOT_IO,
+	FT_DROP_SLOT_IO_TABLE,
+	FT_DROP_SLOT_THREAD_EVENT,
+	FT_DROP_SLOT_THREAD_STATE,
+	FT_DROP_SLOT_DEPTH,
+	FT_DROP_SLOTS,
+};
+
+#endif

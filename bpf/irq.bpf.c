@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Hardware and soft interrupts that run on top of a target thread and so take its time.
+ *
+ * Whether the current task is a target is tested before anything else: these fire for every interrupt of
+ * the host. Softirqs on top of other tasks are not traced; they reach a target as run-queue wait or not
+ * at all. Device interrupts come from irq_handler_*, local ones (timer, wakeup and TLB shoot-down
+ * requests of other CPUs) from irq_vectors:*, which a kernel may lack.
+ */
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include <bpf/bpf_tracing.h>
+
+static __always_inline int begin(u32 owner, u64 arg0)
+{
+	struct thread_state *st = current_state_in_interrupt();
+	if (!st)
+		return 0;
+	st->busy = 1; /* against a hard interrupt inside a soft one */
+	push(st, bpf_ktime_get_ns(), owner, arg0, 0);
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int end(u32 owner)
+{
+	struct thread_state *st = current_state_in_interrupt();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	pop(st, bpf_ktime_get_ns(), owner);
+	st->busy = 0;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int vector)
+{
+	return vector < FT_SOFTIRQ_VECTORS ? begin(FT_SOFTIRQ + vector, vector) : 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+	return vector < FT_SOFTIRQ_VECTORS ? end(FT_SOFTIRQ + vector) : 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_handler_entry, int irq)
+{
+	return begin(FT_HARDIRQ, (u64)(u32)irq);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_handler_exit)
+{
+	return end(FT_HARDIRQ);
+}
+
+/* Bit 32 of the argument tells a local vector from a device's interrupt number. */
+#define LOCAL_VECTOR(name)                                                                                   \
+	SEC("tp_btf/" #name "_entry")                                                                        \
+	int BPF_PROG(name##_entry, int vector)                                                               \
+	{                                                                                                    \
+		return begin(FT_HARDIRQ, 1ull << 32 | (u32)vector);                                          \
+	}                                                                                                    \
+	SEC("tp_btf/" #name "_exit")                                                                         \
+	int BPF_PROG(name##_exit)                                                                            \
+	{                                                                                                    \
+		return end(FT_HARDIRQ);                                                                      \
+	}
+
+LOCAL_VECTOR(local_timer)
+LOCAL_VECTOR(reschedule)
+LOCAL_VECTOR(call_function)
+LOCAL_VECTOR(call_function_single)
+LOCAL_VECTOR(irq_work)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The maps and settings that the other files of this directory share; `bpftool gen object` links them. */
+#include "state.h"
+
+const volatile bool has_task_storage = false;
+const volatile bool has_prev_state_arg = false;
+const volatile bool has_block_queue_arg = false;
+const volatile bool has_task_pt_regs = false;
+const volatile bool has_find_vma = false;
+const volatile __u64 min_span_ns = 20000;
+const volatile __u64 ring_wake_bytes = 1 << 21;
+
+struct states_map states SEC(".maps");
+struct states_hash_map states_hash SEC(".maps");
+struct targets_map targets SEC(".maps");
+struct ring_map ring SEC(".maps");
+
+struct cpu_state cpus[FT_MAX_CPUS];
+__u64 drops[FT_DROP_SLOTS];
+
+char gpl[] SEC("license") = "GPL";

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Run states of target threads, and their life: switch, wakeup, fork, exit, and the walk that opens and
+ * closes the accounts.
+ *
+ * An off-CPU interval is blocked until the wakeup and runnable from there on. What it was blocked in, who
+ * held the CPU meanwhile, which file, which stack: all of it is looked up when the thread comes back, and
+ * most of it only if the wait was long, so a short wait costs next to nothing. The stack of a thread that is
+ * about to run again is still the one it slept with.
+ */
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include <asm/unistd_64.h>
+#include <bpf/bpf_tracing.h>
+
+enum { TASK_STOPPED_OR_TRACED = 4 | 8 };
+enum {
+	FILE_KIND = 0170000,
+	SOCKET = 0140000,
+	REGULAR = 0100000,
+	BLOCK_DEVICE = 0060000,
+	DIRECTORY = 0040000
+};
+
+/* What x86-64's system calls wait for, in a thread that is blocked in one and in no frame. */
+enum call_class {
+	CALL_OTHER,
+	CALL_IDLE,
+	CALL_LOCK,
+	CALL_SLEEP,
+	CALL_READ,
+	CALL_WRITE,
+	CALL_META,
+	CALL_SOCKET
+};
+
+static __always_inline enum call_class call_class(s64 nr)
+{
+	switch (nr) {
+	case __NR_poll:
+	case __NR_ppoll:
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return CALL_IDLE;
+	case __NR_futex:
+	case __NR_futex_waitv:
+		return CALL_LOCK;
+	case __NR_pause:
+	case __NR_nanosleep:
+	case __NR_clock_nanosleep:
+		return CALL_SLEEP;
+	case __NR_read:
+	case __NR_pread64:
+	case __NR_readv:
+	case __NR_preadv:
+	case __NR_preadv2:
+	case __NR_sendfile:
+	case __NR_readahead:
+		return CALL_READ;
+	case __NR_write:
+	case __NR_pwrite64:
+	case __NR_writev:
+	case __NR_pwritev:
+	case __NR_pwritev2:
+	case __NR_ftruncate:
+	case __NR_fallocate:
+		return CALL_WRITE;
+	case __NR_connect:
+	case __NR_accept:
+	case __NR_accept4:
+	case __NR_sendto:
+	case __NR_recvfrom:
+	case __NR_sendmsg:
+	case __NR_recvmsg:
+	case __NR_sendmmsg:
+	case __NR_recvmmsg:
+		return CALL_SOCKET;
+	case __NR_open:
+	case __NR_openat:
+	case __NR_close:
+	case __NR_stat:
+	case __NR_fstat:
+	case __NR_lstat:
+	case __NR_newfstatat:
+	case __NR_statx:
+	case __NR_rename:
+	case __NR_renameat:
+	case __NR_renameat2:
+	case __NR_unlink:
+	case __NR_unlinkat:
+	case __NR_truncate:
+	case __NR_getdents:
+	case __NR_getdents64:
+		return CALL_META;
+	default:
+		return CALL_OTHER;
+	}
+}
+
+static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
+{
+	struct file **table = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
+	if (!table || fd > 1 << 20)
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof file, &table[fd]);
+	return file;
+}
+
+/* The owner of a blocked interval in no frame. *fd and *file are set for calls on one. */
+static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s64 nr, u64 *fd,
+					 struct file **file)
+{
+	if (state & TASK_STOPPED_OR_TRACED)
+		return FT_STOPPED;
+	enum call_class class = call_class(nr);
+	switch (class) {
+	case CALL_IDLE:
+		return FT_IDLE;
+	case CALL_LOCK:
+		return FT_LOCK_WAIT;
+	case CALL_SLEEP:
+		return FT_SLEEP;
+	case CALL_META:
+		return FT_FILE_META;
+	case CALL_SOCKET:
+		return FT_NETWORK;
+	case CALL_READ:
+	case CALL_WRITE:
+		break;
+	default:
+		return FT_SYSCALL;
+	}
+	*fd = BPF_CORE_READ(user_regs(task), di);
+	*file = file_of(task, *fd);
+	u32 kind = *file ? BPF_CORE_READ(*file, f_inode, i_mode) & FILE_KIND : 0;
+	if (kind == SOCKET)
+		return FT_NETWORK;
+	if (kind != REGULAR && kind != BLOCK_DEVICE && kind != DIRECTORY)
+		return FT_SYSCALL; /* a pipe, an eventfd, a terminal */
+	return class == CALL_READ ? FT_FILE_READ : FT_FILE_WRITE;
+}
+
+static __always_inline void read_file_name(struct file *file, char *name)
+{
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	bpf_probe_read_kernel_str(name, FT_NAME_BYTES, text);
+}
+
+/* Emits an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
+static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_struct *task,
+					 struct cpu_state *c, u32 owner, s64 nr, u64 fd, struct file *file,
+					 u64 wake, u64 now)
+{
+	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && owner != FT_STOPPED;
+	bool want_holder = runnable_ns >= min_span_ns;
+	if (!want_stack && !want_holder) {
+		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+		if (!e)
+			return false;
+		fill_span(e, st, owner, start_ns, now - start_ns);
+		e->runnable_ns = runnable_ns;
+		e->blocked_ns = blocked_ns;
+		e->arg[0] = fd;
+		e->syscall = (s16)nr;
+		e->off_cpu = 1;
+		bpf_ringbuf_submit(e, ring_flags());
+		return true;
+	}
+	struct ft_event_span_detail *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e)
+		return false;
+	fill_span(&e->span, st, owner, start_ns, now - start_ns);
+	e->span.type = FT_EVENT_SPAN_DETAIL;
+	e->span.runnable_ns = runnable_ns;
+	e->span.blocked_ns = blocked_ns;
+	e->span.arg[0] = fd;
+	e->span.syscall = (s16)nr;
+	e->span.off_cpu = 1;
+	e->stack_bytes = 0;
+	e->newest = 0;
+	e->wake_ns = 0;
+	__builtin_memset(e->name, 0, sizeof e->name);
+	if (want_stack) {
+		e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
+		if (file)
+			read_file_name(file, e->name);
+	}
+	if (want_holder && c) {
+		e->wake_ns = wake;
+		e->newest = c->newest;
+		__builtin_memcpy(e->stints, c->stints, sizeof e->stints);
+	}
+	bpf_ringbuf_submit(e, ring_flags());
+	return true;
+}
+
+static __always_inline void switch_out(struct thread_state *st, u64 now, bool runnable, u32 state)
+{
+	charge(st, now);
+	st->off_cpu = 1;
+	st->off_state = state;
+	st->wake_ns = runnable ? now : 0;
+}
+
+/* Accounts for the interval off the CPU that ends now. */
+static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
+				      u64 now)
+{
+	u64 start_ns = st->mark_ns, wake = st->wake_ns;
+	if (!wake || wake < start_ns || wake > now)
+		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
+	u64 blocked_ns = wake - start_ns, runnable_ns = now - wake;
+	tally_roll(st, now);
+
+	u32 owner = FT_RUN_QUEUE;
+	s64 nr = -1;
+	u64 fd = 0;
+	struct file *file = NULL;
+	struct frame *f = top(st);
+	if (f) {
+		owner = (u32)f->owner;
+	} else if (blocked_ns) {
+		nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
+		owner = blocked_owner(task, st->off_state, nr, &fd, &file);
+	}
+	bool emitted = false;
+	if (now - start_ns >= min_span_ns) {
+		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, now);
+		if (emitted)
+			count(FT_COUNT_SPAN);
+		else
+			drop(FT_DROP_SLOT_SPAN + owner);
+	}
+	if (emitted) {
+		if (!st->dirty)
+			st->tally.start_ns = now;
+	} else if (f) {
+		f->blocked_ns += blocked_ns;
+		f->runnable_ns += runnable_ns;
+	} else {
+		if (blocked_ns)
+			tally_add(st, owner, blocked_ns);
+		if (runnable_ns)
+			tally_add(st, FT_RUN_QUEUE, runnable_ns);
+	}
+	st->mark_ns = now;
+	st->off_cpu = 0;
+	st->wake_ns = 0;
+}
+
+static __always_inline int on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
+				     u32 state)
+{
+	struct cpu_state *c = this_cpu();
+	if (!c)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (c->target) {
+		struct thread_state *st = state_of(prev);
+		if (st)
+			switch_out(st, now, preempt || state == 0, state);
+	}
+	u32 i = (c->newest + 1) & (FT_STINTS - 1);
+	struct stint *s = &c->stints[i];
+	s->start_ns = now;
+	s->tid = (u32)next->pid;
+	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);
+	c->newest = i;
+	struct thread_state *st = state_of(next);
+	c->target = st != NULL;
+	if (st)
+		switch_in(st, next, c, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	bool preempt = ctx[0];
+	struct task_struct *prev = (struct task_struct *)ctx[1], *next = (struct task_struct *)ctx[2];
+	/* Taken from the argument where there is one: a wakeup may race with a look at the task. */
+	u32 state = has_prev_state_arg ? (u32)ctx[3] : task_state(prev);
+	return on_switch(preempt, prev, next, state);
+}
+
+static __always_inline int on_wakeup(struct task_struct *task)
+{
+	struct thread_state *st = state_of(task);
+	if (st && st->off_cpu && !st->wake_ns)
+		st->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(sched_wakeup, struct task_struct *task)
+{
+	return on_wakeup(task);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *task)
+{
+	return on_wakeup(task);
+}
+
+static __always_inline void thread_event(struct thread_state *st, struct task_struct *task, u32 type, u64 now,
+					 u32 parent_tgid)
+{
+	struct ft_event_thread *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_THREAD_EVENT);
+		return;
+	}
+	e->type = type;
+	e->tid = st->tid;
+	e->tgid = st->tgid;
+	e->parent_tgid = parent_tgid;
+	e->t_ns = now;
+	e->begin_ns = st->begin_ns;
+	e->clone_flag = parent_tgid == st->tgid;
+	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
+	bpf_ringbuf_submit(e, ring_flags());
+}
+
+static struct thread_state blank_state; /* what the hash starts a thread with; the stack has no room */
+
+static __always_inline struct thread_state *new_state(struct task_struct *task)
+{
+	if (has_task_storage)
+		return bpf_task_storage_get(&states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 tid = (u32)BPF_CORE_READ(task, pid);
+	bpf_map_update_elem(&states_hash, &tid, &blank_state, BPF_ANY);
+	return bpf_map_lookup_elem(&states_hash, &tid);
+}
+
+/* Opens an account at `now` for a thread that is not running. */
+static __always_inline struct thread_state *open_account(struct task_struct *task, u64 now)
+{
+	struct thread_state *st = new_state(task);
+	if (!st) {
+		drop(FT_DROP_SLOT_THREAD_STATE);
+		return NULL;
+	}
+	st->tid = (u32)task->pid;
+	st->tgid = (u32)task->tgid;
+	st->begin_ns = st->mark_ns = st->tally.start_ns = now;
+	st->off_cpu = 1;
+	st->off_state = 0;
+	st->wake_ns = 0;
+	st->depth = 0;
+	return st;
+}
+
+/* A target's child or new thread is a target from its first instant. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread_state *ps = state_of(parent);
+	if (!ps)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(child, now);
+	if (!st)
+		return 0;
+	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
+	st->ready = 1;
+	return 0;
+}
+
+/* Ends the frames still open, from the innermost, and hands over what is left. */
+static __always_inline void close_account(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++) {
+		struct frame *f = top(st);
+		finish_top(st, now, f ? (u32)f->owner : 0, 1 /* FT_SPAN_UNFINISHED */);
+	}
+	tally_flush(st);
+	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
+	st->dead = 1;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	st->busy = 1;
+	charge(st, now);
+	close_account(st, task, now);
+	st->busy = 0;
+	struct cpu_state *c = this_cpu();
+	if (c)
+		c->target = 0;
+	return 0;
+}
+
+/* Run once after attaching: opens the accounts of the threads of processes in `targets`. */
+SEC("iter/task")
+int open_accounts(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	if (!task)
+		return 0;
+	u32 tgid = (u32)task->tgid;
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	struct thread_state *old = state_of(task);
+	if (old)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(task, now);
+	if (!st)
+		return 0;
+	u32 state = task_state(task);
+	st->off_state = state;
+	st->wake_ns = state ? 0 : now;
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	/* One that is running right now has its account opened as runnable: its first switch, within a tick
+	 * or so, sets that right. */
+	st->ready = 1;
+	return 0;
+}
+
+/* Run once after everything is detached, when no program changes a state any more: closes the accounts. A
+ * thread that was on the CPU is known up to its last event, one that was off it up to now. */
+SEC("iter/task")
+int close_accounts(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	if (!task)
+		return 0;
+	struct thread_state *st = state_of(task);
+	if (!st)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (st->off_cpu)
+		switch_in(st, task, NULL, now);
+	close_account(st, task, st->mark_ns);
+	return 0;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The state machine of one target thread: whose time is it now?
+ *
+ * A thread has a small stack of frames. `mark_ns` is the instant up to which its time has been charged;
+ * every program that changes the owner first charges mark..now to the innermost frame (or to own code),
+ * so own times add up to wall time by construction. Programs run on the thread itself or in an interrupt
+ * on top of it, so no locks: `busy` tells an interrupt that it came in the middle of an update.
+ *
+ * An interval of at least min_span_ns becomes a span, a shorter one goes into the tally of the current
+ * window. What can't be handed over (ring full) is kept in the tally: counted as a drop, but its time
+ * stays in the account.
+ */
+#ifndef FORKTAIL_BPF_STATE_H
+#define FORKTAIL_BPF_STATE_H
+
+#include "compat.h"
+#include "events.h"
+#include "types.h"
+
+struct frame {
+	u64 start_ns;
+	u64 on_cpu_ns, runnable_ns, blocked_ns;
+	u64 arg[2];
+	u64 owner;
+};
+
+struct thread_state {
+	u64 begin_ns;
+	u64 mark_ns;
+	u64 wake_ns;		/* off CPU: when it became runnable; 0: not yet */
+	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
+	u64 iteration_events;
+	u32 tid, tgid;
+	u32 depth;
+	u32 off_state; /* off CPU: the task state it left with */
+	u8 ready, dead, off_cpu, busy;
+	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
+	u8 dirty;				/* the tally holds something */
+	struct frame frames[FT_FRAME_DEPTH];
+	struct ft_event_tally tally; /* sent as it is */
+};
+
+/* Maps and settings are defined once, in maps.bpf.c. */
+struct states_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_state);
+};
+struct states_hash_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct thread_state);
+};
+struct targets_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FT_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, u32);
+};
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+};
+extern struct states_map states SEC(".maps");
+extern struct states_hash_map states_hash SEC(".maps");
+extern struct targets_map targets SEC(".maps");
+extern struct ring_map ring SEC(".maps");
+
+extern const volatile __u64 min_span_ns;
+extern const volatile __u64 ring_wake_bytes;
+extern struct cpu_state cpus[FT_MAX_CPUS];
+extern __u64 drops[FT_DROP_SLOTS];
+
+static __always_inline struct cpu_state *this_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	return cpu < FT_MAX_CPUS ? &cpus[cpu] : NULL;
+}
+
+static __always_inline void count(u32 counter)
+{
+	struct cpu_state *c = this_cpu();
+	if (c && counter < FT_COUNTERS)
+		c->counters[counter]++;
+}
+
+static __always_inline void drop(u64 slot)
+{
+	asm volatile("" : "+r"(slot)); /* see tally_add */
+	if (slot < FT_DROP_SLOTS)
+		__sync_fetch_and_add(&drops[slot], 1);
+}
+
+/* NULL unless the thread is a target whose account is open. */
+static __always_inline struct thread_state *state_of(struct task_struct *task)
+{
+	struct thread_state *st;
+	if (has_task_storage) {
+		st = bpf_task_storage_get(&states, task, NULL, 0);
+	} else {
+		u32 tid = (u32)BPF_CORE_READ(task, pid);
+		st = bpf_map_lookup_elem(&states_hash, &tid);
+	}
+	return st && st->ready && !st->dead ? st : NULL;
+}
+
+/* The current thread's state; cheap when it is not a target. */
+static __always_inline struct thread_state *current_state(void)
+{
+	struct cpu_state *c = this_cpu();
+	if (!c || !c->target)
+		return NULL;
+	if (has_task_storage)
+		return state_of(bpf_get_current_task_btf());
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct thread_state *st = bpf_map_lookup_elem(&states_hash, &tid);
+	return st && st->ready && !st->dead ? st : NULL;
+}
+
+/* Interrupts must not touch a state that the interrupted program is changing. */
+static __always_inline struct thread_state *current_state_in_interrupt(void)
+{
+	struct thread_state *st = current_state();
+	if (st && st->busy) {
+		count(FT_COUNT_IRQ_SKIPPED);
+		return NULL;
+	}
+	return st;
+}
+
+/* The recorder looks at the ring on its own twenty times a second; it is woken only when the ring fills
+ * faster than that, because a wakeup costs more than the events it is for. */
+static __always_inline u64 ring_flags(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= ring_wake_bytes ? BPF_RB_FORCE_WAKEUP
+									      : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns)
+{
+	/* Keeps the compiler from checking one copy of the index and using another: the verifier forgets. */
+	asm volatile("" : "+r"(owner));
+	if (owner >= FT_OWNER_LIMIT)
+		return;
+	struct ft_tally_entry *e = &st->tally.entry[owner];
+	e->total_ns += ns;
+	e->count++;
+	if (ns > e->max_ns)
+		e->max_ns = (u32)ns;
+	st->dirty = 1;
+}
+
+/* Hands over the window that ends at mark_ns, and begins the next one there. */
+static __always_inline void tally_flush(struct thread_state *st)
+{
+	if (st->dirty) {
+		st->tally.type = FT_EVENT_TALLY;
+		st->tally.tid = st->tid;
+		st->tally.end_ns = st->mark_ns;
+		if (bpf_ringbuf_output(&ring, &st->tally, sizeof st->tally, ring_flags())) {
+			drop(FT_DROP_SLOT_TALLY); /* kept: the next flush tries again with a wider window */
+			return;
+		}
+		count(FT_COUNT_TALLY);
+		__builtin_memset(st->tally.entry, 0, sizeof st->tally.entry);
+		st->dirty = 0;
+	}
+	st->tally.start_ns = st->mark_ns;
+}
+
+/* Closes the window when it is over. First in every program, before anything at `now` is charged. */
+static __always_inline void tally_roll(struct thread_state *st, u64 now)
+{
+	if (now - st->tally.start_ns >= FT_TALLY_WINDOW_NS)
+		tally_flush(st);
+}
+
+/* Charges mark..now, all of it on the CPU, to the innermost frame or to own code. */
+static __always_inline void charge(struct thread_state *st, u64 now)
+{
+	tally_roll(st, now);
+	u64 ns = now - st->mark_ns;
+	u32 depth = st->depth;
+	if (depth == 0 || depth > FT_FRAME_DEPTH) {
+		st->tally.entry[FT_OWN_CODE].total_ns += ns;
+		st->dirty = 1;
+	} else {
+		st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)].on_cpu_ns += ns;
+	}
+	st->mark_ns = now;
+}
+
+static __always_inline void fill_span(struct ft_event_span *e, const struct thread_state *st, u32 owner,
+				      u64 start_ns, u64 duration_ns)
+{
+	e->type = FT_EVENT_SPAN;
+	e->tid = st->tid;
+	e->start_ns = start_ns;
+	e->duration_ns = duration_ns;
+	e->on_cpu_ns = e->runnable_ns = e->blocked_ns = 0;
+	e->arg[0] = e->arg[1] = 0;
+	e->cpu = (u16)bpf_get_smp_processor_id();
+	e->syscall = -1;
+	e->owner = (u8)owner;
+	e->depth = (u8)st->depth;
+	e->flags = 0;
+	e->off_cpu = 0;
+}
+
+static __always_inline void push(struct thread_state *st, u64 now, u32 owner, u64 arg0, u64 arg1)
+{
+	charge(st, now);
+	u32 depth = st->depth;
+	if (depth >= FT_FRAME_DEPTH) {
+		drop(FT_DROP_SLOT_DEPTH);
+		return;
+	}
+	struct frame *f = &st->frames[depth & (FT_FRAME_DEPTH - 1)];
+	f->start_ns = now;
+	f->on_cpu_ns = f->runnable_ns = f->blocked_ns = 0;
+	f->arg[0] = arg0;
+	f->arg[1] = arg1;
+	f->owner = owner;
+	st->depth = depth + 1;
+}
+
+/* The innermost frame, or NULL. */
+static __always_inline struct frame *top(struct thread_state *st)
+{
+	u32 depth = st->depth;
+	if (depth == 0 || depth > FT_FRAME_DEPTH)
+		return NULL;
+	return &st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)];
+}
+
+static __always_inline bool top_is(struct thread_state *st, u32 owner)
+{
+	struct frame *f = top(st);
+	return f && f->owner == owner;
+}
+
+/* Ends the innermost frame, already charged up to now, as `owner`. */
+static __always_inline void finish_top(struct thread_state *st, u64 now, u32 owner, u8 flags)
+{
+	struct frame *f = top(st);
+	if (!f)
+		return;
+	st->depth--;
+	u64 duration_ns = now - f->start_ns, own_ns = f->on_cpu_ns + f->runnable_ns + f->blocked_ns;
+	if (duration_ns < min_span_ns) {
+		tally_add(st, owner, own_ns);
+		return;
+	}
+	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_SPAN + owner);
+		tally_add(st, owner, own_ns);
+		return;
+	}
+	fill_span(e, st, owner, f->start_ns, duration_ns);
+	e->on_cpu_ns = f->on_cpu_ns;
+	e->runnable_ns = f->runnable_ns;
+	e->blocked_ns = f->blocked_ns;
+	e->arg[0] = f->arg[0];
+	e->arg[1] = f->arg[1];
+	e->flags = flags;
+	bpf_ringbuf_submit(e, ring_flags());
+	count(FT_COUNT_SPAN);
+}
+
+/* Charges and ends the innermost frame, if it is of this owner (it is not when its begin was missed). */
+static __always_inline void pop(struct thread_state *st, u64 now, u32 owner)
+{
+	if (!top_is(st, owner))
+		return;
+	charge(st, now);
+	finish_top(st, now, owner, 0);
+}
+
+/* Gives the innermost frame's own time back to what lies below: it had no end (a fault that turned into a
+ * signal), so it never was what it claimed to be. */
+static __always_inline void abandon_top(struct thread_state *st)
+{
+	struct frame *f = top(st);
+	if (!f)
+		return;
+	u64 on_cpu = f->on_cpu_ns, runnable = f->runnable_ns, blocked = f->blocked_ns;
+	st->depth--;
+	struct frame *below = top(st);
+	if (below) {
+		below->on_cpu_ns += on_cpu;
+		below->runnable_ns += runnable;
+		below->blocked_ns += blocked;
+	} else {
+		st->tally.entry[FT_OWN_CODE].total_ns += on_cpu;
+		if (runnable)
+			tally_add(st, FT_RUN_QUEUE, runnable);
+		if (blocked)
+			tally_add(st, FT_SYSCALL, blocked);
+	}
+	if (f->owner == FT_FAULT_OTHER)
+		count(FT_COUNT_FAULT_ABANDONED);
+}
+
+/* Before a frame that can only begin in user mode or at a system call's entry: whatever is still open on
+ * the stack never ended. */
+static __always_inline void abandon_all(struct thread_state *st)
+{
+	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)
+		abandon_top(st);
+}
+
+#endif

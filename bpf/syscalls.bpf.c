@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* System calls that are frames (the fork and fsync families), and the event loop's turns.
+ *
+ * Only these few are traced, each by its own tracepoint: tracing every system call costs Redis a tenth
+ * of its throughput. What a thread blocks in otherwise is read from its registers when it comes back
+ * (sched.bpf.c). epoll_wait is the one hot call here; its two tracepoints are the price of seeing stalls
+ * that no client of ours measured.
+ */
+#include "state.h"
+
+/* The layout of syscalls:sys_enter_* and sys_exit_* (include/trace/syscall.h's common part and fields). */
+struct enter_args {
+	u64 common;
+	s64 number;
+	u64 args[6];
+};
+struct exit_args {
+	u64 common;
+	s64 number;
+	s64 ret;
+};
+
+static __always_inline int begin(u32 owner, u64 arg0, u64 arg1)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	abandon_all(st);
+	push(st, bpf_ktime_get_ns(), owner, arg0, arg1);
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int end_fsync(void)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	pop(st, bpf_ktime_get_ns(), FT_FSYNC);
+	st->busy = 0;
+	return 0;
+}
+
+/* The parent's return from the call; the child comes back from it too, but never entered it. */
+static __always_inline int end_fork(s64 ret)
+{
+	struct thread_state *st = current_state();
+	if (!st || !top_is(st, FT_FORK))
+		return 0;
+	st->busy = 1;
+	struct frame *f = top(st);
+	if (f)
+		f->arg[0] = (u64)ret;
+	pop(st, bpf_ktime_get_ns(), FT_FORK);
+	st->busy = 0;
+	return 0;
+}
+
+#define FSYNC_CALL(name)                                                                                     \
+	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
+	int enter_##name(struct enter_args *ctx)                                                             \
+	{                                                                                                    \
+		return begin(FT_FSYNC, ctx->args[0], (u64)ctx->number);                                      \
+	}                                                                                                    \
+	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
+	int exit_##name(void *ctx)                                                                           \
+	{                                                                                                    \
+		return end_fsync();                                                                          \
+	}
+
+#define FORK_CALL(name, flags)                                                                               \
+	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
+	int enter_##name(struct enter_args *ctx)                                                             \
+	{                                                                                                    \
+		return begin(FT_FORK, 0, flags);                                                             \
+	}                                                                                                    \
+	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
+	int exit_##name(struct exit_args *ctx)                                                               \
+	{                                                                                                    \
+		return end_fork(ctx->ret);                                                                   \
+	}
+
+FSYNC_CALL(fsync)
+FSYNC_CALL(fdatasync)
+FSYNC_CALL(msync)
+FSYNC_CALL(sync_file_range)
+FORK_CALL(clone, ctx->args[0])
+FORK_CALL(clone3, 0)
+FORK_CALL(fork, 0)
+FORK_CALL(vfork, 0)
+
+/* One turn of the event loop ends where the next wait begins. */
+static __always_inline int wait_begins(void)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	if (st->depth)
+		abandon_all(st);
+	u64 start_ns = st->iteration_start_ns;
+	st->iteration_start_ns = 0;
+	if (start_ns) {
+		u64 duration_ns = bpf_ktime_get_ns() - start_ns;
+		if (duration_ns >= min_span_ns) {
+			struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+			if (e) {
+				fill_span(e, st, FT_ITERATION, start_ns, duration_ns);
+				e->arg[0] = st->iteration_events;
+				bpf_ringbuf_submit(e, ring_flags());
+				count(FT_COUNT_SPAN);
+			} else {
+				drop(FT_DROP_SLOT_SPAN + FT_ITERATION);
+			}
+		}
+	}
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int wait_ends(s64 ready)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->iteration_start_ns = bpf_ktime_get_ns();
+	st->iteration_events = ready > 0 ? (u64)ready : 0;
+	return 0;
+}
+
+#define WAIT_CALL(name)                                                                                      \
+	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
+	int enter_##name(void *ctx)                                                                          \
+	{                                                                                                    \
+		return wait_begins();                                                                        \
+	}                                                                                                    \
+	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
+	int exit_##name(struct exit_args *ctx)                                                               \
+	{                                                                                                    \
+		return wait_ends(ctx->ret);                                                                  \
+	}
+
+WAIT_CALL(epoll_wait)
+WAIT_CALL(epoll_pwait)
+WAIT_CALL(epoll_pwait2)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The kernel types these programs touch, with just the fields in use.
+ *
+ * CO-RE relocates every access against the running kernel's BTF, so a struct here only needs the right
+ * names and types, not the right layout. Written by hand rather than generated: it builds without a
+ * kernel's BTF at hand, and it shows at a glance what the programs depend on. What differs between
+ * kernel versions has a ___suffix (libbpf ignores it when matching) and is chosen in compat.h.
+ */
+#ifndef FORKTAIL_BPF_TYPES_H
+#define FORKTAIL_BPF_TYPES_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+/* <stddef.h>'s, which is not available to BPF. */
+#define NULL ((void *)0)
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fdtable {
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* x86-64 only, as the fault error codes are. bpf_task_pt_regs() and the raw stack both lead here. */
+
+struct pt_regs___x86 {
+	unsigned long di;
+	unsigned long orig_ax;
+};
+
+struct task_struct {
+	int pid;  /* what user space calls tid */
+	int tgid; /* what user space calls pid */
+	char comm[16];
+	unsigned int __state;
+	int on_cpu;
+	void *stack;
+	struct files_struct *files;
+};
+
+/* Before 5.14. */
+struct task_struct___old {
+	long state;
+};
+
+struct vm_area_struct {
+	struct file *vm_file;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	unsigned long __sector;
+};
+
+/* Before 5.17 the disk hung off the request. */
+struct request___old {
+	struct gendisk *rq_disk;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

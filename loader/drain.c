@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* From ring buffer events to records. See drain.h.
+ *
+ * What a span drags along (a name and a kernel stack) repeats: the same few waits happen again and again.
+ * Each distinct one is written once, as a detail block, and spans refer to it by number. */
+#include "drain.h"
+
+#include <jansson.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols.h"
+
+struct detail {
+	char name[FT_NAME_BYTES];
+	uint32_t frames;
+	uint32_t id;
+	uint64_t stack[FT_STACK_FRAMES];
+};
+
+static int compare_details(const void *a, const void *b)
+{
+	const struct detail *x = a, *y = b;
+	int name = memcmp(x->name, y->name, sizeof x->name);
+	if (name || x->frames != y->frames)
+		return name ? name : x->frames < y->frames ? -1 : 1;
+	return memcmp(x->stack, y->stack, x->frames * sizeof *x->stack);
+}
+
+static void write_detail(struct drain *d, const struct detail *t)
+{
+	json_t *stack = json_array();
+	for (uint32_t i = 0; i < t->frames; i++) {
+		char text[160];
+		symbol_name(t->stack[i], text, sizeof text);
+		json_array_append_new(stack, json_string(text));
+	}
+	/* A file name is any bytes; JSON wants UTF-8. */
+	json_t *name = json_stringn(t->name, strnlen(t->name, sizeof t->name));
+	json_t *o = json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name", name ? name : json_string("?"),
+			      "stack", stack);
+	char *text = json_dumps(o, JSON_COMPACT);
+	if (text)
+		ft_writer_json(d->writer, FT_BLOCK_DETAIL, text);
+	free(text);
+	json_decref(o);
+}
+
+/* The id of a detail, written if it is new; 0 for an empty one or when memory is out. */
+static uint32_t detail_id(struct drain *d, const struct detail *wanted)
+{
+	if (!wanted->name[0] && !wanted->frames)
+		return 0;
+	struct detail **found = tfind(wanted, &d->details, compare_details);
+	if (found)
+		return (*found)->id;
+	struct detail *t = malloc(sizeof *t);
+	if (!t)
+		return 0;
+	*t = *wanted;
+	t->id = ++d->detail_count;
+	if (!tsearch(t, &d->details, compare_details)) {
+		free(t);
+		return 0;
+	}
+	write_detail(d, t);
+	return t->id;
+}
+
+/* Who held the CPU longest in [wake, end): the task with the largest sum of turns among the CPU's last few
+ * before the waiter's own. Turns older than the ring's are not known; the share says how much is covered. */
+static const struct stint *longest_holder(const struct ft_event_span_detail *e, uint64_t end,
+					  uint64_t *held_ns)
+{
+	uint64_t held[FT_STINTS] = {0};
+	uint64_t until = end;
+	for (unsigned back = 1; back < FT_STINTS; back++) {
+		unsigned i = (e->newest - back) & (FT_STINTS - 1);
+		uint64_t from = e->stints[i].start_ns > e->wake_ns ? e->stints[i].start_ns : e->wake_ns;
+		if (e->stints[i].start_ns && until > from)
+			for (unsigned k = 0; k < FT_STINTS; k++)
+				if (e->stints[k].tid == e->stints[i].tid)
+					held[k] += until - from;
+		until = from < until ? from : until;
+	}
+	unsigned best = (e->newest - 1) & (FT_STINTS - 1);
+	for (unsigned k = 0; k < FT_STINTS; k++)
+		if (k != (e->newest & (FT_STINTS - 1)) && held[k] > held[best])
+			best = k;
+	*held_ns = held[best];
+	return held[best] ? &e->stints[best] : NULL;
+}
+
+static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
+{
+	struct detail t = {.frames = 0};
+	memcpy(t.name, e->name, sizeof t.name);
+	if (e->stack_bytes > 0) {
+		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
+		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
+	}
+	if (e->wake_ns) {
+		uint64_t held_ns;
+		const struct stint *holder = longest_holder(e, s->start_ns + s->duration_ns, &held_ns);
+		if (holder) {
+			s->arg[1] = holder->tid | (held_ns > UINT32_MAX ? UINT32_MAX : held_ns) << 32;
+			if (!t.name[0])
+				memcpy(t.name, holder->comm, sizeof holder->comm);
+		}
+	}
+	s->detail = detail_id(d, &t);
+}
+
+static void drain_span(struct drain *d, const struct ft_event_span *e, size_t bytes)
+{
+	struct ft_span s = {.start_ns = e->start_ns,
+			    .duration_ns = e->duration_ns,
+			    .on_cpu_ns = e->on_cpu_ns,
+			    .runnable_ns = e->runnable_ns,
+			    .blocked_ns = e->blocked_ns,
+			    .arg = {e->arg[0], e->arg[1]},
+			    .tid = e->tid,
+			    .cpu = e->cpu,
+			    .owner = e->owner,
+			    .depth = e->depth,
+			    .syscall = e->syscall,
+			    .flags = e->flags,
+			    .off_cpu = e->off_cpu};
+	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
+		add_detail(d, (const struct ft_event_span_detail *)e, &s);
+	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
+	d->spans++;
+}
+
+static void drain_tally(struct drain *d, const struct ft_event_tally *e)
+{
+	for (uint32_t owner = 0; owner < FT_OWNER_LIMIT; owner++) {
+		const struct ft_tally_entry *n = &e->entry[owner];
+		if (!n->count && !n->total_ns)
+			continue;
+		struct ft_tally t = {.start_ns = e->start_ns,
+				     .end_ns = e->end_ns,
+				     .total_ns = n->total_ns,
+				     .max_ns = n->max_ns,
+				     .count = n->count,
+				     .tid = e->tid,
+				     .owner = owner};
+		ft_writer_record(d->writer, FT_BLOCK_TALLY, &t);
+	}
+	d->tallies++;
+}
+
+static void drain_io(struct drain *d, const struct ft_event_io *e)
+{
+	/* The kernel's numbers: 0 read, 1 write, 2 flush, 3 discard. */
+	static const uint8_t kinds[] = {0, 1, 3, 2};
+	struct ft_io io = {.start_ns = e->start_ns,
+			   .duration_ns = e->duration_ns,
+			   .sector = e->sector,
+			   .bytes = e->bytes,
+			   .dev = e->dev,
+			   .tid = e->tid,
+			   .write = e->op < sizeof kinds ? kinds[e->op] : 4,
+			   .error = e->error};
+	memcpy(io.comm, e->comm, sizeof io.comm);
+	ft_writer_record(d->writer, FT_BLOCK_IO, &io);
+	d->io++;
+}
+
+void drain_event(void *context, const void *event, size_t bytes)
+{
+	struct drain *d = context;
+	switch (*(const uint32_t *)event) {
+	case FT_EVENT_SPAN:
+	case FT_EVENT_SPAN_DETAIL:
+		drain_span(d, event, bytes);
+		break;
+	case FT_EVENT_TALLY:
+		drain_tally(d, event);
+		break;
+	case FT_EVENT_IO:
+		drain_io(d, event);
+		break;
+	case FT_EVENT_THREAD_BEGIN:
+		threads_begin(d->threads, event, d->writer);
+		break;
+	case FT_EVENT_THREAD_END:
+		threads_end(d->threads, event, d->writer);
+		break;
+	}
+}
+
+void drain_free(struct drain *d)
+{
+	tdestroy(d->details, free);
+	d->details = NULL;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* forktail-record's command line. `forktail record` and `forktail doctor` end up here. */
+#include <argp.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record.h"
+#include "support.h"
+
+const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
+
+enum {
+	EXIT_USAGE = 2,
+	EXIT_ENVIRONMENT = 3,
+	OPTION_UNIX = 256,
+	OPTION_NAME,
+	OPTION_PORT,
+	OPTION_DURATION,
+	OPTION_MIN_SPAN,
+	OPTION_DOCTOR
+};
+
+static const struct argp_option options[] = {
+    {"pid", 'p', "PID[,PID...]", 0, "Trace these processes", 1},
+    {"port", OPTION_PORT, "N", 0, "Trace whoever listens on TCP port N", 1},
+    {"unix", OPTION_UNIX, "PATH", 0, "Trace whoever listens on this Unix socket", 1},
+    {"name", OPTION_NAME, "NAME", 0, "Trace every process of this name, e.g. redis-server", 1},
+    {"output", 'o', "FILE", 0, "The recording; its directory is made if it is missing", 2},
+    {"duration", OPTION_DURATION, "TIME", 0,
+     "End after this time, e.g. 30s, 5m (default: at SIGINT or SIGTERM, or when the "
+     "last target has ended)",
+     2},
+    {"min-span", OPTION_MIN_SPAN, "TIME", 0,
+     "Intervals from this length on are recorded one by one, shorter ones summed up per "
+     "millisecond (default 20us; 1us to 1s)",
+     2},
+    {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
+     3},
+    {0},
+};
+
+struct arguments {
+	struct record_options record;
+	struct targets targets;
+	bool doctor;
+};
+
+/* "250us", "20ms", "1.5s", "2m", "1h"; a bare number is in `unit_ns`. Returns 0 or -EINVAL. */
+static int parse_time(const char *text, double unit_ns, uint64_t *ns)
+{
+	static const struct {
+		const char *suffix;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+	char *end;
+	double value = strtod(text, &end);
+	if (end == text || !(value >= 0) || value > 1e9)
+		return -EINVAL;
+	if (*end == 0) {
+		*ns = (uint64_t)(value * unit_ns);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(end, units[i].suffix) == 0) {
+			*ns = (uint64_t)(value * units[i].ns);
+			return 0;
+		}
+	return -EINVAL;
+}
+
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("forktail record: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(status);
+}
+
+static void add_pids(struct targets *t, const char *text)
+{
+	for (const char *at = text;;) {
+		char *end;
+		long pid = strtol(at, &end, 10);
+		if (end == at || pid <= 0 || pid > 1 << 22 || (*end && *end != ','))
+			fail(EXIT_USAGE, "--pid takes process ids, not \"%s\"", text);
+		int n = targets_add_pid(t, (pid_t)pid);
+		if (n == -ESRCH)
+			fail(EXIT_ENVIRONMENT, "there is no process %ld", pid);
+		if (n < 0)
+			fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
+		if (!*end)
+			return;
+		at = end + 1;
+	}
+}
+
+/* What came of looking for a listener or a name. */
+static void check_found(int n, const char *what, const char *which)
+{
+	if (n == -ENOENT)
+		fail(EXIT_ENVIRONMENT, "%s %s", what, which);
+	if (n == -EACCES)
+		fail(EXIT_ENVIRONMENT,
+		     "%s is listened on, but by no process that can be seen from here (another container, or "
+		     "not root)",
+		     which);
+	if (n == -E2BIG)
+		fail(EXIT_USAGE, "%s matches more than %d processes", which, TARGETS_MAX);
+	if (n < 0)
+		fail(EXIT_ENVIRONMENT, "%s: %s", which, strerror(-n));
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+	char text[64];
+	switch (key) {
+	case 'p':
+		add_pids(&a->targets, arg);
+		return 0;
+	case OPTION_PORT: {
+		char *end;
+		long port = strtol(arg, &end, 10);
+		if (*end || end == arg || port < 1 || port > 65535)
+			fail(EXIT_USAGE, "--port takes a number from 1 to 65535, not \"%s\"", arg);
+		snprintf(text, sizeof text, "port %ld", port);
+		check_found(targets_add_port(&a->targets, (int)port), "nothing listens on", text);
+		return 0;
+	}
+	case OPTION_UNIX:
+		check_found(targets_add_unix(&a->targets, arg), "nothing listens on", arg);
+		return 0;
+	case OPTION_NAME:
+		check_found(targets_add_name(&a->targets, arg), "no process is named", arg);
+		return 0;
+	case 'o':
+		a->record.output = arg;
+		return 0;
+	case OPTION_DURATION:
+		if (parse_time(arg, 1e9, &a->record.duration_ns) || !a->record.duration_ns)
+			fail(EXIT_USAGE, "--duration takes a time such as 30s or 5m, not \"%s\"", arg);
+		return 0;
+	case OPTION_MIN_SPAN:
+		if (parse_time(arg, 1e3, &a->record.min_span_ns) || a->record.min_span_ns < 1000 ||
+		    a->record.min_span_ns > 1000000000)
+			fail(EXIT_USAGE, "--min-span takes a time from 1us to 1s, not \"%s\"", arg);
+		return 0;
+	case OPTION_DOCTOR:
+		a->doctor = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		fail(EXIT_USAGE, "what is \"%s\"? Targets are given with --pid, --port, --unix or --name",
+		     arg);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+int main(int argc, char **argv)
+{
+	static struct arguments a;
+	a.record = (struct record_options){.min_span_ns = 20000, .argc = argc, .argv = argv};
+	static const struct argp argp = {options,
+					 parse,
+					 NULL,
+					 "Records what the kernel does to the threads of redis-server, "
+					 "memcached and the like: every fork, page "
+					 "fault, fsync, interrupt and wait, for `forktail explain`.\vExit "
+					 "status: 0 done, 2 usage, 3 this host or "
+					 "the target can't be recorded.",
+					 NULL,
+					 NULL,
+					 NULL};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.doctor)
+		return doctor_print();
+	if (!a.targets.count)
+		fail(EXIT_USAGE, "nothing to record: name it with --pid, --port, --unix or --name");
+	if (!a.record.output)
+		fail(EXIT_USAGE, "where to? Name the recording with -o FILE");
+	return record(&a.record, &a.targets);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Host and target metrics from /proc: what the machine was doing around a spike. */
+#ifndef FORKTAIL_LOADER_METRICS_H
+#define FORKTAIL_LOADER_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "recording/recording.h"
+
+struct metrics;
+
+/* Series are named on first use:
+ *   host.cpu.{user,system,idle,iowait,irq,softirq,steal}   percent of all CPUs together
+ *   host.memory.{available,free,cached,dirty,writeback,swap_free}   bytes
+ *   host.{page_faults,major_faults,swap_in,swap_out}   per second (pages)
+ *   host.disk.{read,write}   bytes per second, label device
+ *   host.softirq   per second, labels cpu and vector
+ *   host.network.{receive,transmit}   bytes per second, label interface
+ *   target.{cpu,rss,minor_faults,major_faults}   percent of one CPU, bytes, per second; label pid
+ * A value is written when it differs from the one before, so a series holds its last value until the next. */
+struct metrics *metrics_open(struct ft_writer *w);
+/* Reads everything once; rates are over the time since the last call. */
+void metrics_sample(struct metrics *m, const pid_t *pids, size_t count);
+void metrics_close(struct metrics *m);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel programs' life. See programs.h.
+ *
+ * Attach order matters twice. The accounts are opened after everything is attached, so that no event of an
+ * open account is missed; they are closed after everything is detached, so that nothing changes a thread's
+ * state while it is summed up.
+ */
+#include "programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "forktail.skel.h"
+
+struct programs {
+	struct forktail_bpf *skeleton;
+	struct ring_buffer *ring;
+	struct bpf_link **links;
+	size_t link_count, link_room;
+	int *fault_fds; /* perf events, two a thread */
+	size_t fault_count, fault_room;
+	event_handler handler;
+	void *context;
+	int stats_fd;
+	bool fault_events;
+};
+
+static char log_text[4096];
+
+const char *programs_log(void)
+{
+	return log_text;
+}
+
+/* Keeps the last warnings; libbpf's debug chatter and its verifier dumps are of no use to a user. */
+static int keep_log(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level != LIBBPF_WARN)
+		return 0;
+	size_t used = strlen(log_text);
+	if (used > sizeof log_text / 2) {
+		memmove(log_text, log_text + used / 2, used - used / 2 + 1);
+		used = strlen(log_text);
+	}
+	return vsnprintf(log_text + used, sizeof log_text - used, format, args);
+}
+
+static int on_event(void *context, void *data, size_t bytes)
+{
+	struct programs *p = context;
+	p->handler(p->context, data, bytes);
+	return 0;
+}
+
+/* Leaves out programs whose tracepoint this kernel lacks: loading them would fail the whole object. */
+static void choose_programs(struct forktail_bpf *skeleton)
+{
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, skeleton->obj)
+	{
+		const char *section = bpf_program__section_name(prog);
+		if (strncmp(section, "tp_btf/", 7) == 0)
+			bpf_program__set_autoload(prog, support_has_tracepoint(section + 7));
+		else if (strncmp(section, "tracepoint/", 11) == 0)
+			bpf_program__set_autoload(prog, support_has_event(section + 11));
+	}
+}
+
+int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
+		  event_handler handler, void *context)
+{
+	*out = NULL;
+	log_text[0] = 0;
+	libbpf_set_print(keep_log);
+	/* Needed before 5.11 only, and refused without CAP_SYS_RESOURCE: the load itself tells. */
+	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+
+	struct programs *p = calloc(1, sizeof *p);
+	if (!p)
+		return -ENOMEM;
+	p->stats_fd = -1;
+	p->handler = handler;
+	p->context = context;
+	p->fault_events = support->has_fault_events;
+	int err = -ENOMEM;
+	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
+	if (!s) {
+		err = -errno;
+		goto fail;
+	}
+	s->rodata->has_task_storage = support->has_task_storage;
+	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
+	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
+	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
+	s->rodata->has_find_vma = support->has_find_vma;
+	s->rodata->min_span_ns = min_span_ns;
+	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
+	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
+	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
+	choose_programs(s);
+	if ((err = forktail_bpf__load(s)))
+		goto fail;
+	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
+	if (!p->ring) {
+		err = -errno;
+		goto fail;
+	}
+	*out = p;
+	return 0;
+fail:
+	programs_free(p);
+	return err;
+}
+
+static int keep_link(struct programs *p, struct bpf_link *link)
+{
+	if (p->link_count == p->link_room) {
+		size_t room = p->link_room ? p->link_room * 2 : 64;
+		struct bpf_link **links = realloc(p->links, room * sizeof *links);
+		if (!links) {
+			bpf_link__destroy(link);
+			return -ENOMEM;
+		}
+		p->links = links;
+		p->link_room = room;
+	}
+	p->links[p->link_count++] = link;
+	return 0;
+}
+
+/* A fault's end on one thread and, by inheritance, on every thread and child it creates from now on. */
+static int watch_faults(struct programs *p, pid_t tid)
+{
+	static const uint64_t events[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+	for (int i = 0; i < 2; i++) {
+		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+					       .size = sizeof attr,
+					       .config = events[i],
+					       .sample_period = 1,
+					       .inherit = 1};
+		int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd < 0)
+			return errno == ESRCH ? 0 : -errno; /* the thread ended meanwhile */
+		const struct bpf_program *prog =
+		    i == 0 ? p->skeleton->progs.fault_end_minor : p->skeleton->progs.fault_end_major;
+		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
+			int err = -errno;
+			close(fd);
+			return err;
+		}
+		if (p->fault_count == p->fault_room) {
+			size_t room = p->fault_room ? p->fault_room * 2 : 64;
+			int *fds = realloc(p->fault_fds, room * sizeof *fds);
+			if (!fds) {
+				close(fd);
+				return -ENOMEM;
+			}
+			p->fault_fds = fds;
+			p->fault_room = room;
+		}
+		p->fault_fds[p->fault_count++] = fd;
+	}
+	return 0;
+}
+
+static int watch_faults_of_process(struct programs *p, pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return 0; /* ended: the accounts will say so */
+	int err = 0;
+	for (struct dirent *e; !err && (e = readdir(dir));)
+		if (e->d_name[0] != '.')
+			err = watch_faults(p, (pid_t)atoi(e->d_name));
+	closedir(dir);
+	return err;
+}
+
+/* Runs an iterator program over all tasks. */
+static int walk_tasks(const struct bpf_program *prog)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	if (!link)
+		return -errno;
+	int fd = bpf_iter_create(bpf_link__fd(link)), err = fd < 0 ? -errno : 0;
+	char unused[256];
+	if (fd >= 0) {
+		while (read(fd, unused, sizeof unused) > 0)
+			;
+		close(fd);
+	}
+	bpf_link__destroy(link);
+	return err;
+}
+
+int programs_attach(struct programs *p, const pid_t *pids, size_t count,
+		    void (*skipped)(void *context, const char *program, int error), void *context)
+{
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, p->skeleton->obj)
+	{
+		const char *section = bpf_program__section_name(prog);
+		if (!bpf_program__autoload(prog) || strncmp(section, "iter/", 5) == 0 ||
+		    strcmp(section, "perf_event") == 0)
+			continue;
+		struct bpf_link *link = bpf_program__attach(prog);
+		if (!link) {
+			skipped(context, bpf_program__name(prog), -errno);
+			continue;
+		}
+		int err = keep_link(p, link);
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; i < count; i++) {
+		__u32 tgid = (__u32)pids[i], one = 1;
+		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &one, BPF_ANY))
+			return -errno;
+		int err = p->fault_events ? watch_faults_of_process(p, pids[i]) : 0;
+		if (err) {
+			skipped(context, "fault_end_minor", err);
+			p->fault_events = false;
+		}
+	}
+	return walk_tasks(p->skeleton->progs.open_accounts);
+}
+
+int programs_fd(struct programs *p)
+{
+	return ring_buffer__epoll_fd(p->ring);
+}
+
+int programs_drain(struct programs *p)
+{
+	return ring_buffer__consume(p->ring);
+}
+
+static void detach(struct programs *p)
+{
+	for (size_t i = 0; i < p->fault_count; i++)
+		close(p->fault_fds[i]);
+	for (size_t i = 0; i < p->link_count; i++)
+		bpf_link__destroy(p->links[i]);
+	p->fault_count = p->link_count = 0;
+}
+
+int programs_stop(struct programs *p)
+{
+	detach(p);
+	programs_drain(p); /* room for what closing the accounts brings */
+	int err = walk_tasks(p->skeleton->progs.close_accounts);
+	int drained = programs_drain(p);
+	return err ? err : drained < 0 ? drained : 0;
+}
+
+void programs_free(struct programs *p)
+{
+	if (!p)
+		return;
+	detach(p);
+	free(p->links);
+	free(p->fault_fds);
+	if (p->stats_fd >= 0)
+		close(p->stats_fd);
+	ring_buffer__free(p->ring);
+	forktail_bpf__destroy(p->skeleton);
+	free(p);
+}
+
+void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS])
+{
+	int cpus = libbpf_num_possible_cpus();
+	for (int k = 0; k < FT_COUNTERS; k++) {
+		counters[k] = 0;
+		for (int i = 0; i < cpus && i < FT_MAX_CPUS; i++)
+			counters[k] += p->skeleton->bss->cpus[i].counters[k];
+	}
+}
+
+void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS])
+{
+	for (int k = 0; k < FT_DROP_SLOTS; k++)
+		drops[k] = p->skeleton->bss->drops[k];
+}
+
+void programs_measure(struct programs *p, int on)
+{
+	if (on && p->stats_fd < 0) {
+		p->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	} else if (!on && p->stats_fd >= 0) {
+		close(p->stats_fd);
+		p->stats_fd = -1;
+	}
+}
+
+size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
+{
+	size_t n = 0;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, p->skeleton->obj)
+	{
+		struct bpf_prog_info info = {};
+		__u32 size = sizeof info;
+		if (n == room || bpf_program__fd(prog) < 0 ||
+		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			continue;
+		costs[n++] = (struct program_cost){bpf_program__name(prog), info.run_cnt, info.run_time_ns};
+	}
+	return n;
+}

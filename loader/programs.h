@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel programs' life: open, set, load, attach, open the accounts, close them, and what they cost. */
+#ifndef FORKTAIL_LOADER_PROGRAMS_H
+#define FORKTAIL_LOADER_PROGRAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/events.h"
+#include "support.h"
+
+struct programs;
+
+/* Gets one event of the ring. `bytes` is the event's size as the kernel wrote it. */
+typedef void (*event_handler)(void *context, const void *event, size_t bytes);
+
+/* Opens, sets and loads what `support` says the host has. Messages of libbpf go to *log (a static buffer),
+ * shown when loading fails. Negative errno on failure. */
+int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
+		  event_handler handler, void *context);
+
+/* Attaches everything and opens the accounts of the processes' threads, whose events follow through the
+ * ring. A program whose tracepoint can't be attached is skipped with a call of `skipped`. */
+int programs_attach(struct programs *p, const pid_t *pids, size_t count,
+		    void (*skipped)(void *context, const char *program, int error), void *context);
+
+/* An fd that becomes readable when the ring fills fast. */
+int programs_fd(struct programs *p);
+/* Hands all events in the ring to the handler. Returns their number or a negative errno. */
+int programs_drain(struct programs *p);
+
+/* Detaches everything, closes the accounts and drains the rest. */
+int programs_stop(struct programs *p);
+void programs_free(struct programs *p);
+
+/* Current sums over all CPUs; drops by enum ft_drop_slot. */
+void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS]);
+void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS]);
+
+/* The kernel's run-time statistics cost time themselves (two clock reads a run), so they are switched on
+ * for part of the time only, and totals are extrapolated from it. */
+void programs_measure(struct programs *p, int on);
+
+struct program_cost {
+	const char *name;
+	uint64_t runs;	 /* while measured */
+	uint64_t run_ns; /* of those */
+};
+/* One entry per loaded program; returns their number. */
+size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room);
+
+/* libbpf's last words, for an error message. */
+const char *programs_log(void);
+
+#endif

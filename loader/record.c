@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's loop. See record.h.
+ *
+ * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, and on every
+ * second turn reads /proc and flushes, so that a kill -9 loses a fraction of a second. It does little, on
+ * purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
+#include "record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "drain.h"
+#include "metrics.h"
+#include "programs.h"
+#include "recording/recording.h"
+#include "support.h"
+#include "symbols.h"
+#include "threads.h"
+
+enum {
+	TICK_MS = 50,
+	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
+	/* The kernel's run-time statistics are on for a tenth of the time: 200 ms every 2 s. */
+	MEASURE_TICKS = 200 / TICK_MS,
+	MEASURE_EVERY = 10,
+	NICE = 10, /* the server comes first; the ring holds seconds of events meanwhile */
+	PROGRAMS_MAX = 96,
+};
+
+struct recorder {
+	const struct record_options *options;
+	const struct targets *targets;
+	struct support support;
+	struct ft_writer *writer;
+	struct programs *programs;
+	struct threads threads;
+	struct drain drain;
+	struct metrics *metrics;
+	uint64_t drops[FT_DROP_SLOTS]; /* at the last look */
+	uint64_t looked_ns, start_ns;
+	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
+	uint64_t cpu_at_start_ns;
+	json_t *missing;
+};
+
+static json_t *manifest(struct recorder *r)
+{
+	json_t *argv = json_array(), *targets = json_array();
+	for (int i = 0; i < r->options->argc; i++)
+		json_array_append_new(argv, json_string(r->options->argv[i]));
+	for (size_t i = 0; i < r->targets->count; i++) {
+		char comm[32], cmdline[1024];
+		pid_t pid = r->targets->pids[i];
+		read_proc(pid, "comm", comm, sizeof comm);
+		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
+		json_t *c = json_string(cmdline);
+		json_array_append_new(targets, json_pack("{s:i, s:s, s:o}", "pid", (int)pid, "comm", comm,
+							 "cmdline", c ? c : json_string("")));
+	}
+	struct utsname u;
+	uname(&u);
+	char boot[40];
+	ft_boot_id(boot);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O}", "program",
+			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
+			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
+			 (json_int_t)r->options->min_span_ns, "targets", targets, "cpus", r->support.cpus,
+			 "start_ns", (json_int_t)r->start_ns, "missing", r->missing);
+}
+
+static void write_json(struct recorder *r, enum ft_block_kind kind, json_t *o)
+{
+	char *text = json_dumps(o, JSON_COMPACT);
+	if (text)
+		ft_writer_json(r->writer, kind, text);
+	free(text);
+	json_decref(o);
+}
+
+static void note_missing(struct recorder *r, const char *what, const char *why)
+{
+	json_array_append_new(r->missing, json_pack("{s:s, s:s}", "what", what, "why", why));
+}
+
+static void skipped(void *context, const char *program, int error)
+{
+	struct recorder *r = context;
+	char why[200];
+	snprintf(why, sizeof why, "%s could not be attached: %s", program, strerror(-error));
+	fprintf(stderr, "forktail record: %s\n", why);
+	write_json(r, FT_BLOCK_NOTE,
+		   json_pack("{s:I, s:s, s:s, s:s}", "t_ns", (json_int_t)ft_now_ns(), "kind", "missing",
+			     "what", program, "why", why));
+}
+
+/* Drops since the last look, each with the interval it happened in. */
+static void look_at_drops(struct recorder *r)
+{
+	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
+	programs_drops(r->programs, drops);
+	for (uint32_t i = 0; i < FT_DROP_SLOTS; i++) {
+		if (drops[i] == r->drops[i])
+			continue;
+		struct ft_drop d = {.start_ns = r->looked_ns, .end_ns = now, .count = drops[i] - r->drops[i]};
+		switch (i) {
+		case FT_DROP_SLOT_TALLY:
+			d.source = FT_DROP_RING;
+			d.detail = FT_DROP_TALLY;
+			break;
+		case FT_DROP_SLOT_IO:
+			d.source = FT_DROP_RING;
+			d.detail = FT_DROP_BLOCK_IO;
+			break;
+		case FT_DROP_SLOT_THREAD_EVENT:
+			d.source = FT_DROP_RING;
+			d.detail = FT_DROP_THREAD_EVENT;
+			break;
+		case FT_DROP_SLOT_IO_TABLE:
+			d.source = FT_DROP_IO;
+			break;
+		case FT_DROP_SLOT_THREAD_STATE:
+			d.source = FT_DROP_THREAD;
+			break;
+		case FT_DROP_SLOT_DEPTH:
+			d.source = FT_DROP_STACK;
+			break;
+		default:
+			d.source = FT_DROP_RING;
+			d.detail = i - FT_DROP_SLOT_SPAN;
+		}
+		ft_writer_record(r->writer, FT_BLOCK_DROP, &d);
+		r->drops[i] = drops[i];
+	}
+	r->looked_ns = now;
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ull +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ull;
+}
+
+static uint64_t own_rss_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	if (f) {
+		if (fscanf(f, "%*u %lu", &pages) != 1)
+			pages = 0;
+		fclose(f);
+	}
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Switches the kernel's statistics and keeps count of the time they were on. */
+static void measure(struct recorder *r, bool on)
+{
+	uint64_t now = ft_now_ns();
+	if (!on && r->measure_from_ns) {
+		r->measured_ns += now - r->measure_from_ns;
+		r->measure_from_ns = 0;
+	}
+	programs_measure(r->programs, on);
+	if (on && !r->measure_from_ns)
+		r->measure_from_ns = now;
+}
+
+/* Totals are extrapolated from the time the statistics were on to the whole recording. */
+static void write_cost(struct recorder *r)
+{
+	struct program_cost costs[PROGRAMS_MAX];
+	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	uint64_t now = ft_now_ns();
+	uint64_t on_ns = r->measured_ns + (r->measure_from_ns ? now - r->measure_from_ns : 0);
+	double scale = on_ns ? (double)(now - r->start_ns) / (double)on_ns : 0;
+	uint64_t counters[FT_COUNTERS];
+	programs_counters(r->programs, counters);
+	json_t *programs = json_array();
+	double total_ns = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!costs[i].runs)
+			continue;
+		double run_ns = (double)costs[i].run_ns;
+		total_ns += run_ns * scale;
+		json_array_append_new(programs, json_pack("{s:s, s:I, s:f, s:I}", "name", costs[i].name,
+							  "runs", (json_int_t)((double)costs[i].runs * scale),
+							  "ns_per_run", run_ns / (double)costs[i].runs,
+							  "total_ns", (json_int_t)(run_ns * scale)));
+	}
+	write_json(r, FT_BLOCK_COST,
+		   json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "t_ns",
+			     (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1,
+			     "measured_ns", (json_int_t)on_ns, "recorder_cpu_ns",
+			     (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns), "recorder_rss_bytes",
+			     (json_int_t)own_rss_bytes(), "fault_begins",
+			     (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
+			     (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
+			     (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
+			     (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
+			     (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "programs", programs));
+}
+
+static void write_clock(struct recorder *r)
+{
+	struct ft_clock c;
+	ft_clock_read(&c);
+	ft_writer_record(r->writer, FT_BLOCK_CLOCK, &c);
+}
+
+static int make_parent(const char *path)
+{
+	char copy[4096];
+	snprintf(copy, sizeof copy, "%s", path);
+	const char *dir = dirname(copy);
+	return mkdir(dir, 0755) && errno != EEXIST ? -errno : 0;
+}
+
+static int start(struct recorder *r)
+{
+	const char *output = r->options->output;
+	support_probe(&r->support);
+	const struct feature *blocker = support_blocker(&r->support);
+	if (blocker) {
+		fprintf(stderr, "forktail record: this host can't make a recording: %s\n", blocker->why);
+		return 3;
+	}
+	for (size_t i = 0; i < r->support.count; i++) {
+		const struct feature *f = &r->support.features[i];
+		if (!f->available)
+			note_missing(r, f->without, f->why);
+	}
+	int err = programs_load(&r->programs, &r->support, r->options->min_span_ns, drain_event, &r->drain);
+	if (err) {
+		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
+			programs_log());
+		return 3;
+	}
+	r->start_ns = r->looked_ns = ft_now_ns();
+	json_t *o = manifest(r);
+	char *text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	err = make_parent(output);
+	err = err ? err : text ? ft_writer_open(&r->writer, output, text) : -ENOMEM;
+	free(text);
+	if (err) {
+		fprintf(stderr, "forktail record: can't create %s: %s\n", output, strerror(-err));
+		return 3;
+	}
+	symbols_load();
+	r->drain.writer = r->writer;
+	r->drain.threads = &r->threads;
+	r->metrics = metrics_open(r->writer);
+	write_clock(r);
+	err = programs_attach(r->programs, r->targets->pids, r->targets->count, skipped, r);
+	if (err) {
+		fprintf(stderr, "forktail record: can't attach to the kernel: %s\n%s", strerror(-err),
+			programs_log());
+		return 3;
+	}
+	measure(r, true);
+	programs_drain(r->programs);
+	return 0;
+}
+
+static bool any_target_alive(struct recorder *r)
+{
+	for (size_t i = 0; i < r->targets->count; i++)
+		if (threads_alive(&r->threads, r->targets->pids[i]))
+			return true;
+	return false;
+}
+
+/* Every 50 ms. */
+static void tick(struct recorder *r, uint64_t number)
+{
+	programs_drain(r->programs);
+	look_at_drops(r);
+	threads_tick(&r->threads, r->writer);
+	if (number % 2 == 0) {
+		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+		ft_writer_flush(r->writer);
+	}
+	measure(r, number / MEASURE_TICKS % MEASURE_EVERY == 0);
+	if (number % COST_TICKS == COST_TICKS - 1)
+		write_cost(r);
+}
+
+/* Runs until there is a reason to end, which it returns. */
+static const char *run(struct recorder *r, int signals, int timer)
+{
+	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+			       {.fd = timer, .events = POLLIN},
+			       {.fd = programs_fd(r->programs), .events = POLLIN}};
+	uint64_t deadline = r->options->duration_ns ? r->start_ns + r->options->duration_ns : UINT64_MAX;
+	for (uint64_t number = 1;;) {
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			return "poll failed";
+		if (fds[2].revents)
+			programs_drain(r->programs);
+		if (fds[1].revents) {
+			uint64_t ticks;
+			if (read(timer, &ticks, sizeof ticks) == sizeof ticks)
+				tick(r, number++);
+		}
+		if (ft_writer_error(r->writer))
+			return "write error";
+		if (fds[0].revents)
+			return "signal";
+		if (ft_now_ns() >= deadline)
+			return "duration";
+		if (!any_target_alive(r))
+			return "targets ended";
+	}
+}
+
+/* Ends the recording and says what it holds. Returns the exit status. */
+static int finish(struct recorder *r, const char *reason)
+{
+	measure(r, false);
+	programs_stop(r->programs);
+	look_at_drops(r);
+	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	write_clock(r);
+	write_cost(r);
+	uint64_t lost = 0, end_ns = ft_now_ns();
+	for (int i = 0; i < FT_DROP_SLOTS; i++)
+		lost += r->drops[i];
+	json_t *o =
+	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
+		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
+		      (json_int_t)r->drain.io, "dropped", (json_int_t)lost);
+	char *text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	uint64_t bytes = ft_writer_bytes(r->writer);
+	int err = ft_writer_close(r->writer, text);
+	r->writer = NULL;
+	free(text);
+	fprintf(stderr,
+		"recorded %.1f s (%s): %" PRIu64 " spans, %" PRIu64 " tallies, %" PRIu64 " disk requests, ",
+		(double)(end_ns - r->start_ns) * 1e-9, reason, r->drain.spans, r->drain.tallies, r->drain.io);
+	if (lost)
+		fprintf(stderr, "%" PRIu64 " events DROPPED; ", lost);
+	else
+		fprintf(stderr, "none dropped; ");
+	fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
+	if (err) {
+		fprintf(stderr, "forktail record: writing %s failed: %s; it ends with the last whole block\n",
+			r->options->output, strerror(-err));
+		return 3;
+	}
+	return 0;
+}
+
+int record(const struct record_options *options, const struct targets *targets)
+{
+	struct recorder r = {.options = options, .targets = targets, .missing = json_array()};
+	r.cpu_at_start_ns = own_cpu_ns();
+	/* Before anything is attached: a signal then ends the recording, whenever it comes. */
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	struct itimerspec every = {{0, TICK_MS * 1000000}, {0, TICK_MS * 1000000}};
+	timerfd_settime(timer, 0, &every, NULL);
+
+	int status = start(&r);
+	if (status == 0) {
+		if (setpriority(PRIO_PROCESS, 0, NICE))
+			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
+				strerror(errno));
+		fprintf(stderr, "recording ");
+		for (size_t i = 0; i < targets->count; i++) {
+			char comm[32];
+			read_proc(targets->pids[i], "comm", comm, sizeof comm);
+			fprintf(stderr, "%s%s (%d)", i ? ", " : "", comm, targets->pids[i]);
+		}
+		fprintf(stderr, " to %s\n", options->output);
+		status = finish(&r, run(&r, signals, timer));
+	}
+	if (r.writer)
+		ft_writer_close(r.writer, NULL);
+	programs_free(r.programs);
+	metrics_close(r.metrics);
+	drain_free(&r.drain);
+	free(r.threads.all);
+	json_decref(r.missing);
+	close(signals);
+	close(timer);
+	return status;
+}

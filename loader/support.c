@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking the host what it offers. See support.h.
+ *
+ * Questions are put to the kernel's BTF where it can answer (which tracepoints, with how many arguments,
+ * which helpers), because a version number says little about a distribution's kernel. What BTF can't tell,
+ * privileges above all, is tried.
+ */
+#include "support.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bpf/events.h"
+
+static struct btf *kernel_btf(void)
+{
+	static struct btf *btf;
+	if (!btf)
+		btf = btf__load_vmlinux_btf();
+	return libbpf_get_error(btf) ? NULL : btf;
+}
+
+/* Arguments of a BTF tracepoint without the leading context, or -1 when there is none. */
+static int tracepoint_arguments(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	char type[80];
+	snprintf(type, sizeof type, "btf_trace_%s", name);
+	int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) : -1;
+	if (id < 0)
+		return -1;
+	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
+	t = btf__type_by_id(btf, t->type); /* pointer */
+	t = btf__type_by_id(btf, t->type); /* function prototype */
+	return btf_vlen(t) - 1;
+}
+
+bool support_has_tracepoint(const char *name)
+{
+	return tracepoint_arguments(name) >= 0;
+}
+
+bool support_has_event(const char *event)
+{
+	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	char path[256];
+	for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+		snprintf(path, sizeof path, "%s/events/%s/id", roots[i], event);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether BTF's enum bpf_func_id lists a helper. */
+static bool has_helper(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	if (id < 0)
+		return false;
+	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
+	const struct btf_enum *e = btf_enum(t);
+	for (int i = 0; i < btf_vlen(t); i++)
+		if (strcmp(btf__name_by_offset(btf, e[i].name_off), name) == 0)
+			return true;
+	return false;
+}
+
+__attribute__((format(printf, 6, 7))) static void add(struct support *s, const char *name, enum need need,
+						      const char *without, bool available, const char *why,
+						      ...)
+{
+	if (s->count == SUPPORT_FEATURES)
+		return;
+	struct feature *f = &s->features[s->count++];
+	*f = (struct feature){.name = name, .without = without, .need = need, .available = available};
+	if (!available) {
+		va_list args;
+		va_start(args, why);
+		vsnprintf(f->why, sizeof f->why, why, args);
+		va_end(args);
+	}
+}
+
+static void add_tracepoint(struct support *s, const char *name, enum need need, const char *without)
+{
+	add(s, name, need, without, support_has_tracepoint(name),
+	    "this kernel has no such tracepoint in its BTF");
+}
+
+/* Opens and closes a page-fault event on ourselves: EACCES and ENOENT are told apart for the user. */
+static int try_fault_event(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof attr,
+				       .config = PERF_COUNT_SW_PAGE_FAULTS_MIN,
+				       .sample_period = 1,
+				       .disabled = 1};
+	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	close((int)fd);
+	return 0;
+}
+
+/* Loads the smallest program that needs what ours need. */
+static int try_load(void)
+{
+	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+					 {.code = BPF_JMP | BPF_EXIT}};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACEPOINT, "forktail_try", "GPL", insns, 2, NULL);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+void support_probe(struct support *s)
+{
+	memset(s, 0, sizeof *s);
+	struct utsname u;
+	if (uname(&u) == 0)
+		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
+	s->cpus = libbpf_num_possible_cpus();
+
+	bool x86 = strcmp(u.machine, "x86_64") == 0;
+	add(s, "x86-64", NEED_REQUIRED, "fault kinds and system call numbers are read as x86-64 has them",
+	    x86, "this machine is %s", u.machine);
+	add(s, "root", NEED_REQUIRED, "the programs can't be loaded", geteuid() == 0,
+	    "running as user %u: run with sudo", geteuid());
+	add(s, "kernel BTF", NEED_REQUIRED, "the programs can't be fitted to this kernel",
+	    kernel_btf() != NULL,
+	    "/sys/kernel/btf/vmlinux can't be read: the kernel was built without CONFIG_DEBUG_INFO_BTF");
+	int load = try_load();
+	add(s, "loading BPF programs", NEED_REQUIRED, "nothing can be traced", load == 0,
+	    "the kernel refused a trivial program: %s", strerror(-load));
+	add(s, "up to 1024 CPUs", NEED_REQUIRED, "the programs' tables are too small", s->cpus <= FT_MAX_CPUS,
+	    "this host may have %d", s->cpus);
+	add_tracepoint(s, "sched_switch", NEED_REQUIRED, "run states are unknown");
+	add_tracepoint(s, "sched_wakeup", NEED_REQUIRED, "run-queue waits are unknown");
+	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "children can't be followed");
+	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
+
+	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
+	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
+	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");
+	add_tracepoint(s, "reschedule_entry", NEED_PART, "wakeup interrupts count as the server's own code");
+	add_tracepoint(s, "call_function_single_entry", NEED_PART,
+		       "TLB shoot-down interrupts count as the server's own code");
+	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "no reclaim");
+	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART, "no reclaim of memory cgroups");
+	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "no compaction");
+	add_tracepoint(s, "block_rq_issue", NEED_PART, "no block I/O");
+	add_tracepoint(s, "page_fault_user", NEED_PART, "no page faults: copy-on-write counts as own code");
+	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy can't be told from cow-reuse");
+	int fault = try_fault_event();
+	s->has_fault_events = fault == 0;
+	add(s, "perf page-fault events", NEED_PART, "no page faults: copy-on-write counts as own code",
+	    fault == 0, "perf_event_open: %s", strerror(-fault));
+	bool tracefs = support_has_event("syscalls/sys_enter_fsync");
+	add(s, "system call tracepoints", NEED_PART, "no fork and fsync frames, no event-loop iterations",
+	    tracefs,
+	    "no /sys/kernel/tracing/events/syscalls: mount tracefs with: mount -t tracefs nodev "
+	    "/sys/kernel/tracing");
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	unsigned long long address = 0;
+	bool named = symbols && fscanf(symbols, "%llx", &address) == 1 && address != 0;
+	if (symbols)
+		fclose(symbols);
+	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses", named,
+	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
+
+	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
+	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */
+	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
+	s->has_task_storage = s->has_task_pt_regs;
+	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
+	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
+	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;
+}
+
+const struct feature *support_blocker(const struct support *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->features[i].need == NEED_REQUIRED && !s->features[i].available)
+			return &s->features[i];
+	return NULL;
+}
+
+int doctor_print(void)
+{
+	struct support s;
+	support_probe(&s);
+	printf("kernel %s, %d CPUs\n\n", s.kernel, s.cpus);
+	size_t missing = 0;
+	for (size_t i = 0; i < s.count; i++) {
+		const struct feature *f = &s.features[i];
+		if (f->available) {
+			printf("  yes  %s\n", f->name);
+			continue;
+		}
+		missing++;
+		printf("  NO   %s: %s\n       %s: %s\n", f->name, f->why,
+		       f->need == NEED_REQUIRED ? "no recording without it" : "missing from a recording",
+		       f->without);
+	}
+	printf("\nsystem calls of waiting threads: %s; previous state from the switch itself: %s; mappings "
+	       "told apart: %s\n",
+	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
+	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
+	const struct feature *blocker = support_blocker(&s);
+	if (blocker)
+		printf("\nThis host can't make a recording: %s.\n", blocker->why);
+	else if (missing)
+		printf(
+		    "\nThis host can make a recording; %zu thing%s will be missing from it, as said above.\n",
+		    missing, missing == 1 ? "" : "s");
+	else
+		printf("\nThis host can make a full recording.\n");
+	return blocker ? 3 : missing ? 1 : 0;
+}

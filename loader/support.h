@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What this host offers a recording, found by asking it: kernel, BTF, tracepoints, privileges, perf
+ * events. The recorder loads what is there and writes what is missing, with the reason, into the
+ * recording; `forktail doctor` prints the same list. One list, so that the two can't disagree. */
+#ifndef FORKTAIL_LOADER_SUPPORT_H
+#define FORKTAIL_LOADER_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum need {
+	NEED_REQUIRED, /* no recording without it */
+	NEED_PART,     /* a recording without it lacks something */
+};
+
+/* One thing looked for. */
+struct feature {
+	const char *name;    /* what: "sched_switch tracepoint" */
+	const char *without; /* what a recording lacks without it; for required ones what fails */
+	enum need need;
+	bool available;
+	char why[160]; /* when not available: what was tried and what came back */
+};
+
+enum { SUPPORT_FEATURES = 40 };
+
+struct support {
+	char kernel[65]; /* uname -r */
+	int cpus;	 /* configured */
+	/* The programs' settings, see bpf/compat.h. */
+	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
+	/* Perf software events for faults can be opened. */
+	bool has_fault_events;
+	struct feature features[SUPPORT_FEATURES];
+	size_t count;
+};
+
+/* Fills *s. Never fails: what can't be asked is not available. */
+void support_probe(struct support *s);
+
+/* The first required feature that is missing, or NULL. */
+const struct feature *support_blocker(const struct support *s);
+
+/* Whether the kernel has a raw tracepoint of this name with BTF; usable after support_probe. */
+bool support_has_tracepoint(const char *name);
+
+/* Whether tracefs has this event ("syscalls/sys_enter_fsync"), mounting nothing. */
+bool support_has_event(const char *event);
+
+/* `forktail doctor`: prints the list. Returns the exit status: 0 everything is there, 1 a recording would
+ * lack something, 3 no recording is possible. */
+int doctor_print(void);
+
+#endif

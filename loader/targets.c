@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding the processes to trace, all from /proc. See targets.h. */
+#include "targets.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int read_proc(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[96];
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+	text[0] = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	if (n < 0)
+		return -errno;
+	for (ssize_t i = 0; i < n; i++)
+		if (text[i] == 0)
+			text[i] = ' ';
+	while (n > 0 && isspace((unsigned char)text[n - 1]))
+		n--;
+	text[n] = 0;
+	return (int)n;
+}
+
+int targets_add_pid(struct targets *t, pid_t pid)
+{
+	char comm[32];
+	if (pid <= 0 || read_proc(pid, "comm", comm, sizeof comm) < 0)
+		return -ESRCH;
+	for (size_t i = 0; i < t->count; i++)
+		if (t->pids[i] == pid)
+			return 1;
+	if (t->count == TARGETS_MAX)
+		return -E2BIG;
+	t->pids[t->count++] = pid;
+	return 1;
+}
+
+/* Calls `wants` for every process and adds those it wants. */
+static int add_matching(struct targets *t, bool (*wants)(pid_t pid, const void *what), const void *what)
+{
+	DIR *dir = opendir("/proc");
+	if (!dir)
+		return -errno;
+	int found = 0;
+	for (struct dirent *e; found >= 0 && (e = readdir(dir));) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		pid_t pid = (pid_t)atoi(e->d_name);
+		if (!wants(pid, what))
+			continue;
+		int n = targets_add_pid(t, pid);
+		if (n == -E2BIG)
+			found = n;
+		else if (n > 0)
+			found += n;
+	}
+	closedir(dir);
+	return found;
+}
+
+enum { INODES_MAX = 64 };
+struct inodes {
+	unsigned long inode[INODES_MAX];
+	size_t count;
+};
+
+static bool has_socket(pid_t pid, const void *what)
+{
+	const struct inodes *wanted = what;
+	char path[PATH_MAX], link[64];
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return false;
+	bool found = false;
+	for (struct dirent *e; !found && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
+		unsigned long inode;
+		if (n <= 0)
+			continue;
+		link[n] = 0;
+		if (sscanf(link, "socket:[%lu]", &inode) == 1)
+			for (size_t i = 0; i < wanted->count; i++)
+				found |= wanted->inode[i] == inode;
+	}
+	closedir(dir);
+	return found;
+}
+
+static int add_owners(struct targets *t, const struct inodes *inodes)
+{
+	if (!inodes->count)
+		return -ENOENT;
+	int n = add_matching(t, has_socket, inodes);
+	return n ? n : -EACCES;
+}
+
+int targets_add_port(struct targets *t, int port)
+{
+	enum { LISTEN = 0x0a };
+	struct inodes inodes = {.count = 0};
+	static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		FILE *f = fopen(tables[i], "re");
+		char line[512];
+		while (f && fgets(line, sizeof line, f)) {
+			unsigned int local_port, state;
+			unsigned long inode;
+			if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*d %*d %lu", &local_port,
+				   &state, &inode) == 3 &&
+			    state == LISTEN && (int)local_port == port && inodes.count < INODES_MAX)
+				inodes.inode[inodes.count++] = inode;
+		}
+		if (f)
+			fclose(f);
+	}
+	return add_owners(t, &inodes);
+}
+
+static bool same_path(const char *a, const char *b)
+{
+	char ra[PATH_MAX], rb[PATH_MAX];
+	return strcmp(a, b) == 0 || (realpath(a, ra) && realpath(b, rb) && strcmp(ra, rb) == 0);
+}
+
+int targets_add_unix(struct targets *t, const char *path)
+{
+	enum { ACCEPTS = 0x10000 }; /* __SO_ACCEPTCON */
+	struct inodes inodes = {.count = 0};
+	FILE *f = fopen("/proc/net/unix", "re");
+	if (!f)
+		return -errno;
+	char line[PATH_MAX + 128];
+	while (fgets(line, sizeof line, f)) {
+		unsigned int flags;
+		unsigned long inode;
+		int at = 0;
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &inode, &at) >= 2 && at &&
+		    (flags & ACCEPTS) && line[at] == '/' && same_path(line + at, path) &&
+		    inodes.count < INODES_MAX)
+			inodes.inode[inodes.count++] = inode;
+	}
+	fclose(f);
+	return add_owners(t, &inodes);
+}
+
+static bool has_name(pid_t pid, const void *what)
+{
+	const char *name = what;
+	char text[PATH_MAX], path[64];
+	if (read_proc(pid, "comm", text, sizeof text) > 0 && strcmp(text, name) == 0)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	ssize_t n = readlink(path, text, sizeof text - 1);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	const char *slash = strrchr(text, '/');
+	return strcmp(slash ? slash + 1 : text, name) == 0;
+}
+
+int targets_add_name(struct targets *t, const char *name)
+{
+	int n = add_matching(t, has_name, name);
+	return n ? n : -ENOENT;
+}

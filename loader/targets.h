@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Which processes to trace: by pid, by listening port or Unix socket, or by name. */
+#ifndef FORKTAIL_LOADER_TARGETS_H
+#define FORKTAIL_LOADER_TARGETS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { TARGETS_MAX = 1024 };
+
+struct targets {
+	pid_t pids[TARGETS_MAX]; /* no duplicates */
+	size_t count;
+};
+
+/* Each adds what it finds and returns the number found (duplicates included), or a negative errno: -ESRCH no
+ * such process, -ENOENT nothing listens there or nobody has that name, -E2BIG too many, -EACCES a listener
+ * exists but belongs to no process that can be seen. */
+int targets_add_pid(struct targets *t, pid_t pid);
+int targets_add_port(struct targets *t, int port); /* TCP, in this network namespace */
+int targets_add_unix(struct targets *t,
+		     const char *path); /* compared as the server bound it, then by real path */
+int targets_add_name(struct targets *t, const char *name); /* comm, or the executable's file name */
+
+/* Reads /proc/PID/FILE as text, NUL bytes turned into spaces, trailing blanks cut. Returns its length or a
+ * negative errno; `text` is always terminated. */
+int read_proc(pid_t pid, const char *file, char *text, size_t size);
+
+#endif

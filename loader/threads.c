@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Names and roles of traced threads. See threads.h.
+ *
+ * A role says what a reader wants to know: "snapshot child", not "redis-server". Redis tells it in the
+ * process title of its children and in the thread names of its background threads, both set by the thread
+ * itself after it has begun, so names are looked at again for a while.
+ */
+#include "threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets.h"
+
+enum { LOOKS = 50 }; /* five seconds */
+
+static const struct {
+	const char *title, *role;
+} child_roles[] = {
+    {"redis-rdb-bgsave", "snapshot child"},	   {"valkey-rdb-bgsave", "snapshot child"},
+    {"keydb-rdb-bgsave", "snapshot child"},	   {"redis-aof-rewrite", "AOF rewrite child"},
+    {"valkey-aof-rewrite", "AOF rewrite child"},   {"keydb-aof-rewrite", "AOF rewrite child"},
+    {"redis-rdb-to-slaves", "replica sync child"}, {"valkey-rdb-to-replicas", "replica sync child"},
+};
+
+/* Fills comm and role from /proc; keeps what it has when the thread is gone. */
+static void look(struct ft_thread *r)
+{
+	char text[256], file[32];
+	snprintf(file, sizeof file, "task/%u/comm", r->tid);
+	if (read_proc((pid_t)r->tgid, file, text, sizeof text) > 0)
+		snprintf(r->comm, sizeof r->comm, "%.15s", text);
+	if (!(r->flags & FT_THREAD_CHILD) || !(r->flags & FT_THREAD_MAIN)) {
+		snprintf(r->role, sizeof r->role, "%s", r->comm);
+		return;
+	}
+	if (!r->role[0])
+		snprintf(r->role, sizeof r->role, "child");
+	if (read_proc((pid_t)r->tgid, "cmdline", text, sizeof text) <= 0)
+		return;
+	for (size_t i = 0; i < sizeof child_roles / sizeof *child_roles; i++)
+		if (strncmp(text, child_roles[i].title, strlen(child_roles[i].title)) == 0)
+			snprintf(r->role, sizeof r->role, "%s", child_roles[i].role);
+}
+
+void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
+{
+	if (t->count == t->room) {
+		size_t room = t->room ? t->room * 2 : 64;
+		struct thread *grown = realloc(t->all, room * sizeof *grown);
+		if (!grown)
+			return;
+		t->all = grown;
+		t->room = room;
+	}
+	struct thread *n = &t->all[t->count++];
+	memset(n, 0, sizeof *n);
+	n->record.start_ns = e->begin_ns;
+	n->record.tid = e->tid;
+	n->record.tgid = e->tgid;
+	memcpy(n->record.comm, e->comm, sizeof n->record.comm);
+	bool child = e->parent_tgid && e->parent_tgid != e->tgid;
+	/* A child's threads and children are a child's too. */
+	for (size_t i = 0; i + 1 < t->count && !child; i++)
+		child = t->all[i].record.tgid == e->parent_tgid && (t->all[i].record.flags & FT_THREAD_CHILD);
+	n->record.parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
+	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0);
+	look(&n->record);
+	ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
+}
+
+void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct ft_thread *r = &t->all[i].record;
+		if (r->tid != e->tid || r->start_ns != e->begin_ns)
+			continue;
+		r->end_ns = e->t_ns;
+		r->flags |= FT_THREAD_ENDED;
+		ft_writer_record(w, FT_BLOCK_THREAD, r);
+		t->all[i] = t->all[--t->count];
+		return;
+	}
+}
+
+void threads_tick(struct threads *t, struct ft_writer *w)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct thread *n = &t->all[i];
+		if (n->looks >= LOOKS)
+			continue;
+		n->looks++;
+		struct ft_thread before = n->record;
+		look(&n->record);
+		if (memcmp(&before, &n->record, sizeof before) != 0)
+			ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
+	}
+}
+
+bool threads_alive(const struct threads *t, pid_t tgid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->all[i].record.tgid == (uint32_t)tgid)
+			return true;
+	return false;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The traced threads as the recorder knows them: who they are, what part they play, when they ended. */
+#ifndef FORKTAIL_LOADER_THREADS_H
+#define FORKTAIL_LOADER_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "bpf/events.h"
+#include "recording/recording.h"
+
+struct thread {
+	struct ft_thread record; /* as last written */
+	unsigned looks;		 /* how often its name was looked at since it began */
+};
+
+struct threads {
+	struct thread *all; /* ended ones are forgotten: their last record is on disk */
+	size_t count, room;
+};
+
+/* Writes the thread's record; a name that isn't settled yet is looked at again by threads_tick. */
+void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
+void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
+/* Ten times a second: redis-server names its threads and its children a moment after they begin. */
+void threads_tick(struct threads *t, struct ft_writer *w);
+/* Whether any thread of this process is alive. */
+bool threads_alive(const struct threads *t, pid_t tgid);
+
+#endif
