@@ -69,7 +69,8 @@ void ft_requests_free(struct ft_requests *r)
 static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
 	if (__builtin_expect(value < 1ull << 56, 1)) {
-		unsigned n = (70 - (unsigned)__builtin_clzll(value | 1)) / 7;
+		/* ceil(bits / 7) without a division: exact up to 56 bits. */
+		unsigned n = ((63 - (unsigned)__builtin_clzll(value | 1)) * 9 + 73) / 64;
 		uint64_t word = (value * 2 + 1) << (n - 1);
 		memcpy(to, &word, 8);
 		return to + n;
@@ -81,16 +82,20 @@ static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 {
-	uint64_t step = q->end_ns - r->last_end_ns;
+	/* Locals first: the compiler must take every byte stored below for one that may lie in *r or *q. */
+	uint8_t *end = r->end, *duration = r->duration, *late = r->late, *connection = r->connection;
+	uint8_t *op = r->op + r->count, *status = r->status + r->count;
+	const struct ft_request request = *q;
+	uint64_t step = request.end_ns - r->last_end_ns;
 
-	r->last_end_ns = q->end_ns;
-	r->end = put_varint(r->end, step << 1 ^ (uint64_t)((int64_t)step >> 63));
-	r->duration = put_varint(r->duration, q->end_ns - q->start_ns);
-	r->late = put_varint(r->late, q->start_ns - q->intended_ns);
-	r->connection = put_varint(r->connection, q->connection);
-	r->op[r->count] = q->op;
-	r->status[r->count] = q->status;
 	r->count++;
+	r->last_end_ns = request.end_ns;
+	r->end = put_varint(end, step << 1 ^ (uint64_t)((int64_t)step >> 63));
+	r->duration = put_varint(duration, request.end_ns - request.start_ns);
+	r->late = put_varint(late, request.start_ns - request.intended_ns);
+	r->connection = put_varint(connection, request.connection);
+	*op = request.op;
+	*status = request.status;
 }
 
 /* 1 when all values of a column are the same byte, else its length. */
@@ -124,99 +129,127 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 	return rc;
 }
 
-/* A column being decoded. `end` bounds the values, `payload_end` what may be loaded. */
+enum { VARINT_COLUMNS = 4, CHUNK = 256 };
+
+/* A column of varints being decoded. */
 struct column {
-	const uint8_t *at, *end, *payload_end;
-	bool bad;
-	bool same; /* one value stands for all */
+	const uint8_t *at, *end;
+	unsigned step; /* all ones; zero in a column whose one value stands for all */
 };
 
-static uint64_t get_varint(struct column *c)
+static inline unsigned varint_bytes(const uint8_t *at)
 {
-	const uint8_t *at = c->at;
-	uint8_t padded[16] = {0};
+	return (unsigned)__builtin_ctz(*at | 0x100u) + 1;
+}
+
+/* The next value of a column that has VARINT_MAX bytes left. */
+static inline uint64_t next_value(struct column *c)
+{
+	unsigned n = varint_bytes(c->at);
 	uint64_t word;
+
+	if (__builtin_expect(n == VARINT_MAX, 0)) {
+		memcpy(&word, c->at + 1, 8);
+	} else {
+		memcpy(&word, c->at, 8);
+		word = word << (64 - 8 * n) >> (64 - 7 * n);
+	}
+	c->at += n & c->step;
+	return word;
+}
+
+/* The next value of a column wherever it ends; false when it has none. */
+static bool next_checked(struct column *c, uint64_t *value)
+{
+	uint8_t padded[VARINT_MAX] = {0};
+	struct column copy = {.at = padded};
 	unsigned n;
 
-	if (at >= c->end) {
-		c->bad = true;
-		return 0;
-	}
-	n = (unsigned)__builtin_ctz(*at | 0x100u) + 1;
-	if (n > (size_t)(c->end - at)) {
-		c->bad = true;
-		return 0;
-	}
-	if (!c->same)
-		c->at += n;
-	if (__builtin_expect(c->payload_end - at < VARINT_MAX, 0)) {
-		memcpy(padded, at, n);
-		at = padded;
-	}
-	if (__builtin_expect(n == VARINT_MAX, 0)) {
-		memcpy(&word, at + 1, 8);
-		return word;
-	}
-	memcpy(&word, at, 8);
-	return (word << (64 - 8 * n)) >> (64 - 7 * n);
+	if (c->at >= c->end)
+		return false;
+	n = varint_bytes(c->at);
+	if (n > (size_t)(c->end - c->at))
+		return false;
+	memcpy(padded, c->at, n);
+	*value = next_value(&copy);
+	c->at += n & c->step;
+	return true;
 }
 
-/* A column that holds one value while the block holds more stands for that value repeated. */
-static void find_same(struct column *c, uint32_t count)
+/* How many of the next `wanted` values surely lie in the column, whatever their lengths. */
+static uint32_t sure_values(const struct column *c, uint32_t wanted)
 {
-	if (c->at < c->end && count > 1)
-		c->same = (size_t)(c->end - c->at) == (size_t)__builtin_ctz(*c->at | 0x100u) + 1;
+	size_t sure = (size_t)(c->end - c->at) / VARINT_MAX;
+
+	return sure < wanted && c->step ? (uint32_t)sure : wanted;
 }
 
-static bool decode_times(struct column *c, uint64_t base_ns, uint32_t count,
-			 const struct ft_request_columns *out)
+/* Decodes `rows` values of each column. All columns side by side: finding where a value ends depends on the
+ * one before it, and four such chains at a time keep the processor busy where one would have it wait. */
+static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[VARINT_COLUMNS][CHUNK])
 {
-	struct column end = c[0], duration = c[1], late = c[2];
-	uint64_t end_ns = base_ns;
+	struct column c[VARINT_COLUMNS];
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t zigzag = get_varint(&end);
-		uint64_t start_ns;
+	memcpy(c, columns, sizeof(c));
+	for (uint32_t row = 0; row < rows; row++) {
+		uint32_t sure = rows - row;
 
-		end_ns += zigzag >> 1 ^ -(zigzag & 1);
-		start_ns = end_ns - get_varint(&duration);
-		if (out->end_ns)
-			out->end_ns[i] = end_ns;
-		if (out->start_ns)
-			out->start_ns[i] = start_ns;
-		if (out->intended_ns)
-			out->intended_ns[i] = start_ns - get_varint(&late);
+		for (unsigned i = 0; i < VARINT_COLUMNS; i++)
+			sure = sure_values(&c[i], sure);
+		for (; sure; sure--, row++) {
+			values[0][row] = next_value(&c[0]);
+			values[1][row] = next_value(&c[1]);
+			values[2][row] = next_value(&c[2]);
+			values[3][row] = next_value(&c[3]);
+		}
+		for (unsigned i = 0; i < VARINT_COLUMNS && row < rows; i++)
+			if (!next_checked(&c[i], &values[i][row]))
+				return false;
 	}
-	c[0] = end;
-	c[1] = duration;
-	c[2] = late;
-	return !end.bad && !duration.bad && !late.bad;
+	memcpy(columns, c, sizeof(c));
+	return true;
 }
 
-static bool decode_connections(struct column *c, uint32_t count, uint32_t *out)
+static bool decode_varints(struct column *c, uint64_t end_ns, uint32_t count,
+			   const struct ft_request_columns *out)
 {
-	struct column column = *c;
-	uint64_t all = 0;
+	uint64_t values[VARINT_COLUMNS][CHUNK], connections = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t value = get_varint(&column);
-		all |= value;
-		out[i] = (uint32_t)value;
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+
+		if (!decode_rows(c, rows, values))
+			return false;
+		for (uint32_t row = 0; row < rows; row++) {
+			uint64_t zigzag = values[0][row], start_ns;
+
+			end_ns += zigzag >> 1 ^ -(zigzag & 1);
+			start_ns = end_ns - values[1][row];
+			connections |= values[3][row];
+			if (out->end_ns)
+				out->end_ns[first + row] = end_ns;
+			if (out->start_ns)
+				out->start_ns[first + row] = start_ns;
+			if (out->intended_ns)
+				out->intended_ns[first + row] = start_ns - values[2][row];
+			if (out->connection)
+				out->connection[first + row] = (uint32_t)values[3][row];
+		}
 	}
-	*c = column;
-	return !column.bad && all <= UINT32_MAX;
+	for (unsigned i = 0; i < VARINT_COLUMNS; i++)
+		if (c[i].step && c[i].at != c[i].end)
+			return false;
+	return connections <= UINT32_MAX;
 }
 
-static bool decode_bytes(const struct column *c, uint32_t count, uint8_t *out)
+static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t *out)
 {
-	size_t bytes = (size_t)(c->end - c->at);
-
 	if (bytes != 1 && bytes != count)
 		return false;
 	if (out && bytes == 1)
-		memset(out, *c->at, count);
+		memset(out, *at, count);
 	else if (out)
-		memcpy(out, c->at, count);
+		memcpy(out, at, count);
 	return true;
 }
 
@@ -224,33 +257,30 @@ int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out)
 {
 	struct request_head head;
-	struct column c[COLUMNS] = {0};
-	const uint8_t *at = payload;
-	size_t left;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	const uint8_t *at = (const uint8_t *)payload + sizeof(head);
+	uint64_t total = sizeof(head);
 
 	if (!count || count > FT_REQUEST_BLOCK || bytes < sizeof(head))
 		return -EBADMSG;
-	memcpy(&head, at, sizeof(head));
-	at += sizeof(head);
-	left = bytes - sizeof(head);
-	for (unsigned i = 0; i < COLUMNS; i++) {
-		if (head.bytes[i] > left)
-			return -EBADMSG;
-		c[i].at = at;
-		at += head.bytes[i];
-		left -= head.bytes[i];
-		c[i].end = at;
-		c[i].payload_end = (const uint8_t *)payload + bytes;
-		if (i < 4)
-			find_same(&c[i], count);
+	memcpy(&head, payload, sizeof(head));
+	for (unsigned i = 0; i < COLUMNS; i++)
+		total += head.bytes[i];
+	if (total != bytes)
+		return -EBADMSG;
+	for (unsigned i = 0; i < VARINT_COLUMNS; at += head.bytes[i++]) {
+		c[i] = (struct column){.at = at, .end = at + head.bytes[i], .step = ~0u};
+		/* A column of one value in a block of several. */
+		if (count > 1 && head.bytes[i] && varint_bytes(at) == head.bytes[i]) {
+			memcpy(same[i], at, head.bytes[i]);
+			c[i] = (struct column){.at = same[i], .end = same[i] + VARINT_MAX, .step = 0};
+		}
 	}
-	if (left)
+	if (!decode_varints(c, head.base_ns, count, out))
 		return -EBADMSG;
-	if ((out->end_ns || out->start_ns || out->intended_ns) && !decode_times(c, head.base_ns, count, out))
-		return -EBADMSG;
-	if (out->connection && !decode_connections(&c[3], count, out->connection))
-		return -EBADMSG;
-	if (!decode_bytes(&c[4], count, out->op) || !decode_bytes(&c[5], count, out->status))
+	if (!decode_bytes(at, head.bytes[4], count, out->op) ||
+	    !decode_bytes(at + head.bytes[4], head.bytes[5], count, out->status))
 		return -EBADMSG;
 	return (int)count;
 }

@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of the recording library, and of the harness that all system tests stand on.
 forktail_test(support system SOURCES system/support_test.cc LIBRARIES forktail_test_support)
+
+add_executable(bench_recording bench/recording_bench.cc)
+target_link_libraries(bench_recording PRIVATE forktail_recording)
