@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Facts of the host from /proc and the kernel; see machine.h.
+#include "lab/machine.h"
+
+#include <algorithm>
+#include <fstream>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+
+#include "analysis/units.h"
+
+namespace forktail
+{
+namespace
+{
+
+// The data set itself, up to as much again in copied pages while a child writes it, and the page cache of
+// what is written.
+constexpr uint64_t kMemoryPerSize = 3;
+// On disk: the AOF of the fill, a snapshot, and the rewritten AOF beside the old one; and some air.
+constexpr uint64_t kDiskPerSize = 4;
+constexpr uint64_t kSmallestMb = 64; // below it a fork is hardly seen
+
+} // namespace
+
+std::string HostName()
+{
+	struct utsname name;
+	return uname(&name) == 0 ? name.nodename : "";
+}
+
+std::string KernelRelease()
+{
+	struct utsname name;
+	return uname(&name) == 0 ? name.release : "";
+}
+
+uint64_t AvailableMemoryBytes()
+{
+	std::ifstream in("/proc/meminfo");
+	std::string key, unit;
+	for (uint64_t kib; in >> key >> kib; std::getline(in, unit))
+		if (key == "MemAvailable:")
+			return kib * 1024;
+	return 0;
+}
+
+DiskRoom RoomIn(const std::string &directory)
+{
+	struct statfs fs;
+	if (statfs(directory.c_str(), &fs) != 0)
+		return {};
+	return {static_cast<uint64_t>(fs.f_bavail) * static_cast<uint64_t>(fs.f_bsize),
+		fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC};
+}
+
+uint64_t ChooseSizeMb(uint64_t wanted_mb, uint64_t available_bytes, const DiskRoom &room, std::string *why)
+{
+	uint64_t per_size = kMemoryPerSize + (room.in_memory ? kDiskPerSize : 0);
+	uint64_t by_memory = available_bytes / per_size >> 20, by_disk = room.free_bytes / kDiskPerSize >> 20;
+	uint64_t size = std::min({wanted_mb, by_memory, by_disk});
+	why->clear();
+	if (size < wanted_mb && by_memory <= by_disk)
+		*why = "only " + FormatBytes(available_bytes) + " of memory are available, and " +
+		       std::to_string(per_size) + " times the data set's size are wanted";
+	else if (size < wanted_mb)
+		*why = "only " + FormatBytes(room.free_bytes) + " of temporary disk space are free, and " +
+		       std::to_string(kDiskPerSize) + " times the data set's size are wanted";
+	return size < std::min(kSmallestMb, wanted_mb) ? 0 : size;
+}
+
+} // namespace forktail

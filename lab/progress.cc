@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Progress lines; see progress.h.
+#include "lab/progress.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+#include "recording/recording.h"
+
+namespace forktail
+{
+namespace
+{
+
+// Where the cursor stands after a line that may be replaced: at its beginning.
+void Line(const std::string &text, bool replaceable)
+{
+	static const bool terminal = isatty(2);
+	const char *clear = terminal ? "\033[K" : "";
+	fprintf(stderr, "%s%s%s", clear, text.c_str(), terminal && replaceable ? "\r" : "\n");
+	fflush(stderr);
+}
+
+} // namespace
+
+void Say(const std::string &text)
+{
+	static const uint64_t start_ns = ft_now_ns();
+	char when[32];
+	snprintf(when, sizeof(when), "[%5.1f s] ", static_cast<double>(ft_now_ns() - start_ns) / 1e9);
+	Line(when + text, false);
+}
+
+void SayMeanwhile(const std::string &text)
+{
+	Line("          " + text, true);
+}
+
+} // namespace forktail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// A session is everything one run of the lab has started: its programs, its temporary directories, and the
+// one loop (Step) in which the lab waits for whatever it waits for. Step returns within milliseconds when a
+// signal asks the lab to stop or when a program that is still needed ends, so no wait can outlast either.
+//
+// Ends of a session are all the same: CloseSession, or the death of the lab, which the keeper notices.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lab/keeper.h"
+
+namespace forktail
+{
+
+struct Command {
+	std::string name;	       // what messages call it: "redis-server"
+	std::vector<std::string> argv; // argv[0] is looked up in PATH
+	std::string output;	       // file that gets its standard output; empty: the lab's own
+	std::function<void(const std::string &line)> on_line; // each line of its standard error; may be empty
+};
+
+struct Child {
+	std::string name;
+	std::string output; // as in its Command
+	std::function<void(const std::string &line)> on_line;
+	pid_t pid = -1;
+	int pidfd = -1;
+	int err_fd = -1;	       // its standard error
+	std::string line;	       // of it, not ended yet
+	std::vector<std::string> tail; // its last lines, for messages
+	bool needed = false;	       // Step fails when it ends
+	bool ended = false;
+	int status = 0; // as waitpid has it, once ended
+};
+
+struct Session {
+	Keeper keeper;
+	std::vector<std::unique_ptr<Child>> children;
+};
+
+// Starts the keeper and takes over SIGINT, SIGTERM and SIGHUP. False: *error is one sentence, as below.
+bool OpenSession(Session *session, std::string *error);
+// Kills what still runs and removes the temporary directories.
+bool CloseSession(Session *session, std::string *error);
+
+// The signal that asked the lab to stop, or 0.
+int StopSignal();
+
+// A new directory under TMPDIR (else /tmp), removed when the session ends.
+bool MakeTempDirectory(Session *session, std::string *path, std::string *error);
+
+// Starts a program in a process group of its own: a Ctrl-C on the terminal reaches the lab only, which then
+// ends each program in its turn. The child lives as long as the session. nullptr: *error says why.
+Child *Start(Session *session, const Command &command, std::string *error);
+
+// Waits up to `ms` for something to happen: output or end of a child, or `fd` (if not negative) readable.
+// False: a signal asked to stop, or a needed child has ended.
+bool Step(Session *session, int ms, std::string *error, int fd = -1);
+
+// Sends a signal (0: none), and waits until the child has ended. False too if that takes longer than
+// `seconds`; the child then still runs.
+bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std::string *error);
+
+// True if an ended child exited with status 0; else *error says how it ended and repeats its last lines.
+bool Succeeded(const Child &child, std::string *error);
+
+} // namespace forktail
