@@ -37,8 +37,9 @@ struct Part {
 struct SlowRequest {
 	uint64_t start_ns; // intended; an iteration's start
 	uint64_t latency_ns;
-	uint32_t index;	  // into Run::requests, or Run::iterations
-	uint32_t episode; // index into episodes, set by FindEpisodes
+	uint64_t since_ns; // its causes lie in [since_ns, end_ns()): earlier than start_ns if it queued
+	uint32_t index;	   // into Run::requests, or Run::iterations
+	uint32_t episode;  // index into episodes, set by FindEpisodes
 	uint32_t first_part;
 	uint16_t part_count;
 	uint8_t op;

@@ -23,6 +23,7 @@ struct EpisodeCause {
 struct Episode {
 	uint64_t start_ns = 0; // CLOCK_MONOTONIC: the first request's intended send
 	uint64_t end_ns = 0;
+	uint64_t since_ns = 0; // its causes lie in [since_ns, end_ns]
 	uint64_t requests = 0;
 	uint64_t worst_ns = 0;
 	uint64_t time_ns = 0;		  // sum of its requests' latencies
@@ -36,9 +37,12 @@ constexpr uint64_t kEpisodeGapNs = 1'000'000;
 // Groups blame->slow, sets their `episode`, and returns the episodes by start.
 std::vector<Episode> FindEpisodes(Blame *blame);
 
-// At most `limit` sentences for an episode, the most telling first. `thread` is the serving thread's index
-// in run.threads, or -1.
-std::vector<std::string> EvidenceFor(const Run &run, const Timeline *timeline, const Episode &episode,
-				     size_t limit);
+// Fills `evidence` of the `episodes_limit` episodes with the most time: at most `limit` sentences each, the
+// most telling first. `timelines` as for BlameRun.
+void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
+		  size_t episodes_limit, std::vector<Episode> *episodes);
+
+// Indices of the episodes with the most time, at most `limit`, largest first.
+std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);
 
 } // namespace forktail

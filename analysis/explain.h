@@ -31,6 +31,7 @@ struct Explanation {
 	std::vector<Account> accounts;	// per thread of the run
 	std::vector<std::string> notes; // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
+	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
 };
 
 // Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).

@@ -179,8 +179,9 @@ struct Run {
 
 	// Load generator.
 	std::vector<Load> loads;
-	std::vector<std::string> servers; // "unix:/run/redis.sock", "127.0.0.1:6379"
-	std::vector<std::string> ops;	  // "GET", "SET"
+	std::vector<std::string> servers;  // "unix:/run/redis.sock", "127.0.0.1:6379"
+	std::vector<uint32_t> server_pids; // what each said its process id is; 0: not said
+	std::vector<std::string> ops;	   // "GET", "SET"
 	std::vector<Connection> connections;
 	Requests requests;
 

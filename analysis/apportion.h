@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Dividing whole nanoseconds in given proportions without losing or inventing one: the largest-remainder
+// method. Everything that has to sum exactly goes through here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace forktail
+{
+
+constexpr size_t kApportionMax = 64;
+
+// Sets share[i], i < count <= kApportionMax, to about amount * weight[i] / sum of weights (within 1), so that
+// the shares sum to `amount`. All weights 0: everything goes to share[0].
+inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uint64_t *share)
+{
+	unsigned __int128 total = 0;
+	for (size_t i = 0; i < count; i++)
+		total += weight[i];
+	if (total == 0) {
+		for (size_t i = 0; i < count; i++)
+			share[i] = i ? 0 : amount;
+		return;
+	}
+	unsigned __int128 rest[kApportionMax];
+	uint64_t given = 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned __int128 product = static_cast<unsigned __int128>(amount) * weight[i];
+		share[i] = static_cast<uint64_t>(product / total);
+		rest[i] = product % total;
+		given += share[i];
+	}
+	// Fewer than `count` nanoseconds are left; the first of equal remainders goes first.
+	for (uint64_t left = amount - given; left; left--) {
+		size_t best = 0;
+		for (size_t i = 1; i < count; i++)
+			if (rest[i] > rest[best])
+				best = i;
+		share[best]++;
+		rest[best] = 0;
+	}
+}
+
+} // namespace forktail

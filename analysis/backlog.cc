@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Three things say that no backlog was there at an instant: the server's thread was idle while no due request
+// waited for a connection; or a request that was due then took no longer than usual.
+#include "analysis/backlog.h"
+
+#include <algorithm>
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kMaxBuckets = 1 << 22;
+constexpr uint32_t kMinShift = 16; // 65 us: finer than most queues, small enough for minutes of run
+
+// A request due at an instant and answered within this many times the usual latency met no backlog.
+constexpr uint64_t kUsualTimes = 2;
+
+} // namespace
+
+Column<uint64_t> WaitsForConnection(const Run &run)
+{
+	const Requests &q = run.requests;
+	Column<uint64_t> until;
+	bool open_loop = run.loads.empty();
+	for (const Load &load : run.loads)
+		open_loop |= load.arrival != "closed";
+	if (!open_loop)
+		return until;
+
+	// Of each connection the last `pipeline` completions: a slot was free once the oldest had come.
+	std::vector<uint32_t> depth(run.connections.size(), 1);
+	for (const Load &load : run.loads)
+		for (uint32_t c = 0; c < load.connection_count; c++)
+			if (load.first_connection + c < depth.size())
+				depth[load.first_connection + c] = load.pipeline;
+	std::vector<size_t> first(run.connections.size() + 1);
+	for (size_t c = 0; c < depth.size(); c++)
+		first[c + 1] = first[c] + depth[c];
+	std::vector<uint64_t> ends(first.back());
+	std::vector<uint32_t> next(run.connections.size());
+
+	uint64_t *out = until.Extend(q.size());
+	bool any = false;
+	for (size_t i = 0; i < q.size(); i++) {
+		uint32_t c = q.connection[i];
+		uint64_t &slot = ends[first[c] + next[c]];
+		out[i] = std::clamp(slot, q.intended_ns[i], q.start_ns[i]);
+		any |= out[i] > q.intended_ns[i];
+		// One that was never sent took no slot.
+		if (q.status[i] == FT_STATUS_UNSENT)
+			continue;
+		slot = q.end_ns[i];
+		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
+	}
+	if (!any)
+		return Column<uint64_t>();
+	return until;
+}
+
+Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
+		     const std::vector<uint64_t> &usual_ns, const Column<uint64_t> &until_ns)
+{
+	Backlog b;
+	b.timeline = &timeline;
+	b.start_ns = run.start_ns;
+	b.shift = kMinShift;
+	uint64_t length_ns = run.end_ns - run.start_ns;
+	while (length_ns >> b.shift >= kMaxBuckets)
+		b.shift++;
+	size_t buckets = (length_ns >> b.shift) + 1;
+	b.clear_ns.resize(buckets);
+	auto bucket = [&](uint64_t t_ns) {
+		return std::min<size_t>(t_ns <= b.start_ns ? 0 : (t_ns - b.start_ns) >> b.shift, buckets - 1);
+	};
+
+	const Requests &q = run.requests;
+	std::vector<int32_t> waits(until_ns.empty() ? 0 : buckets + 1);
+	for (size_t i = 0; i < q.size(); i++) {
+		if (run.connections[q.connection[i]].server != server || IsError(q.status[i]))
+			continue;
+		uint64_t due = q.intended_ns[i], usual = usual_ns[q.op[i]];
+		if (q.end_ns[i] - due <= kUsualTimes * usual) {
+			uint64_t &clear = b.clear_ns[bucket(due)];
+			clear = std::max(clear, due);
+		} else if (!until_ns.empty() && until_ns[i] - due > usual) {
+			waits[bucket(due)]++;
+			waits[bucket(until_ns[i]) + 1]--;
+		}
+	}
+	for (uint64_t t_ns : timeline.idle_ns) {
+		uint64_t &clear = b.clear_ns[bucket(t_ns)];
+		clear = std::max(clear, t_ns);
+	}
+
+	b.waiting.resize(buckets);
+	int64_t waiting = 0;
+	uint64_t clear = 0;
+	for (size_t i = 0; i < buckets; i++) {
+		if (!waits.empty())
+			waiting += waits[i];
+		b.waiting[i] = waiting > 0;
+		if (b.clear_ns[i] && !b.waiting[i])
+			clear = b.clear_ns[i];
+		b.clear_ns[i] = clear;
+	}
+	return b;
+}
+
+uint64_t Backlog::ClearBefore(uint64_t t_ns) const
+{
+	if (clear_ns.empty() || t_ns < start_ns)
+		return 0;
+	size_t bucket = std::min<size_t>((t_ns - start_ns) >> shift, clear_ns.size() - 1);
+	if (!waiting[bucket] && !timeline->empty() && t_ns >= timeline->start_ns() &&
+	    t_ns < timeline->end_ns() && timeline->pieces[PieceAt(*timeline, t_ns)].cause == Cause::Idle)
+		return t_ns;
+	if (clear_ns[bucket] <= t_ns)
+		return clear_ns[bucket];
+	return bucket ? clear_ns[bucket - 1] : 0;
+}
+
+} // namespace forktail

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+// Blames requests. docs/attribution.md tells the rules; this is how they are kept fast.
+//
+// A run has millions of requests, few of which matter: the slow ones, and those that would be among the
+// slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
+// below what each would be without any stall; from that follows a latency no faster request of which can
+// reach the tail. Only what is at or above it is blamed exactly.
+#include "analysis/blame.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+#include "analysis/apportion.h"
+#include "analysis/backlog.h"
+#include "analysis/curve.h"
+#include "analysis/parallel.h"
+#include "analysis/percentile.h"
+#include "analysis/whatif.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// The look at all requests works with doubles and even mixes: a request's stalls may be off by a nanosecond
+// per mix it meets and end.
+constexpr double kSlackNs = 64;
+
+struct Server {
+	const Timeline *timeline;
+	Curve curve;
+	Backlog backlog;
+};
+
+struct Context {
+	const Run &run;
+	std::vector<Server> servers;
+	Column<uint64_t> until_ns; // see WaitsForConnection
+	std::vector<uint64_t> usual_ns;
+
+	const Server &ServerOf(size_t i) const
+	{
+		uint32_t server = run.connections[run.requests.connection[i]].server;
+		return servers[server < servers.size() ? server : 0];
+	}
+	uint64_t Until(size_t i) const
+	{
+		return until_ns.empty() ? run.requests.intended_ns[i] : until_ns[i];
+	}
+};
+
+// Where a request's exact parts go; one per worker.
+struct Sheet {
+	Blamed requests;
+	std::vector<Part> parts;
+};
+
+void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses> &queued, SlowRequest *r,
+	      Sheet *sheet)
+{
+	r->first_part = static_cast<uint32_t>(sheet->parts.size());
+	for (int c = 0; c < kCauses; c++) {
+		uint64_t queued_ns = IsStall(static_cast<Cause>(c)) ? queued[static_cast<size_t>(c)] : 0;
+		if (direct[static_cast<size_t>(c)] || queued_ns)
+			sheet->parts.push_back(
+			    {static_cast<Cause>(c), direct[static_cast<size_t>(c)], queued_ns});
+	}
+	r->part_count = static_cast<uint16_t>(sheet->parts.size() - r->first_part);
+	std::sort(sheet->parts.begin() + r->first_part, sheet->parts.end(),
+		  [](const Part &a, const Part &b) { return a.total_ns() > b.total_ns(); });
+	sheet->requests.push_back(*r);
+}
+
+// How much of a request's time is the backlog's: time the server worked for others beyond what is usual,
+// and time it sat idle while the request waited for a connection that a late answer held.
+uint64_t Excess(uint64_t busy_ns, uint64_t idle_waiting_ns, uint64_t usual_ns)
+{
+	return idle_waiting_ns + (busy_ns > usual_ns ? busy_ns - usual_ns : 0);
+}
+
+void BlameRequest(const Context &context, size_t i, Sheet *sheet)
+{
+	const Requests &q = context.run.requests;
+	const Server &server = context.ServerOf(i);
+	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
+
+	SlowRequest r = {due, end - due, due, static_cast<uint32_t>(i), 0, 0, 0, q.op[i], q.status[i]};
+	CauseTimes direct = {}, waiting = {};
+	AddTimes(*server.timeline, due, until, &waiting);
+	AddTimes(*server.timeline, sent, end, &direct);
+	uint64_t idle_waiting = waiting[Index(Cause::Idle)];
+	for (int c = 0; c < kTimelineCauses; c++)
+		direct[c] += waiting[c];
+	direct[Index(Cause::ClientLate)] += sent - until;
+	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
+	direct[Index(Cause::Idle)] = 0;
+
+	std::array<uint64_t, kStallCauses> queued = {};
+	uint64_t busy = direct[Index(Cause::ServerBusy)], usual = context.usual_ns[q.op[i]];
+	if (uint64_t excess = Excess(busy, idle_waiting, usual)) {
+		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
+		CauseTimes before = {};
+		if (since < due)
+			AddTimes(*server.timeline, since, due, &before);
+		uint64_t stalled = 0;
+		for (int c = 0; c < kStallCauses; c++)
+			stalled += before[c];
+		if (uint64_t moved = std::min(excess, stalled)) {
+			Apportion(moved, before.data(), kStallCauses, queued.data());
+			uint64_t from_busy = std::min(moved, excess - idle_waiting);
+			direct[Index(Cause::ServerBusy)] -= from_busy;
+			direct[Index(Cause::Network)] -= moved - from_busy;
+			r.since_ns = since;
+		}
+	}
+	AddParts(direct, queued, &r, sheet);
+}
+
+// The quick look at one request: the same rules as BlameRequest's, in doubles.
+struct Glance {
+	double stall, busy, net, late, latency;
+};
+
+Glance Look(const Context &context, size_t i)
+{
+	const Requests &q = context.run.requests;
+	const Server &server = context.ServerOf(i);
+	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
+	Usage waiting = UsageOf(server.curve, due, until), u = waiting;
+	u += UsageOf(server.curve, sent, q.end_ns[i]);
+	double usual = static_cast<double>(context.usual_ns[q.op[i]]);
+	double from_busy = std::max(0.0, u.busy - usual), excess = waiting.net + from_busy;
+	if (excess > 0) {
+		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
+		double stalled = since < due ? UsageOf(server.curve, since, due).stall : 0;
+		double moved = std::min(excess, stalled);
+		from_busy = std::min(moved, from_busy);
+		u.busy -= from_busy;
+		u.net -= moved - from_busy;
+		u.stall += moved;
+	}
+	return {u.stall, u.busy, u.net, static_cast<double>(sent - until),
+		static_cast<double>(q.end_ns[i] - due)};
+}
+
+uint64_t Whole(double ns)
+{
+	return ns > 0 ? static_cast<uint64_t>(std::llround(ns)) : 0;
+}
+
+// Per op, the median latency of answered requests that met no stall worth a span. If none did, the median
+// of all of them: better a backlog overlooked than one invented.
+std::vector<uint64_t> UsualLatencies(const Context &context)
+{
+	const Requests &q = context.run.requests;
+	struct PerOp {
+		std::unique_ptr<LogHistogram> calm, all;
+	};
+	std::vector<std::vector<PerOp>> workers(Workers(q.size()));
+	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
+		workers[w].resize(256);
+		for (size_t i = begin; i < end; i++) {
+			if (IsError(q.status[i]))
+				continue;
+			PerOp &op = workers[w][q.op[i]];
+			if (!op.all) {
+				op.all = std::make_unique<LogHistogram>();
+				op.calm = std::make_unique<LogHistogram>();
+			}
+			op.all->Add(q.Latency(i));
+			if (UsageOf(context.ServerOf(i).curve, q.intended_ns[i], q.end_ns[i]).hard <= 0)
+				op.calm->Add(q.Latency(i));
+		}
+	});
+	std::vector<uint64_t> usual(256);
+	for (size_t op = 0; op < 256; op++) {
+		PerOp *sum = nullptr;
+		for (std::vector<PerOp> &worker : workers) {
+			if (!worker[op].all)
+				continue;
+			if (sum) {
+				sum->all->Merge(*worker[op].all);
+				sum->calm->Merge(*worker[op].calm);
+			} else {
+				sum = &worker[op];
+			}
+		}
+		if (sum)
+			usual[op] = (sum->calm->count ? sum->calm : sum->all)->PercentileFloor(50);
+	}
+	return usual;
+}
+
+struct FirstLook {
+	LogHistogram calm; // lower bounds of what requests would be without any stall
+	WithoutHistograms without;
+};
+
+FirstLook LookAtAll(const Context &context)
+{
+	const Requests &q = context.run.requests;
+	std::vector<FirstLook> workers(Workers(q.size()));
+	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
+		FirstLook &look = workers[w];
+		auto without = [&](Cause c) -> LogHistogram & {
+			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
+		};
+		for (size_t i = begin; i < end; i++) {
+			if (IsError(q.status[i]))
+				continue;
+			Glance g = Look(context, i);
+			look.calm.Add(Whole(g.latency - g.stall - kSlackNs));
+			without(Cause::ServerBusy).Add(Whole(g.latency - g.busy));
+			without(Cause::ClientLate).Add(Whole(g.latency - g.late));
+			without(Cause::Network).Add(Whole(g.latency - g.net));
+			without(Cause::Unknown).Add(Whole(g.stall + g.busy + g.net + g.late));
+		}
+	});
+	for (size_t w = 1; w < workers.size(); w++) {
+		workers[0].calm.Merge(workers[w].calm);
+		for (size_t c = 0; c < workers[0].without.size(); c++)
+			workers[0].without[c].Merge(workers[w].without[c]);
+	}
+	return std::move(workers[0]);
+}
+
+uint64_t ThresholdOf(const Threshold &threshold, uint64_t *values, size_t count)
+{
+	if (threshold.ns || count == 0)
+		return threshold.ns;
+	double percentile = threshold.percentile > 0 ? threshold.percentile : 99;
+	uint64_t *nth = values + Rank(count, percentile) - 1;
+	std::nth_element(values, nth, values + count);
+	return *nth;
+}
+
+// Puts the workers' sheets together, picks the slow ones and fills the table of causes.
+void Conclude(std::vector<Sheet> *sheets, const WithoutHistograms *histograms, uint64_t answered,
+	      Blame *blame)
+{
+	Blamed blamed;
+	size_t requests = 0, parts = 0;
+	for (const Sheet &s : *sheets) {
+		requests += s.requests.size();
+		parts += s.parts.size();
+	}
+	blamed.reserve(requests);
+	blame->parts.reserve(parts);
+	for (Sheet &s : *sheets) {
+		for (SlowRequest &r : s.requests) {
+			r.first_part += static_cast<uint32_t>(blame->parts.size());
+			blamed.push_back(r);
+		}
+		blame->parts.insert(blame->parts.end(), s.parts.begin(), s.parts.end());
+		s = Sheet();
+	}
+	for (const SlowRequest &r : blamed) {
+		if (r.latency_ns < blame->threshold_ns)
+			continue;
+		blame->slow.push_back(r);
+		blame->slow_ns += r.latency_ns;
+	}
+	std::stable_sort(blame->slow.begin(), blame->slow.end(),
+			 [](const SlowRequest &a, const SlowRequest &b) { return a.start_ns < b.start_ns; });
+	FillCauses(blamed, histograms, answered, blame);
+}
+
+Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+{
+	const Requests &q = run.requests;
+	Blame blame;
+	blame.count = q.size();
+
+	uint64_t answered = 0;
+	{
+		std::vector<uint64_t> values(q.size());
+		for (size_t i = 0; i < q.size(); i++) {
+			blame.by_status[q.status[i]]++;
+			if (!IsError(q.status[i]))
+				values[answered++] = q.Latency(i);
+		}
+		blame.errors = q.size() - answered;
+		blame.latencies = LatenciesOf(values.data(), answered);
+		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
+	}
+
+	Context context = {run, {}, WaitsForConnection(run), {}};
+	for (const Timeline &t : timelines)
+		context.servers.push_back({&t, BuildCurve(t), {}});
+	context.usual_ns = UsualLatencies(context);
+	for (uint32_t s = 0; s < context.servers.size(); s++)
+		context.servers[s].backlog =
+		    BuildBacklog(run, timelines[s], s, context.usual_ns, context.until_ns);
+	blame.usual_ns.assign(context.usual_ns.begin(),
+			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
+
+	FirstLook look = LookAtAll(context);
+	uint64_t blame_from = std::min(blame.threshold_ns, look.calm.PercentileFloor(99));
+	std::vector<Sheet> sheets(Workers(q.size()));
+	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
+		for (size_t i = begin; i < end; i++)
+			if (q.Latency(i) >= (IsError(q.status[i]) ? blame.threshold_ns : blame_from))
+				BlameRequest(context, i, &sheets[w]);
+	});
+	Conclude(&sheets, &look.without, answered, &blame);
+	return blame;
+}
+
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+{
+	Blame blame;
+	blame.from_iterations = true;
+	std::vector<Sheet> sheets(1);
+	std::vector<uint64_t> values;
+	for (const Timeline &timeline : timelines) {
+		if (timeline.thread >= run.threads.size())
+			continue;
+		const Thread &thread = run.threads[timeline.thread];
+		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
+		     i++) {
+			const ft_span &s = run.iterations[i];
+			SlowRequest r = {
+			    s.start_ns, s.duration_ns, s.start_ns, static_cast<uint32_t>(i), 0, 0, 0,
+			    0,		FT_STATUS_OK};
+			CauseTimes direct = {};
+			AddTimes(timeline, s.start_ns, s.start_ns + s.duration_ns, &direct);
+			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
+			AddParts(direct, {}, &r, &sheets[0]);
+			values.push_back(s.duration_ns);
+		}
+	}
+	blame.count = values.size();
+	blame.by_status[FT_STATUS_OK] = values.size();
+	blame.latencies = LatenciesOf(values.data(), values.size());
+	blame.threshold_ns = ThresholdOf(threshold, values.data(), values.size());
+	Conclude(&sheets, nullptr, blame.count, &blame);
+	return blame;
+}
+
+} // namespace
+
+bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
+{
+	*error = "--slow takes a duration or a percentile: 1ms, 500us, 2s, p99, p99.9; not '" + text + "'";
+	bool percentile = !text.empty() && text[0] == 'p';
+	const char *number = text.c_str() + (percentile ? 1 : 0);
+	if (!isdigit(static_cast<unsigned char>(*number)))
+		return false;
+	char *unit = nullptr;
+	double value = strtod(number, &unit);
+	if (!std::isfinite(value) || value <= 0)
+		return false;
+	*threshold = {};
+	if (percentile) {
+		threshold->percentile = value;
+		return *unit == '\0' && value < 100;
+	}
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	for (const auto &u : units) {
+		if (std::string(unit) == u.name) {
+			threshold->ns = static_cast<uint64_t>(value * u.ns);
+			return threshold->ns > 0 && value * u.ns < 1e18;
+		}
+	}
+	return false;
+}
+
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+{
+	return run.requests.size() ? BlameRequests(run, timelines, threshold)
+				   : BlameIterations(run, timelines, threshold);
+}
+
+} // namespace forktail

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Gathers evidence for episodes: one pass over the pieces and tallies of the interval the episode's causes
+// lie in.
+#include "analysis/evidence.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace forktail
+{
+
+namespace
+{
+
+// A cause below this share of an episode gets no sentence, unless it is the first.
+constexpr double kWorthSaying = 0.01;
+
+void GatherPieces(Scene *scene)
+{
+	const Timeline &t = scene->timeline;
+	uint64_t from = std::max(scene->from_ns, t.start_ns()), to = std::min(scene->to_ns, t.end_ns());
+	if (t.empty() || from >= to)
+		return;
+	for (uint32_t i = PieceAt(t, from); t.pieces[i].start_ns < to; i++) {
+		const Piece &p = t.pieces[i];
+		if (p.span == kNoSpan)
+			continue;
+		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
+		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
+		seen.ns += ns;
+		// A span with others inside comes in several pieces.
+		seen.spans += p.span != seen.last;
+		seen.last = p.span;
+		if (ns > seen.longest_ns) {
+			seen.longest_ns = ns;
+			seen.longest = p.span;
+		}
+	}
+}
+
+void GatherTallies(Scene *scene)
+{
+	const ft_tally *first = scene->run.tallies.data() + scene->thread.first_tally;
+	const ft_tally *end = first + scene->thread.tally_count;
+	// Windows do not overlap, so that ends are in order like starts.
+	const ft_tally *t =
+	    std::partition_point(first, end, [&](const ft_tally &x) { return x.end_ns <= scene->from_ns; });
+	for (; t < end && t->start_ns < scene->to_ns; t++) {
+		if (t->end_ns <= t->start_ns)
+			continue;
+		uint64_t from = std::max(t->start_ns, scene->from_ns), to = std::min(t->end_ns, scene->to_ns);
+		double part = static_cast<double>(to - from) / static_cast<double>(t->end_ns - t->start_ns);
+		Seen &seen = scene->seen[static_cast<size_t>(Index(CauseOfOwner(t->owner)))];
+		seen.tallied += part * t->count;
+		seen.tallied_ns += part * static_cast<double>(t->total_ns);
+	}
+}
+
+// Which timeline an episode's worst request met; nullptr if there is none.
+const Timeline *TimelineOf(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
+			   const SlowRequest &worst)
+{
+	if (!blame.from_iterations) {
+		uint32_t server = run.connections[run.requests.connection[worst.index]].server;
+		return &timelines[server < timelines.size() ? server : 0];
+	}
+	for (const Timeline &t : timelines) {
+		if (t.thread >= run.threads.size())
+			continue;
+		const Thread &thread = run.threads[t.thread];
+		if (worst.index >= thread.first_iteration &&
+		    worst.index < thread.first_iteration + thread.iteration_count)
+			return &t;
+	}
+	return nullptr;
+}
+
+} // namespace
+
+std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit)
+{
+	std::vector<uint32_t> order(episodes.size());
+	std::iota(order.begin(), order.end(), 0u);
+	limit = std::min(limit, order.size());
+	std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
+			  [&](uint32_t a, uint32_t b) {
+				  return episodes[a].time_ns != episodes[b].time_ns
+					     ? episodes[a].time_ns > episodes[b].time_ns
+					     : a < b;
+			  });
+	order.resize(limit);
+	return order;
+}
+
+void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
+		  size_t episodes_limit, std::vector<Episode> *episodes)
+{
+	std::vector<const SlowRequest *> worst(episodes->size());
+	for (const SlowRequest &r : blame.slow)
+		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
+			worst[r.episode] = &r;
+	std::vector<uint32_t> fsyncs;
+	for (uint32_t i = 0; i < run.spans.size(); i++)
+		if (run.spans[i].owner == FT_FSYNC)
+			fsyncs.push_back(i);
+
+	static const Thread no_thread;
+	static const Timeline no_timeline;
+	for (uint32_t index : WorstEpisodes(*episodes, episodes_limit)) {
+		Episode &e = (*episodes)[index];
+		const Timeline *t = TimelineOf(run, timelines, blame, *worst[index]);
+		bool known = t && t->thread < run.threads.size();
+		Scene scene = {run,    t ? *t : no_timeline, known ? run.threads[t->thread] : no_thread,
+			       fsyncs, e.since_ns,	     e.end_ns,
+			       {}};
+		GatherPieces(&scene);
+		GatherTallies(&scene);
+		for (const EpisodeCause &cause : e.causes) {
+			if (e.evidence.size() >= limit || (!e.evidence.empty() && cause.share < kWorthSaying))
+				break;
+			if (std::string text = Sentence(scene, cause); !text.empty())
+				e.evidence.push_back(std::move(text));
+		}
+	}
+}
+
+} // namespace forktail

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// What happened on a server's thread and around it in one interval, gathered so that sentences can be made
+// of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/episodes.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+// One cause's share of the interval.
+struct Seen {
+	uint64_t ns = 0;	 // of spans, clipped to the interval
+	uint64_t spans = 0;	 // how many
+	uint32_t last = kNoSpan; // counted
+	uint32_t longest = kNoSpan;
+	uint64_t longest_ns = 0; // of it in the interval
+	double tallied = 0;	 // short ones, about: a window that is only partly inside counts in part
+	double tallied_ns = 0;
+};
+
+struct Scene {
+	const Run &run;
+	const Timeline &timeline;
+	const Thread &thread;		     // the timeline's
+	const std::vector<uint32_t> &fsyncs; // spans of the whole run
+	uint64_t from_ns = 0;
+	uint64_t to_ns = 0;
+	std::array<Seen, kTimelineCauses> seen = {};
+};
+
+// One sentence about a cause in a scene; "" if there is nothing to say.
+std::string Sentence(const Scene &scene, const EpisodeCause &cause);
+
+} // namespace forktail

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// From a path to an explanation: read, find the serving threads, blame, group, find evidence.
+#include "analysis/explain.h"
+
+#include <algorithm>
+
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kSlowIterationNs = 1'000'000;
+// Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
+constexpr size_t kEvidenceEpisodes = 1000;
+
+// The serving threads and their timelines when there is a request log: one per server.
+void FindServers(Explanation *e)
+{
+	size_t servers = std::max<size_t>(e->run.servers.size(), 1);
+	for (size_t s = 0; s < servers; s++) {
+		std::string why;
+		int thread = ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why);
+		e->serving.push_back(thread);
+		if (thread >= 0) {
+			e->timelines.push_back(BuildTimeline(e->run, static_cast<uint32_t>(thread)));
+			continue;
+		}
+		e->timelines.emplace_back();
+		e->notes.push_back("the time of requests" +
+				   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
+				   " can't be explained: " + why);
+	}
+}
+
+// Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody.
+void FindLoops(Explanation *e)
+{
+	for (size_t i = 0; i < e->run.threads.size(); i++) {
+		const Thread &t = e->run.threads[i];
+		if (t.iteration_count == 0 || (t.flags & FT_THREAD_CHILD))
+			continue;
+		e->serving.push_back(static_cast<int>(i));
+		e->timelines.push_back(BuildTimeline(e->run, static_cast<uint32_t>(i)));
+	}
+}
+
+void FindMeasured(Explanation *e)
+{
+	const Requests &q = e->run.requests;
+	uint64_t first = e->run.start_ns, last = e->run.end_ns;
+	if (q.size()) {
+		first = *std::min_element(q.intended_ns.begin(), q.intended_ns.end());
+		last = *std::max_element(q.end_ns.begin(), q.end_ns.end());
+	}
+	e->zero_ns = first;
+	e->measured_ns = last - first;
+}
+
+// Time that requests spent outside the recording of their server is Unknown; say how much was outside.
+void NoteCoverage(Explanation *e)
+{
+	for (const Timeline &t : e->timelines) {
+		if (t.empty() || e->run.requests.size() == 0)
+			continue;
+		uint64_t last = e->zero_ns + e->measured_ns;
+		uint64_t before = t.start_ns() > e->zero_ns ? t.start_ns() - e->zero_ns : 0;
+		uint64_t after = t.end_ns() < last ? last - t.end_ns() : 0;
+		if (before)
+			e->notes.push_back("the server was recorded from " +
+					   FormatOffset(t.start_ns(), e->zero_ns) +
+					   " on: what requests met before that is unknown");
+		if (after)
+			e->notes.push_back("the server was recorded until " +
+					   FormatOffset(t.end_ns(), e->zero_ns) +
+					   " only: what requests met after that is unknown");
+	}
+}
+
+std::string NothingToExplain(const Run &run)
+{
+	if (run.threads.empty())
+		return run.path +
+		       " holds neither requests nor a server's threads: there is nothing to explain";
+	return run.path + " holds no requests, and no event-loop iteration of the recorded server took " +
+	       FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
+}
+
+} // namespace
+
+bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
+		int *status)
+{
+	*status = 3;
+	if (!LoadRun(path, &e->run, error))
+		return false;
+	bool requests = e->run.requests.size() > 0;
+	if (requests)
+		FindServers(e);
+	else
+		FindLoops(e);
+	if (!requests && e->timelines.empty()) {
+		*error = NothingToExplain(e->run);
+		return false;
+	}
+	FindMeasured(e);
+	NoteCoverage(e);
+
+	Threshold slow = options.slow;
+	if (!requests && !slow.ns && slow.percentile <= 0)
+		slow.ns = kSlowIterationNs;
+	e->blame = BlameRun(e->run, e->timelines, slow);
+	e->episodes = FindEpisodes(&e->blame);
+	FindEvidence(e->run, e->timelines, e->blame, options.evidence, kEvidenceEpisodes, &e->episodes);
+	for (uint32_t t = 0; t < e->run.threads.size(); t++)
+		e->accounts.push_back(AccountOf(e->run, t));
+	*status = 0;
+	return true;
+}
+
+} // namespace forktail

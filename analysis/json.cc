@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// The explanation as JSON; docs/explain-json.md is its reference. Keys are an interface: they are added to,
+// never changed.
+#include <nlohmann/json.hpp>
+
+#include "analysis/explain.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+using Out = nlohmann::ordered_json;
+
+const char *StatusName(uint8_t status)
+{
+	static const char *const names[] = {"ok",    "miss",	"error-reply", "timeout",
+					    "reset", "refused", "wrong",       "unsent"};
+	return status < std::size(names) ? names[status] : "unknown";
+}
+
+const char *DropSource(uint32_t source)
+{
+	static const char *const names[] = {"unknown",	"ring",		"stack",
+					    "io-table", "thread-state", "request-log"};
+	return source < std::size(names) ? names[source] : names[0];
+}
+
+// What a drop was of: a cause's spans, or another kind of event.
+std::string DropWhat(const ft_drop &d)
+{
+	if (d.source != FT_DROP_RING)
+		return DropSource(d.source);
+	switch (d.detail) {
+	case FT_DROP_TALLY:
+		return "tally";
+	case FT_DROP_BLOCK_IO:
+		return "block-io";
+	case FT_DROP_THREAD_EVENT:
+		return "thread";
+	case FT_ITERATION:
+		return "iteration";
+	default:
+		return AccountName(CauseOfOwner(d.detail));
+	}
+}
+
+double Seconds(uint64_t t_ns, uint64_t zero_ns)
+{
+	return t_ns >= zero_ns ? static_cast<double>(t_ns - zero_ns) / 1e9
+			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
+}
+
+Out RequestsJson(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	const Latencies &l = b.latencies;
+	Out by_status = Out::object();
+	for (size_t s = 0; s < b.by_status.size(); s++)
+		if (b.by_status[s])
+			by_status[StatusName(static_cast<uint8_t>(s))] = b.by_status[s];
+	return {{"from", b.from_iterations ? "iterations" : "request-log"},
+		{"count", b.count},
+		{"errors", b.errors},
+		{"by_status", by_status},
+		{"first_ns", e.zero_ns},
+		{"duration_ns", e.measured_ns},
+		{"latency_ns",
+		 {{"p50", l.p50},
+		  {"p90", l.p90},
+		  {"p99", l.p99},
+		  {"p99.9", l.p99_9},
+		  {"p99.99", l.p99_99},
+		  {"max", l.max},
+		  {"mean", l.mean}}}};
+}
+
+Out LoadsJson(const Run &run)
+{
+	Out loads = Out::array();
+	for (const Load &load : run.loads)
+		loads.push_back({{"arrival", load.arrival},
+				 {"rate_per_s", load.rate},
+				 {"pipeline", load.pipeline},
+				 {"connections", load.connection_count}});
+	return loads;
+}
+
+Out CausesJson(const Blame &b)
+{
+	Out causes = Out::array();
+	for (const CauseRow &row : b.causes)
+		causes.push_back({{"cause", CauseName(row.cause)},
+				  {"requests", row.requests},
+				  {"time_ns", row.total_ns()},
+				  {"direct_ns", row.direct_ns},
+				  {"queued_ns", row.queued_ns},
+				  {"share", row.share},
+				  {"what_if",
+				   {{"p99", row.without.p99},
+				    {"p99.9", row.without.p99_9},
+				    {"p99.99", row.without.p99_99},
+				    {"max", row.without.max}}}});
+	return causes;
+}
+
+Out EpisodesJson(const Explanation &e)
+{
+	Out episodes = Out::array();
+	for (const Episode &episode : e.episodes) {
+		Out causes = Out::array();
+		for (const EpisodeCause &c : episode.causes)
+			causes.push_back(
+			    {{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}, {"share", c.share}});
+		episodes.push_back({{"start_ns", episode.start_ns},
+				    {"t_s", Seconds(episode.start_ns, e.zero_ns)},
+				    {"duration_ns", episode.end_ns - episode.start_ns},
+				    {"requests", episode.requests},
+				    {"worst_ns", episode.worst_ns},
+				    {"time_ns", episode.time_ns},
+				    {"causes", causes},
+				    {"evidence", episode.evidence}});
+	}
+	return episodes;
+}
+
+Out AccountJson(const Explanation &e)
+{
+	Out threads = Out::array();
+	for (const Account &a : e.accounts) {
+		const Thread &t = e.run.threads[a.thread];
+		Out by_cause = Out::object();
+		for (int c = 0; c < kTimelineCauses; c++)
+			if (a.by_cause[static_cast<size_t>(c)])
+				by_cause[AccountName(static_cast<Cause>(c))] =
+				    a.by_cause[static_cast<size_t>(c)];
+		bool serving = false;
+		for (int s : e.serving)
+			serving |= s == static_cast<int>(a.thread);
+		threads.push_back({{"tid", t.tid},
+				   {"tgid", t.tgid},
+				   {"comm", t.comm},
+				   {"role", t.role},
+				   {"serving", serving},
+				   {"start_ns", t.start_ns},
+				   {"wall_ns", a.wall_ns},
+				   {"accounted_ns", a.accounted_ns},
+				   {"by_cause", by_cause}});
+	}
+	return {{"threads", threads}};
+}
+
+Out DropsJson(const Explanation &e)
+{
+	uint64_t count = 0;
+	Out intervals = Out::array();
+	for (const ft_drop &d : e.run.drops) {
+		count += d.count;
+		intervals.push_back({{"start_ns", d.start_ns},
+				     {"t_s", Seconds(d.start_ns, e.zero_ns)},
+				     {"end_ns", d.end_ns},
+				     {"count", d.count},
+				     {"source", DropSource(d.source)},
+				     {"what", DropWhat(d)}});
+	}
+	return {{"count", count}, {"intervals", intervals}};
+}
+
+Out CostJson(const Cost &c)
+{
+	Out cost = {{"known", c.known},
+		    {"bpf_ns", c.bpf_ns},
+		    {"bpf_ns_is_estimate", c.bpf_ns_is_estimate},
+		    {"recorder_cpu_ns", c.recorder_cpu_ns},
+		    {"recorder_rss_bytes", c.recorder_rss_bytes}};
+	Out programs = Out::array();
+	for (const ProgramCost &p : c.programs)
+		programs.push_back({{"name", p.name},
+				    {"runs", p.runs},
+				    {"ns_per_run", p.ns_per_run},
+				    {"total_ns", p.total_ns}});
+	cost["programs"] = programs;
+	return cost;
+}
+
+// Every slow request with its parts, which sum to its latency.
+Out SlowRequestsJson(const Explanation &e)
+{
+	Out list = Out::array();
+	for (const SlowRequest &r : e.blame.slow) {
+		Out parts = Out::array();
+		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+			const Part &part = e.blame.parts[p];
+			parts.push_back({{"cause", CauseName(part.cause)},
+					 {"direct_ns", part.direct_ns},
+					 {"queued_ns", part.queued_ns}});
+		}
+		Out request = {{"start_ns", r.start_ns},
+			       {"t_s", Seconds(r.start_ns, e.zero_ns)},
+			       {"latency_ns", r.latency_ns},
+			       {"episode", r.episode}};
+		if (!e.blame.from_iterations) {
+			request["sent_ns"] = e.run.requests.start_ns[r.index];
+			request["connection"] = e.run.requests.connection[r.index];
+			request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
+			request["status"] = StatusName(r.status);
+		}
+		request["parts"] = parts;
+		list.push_back(std::move(request));
+	}
+	return list;
+}
+
+} // namespace
+
+std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
+{
+	Out warnings = e.run.warnings;
+	for (const std::string &note : e.notes)
+		warnings.push_back(note);
+	Out missing = Out::array();
+	for (const Missing &m : e.run.missing)
+		missing.push_back({{"what", m.what}, {"why", m.why}});
+	Out out = {{"forktail", FORKTAIL_VERSION},
+		   {"run", e.run.path},
+		   {"requests", RequestsJson(e)},
+		   {"loads", LoadsJson(e.run)},
+		   {"slow",
+		    {{"threshold_ns", e.blame.threshold_ns},
+		     {"count", e.blame.slow.size()},
+		     {"time_ns", e.blame.slow_ns}}},
+		   {"causes", CausesJson(e.blame)},
+		   {"episodes", EpisodesJson(e)},
+		   {"account", AccountJson(e)},
+		   {"drops", DropsJson(e)},
+		   {"cost", CostJson(e.run.cost)},
+		   {"missing", missing},
+		   {"warnings", warnings}};
+	if (options.requests)
+		out["slow_requests"] = SlowRequestsJson(e);
+	return out.dump(2, ' ', false, Out::error_handler_t::replace) + "\n";
+}
+
+} // namespace forktail

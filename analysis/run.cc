@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// Puts a run's records in order: each span and tally to its thread, threads closed, everything by time.
+#include "analysis/run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <unordered_map>
+
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+uint64_t EndOf(const ft_span &s)
+{
+	return s.start_ns + s.duration_ns;
+}
+
+// Which of a run's threads a record belongs to. A tid can come back after its thread has ended: the last
+// account that began no later than the record is its.
+struct ThreadFinder {
+	std::unordered_map<uint32_t, std::vector<uint32_t>> by_tid; // indices into threads, by start
+
+	explicit ThreadFinder(const std::vector<Thread> &threads)
+	{
+		for (uint32_t i = 0; i < threads.size(); i++)
+			by_tid[threads[i].tid].push_back(i);
+	}
+	// -1: no such thread.
+	int64_t Find(const std::vector<Thread> &threads, uint32_t tid, uint64_t start_ns) const
+	{
+		auto found = by_tid.find(tid);
+		if (found == by_tid.end())
+			return -1;
+		const std::vector<uint32_t> &list = found->second;
+		uint32_t best = list.front();
+		for (uint32_t i : list)
+			if (threads[i].start_ns <= start_ns)
+				best = i;
+		return best;
+	}
+};
+
+// Records whose thread was never announced (its event was dropped) get a thread made from what they span.
+template <typename T>
+void AddMissingThreads(const std::vector<T> &records, uint64_t (*end_of)(const T &),
+		       std::vector<Thread> *threads, uint64_t *made)
+{
+	std::unordered_map<uint32_t, size_t> by_tid;
+	for (size_t i = 0; i < threads->size(); i++)
+		by_tid[(*threads)[i].tid] = i;
+	size_t announced = threads->size();
+	for (const T &r : records) {
+		auto [found, is_new] = by_tid.try_emplace(r.tid, threads->size());
+		if (is_new) {
+			Thread t;
+			t.tid = r.tid;
+			t.start_ns = r.start_ns;
+			t.end_ns = end_of(r);
+			threads->push_back(t);
+			++*made;
+		} else if (found->second >= announced) {
+			Thread &t = (*threads)[found->second];
+			t.start_ns = std::min(t.start_ns, r.start_ns);
+			t.end_ns = std::max(t.end_ns, end_of(r));
+		}
+	}
+}
+
+bool SpanBefore(const ft_span &a, const ft_span &b)
+{
+	if (a.start_ns != b.start_ns)
+		return a.start_ns < b.start_ns;
+	if (a.duration_ns != b.duration_ns)
+		return a.duration_ns > b.duration_ns;
+	return a.depth < b.depth;
+}
+
+bool TallyBefore(const ft_tally &a, const ft_tally &b)
+{
+	if (a.start_ns != b.start_ns)
+		return a.start_ns < b.start_ns;
+	return a.owner < b.owner;
+}
+
+// Groups records by thread, sorts each group, and tells every thread where its group lies.
+template <typename T, typename Before>
+void Group(std::vector<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
+	   size_t Thread::*first, size_t Thread::*count, Before before)
+{
+	std::vector<uint32_t> owner(records->size());
+	for (Thread &t : *threads)
+		t.*count = 0;
+	for (size_t i = 0; i < records->size(); i++) {
+		owner[i] =
+		    static_cast<uint32_t>(finder.Find(*threads, (*records)[i].tid, (*records)[i].start_ns));
+		((*threads)[owner[i]].*count)++;
+	}
+	size_t sum = 0;
+	std::vector<size_t> next(threads->size());
+	for (size_t t = 0; t < threads->size(); t++) {
+		(*threads)[t].*first = next[t] = sum;
+		sum += (*threads)[t].*count;
+	}
+	std::vector<T> grouped(records->size());
+	for (size_t i = 0; i < records->size(); i++)
+		grouped[next[owner[i]]++] = (*records)[i];
+	for (const Thread &t : *threads) {
+		auto begin = grouped.begin() + static_cast<ptrdiff_t>(t.*first);
+		auto end = begin + static_cast<ptrdiff_t>(t.*count);
+		if (!std::is_sorted(begin, end, before))
+			std::sort(begin, end, before);
+	}
+	*records = std::move(grouped);
+}
+
+// A thread still open when its recording ended is accounted up to the last instant anything says of it.
+void CloseOpenThreads(Run *run)
+{
+	for (Thread &t : run->threads) {
+		if (t.end_ns)
+			continue;
+		t.end_ns = t.start_ns;
+		for (size_t i = 0; i < t.span_count; i++)
+			t.end_ns = std::max(t.end_ns, EndOf(run->spans[t.first_span + i]));
+		for (size_t i = 0; i < t.tally_count; i++)
+			t.end_ns = std::max(t.end_ns, run->tallies[t.first_tally + i].end_ns);
+	}
+}
+
+void FindExtent(Run *run)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+	auto note = [&](uint64_t from_ns, uint64_t to_ns) {
+		first = std::min(first, from_ns);
+		last = std::max(last, to_ns);
+	};
+	for (const RecordingFile &f : run->files) {
+		if (!f.overlaid)
+			continue;
+		if (f.start_ns)
+			note(f.start_ns, std::max(f.start_ns, f.end_ns));
+	}
+	for (const Thread &t : run->threads)
+		note(t.start_ns, t.end_ns);
+	const Requests &q = run->requests;
+	for (size_t i = 0; i < q.size(); i++)
+		note(q.intended_ns[i], q.end_ns[i]);
+	run->start_ns = first == UINT64_MAX ? 0 : first;
+	run->end_ns = last;
+}
+
+} // namespace
+
+void IndexRun(Run *run)
+{
+	if (run->details.empty())
+		run->details.emplace_back();
+
+	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
+	auto is_overlay = [](const ft_span &s) { return s.owner >= FT_OWNER_LIMIT; };
+	for (const ft_span &s : run->spans)
+		if (s.owner == FT_ITERATION)
+			run->iterations.push_back(s);
+	run->spans.erase(std::remove_if(run->spans.begin(), run->spans.end(), is_overlay), run->spans.end());
+
+	uint64_t made = 0;
+	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
+	AddMissingThreads<ft_tally>(
+	    run->tallies, [](const ft_tally &t) { return t.end_ns; }, &run->threads, &made);
+	AddMissingThreads<ft_span>(run->iterations, EndOf, &run->threads, &made);
+	if (made)
+		run->warnings.push_back(
+		    Plural(made, "thread", "threads") +
+		    " left spans but no record of its own: the event that announces it was lost");
+
+	std::sort(run->threads.begin(), run->threads.end(), [](const Thread &a, const Thread &b) {
+		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.tid < b.tid;
+	});
+	ThreadFinder finder(run->threads);
+	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
+	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
+	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
+	      SpanBefore);
+	CloseOpenThreads(run);
+
+	std::sort(run->ios.begin(), run->ios.end(),
+		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
+	std::sort(run->drops.begin(), run->drops.end(),
+		  [](const ft_drop &a, const ft_drop &b) { return a.start_ns < b.start_ns; });
+	for (Series &s : run->series)
+		std::stable_sort(s.samples.begin(), s.samples.end(),
+				 [](const Sample &a, const Sample &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->reports.begin(), run->reports.end(),
+			 [](const ServerReport &a, const ServerReport &b) { return a.t_ns < b.t_ns; });
+	if (run->ops.empty())
+		run->ops.push_back("request");
+	FindExtent(run);
+}
+
+} // namespace forktail

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: MIT
+// Evidence in words. One function per family of causes; each says what was seen, for how long, and what else
+// was going on that explains it.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "analysis/evidence.h"
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kCloneThread = 0x10000;     // CLONE_THREAD
+constexpr uint64_t kLongestIo = 2'000'000'000; // how far before an interval a request still on its way began
+
+uint64_t EndOf(const ft_span &s)
+{
+	return s.start_ns + s.duration_ns;
+}
+
+const ft_span *Longest(const Scene &scene, const Seen &seen)
+{
+	return seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+}
+
+const Seen &Of(const Scene &scene, Cause cause)
+{
+	return scene.seen[static_cast<size_t>(Index(cause))];
+}
+
+const Detail &DetailOf(const Scene &scene, const ft_span &s)
+{
+	return scene.run.details[s.detail < scene.run.details.size() ? s.detail : 0];
+}
+
+std::string Times(uint64_t n)
+{
+	return n > 1 ? " (" + FormatCount(n) + " times)" : "";
+}
+
+// System calls that Redis, memcached and proxies block in, by number on x86-64.
+std::string SyscallName(int number)
+{
+	static const std::map<int, const char *> names = {
+	    {0, "read"},
+	    {1, "write"},
+	    {2, "open"},
+	    {3, "close"},
+	    {4, "stat"},
+	    {5, "fstat"},
+	    {7, "poll"},
+	    {8, "lseek"},
+	    {9, "mmap"},
+	    {10, "mprotect"},
+	    {11, "munmap"},
+	    {12, "brk"},
+	    {17, "pread64"},
+	    {18, "pwrite64"},
+	    {19, "readv"},
+	    {20, "writev"},
+	    {23, "select"},
+	    {25, "mremap"},
+	    {26, "msync"},
+	    {28, "madvise"},
+	    {34, "pause"},
+	    {35, "nanosleep"},
+	    {40, "sendfile"},
+	    {42, "connect"},
+	    {43, "accept"},
+	    {44, "sendto"},
+	    {45, "recvfrom"},
+	    {46, "sendmsg"},
+	    {47, "recvmsg"},
+	    {56, "clone"},
+	    {57, "fork"},
+	    {58, "vfork"},
+	    {61, "wait4"},
+	    {74, "fsync"},
+	    {75, "fdatasync"},
+	    {76, "truncate"},
+	    {77, "ftruncate"},
+	    {82, "rename"},
+	    {83, "mkdir"},
+	    {87, "unlink"},
+	    {202, "futex"},
+	    {217, "getdents64"},
+	    {230, "clock_nanosleep"},
+	    {232, "epoll_wait"},
+	    {257, "openat"},
+	    {262, "newfstatat"},
+	    {263, "unlinkat"},
+	    {264, "renameat"},
+	    {270, "pselect6"},
+	    {271, "ppoll"},
+	    {277, "sync_file_range"},
+	    {281, "epoll_pwait"},
+	    {285, "fallocate"},
+	    {288, "accept4"},
+	    {295, "preadv"},
+	    {296, "pwritev"},
+	    {307, "sendmmsg"},
+	    {316, "renameat2"},
+	    {332, "statx"},
+	    {435, "clone3"},
+	    {441, "epoll_pwait2"},
+	    {449, "futex_waitv"},
+	};
+	auto found = names.find(number);
+	return found != names.end() ? std::string(found->second) + "()"
+	       : number < 0	    ? std::string("the kernel")
+				    : "system call " + std::to_string(number);
+}
+
+// "; kernel stack: a < b < c" of the span's stack, without the scheduler's own functions.
+std::string StackText(const Detail &detail)
+{
+	std::string text;
+	int shown = 0;
+	for (const std::string &frame : detail.stack) {
+		std::string name = frame.substr(0, frame.find('+'));
+		if (name == "__schedule" || name == "schedule" || name == "io_schedule" ||
+		    name == "schedule_timeout")
+			continue;
+		if (++shown > 5)
+			break;
+		text += (text.empty() ? "; kernel stack: " : " < ") + name;
+	}
+	return text;
+}
+
+std::string ProcessText(const Thread &t)
+{
+	std::string name = t.role.empty() ? t.comm : t.role;
+	return (name.empty() ? "thread" : name) + " " + std::to_string(t.tid);
+}
+
+// The children of the scene's process that lived in the interval, as "while snapshot child 4312 lived".
+std::string ChildrenText(const Scene &scene)
+{
+	for (const Thread &t : scene.run.threads)
+		if ((t.flags & FT_THREAD_CHILD) && (t.flags & FT_THREAD_MAIN) &&
+		    t.parent_tgid == scene.thread.tgid && t.start_ns < scene.to_ns &&
+		    t.end_ns > scene.from_ns)
+			return " while " + ProcessText(t) + " lived";
+	return "";
+}
+
+std::string DeviceText(uint32_t dev)
+{
+	return "block device " + std::to_string(dev >> 20) + ":" + std::to_string(dev & ((1u << 20) - 1));
+}
+
+// What the disks did in [from, to): "; meanwhile 84.0 MB were written to block device 254:0 by x (1)".
+std::string DiskText(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	struct Use {
+		uint64_t read = 0, written = 0;
+		std::map<std::string, uint64_t> by; // bytes by issuer
+		uint64_t bytes() const { return read + written; }
+	};
+	std::map<uint32_t, Use> devices;
+	uint64_t look_from = from_ns > kLongestIo ? from_ns - kLongestIo : 0;
+	auto io = std::lower_bound(run.ios.begin(), run.ios.end(), look_from,
+				   [](const ft_io &a, uint64_t t_ns) { return a.start_ns < t_ns; });
+	for (; io != run.ios.end() && io->start_ns < to_ns; ++io) {
+		if (io->start_ns + io->duration_ns <= from_ns || io->write > 1)
+			continue;
+		Use &use = devices[io->dev];
+		(io->write ? use.written : use.read) += io->bytes;
+		use.by[std::string(io->comm, strnlen(io->comm, sizeof io->comm)) + " (" +
+		       std::to_string(io->tid) + ")"] += io->bytes;
+	}
+	const std::pair<const uint32_t, Use> *busiest = nullptr;
+	for (const auto &device : devices)
+		if (!busiest || device.second.bytes() > busiest->second.bytes())
+			busiest = &device;
+	if (!busiest || busiest->second.bytes() == 0)
+		return "";
+	const Use &use = busiest->second;
+	auto issuer = std::max_element(use.by.begin(), use.by.end(),
+				       [](const auto &a, const auto &b) { return a.second < b.second; });
+	std::string text = "; " + DeviceText(busiest->first) + " meanwhile ";
+	if (use.written)
+		text += "wrote " + FormatBytes(use.written);
+	if (use.read)
+		text += std::string(use.written ? " and " : "") + "read " + FormatBytes(use.read);
+	return text + ", most for " + issuer->first;
+}
+
+// The longest fsync of another thread of the process, or of its child, in [from, to).
+std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_span *longest = nullptr;
+	const Thread *whose = nullptr;
+	for (uint32_t i : scene.fsyncs) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.start_ns >= to_ns || EndOf(s) <= from_ns || s.tid == scene.thread.tid ||
+		    (longest && longest->duration_ns >= s.duration_ns))
+			continue;
+		for (const Thread &t : scene.run.threads) {
+			if (t.tid == s.tid &&
+			    (t.tgid == scene.thread.tgid || t.parent_tgid == scene.thread.tgid)) {
+				longest = &s;
+				whose = &t;
+			}
+		}
+	}
+	if (!longest)
+		return "";
+	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
+	       ") sat in " + SyscallName(static_cast<int>(longest->arg[1])) + " for " +
+	       FormatDuration(longest->duration_ns);
+}
+
+// What Redis said about a fork that ended at end_ns: the first word after it and before the next fork.
+std::string RedisForkText(const Scene &scene, const ft_span &fork)
+{
+	uint64_t until = UINT64_MAX;
+	for (size_t i = 0; i < scene.thread.span_count; i++) {
+		const ft_span &s = scene.run.spans[scene.thread.first_span + i];
+		if (s.owner == FT_FORK && !(s.arg[1] & kCloneThread) && s.start_ns > fork.start_ns) {
+			until = s.start_ns;
+			break;
+		}
+	}
+	for (const ServerReport &r : scene.run.reports)
+		if (r.latest_fork_usec && r.t_ns >= EndOf(fork) && r.t_ns < until)
+			return "; Redis says latest_fork_usec " + FormatCount(r.latest_fork_usec);
+	return "";
+}
+
+// The process' resident memory at an instant, in bytes: the recorder's last sample before it, else what
+// run.json says; 0 if neither.
+uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
+{
+	for (const Series &series : scene.run.series) {
+		auto pid = series.labels.find("pid");
+		if (series.name != "target.rss" || pid == series.labels.end() ||
+		    pid->second != std::to_string(scene.thread.tgid))
+			continue;
+		auto after =
+		    std::upper_bound(series.samples.begin(), series.samples.end(), t_ns,
+				     [](uint64_t ns, const Sample &sample) { return ns < sample.t_ns; });
+		if (after != series.samples.begin())
+			return static_cast<uint64_t>((after - 1)->value);
+	}
+	return scene.run.info.rss_bytes;
+}
+
+std::string ForkSentence(const Scene &scene)
+{
+	const Seen &seen = Of(scene, Cause::Fork);
+	const ft_span *s = Longest(scene, seen);
+	if (!s)
+		return "fork or clone calls too short for a span took " +
+		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+	if (s->arg[1] & kCloneThread)
+		return "clone() of a thread took " + FormatDuration(s->duration_ns) + Times(seen.spans);
+	std::string text = "fork() copied page tables for " + FormatDuration(s->duration_ns);
+	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
+		text += " (RSS " + FormatBytes(bytes) + ")";
+	for (const Thread &t : scene.run.threads) {
+		if (t.tid != s->arg[0] || !(t.flags & FT_THREAD_CHILD))
+			continue;
+		if (t.role == "snapshot child")
+			text += " as BGSAVE started snapshot child " + std::to_string(t.tid);
+		else if (t.role == "AOF rewrite child")
+			text += " as BGREWRITEAOF started AOF rewrite child " + std::to_string(t.tid);
+		else
+			text += " for " + ProcessText(t);
+		break;
+	}
+	return text + RedisForkText(scene, *s);
+}
+
+std::string FaultSentence(const Scene &scene, Cause cause)
+{
+	const Seen &seen = Of(scene, cause);
+	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
+	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	if (count == 0)
+		return "";
+	const char *one = "page fault", *many = "page faults";
+	switch (cause) {
+	case Cause::CowCopy:
+		one = "copy-on-write copy", many = "copy-on-write copies";
+		break;
+	case Cause::CowReuse:
+		one = "copy-on-write fault without a copy", many = "copy-on-write faults without a copy";
+		break;
+	case Cause::PageZero:
+		one = "first touch of new memory", many = "first touches of new memory";
+		break;
+	case Cause::PageFile:
+		one = "minor fault on a file mapping", many = "minor faults on file mappings";
+		break;
+	case Cause::PageIn:
+		one = "page read back from swap or file", many = "pages read back from swap or file";
+		break;
+	default:
+		break;
+	}
+	std::string text = Plural(count, one, many) + ", " + FormatDuration(ns);
+	if (const ft_span *s = Longest(scene, seen); s && count > 1)
+		text += ", longest " + FormatDuration(s->duration_ns);
+	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
+		text += ChildrenText(scene);
+	if (cause == Cause::PageIn)
+		text += DiskText(scene.run, scene.from_ns, scene.to_ns);
+	return text;
+}
+
+std::string FileSentence(const Scene &scene, Cause cause)
+{
+	const Seen &seen = Of(scene, cause);
+	const ft_span *s = Longest(scene, seen);
+	if (!s)
+		return "file calls too short for a span blocked for " +
+		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+	const Detail &detail = DetailOf(scene, *s);
+	std::string text = SyscallName(s->syscall);
+	if (!detail.name.empty())
+		text += (cause == Cause::FileRead    ? " of "
+			 : cause == Cause::FileWrite ? " to "
+						     : " on ") +
+			detail.name;
+	text += " was blocked " + FormatDuration(seen.ns) + Times(seen.spans);
+	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
+	std::string disk = DiskText(scene.run, s->start_ns, EndOf(*s));
+	return text + (disk.empty() ? StackText(detail) : disk);
+}
+
+std::string FsyncSentence(const Scene &scene)
+{
+	const Seen &seen = Of(scene, Cause::Fsync);
+	const ft_span *s = Longest(scene, seen);
+	if (!s)
+		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+	// An fsync's blocked part is a span of its own inside the frame: the frame is what the user knows.
+	std::string call = s->off_cpu ? "fsync" : SyscallName(static_cast<int>(s->arg[1]));
+	for (size_t i = 0; s->off_cpu && i < scene.thread.span_count; i++) {
+		const ft_span &frame = scene.run.spans[scene.thread.first_span + i];
+		if (frame.start_ns > s->start_ns)
+			break;
+		if (frame.owner == FT_FSYNC && !frame.off_cpu && EndOf(frame) >= EndOf(*s))
+			call = SyscallName(static_cast<int>(frame.arg[1]));
+	}
+	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
+	       DiskText(scene.run, s->start_ns, EndOf(*s));
+}
+
+std::string RunQueueSentence(const Scene &scene)
+{
+	const Seen &seen = Of(scene, Cause::RunQueue);
+	const ft_span *s = Longest(scene, seen);
+	if (!s)
+		return "short waits for a CPU took " +
+		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
+		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
+	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
+			   std::to_string(s->cpu) + Times(seen.spans);
+	uint32_t holder = static_cast<uint32_t>(s->arg[1]);
+	if (!s->off_cpu || s->runnable_ns == 0 || holder == 0)
+		return text;
+	// The span's name is the holder's, unless it was blocked on a file first and has the file's.
+	std::string name;
+	if (s->owner != FT_FILE_WRITE && s->owner != FT_FILE_READ)
+		name = DetailOf(scene, *s).name;
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == holder && (!t.role.empty() || !t.comm.empty()))
+			name = t.role.empty() ? t.comm : t.role;
+	uint64_t held_ns = std::min(s->arg[1] >> 32, s->runnable_ns);
+	return text + "; " + (name.empty() ? "thread" : name) + " (" + std::to_string(holder) +
+	       ") held the CPU for " + FormatDuration(held_ns) +
+	       (seen.spans > 1 ? " of the longest wait" : " of it");
+}
+
+std::string InterruptSentence(const Scene &scene, Cause cause)
+{
+	const Seen &seen = Of(scene, cause);
+	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
+	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	if (ns == 0)
+		return "";
+	std::string name = CauseName(cause);
+	if (size_t slash = name.find('/'); slash != std::string::npos)
+		name[slash] = ' ';
+	std::string text = name + " took " + FormatDuration(ns);
+	if (const ft_span *s = Longest(scene, seen))
+		text += " on cpu " + std::to_string(s->cpu);
+	return text + Times(count);
+}
+
+std::string BlockedSentence(const Scene &scene, Cause cause)
+{
+	const Seen &seen = Of(scene, cause);
+	const ft_span *s = Longest(scene, seen);
+	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	if (ns == 0)
+		return "";
+	std::string length = FormatDuration(ns) + Times(seen.spans);
+	switch (cause) {
+	case Cause::Stopped:
+		return "the server was stopped (SIGSTOP or a debugger) for " + length;
+	case Cause::Reclaim:
+		return "direct reclaim, because memory was short, took " + length;
+	case Cause::Compaction:
+		return "memory compaction, for a large page, took " + length;
+	default:
+		break;
+	}
+	std::string call = s ? SyscallName(s->syscall) : std::string(CauseName(cause));
+	return "blocked in " + call + " for " + length + (s ? StackText(DetailOf(scene, *s)) : "");
+}
+
+std::string BusySentence(const Scene &scene)
+{
+	const ft_span *longest = nullptr;
+	for (size_t i = 0; i < scene.thread.iteration_count; i++) {
+		const ft_span &s = scene.run.iterations[scene.thread.first_iteration + i];
+		if (s.start_ns >= scene.to_ns)
+			break;
+		if (EndOf(s) > scene.from_ns && (!longest || s.duration_ns > longest->duration_ns))
+			longest = &s;
+	}
+	CauseTimes times = {};
+	if (!longest) {
+		AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &times);
+		return "the server ran its own code for " + FormatDuration(times[Index(Cause::ServerBusy)]) +
+		       " of " + FormatDuration(scene.to_ns - scene.from_ns);
+	}
+	AddTimes(scene.timeline, longest->start_ns, EndOf(*longest), &times);
+	std::string text = "the server ran its own code for " +
+			   FormatDuration(times[Index(Cause::ServerBusy)]) +
+			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
+	if (longest->arg[0])
+		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
+	return text + (longest->arg[0] > 8 ? " (a long batch, or a slow command)"
+					   : " (a slow command, or a long batch)");
+}
+
+} // namespace
+
+std::string Sentence(const Scene &scene, const EpisodeCause &cause)
+{
+	switch (cause.cause) {
+	case Cause::Fork:
+		return ForkSentence(scene);
+	case Cause::Fsync:
+		return FsyncSentence(scene);
+	case Cause::CowCopy:
+	case Cause::CowReuse:
+	case Cause::PageZero:
+	case Cause::PageFile:
+	case Cause::PageIn:
+	case Cause::PageFault:
+		return FaultSentence(scene, cause.cause);
+	case Cause::FileWrite:
+	case Cause::FileRead:
+	case Cause::FileMeta:
+		return FileSentence(scene, cause.cause);
+	case Cause::RunQueue:
+		return RunQueueSentence(scene);
+	case Cause::ServerBusy:
+		return BusySentence(scene);
+	case Cause::ClientLate:
+		return "the load generator sent late, " + FormatDuration(cause.time_ns) +
+		       " over all requests, though their connections were free";
+	case Cause::Network:
+		return "the server waited in epoll_wait(): requests or answers were on their way, or the "
+		       "client was not "
+		       "reading";
+	case Cause::Unknown:
+		return "nothing recorded says what happened in " + FormatDuration(cause.time_ns) +
+		       " of the requests' time";
+	case Cause::Idle:
+		return "";
+	default:
+		return IsStall(cause.cause) && Index(cause.cause) >= Index(Cause::Hardirq)
+			   ? InterruptSentence(scene, cause.cause)
+			   : BlockedSentence(scene, cause.cause);
+	}
+}
+
+} // namespace forktail

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+// Builds timelines: a sweep over a thread's nested spans gives the innermost owner of each instant, and the
+// tally windows fill what lies between the spans.
+//
+// Between spans only totals per window are known, not where in it a short interval lay. A window's uncovered
+// time is taken to be an even mix, so a request that meets part of a window gets part of each owner; the
+// error is at most one window (about a millisecond on an active thread) and sums are unaffected.
+#include "analysis/timeline.h"
+
+#include <algorithm>
+
+#include "analysis/apportion.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint32_t kStride = 8; // pieces between two sums
+
+// All tallies of one window.
+struct Window {
+	uint64_t start_ns, end_ns;
+	size_t first, count; // in Run::tallies
+	uint64_t uncovered_ns = 0;
+};
+
+struct Sweep {
+	const Run &run;
+	uint64_t end_ns;
+	uint64_t cursor_ns;
+	std::vector<Piece> pieces;
+
+	void Emit(uint64_t to_ns, Cause cause, uint32_t span)
+	{
+		if (to_ns <= cursor_ns)
+			return;
+		pieces.push_back({cursor_ns, span, kNoMix, cause});
+		cursor_ns = to_ns;
+	}
+	// Gives [cursor, to) to the innermost open span, or to nobody.
+	void Advance(uint64_t to_ns, uint32_t index)
+	{
+		to_ns = std::min(to_ns, end_ns);
+		if (index == kNoSpan) {
+			Emit(to_ns, Cause::Unknown, kNoSpan);
+			return;
+		}
+		const ft_span &s = run.spans[index];
+		if (s.off_cpu)
+			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), CauseOfOwner(s.owner), index);
+		Emit(to_ns, s.off_cpu ? Cause::RunQueue : CauseOfOwner(s.owner), index);
+	}
+};
+
+// Pieces with the innermost span of each instant; uncovered time has no span.
+std::vector<Piece> SweepSpans(const Run &run, const Thread &thread)
+{
+	struct Open {
+		uint32_t span;
+		uint64_t end_ns;
+	};
+	std::vector<Open> open;
+	Sweep sweep = {run, thread.end_ns, thread.start_ns, {}};
+	sweep.pieces.reserve(2 * thread.span_count + 16);
+	auto top = [&] { return open.empty() ? kNoSpan : open.back().span; };
+	for (size_t i = 0; i < thread.span_count; i++) {
+		uint32_t index = static_cast<uint32_t>(thread.first_span + i);
+		const ft_span &s = run.spans[index];
+		while (!open.empty() && open.back().end_ns <= s.start_ns) {
+			sweep.Advance(open.back().end_ns, open.back().span);
+			open.pop_back();
+		}
+		sweep.Advance(s.start_ns, top());
+		// A recording may be damaged; an inner span never outlives the one around it.
+		uint64_t end_ns = s.start_ns + s.duration_ns;
+		if (!open.empty())
+			end_ns = std::min(end_ns, open.back().end_ns);
+		open.push_back({index, end_ns});
+	}
+	while (!open.empty()) {
+		sweep.Advance(open.back().end_ns, open.back().span);
+		open.pop_back();
+	}
+	sweep.Advance(thread.end_ns, kNoSpan);
+	return std::move(sweep.pieces);
+}
+
+std::vector<Window> WindowsOf(const Run &run, const Thread &thread)
+{
+	std::vector<Window> windows;
+	size_t end = thread.first_tally + thread.tally_count;
+	for (size_t i = thread.first_tally; i < end;) {
+		Window w = {run.tallies[i].start_ns, run.tallies[i].end_ns, i, 0};
+		for (; i < end && run.tallies[i].start_ns == w.start_ns; i++) {
+			w.end_ns = std::max(w.end_ns, run.tallies[i].end_ns);
+			w.count++;
+		}
+		if (!windows.empty())
+			windows.back().end_ns = std::min(windows.back().end_ns, w.start_ns);
+		windows.push_back(w);
+	}
+	return windows;
+}
+
+// Cuts uncovered pieces at window bounds; a piece's mix is then its window's index, or kNoMix outside all.
+std::vector<Piece> CutAtWindows(const std::vector<Piece> &in, uint64_t end_ns, std::vector<Window> *windows)
+{
+	std::vector<Piece> out;
+	out.reserve(in.size() + windows->size());
+	size_t w = 0;
+	for (size_t i = 0; i < in.size(); i++) {
+		if (in[i].span != kNoSpan) {
+			out.push_back(in[i]);
+			continue;
+		}
+		uint64_t at = in[i].start_ns, to = i + 1 < in.size() ? in[i + 1].start_ns : end_ns;
+		while (at < to) {
+			while (w < windows->size() && (*windows)[w].end_ns <= at)
+				w++;
+			Piece piece = {at, kNoSpan, kNoMix, Cause::Unknown};
+			if (w == windows->size() || (*windows)[w].start_ns >= to) {
+				at = to;
+			} else if ((*windows)[w].start_ns > at) {
+				at = (*windows)[w].start_ns;
+			} else {
+				at = std::min(to, (*windows)[w].end_ns);
+				(*windows)[w].uncovered_ns += at - piece.start_ns;
+				piece.mix = static_cast<uint32_t>(w);
+			}
+			out.push_back(piece);
+		}
+	}
+	return out;
+}
+
+bool MayHaveLostTime(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	for (const ft_drop &d : run.drops) {
+		if (d.start_ns >= to_ns)
+			break;
+		if (d.end_ns > from_ns && d.source != FT_DROP_IO && d.source != FT_DROP_LOG &&
+		    !(d.source == FT_DROP_RING && d.detail == FT_DROP_BLOCK_IO))
+			return true;
+	}
+	return false;
+}
+
+// What a window's uncovered time consists of, summing to it.
+//
+// Own code lies between spans only. Other tallied intervals may also lie inside a frame that became a span
+// (a short softirq in a long fork): that time is the frame's here, so they get what own code leaves. What
+// no tally explains is Unknown, unless it is so little that a short interval across the window's bound
+// explains it; with drops in the window the whole of it is.
+std::vector<MixPart> MixOf(const Run &run, const Window &w)
+{
+	uint64_t own_ns = 0, other_ns = 0;
+	for (size_t i = w.first; i < w.first + w.count; i++)
+		(run.tallies[i].owner == FT_OWN_CODE ? own_ns : other_ns) += run.tallies[i].total_ns;
+	uint64_t uncovered = w.uncovered_ns;
+	own_ns = std::min(own_ns, uncovered);
+	uint64_t others = std::min(other_ns, uncovered - own_ns);
+	uint64_t missing = uncovered - own_ns - others;
+	uint64_t tolerance = std::max<uint64_t>(run.min_span_ns, uncovered / 1000);
+	if (missing > tolerance && MayHaveLostTime(run, w.start_ns, w.end_ns))
+		return {{Cause::Unknown, uncovered}};
+
+	std::vector<uint64_t> weights;
+	std::vector<MixPart> parts;
+	if (own_ns || other_ns == 0) {
+		parts.push_back({Cause::ServerBusy, own_ns});
+	}
+	for (size_t i = w.first; i < w.first + w.count; i++) {
+		const ft_tally &t = run.tallies[i];
+		if (t.owner == FT_OWN_CODE || t.total_ns == 0 || parts.size() + 1 >= kApportionMax)
+			continue;
+		parts.push_back({CauseOfOwner(t.owner), t.total_ns});
+	}
+	// Others are scaled to what is left for them; small amounts missing are spread over all.
+	uint64_t known = missing > tolerance ? own_ns + others : uncovered;
+	size_t first_other = own_ns || other_ns == 0 ? 1 : 0;
+	uint64_t for_others = others;
+	if (missing <= tolerance && missing > 0) {
+		uint64_t two[2] = {own_ns, others}, shares[2];
+		Apportion(known, two, 2, shares);
+		if (first_other)
+			parts[0].ns = shares[0];
+		for_others = known - (first_other ? shares[0] : 0);
+	}
+	for (size_t i = first_other; i < parts.size(); i++)
+		weights.push_back(parts[i].ns);
+	std::vector<uint64_t> shares(weights.size() + 1);
+	if (!weights.empty())
+		Apportion(for_others, weights.data(), weights.size(), shares.data());
+	for (size_t i = first_other; i < parts.size(); i++)
+		parts[i].ns = shares[i - first_other];
+	if (missing > tolerance)
+		parts.push_back({Cause::Unknown, missing});
+	parts.erase(std::remove_if(parts.begin(), parts.end(), [](const MixPart &p) { return p.ns == 0; }),
+		    parts.end());
+	return parts;
+}
+
+// Replaces window numbers by mixes, or by a plain cause where a window holds only one.
+void ResolveMixes(const Run &run, const std::vector<Window> &windows, Timeline *t)
+{
+	std::vector<uint32_t> mix_of(windows.size(), kNoMix);
+	std::vector<Cause> cause_of(windows.size(), Cause::Unknown);
+	for (size_t i = 0; i < windows.size(); i++) {
+		if (windows[i].uncovered_ns == 0)
+			continue;
+		std::vector<MixPart> parts = MixOf(run, windows[i]);
+		if (parts.size() == 1) {
+			cause_of[i] = parts[0].cause;
+			continue;
+		}
+		cause_of[i] = Cause::ServerBusy;
+		mix_of[i] = static_cast<uint32_t>(t->mixes.size());
+		t->mixes.push_back({static_cast<uint32_t>(t->mix_parts.size()),
+				    static_cast<uint32_t>(parts.size()), windows[i].uncovered_ns});
+		t->mix_parts.insert(t->mix_parts.end(), parts.begin(), parts.end());
+	}
+	for (Piece &p : t->pieces) {
+		if (p.span != kNoSpan || p.mix == kNoMix)
+			continue;
+		uint32_t window = p.mix;
+		p.mix = mix_of[window];
+		p.cause = cause_of[window];
+	}
+}
+
+// The server's queue was empty at the end of each idle span, and somewhere in each window with a short
+// idleness. Where in it is not known: the window's start is taken, so that a stall in the same window is
+// not forgotten.
+void FindIdle(const Run &run, const Thread &thread, Timeline *t)
+{
+	for (size_t i = 0; i < thread.span_count; i++) {
+		const ft_span &s = run.spans[thread.first_span + i];
+		if (s.owner == FT_IDLE && s.blocked_ns)
+			t->idle_ns.push_back(s.start_ns + s.blocked_ns);
+	}
+	for (size_t i = 0; i < thread.tally_count; i++) {
+		const ft_tally &tally = run.tallies[thread.first_tally + i];
+		if (tally.owner == FT_IDLE && tally.count)
+			t->idle_ns.push_back(tally.start_ns);
+	}
+	std::sort(t->idle_ns.begin(), t->idle_ns.end());
+}
+
+// Adds `ns` of a piece, in its proportions.
+void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
+{
+	if (p.mix == kNoMix) {
+		(*times)[Index(p.cause)] += ns;
+		return;
+	}
+	const Mix &mix = t.mixes[p.mix];
+	uint64_t weights[kApportionMax], shares[kApportionMax];
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		weights[i] = t.mix_parts[mix.first_part + i].ns;
+	Apportion(ns, weights, mix.part_count, shares);
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		(*times)[Index(t.mix_parts[mix.first_part + i].cause)] += shares[i];
+}
+
+void BuildIndex(Timeline *t)
+{
+	size_t count = t->pieces.size() - 1; // without the sentinel
+	CauseTimes sum = {};
+	t->sums.reserve(count / kStride + 2);
+	for (size_t i = 0; i < count; i++) {
+		if (i % kStride == 0)
+			t->sums.push_back(sum);
+		AddPiece(*t, t->pieces[i], t->pieces[i + 1].start_ns - t->pieces[i].start_ns, &sum);
+	}
+	// About as many buckets as pieces, none below 4 us.
+	uint64_t span_ns = t->end_ns() - t->start_ns();
+	t->index_shift = 12;
+	while (span_ns >> t->index_shift > std::max<uint64_t>(count, 1024))
+		t->index_shift++;
+	size_t buckets = (span_ns >> t->index_shift) + 2;
+	t->index.resize(buckets);
+	uint32_t piece = 0;
+	for (size_t b = 0; b < buckets; b++) {
+		uint64_t at = t->start_ns() + (static_cast<uint64_t>(b) << t->index_shift);
+		while (piece + 1 < count && t->pieces[piece + 1].start_ns <= at)
+			piece++;
+		t->index[b] = piece;
+	}
+}
+
+} // namespace
+
+Timeline BuildTimeline(const Run &run, uint32_t thread_index)
+{
+	const Thread &thread = run.threads[thread_index];
+	Timeline t;
+	t.thread = thread_index;
+	if (thread.end_ns <= thread.start_ns)
+		return t;
+	std::vector<Window> windows = WindowsOf(run, thread);
+	t.pieces = CutAtWindows(SweepSpans(run, thread), thread.end_ns, &windows);
+	ResolveMixes(run, windows, &t);
+	t.pieces.push_back({thread.end_ns, kNoSpan, kNoMix, Cause::Unknown});
+	FindIdle(run, thread, &t);
+	BuildIndex(&t);
+	return t;
+}
+
+uint32_t PieceAt(const Timeline &t, uint64_t t_ns)
+{
+	size_t bucket = (t_ns - t.start_ns()) >> t.index_shift;
+	const Piece *first = t.pieces.data() + t.index[bucket],
+		    *last = t.pieces.data() + t.index[bucket + 1] + 1;
+	const Piece *after =
+	    std::upper_bound(first, last, t_ns, [](uint64_t ns, const Piece &p) { return ns < p.start_ns; });
+	return static_cast<uint32_t>(after - t.pieces.data()) - 1;
+}
+
+void AddTimes(const Timeline &t, uint64_t from_ns, uint64_t to_ns, CauseTimes *times)
+{
+	if (to_ns <= from_ns)
+		return;
+	uint64_t from = std::max(from_ns, t.start_ns()), to = std::min(to_ns, t.end_ns());
+	if (t.empty() || from >= to) {
+		(*times)[Index(Cause::Unknown)] += to_ns - from_ns;
+		return;
+	}
+	(*times)[Index(Cause::Unknown)] += (from - from_ns) + (to_ns - to);
+
+	uint32_t first = PieceAt(t, from), last = PieceAt(t, to - 1);
+	auto end_of = [&](uint32_t i) { return t.pieces[i + 1].start_ns; };
+	if (first == last) {
+		AddPiece(t, t.pieces[first], to - from, times);
+		return;
+	}
+	AddPiece(t, t.pieces[first], end_of(first) - from, times);
+	AddPiece(t, t.pieces[last], to - t.pieces[last].start_ns, times);
+	// Whole pieces between: by sums where they are many.
+	uint32_t i = first + 1;
+	uint32_t low = (i + kStride - 1) / kStride, high = last / kStride;
+	if (high > low + 1) {
+		for (; i < low * kStride; i++)
+			AddPiece(t, t.pieces[i], end_of(i) - t.pieces[i].start_ns, times);
+		for (int c = 0; c < kTimelineCauses; c++)
+			(*times)[c] += t.sums[high][c] - t.sums[low][c];
+		i = high * kStride;
+	}
+	for (; i < last; i++)
+		AddPiece(t, t.pieces[i], end_of(i) - t.pieces[i].start_ns, times);
+}
+
+} // namespace forktail
