@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// How large a data set the lab allows itself.
+#include "lab/machine.h"
+
+#include "tests/support/catch.h"
+
+using namespace forktail;
+
+namespace
+{
+constexpr uint64_t kGib = uint64_t{1} << 30;
+}
+
+TEST_CASE("A data set is as large as wanted when there is room")
+{
+	std::string why = "something";
+	CHECK(ChooseSizeMb(1024, 3 * kGib, {4 * kGib, false}, &why) == 1024);
+	CHECK(why.empty());
+}
+
+TEST_CASE("Short memory makes it smaller, and says so")
+{
+	std::string why;
+	CHECK(ChooseSizeMb(1024, 3 * kGib - 1, {100 * kGib, false}, &why) == 1023);
+	CHECK(why == "only 3.22 GB of memory are available, and 3 times the data set's size are wanted");
+	CHECK(ChooseSizeMb(1024, 0, {100 * kGib, false}, &why) == 0);
+}
+
+TEST_CASE("Short disk space makes it smaller, and says so")
+{
+	std::string why;
+	CHECK(ChooseSizeMb(1024, 100 * kGib, {kGib, false}, &why) == 256);
+	CHECK(why ==
+	      "only 1.07 GB of temporary disk space are free, and 4 times the data set's size are wanted");
+}
+
+TEST_CASE("Temporary files in memory count as memory")
+{
+	std::string why;
+	CHECK(ChooseSizeMb(1024, 7 * kGib, {100 * kGib, true}, &why) == 1024);
+	CHECK(ChooseSizeMb(1024, 3 * kGib, {100 * kGib, true}, &why) == 438);
+}
+
+TEST_CASE("Too small to show anything is refused, unless asked for")
+{
+	std::string why;
+	CHECK(ChooseSizeMb(1024, 3 * 63 * (kGib / 1024), {100 * kGib, false}, &why) == 0);
+	CHECK(ChooseSizeMb(1024, 3 * 64 * (kGib / 1024), {100 * kGib, false}, &why) == 64);
+	CHECK(ChooseSizeMb(10, 3 * 63 * (kGib / 1024), {100 * kGib, false}, &why) == 10);
+}
+
+TEST_CASE("This machine has a name, a kernel, memory and disk space")
+{
+	CHECK_FALSE(HostName().empty());
+	CHECK_FALSE(KernelRelease().empty());
+	CHECK(AvailableMemoryBytes() > 1 << 20);
+	CHECK(RoomIn("/").free_bytes > 0);
+	CHECK(RoomIn("/nonexistent").free_bytes == 0);
+}
