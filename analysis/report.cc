@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+// Writes the report page: what an explanation holds, as JSON and typed arrays, put into the template that
+// report/ builds. Nothing is analysed here and nothing drawn; docs/report.md is the reference of the data.
+//
+// Names in a run come from the traced machine. Inside a script element only "</script" and "<!--" mean
+// anything to an HTML parser, and both begin with "<": so none is written, JSON's \u003c stands for each.
+#include "analysis/report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "analysis/json_read.h"
+#include "analysis/report_arrays.h"
+#include "analysis/report_clock.h"
+#include "analysis/report_lanes.h"
+#include "analysis/report_metrics.h"
+#include "analysis/report_points.h"
+#include "analysis/units.h"
+#include "report/template.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr int kReportFormat = 1;
+
+ReportClock ClockOf(const Explanation &e)
+{
+	uint64_t begin = e.run.start_ns, end = e.run.end_ns;
+	if (e.zero_ns && (begin == 0 || e.zero_ns < begin))
+		begin = e.zero_ns;
+	return ReportClock(begin, end, e.zero_ns ? e.zero_ns : begin);
+}
+
+Json LatenciesJson(const Latencies &l)
+{
+	return {{"p50", l.p50},	    {"p90", l.p90},	  {"p99", l.p99},
+		{"p99.9", l.p99_9}, {"p99.99", l.p99_99}, {"max", l.max}};
+}
+
+std::string TitleOf(const Run &run)
+{
+	std::string title;
+	for (const Target &t : run.targets)
+		title += (title.empty() ? "" : ", ") + t.comm;
+	if (title.empty())
+		for (const std::string &server : run.servers)
+			title += (title.empty() ? "" : ", ") + server;
+	if (title.empty())
+		title = "A run";
+	std::string host = run.info.host;
+	for (const RecordingFile &f : run.files)
+		if (host.empty())
+			host = f.host;
+	return host.empty() ? title : title + " on " + host;
+}
+
+// What was run, as (label, text).
+Json FactsJson(const Explanation &e, const ReportClock &clock)
+{
+	const Run &run = e.run;
+	Json facts = Json::array();
+	auto add = [&](const char *label, const std::string &text) {
+		if (!text.empty())
+			facts.push_back({label, text});
+	};
+	for (const auto &[name, version] : run.info.versions)
+		add("Version", name + " " + version);
+	for (const Target &t : run.targets)
+		add("Server",
+		    "pid " + std::to_string(t.pid) + ": " + (t.cmdline.empty() ? t.comm : t.cmdline));
+	for (const Load &load : run.loads) {
+		std::string text = load.arrival == "closed"
+				       ? "closed loop"
+				       : "open loop at " + FormatCount(static_cast<uint64_t>(load.rate)) +
+					     "/s, " + (load.arrival.empty() ? "constant" : load.arrival) +
+					     " arrivals";
+		text += ", " + Plural(load.connection_count, "connection", "connections");
+		if (load.pipeline > 1)
+			text += ", pipeline " + std::to_string(load.pipeline);
+		add("Load", text);
+	}
+	add("Length", FormatDuration(clock.end_ns - clock.begin_ns));
+	std::string kernel = run.info.kernel;
+	for (const RecordingFile &f : run.files)
+		if (kernel.empty())
+			kernel = f.kernel;
+	add("Kernel", kernel);
+	if (run.cpus)
+		add("CPUs", std::to_string(run.cpus));
+	const Cost &cost = run.cost;
+	if (cost.known) {
+		double wall = static_cast<double>(clock.end_ns - clock.begin_ns);
+		add("Recorder's own cost",
+		    std::string(cost.bpf_ns_is_estimate ? "about " : "") +
+			FormatPercent(static_cast<double>(cost.bpf_ns) / wall) + " of a CPU in the kernel, " +
+			FormatPercent(static_cast<double>(cost.recorder_cpu_ns) / wall) + " in user space, " +
+			FormatBytes(cost.recorder_rss_bytes));
+	}
+	return facts;
+}
+
+Json WarningsJson(const Explanation &e, size_t threads_left_out)
+{
+	std::vector<std::string> texts = e.notes;
+	auto add = [&](const std::string &text) {
+		if (std::find(texts.begin(), texts.end(), text) == texts.end())
+			texts.push_back(text);
+	};
+	for (const std::string &warning : e.run.warnings)
+		add(warning);
+	if (threads_left_out)
+		add(Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
+	return texts;
+}
+
+Json CausesJson(const Blame &blame)
+{
+	Json causes = Json::array();
+	for (const CauseRow &row : blame.causes)
+		causes.push_back({{"cause", Index(row.cause)},
+				  {"requests", row.requests},
+				  {"direct_ns", row.direct_ns},
+				  {"queued_ns", row.queued_ns},
+				  {"share", row.share},
+				  {"without", LatenciesJson(row.without)}});
+	return causes;
+}
+
+double ExplainedShare(const Blame &blame)
+{
+	for (const CauseRow &row : blame.causes)
+		if (row.cause == Cause::Unknown)
+			return 1 - row.share;
+	return 1;
+}
+
+Json EpisodesJson(const Explanation &e, const ReportClock &clock)
+{
+	Json episodes = Json::array();
+	for (const Episode &episode : e.episodes) {
+		Json causes = Json::array();
+		for (const EpisodeCause &c : episode.causes)
+			causes.push_back(
+			    {{"cause", Index(c.cause)}, {"time_ns", c.time_ns}, {"share", c.share}});
+		episodes.push_back({{"start_s", clock.Seconds(episode.start_ns)},
+				    {"end_s", clock.Seconds(episode.end_ns)},
+				    {"requests", episode.requests},
+				    {"worst_ns", episode.worst_ns},
+				    {"time_ns", episode.time_ns},
+				    {"causes", causes},
+				    {"evidence", episode.evidence}});
+	}
+	return episodes;
+}
+
+void AddPoints(const Explanation &e, const ReportClock &clock, Json *page, ReportArrays *arrays)
+{
+	ReportPoints points = CollectPoints(e, clock);
+	(*page)["slow_count"] = points.slow;
+	(*page)["slow_shown"] = points.start.size();
+	(*page)["heat"] = {{"columns", points.columns},
+			   {"first_bin", points.first_bin},
+			   {"bins_per_decade", kBinsPerDecade}};
+	arrays->Add("slow_start", points.start);
+	arrays->Add("slow_latency", points.latency_ns);
+	arrays->Add("slow_cause", points.cause);
+	arrays->Add("slow_share", points.share);
+	arrays->Add("slow_cause2", points.cause2);
+	arrays->Add("slow_share2", points.share2);
+	arrays->Add("slow_op", points.op);
+	arrays->Add("heat_column", points.cell_column);
+	arrays->Add("heat_bin", points.cell_bin);
+	arrays->Add("heat_count", points.cell_count);
+	arrays->Add("near_start", points.near_start);
+	arrays->Add("near_latency", points.near_latency_ns);
+	(*page)["near_stride"] = points.near_stride;
+}
+
+Json RateJson(const Lane &lane, const LaneRange &range)
+{
+	return {{"first", range.first},
+		{"count", range.count},
+		{"step_s", static_cast<double>(lane.rate_step_ns) / 1e9},
+		{"unit", lane.rate_unit},
+		{"max", *std::max_element(lane.rate.begin(), lane.rate.end())}};
+}
+
+// Returns how many threads got no lane.
+size_t AddLanes(const Explanation &e, const ReportClock &clock, Json *page, ReportArrays *arrays)
+{
+	LaneLimits limits;
+	size_t left_out = 0;
+	ReportLanes reduced = ReduceLanes(MakeLanes(e, clock, limits, &left_out), clock, limits);
+	Json lanes = Json::array();
+	for (size_t i = 0; i < reduced.lanes.size(); i++) {
+		const Lane &lane = reduced.lanes[i];
+		Json life = Json::array();
+		for (const auto &[from, to] : lane.life)
+			life.push_back({clock.Seconds(from), clock.Seconds(to)});
+		lanes.push_back({{"group", lane.group},
+				 {"name", lane.name},
+				 {"note", lane.note},
+				 {"kind", lane.kind},
+				 {"life", life},
+				 {"spans", {reduced.spans[i].first, reduced.spans[i].count}},
+				 {"cells", {reduced.cells[i].first, reduced.cells[i].count}}});
+		if (!lane.rate.empty())
+			lanes.back()["rate"] = RateJson(lane, reduced.rates[i]);
+	}
+	(*page)["lanes"] = lanes;
+	(*page)["details"] = reduced.details;
+	(*page)["cell_ticks"] = static_cast<double>(reduced.cell_ns) / static_cast<double>(clock.tick_ns);
+	(*page)["spans_total"] = reduced.spans_total;
+	(*page)["spans_shown"] = reduced.span_start.size();
+	(*page)["shortest_shown_ns"] = reduced.shortest_ns;
+	arrays->Add("span_start", reduced.span_start);
+	arrays->Add("span_length", reduced.span_length);
+	arrays->Add("span_cause", reduced.span_cause);
+	arrays->Add("span_detail", reduced.span_detail);
+	arrays->Add("cell_index", reduced.cell_index);
+	arrays->Add("cell_cause", reduced.cell_cause);
+	arrays->Add("cell_share", reduced.cell_share);
+	arrays->Add("rate", reduced.rate);
+	return left_out;
+}
+
+void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArrays *arrays)
+{
+	std::vector<uint32_t> times;
+	std::vector<float> values;
+	Json metrics = Json::array();
+	for (const MetricChart &chart : CollectMetrics(run, clock)) {
+		Json lines = Json::array();
+		for (const MetricLine &line : chart.lines) {
+			lines.push_back({{"name", line.name}, {"first", values.size()}});
+			values.insert(values.end(), line.values.begin(), line.values.end());
+		}
+		metrics.push_back({{"name", chart.name},
+				   {"unit", chart.unit},
+				   {"first", times.size()},
+				   {"count", chart.times.size()},
+				   {"lines", lines}});
+		times.insert(times.end(), chart.times.begin(), chart.times.end());
+	}
+	(*page)["metrics"] = metrics;
+	arrays->Add("metric_time", times);
+	arrays->Add("metric_value", values);
+}
+
+Json PageJson(const Explanation &e, ReportArrays *arrays)
+{
+	const Blame &blame = e.blame;
+	ReportClock clock = ClockOf(e);
+	Json names = Json::array();
+	for (int c = 0; c < kLaneCauses; c++)
+		names.push_back(LaneCauseName(c));
+	Json page = {{"format", kReportFormat},
+		     {"version", FORKTAIL_VERSION},
+		     {"title", TitleOf(e.run)},
+		     {"facts", FactsJson(e, clock)},
+		     {"begin_s", clock.Seconds(clock.begin_ns)},
+		     {"end_s", clock.Seconds(clock.end_ns)},
+		     {"tick_ns", clock.tick_ns},
+		     {"from_iterations", blame.from_iterations},
+		     {"count", blame.count},
+		     {"errors", blame.errors},
+		     {"latency_ns", LatenciesJson(blame.latencies)},
+		     {"threshold_ns", blame.threshold_ns},
+		     {"slow_ns", blame.slow_ns},
+		     {"explained", ExplainedShare(blame)},
+		     {"ops", blame.from_iterations ? std::vector<std::string>() : e.run.ops},
+		     {"cause_names", names},
+		     {"causes", CausesJson(blame)},
+		     {"episodes", EpisodesJson(e, clock)}};
+	AddPoints(e, clock, &page, arrays);
+	size_t left_out = AddLanes(e, clock, &page, arrays);
+	AddMetrics(e.run, clock, &page, arrays);
+	page["warnings"] = WarningsJson(e, left_out);
+	page["arrays"] = arrays->table;
+	return page;
+}
+
+// JSON that an HTML parser sees no markup in. Bytes that are no UTF-8 become U+FFFD.
+std::string ScriptSafe(const Json &json)
+{
+	std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+	std::string text;
+	text.reserve(plain.size() + plain.size() / 64);
+	for (char c : plain) {
+		if (c == '<')
+			text += "\\u003c";
+		else
+			text += c;
+	}
+	return text;
+}
+
+bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, std::string *error)
+{
+	FILE *file = fopen(path.c_str(), "wb");
+	bool ok = file != nullptr;
+	for (std::string_view part : parts)
+		ok = ok && fwrite(part.data(), 1, part.size(), file) == part.size();
+	int why = errno;
+	if (file && fclose(file) != 0 && ok) {
+		ok = false;
+		why = errno;
+	}
+	if (ok)
+		return true;
+	*error = "can't write the report to " + path + ": " + strerror(why);
+	if (file)
+		remove(path.c_str()); // half a page is no page
+	return false;
+}
+
+} // namespace
+
+bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error)
+{
+	constexpr std::string_view mark = "@DATA@";
+	std::string_view page(ft_report_template, ft_report_template_size());
+	size_t at = page.find(mark);
+	if (at == std::string_view::npos) {
+		*error = "this forktail was built without the report page";
+		return false;
+	}
+	ReportArrays arrays;
+	std::string json = ScriptSafe(PageJson(explanation, &arrays));
+	std::string base64 = Base64(arrays.bytes);
+	return WriteFile(path,
+			 {page.substr(0, at), "<script type=\"application/json\" id=\"run\">", json,
+			  "</script>\n<script type=\"text/plain\" id=\"arrays\">", base64, "</script>",
+			  page.substr(at + mark.size())},
+			 error);
+}
+
+} // namespace forktail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The list of episodes beside the charts. It is where a reader starts: each entry says when, how bad, of what and how
+// forktail knows; choosing one moves all charts to it.
+
+import {count, duration, instant, percent} from './format.js';
+import {element} from './dom.js';
+import {markOf} from './legend.js';
+
+const FIRST = 100; // entries made at once; more on demand
+
+const orders = {
+  time: ['in order of time', (a, b) => a.start_s - b.start_s],
+  cost: ['most time lost first', (a, b) => b.time_ns - a.time_ns],
+  worst: ['worst request first', (a, b) => b.worst_ns - a.worst_ns],
+};
+
+export function createEpisodes(context, run, host) {
+  const {looks, filter} = context;
+  const unit = run.from_iterations ? ['iteration', 'iterations'] : ['request', 'requests'];
+  const list = element('ol', {class: 'episode-list'});
+  const more = element('button', {type: 'button', class: 'more'});
+  const order = element('select', {'aria-label': 'Order of episodes', onchange: () => update()},
+    ...Object.entries(orders).map(([value, [name]]) => element('option', {value}, name)));
+  let limit = FIRST;
+  more.addEventListener('click', () => {
+    limit *= 4;
+    update();
+  });
+
+  function entry(i) {
+    const episode = run.episodes[i];
+    const bar = element('div', {class: 'stack', 'aria-hidden': 'true'});
+    for (const {cause, share} of episode.causes) {
+      const piece = element('i', {title: `${run.cause_names[cause]} ${percent(share)}`});
+      piece.style.width = `${100 * share}%`;
+      piece.style.background = looks()[cause].colour;
+      bar.append(piece);
+    }
+    const causes = episode.causes.slice(0, 4).map(({cause, time_ns: ns, share}) => element('span', {class: 'episode-cause'},
+      markOf(looks()[cause]), `${run.cause_names[cause]} `,
+      element('span', {class: 'muted'}, `${percent(share)} · ${duration(ns)}`)));
+    const n = episode.requests;
+    const button = element('button', {type: 'button', class: 'episode', 'aria-pressed': String(context.selected === i),
+      onclick: () => context.choose(i)},
+    element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(i + 1)),
+      element('b', {}, instant(episode.start_s)), element('span', {}, duration((episode.end_s - episode.start_s) * 1e9))),
+    element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, worst ${duration(episode.worst_ns)}`));
+    return element('li', {'data-episode': String(i), class: context.selected === i ? 'selected' : ''}, button, bar,
+      element('div', {class: 'episode-causes'}, ...causes),
+      element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))));
+  }
+
+  function update() {
+    const compare = orders[order.value][1];
+    const wanted = [...run.episodes.keys()]
+      .filter((i) => filter.empty() || run.episodes[i].causes.some(({cause, share}) => filter.has(cause) && share >= 0.005))
+      .sort((a, b) => compare(run.episodes[a], run.episodes[b]));
+    list.replaceChildren(...wanted.slice(0, limit).map(entry));
+    more.hidden = wanted.length <= limit;
+    more.textContent = `${count(wanted.length - limit)} more`;
+  }
+
+  host.append(element('div', {class: 'episodes-head'}, element('h2', {}, `Episodes (${count(run.episodes.length)})`), order));
+  if (run.episodes.length === 0)
+    host.append(element('p', {class: 'muted'}, run.slow_count ? 'No episode was found.' : `No ${unit[0]} was slow.`));
+  host.append(list, more);
+  update();
+  return {
+    update,
+    // Marks the chosen one and brings it into sight.
+    select(i) {
+      for (const item of list.children) {
+        const chosen = Number(item.dataset.episode) === i;
+        item.classList.toggle('selected', chosen);
+        item.firstChild.setAttribute('aria-pressed', String(chosen));
+        if (chosen) item.scrollIntoView({block: 'nearest'});
+      }
+    },
+  };
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+// Latency over time. Requests that were not slow are a mass: how many lie at each time and latency, counted by the
+// analysis, drawn as one small image stretched over the plot. Slow ones are marks in their main cause's colour, at the
+// instant they were due. What the eye should meet first is drawn last: rare causes over frequent ones.
+
+import {clipped, gutterWidth} from './charts.js';
+import {count, duration, instant, percent} from './format.js';
+import {durationLabels, logRange, logTicks} from './scales.js';
+import {element} from './dom.js';
+import {lowerBound} from './data.js';
+
+const LATENCY_HEIGHT = 300;
+const FLAGS = 16; // CSS pixels above the plot's data for the episodes' numbers
+
+// The y range that holds all there is to draw, in ns.
+export function latencyRange(run) {
+  const {slow_latency: latencies, heat_bin: bins} = run.arrays;
+  let low = Infinity, high = 0;
+  for (const value of latencies) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  for (const bin of bins) {
+    const from = 10 ** ((run.heat.first_bin + bin) / run.heat.bins_per_decade);
+    if (from < low) low = from;
+    if (from > high) high = from;
+  }
+  if (high === 0) return [1e5, 1e7];
+  return logRange(low, high);
+}
+
+// Slow requests by cause, as lists of indices that keep the order of time; the longest list first.
+function groupByCause(causes, names) {
+  const sizes = new Uint32Array(names);
+  for (const cause of causes) sizes[cause]++;
+  const groups = Array.from(sizes, (size) => new Uint32Array(size));
+  const filled = new Uint32Array(names);
+  causes.forEach((cause, i) => { groups[cause][filled[cause]++] = i; });
+  return groups.map((indices, cause) => ({cause, indices})).filter(({indices}) => indices.length)
+    .sort((a, b) => b.indices.length - a.indices.length);
+}
+
+const marks = {
+  circle(ctx, x, y, r) { ctx.moveTo(x + r, y); ctx.arc(x, y, r, 0, 2 * Math.PI); },
+  square(ctx, x, y, r) { ctx.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r); },
+  triangle(ctx, x, y, r) {
+    ctx.moveTo(x, y - 1.2 * r); ctx.lineTo(x + 1.1 * r, y + 0.8 * r); ctx.lineTo(x - 1.1 * r, y + 0.8 * r); ctx.closePath();
+  },
+  diamond(ctx, x, y, r) {
+    ctx.moveTo(x, y - 1.3 * r); ctx.lineTo(x + 1.3 * r, y); ctx.lineTo(x, y + 1.3 * r); ctx.lineTo(x - 1.3 * r, y); ctx.closePath();
+  },
+  cross(ctx, x, y, r) {
+    ctx.rect(x - r, y - 0.35 * r, 2 * r, 0.7 * r); ctx.rect(x - 0.35 * r, y - r, 0.7 * r, 2 * r);
+  },
+};
+
+export function addLatency(charts, context, run, host) {
+  const {view, theme, looks, filter} = context;
+  const {slow_start: starts, slow_latency: latencies, slow_cause: causes, slow_share: shares, slow_cause2: seconds,
+    slow_share2: secondShares, slow_op: ops, heat_column: columns, heat_bin: bins, heat_count: counts, near_start: nearStarts,
+    near_latency: nearLatencies} = run.arrays;
+  const groups = groupByCause(causes, run.cause_names.length);
+  const [low, high] = latencyRange(run);
+  const image = document.createElement('canvas');
+  const columnsPerTick = run.heat.columns / run.ticks(run.end_s);
+  const rows = bins.reduce((most, bin) => Math.max(most, bin + 1), 0);
+  let density = new Float32Array(0);
+  let taken = new Uint8Array(0); // pixels that a mark of the current cause already covers
+
+  function drawMass(u, ctx, bbox) {
+    const width = Math.round(bbox.width);
+    if (!rows || !width) return;
+    if (density.length !== width * rows) density = new Float32Array(width * rows);
+    else density.fill(0);
+    const scale = (bbox.width / (view.max - view.min)) * run.tick_s / columnsPerTick; // pixels per column
+    const origin = run.ticks(view.min) * columnsPerTick;
+    const end = run.ticks(view.max) * columnsPerTick;
+    let most = 0;
+    for (let i = lowerBound(columns, Math.floor(origin)); i < columns.length && columns[i] < end; i++) {
+      // Per pixel of width, so that the shade does not depend on how columns fall on pixels.
+      const from = (columns[i] - origin) * scale;
+      const first = Math.max(0, Math.floor(from));
+      const last = Math.min(width, Math.max(first + 1, Math.round(from + scale)));
+      const share = counts[i] / Math.max(1, scale);
+      const base = (rows - 1 - bins[i]) * width;
+      for (let x = first; x < last; x++) {
+        const value = density[base + x] += share;
+        if (value > most) most = value;
+      }
+    }
+    image.width = width;
+    image.height = rows;
+    const pen = image.getContext('2d');
+    const pixels = pen.createImageData(width, rows);
+    const [red, green, blue] = theme().mass;
+    const norm = 1 / Math.log1p(most * 8);
+    for (let i = 0; i < density.length; i++) {
+      if (!density[i]) continue;
+      pixels.data[4 * i] = red;
+      pixels.data[4 * i + 1] = green;
+      pixels.data[4 * i + 2] = blue;
+      pixels.data[4 * i + 3] = 25 + 205 * Math.log1p(density[i] * 8) * norm;
+    }
+    pen.putImageData(pixels, 0, 0);
+    // Where single requests are drawn, blocks that are wider than a few of them recede.
+    ctx.globalAlpha = showsNear(u) ? 0.4 : 1;
+    const at = (bin) => u.valToPos(10 ** ((run.heat.first_bin + bin) / run.heat.bins_per_decade), 'y', true);
+    const top = at(rows);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(image, bbox.left, top, width, at(0) - top);
+    ctx.globalAlpha = 1;
+  }
+
+  // Looked at so closely that the mass falls into blocks: then requests around episodes are drawn one by one.
+  function showsNear(u) {
+    return u.bbox.width / uPlot.pxRatio / (view.max - view.min) * run.tick_s / columnsPerTick > 6;
+  }
+
+  function drawNear(u, ctx, bbox) {
+    if (!showsNear(u)) return;
+    const size = 2 * uPlot.pxRatio;
+    const place = placing(u, 1, nearStarts, nearLatencies);
+    const [red, green, blue] = theme().mass;
+    ctx.fillStyle = `rgba(${red}, ${green}, ${blue}, 0.8)`;
+    const last = run.ticks(view.max);
+    for (let i = lowerBound(nearStarts, run.ticks(view.min)); i < nearStarts.length && nearStarts[i] <= last; i++)
+      ctx.fillRect(bbox.left + place.x(i) - size / 2, bbox.top + place.y(i) - size / 2, size, size);
+  }
+
+  function drawEpisodes(u, ctx, bbox) {
+    const ratio = uPlot.pxRatio;
+    ctx.font = `${10 * ratio}px ${theme().font.replace(/^\S+ /, '')}`;
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'center';
+    let free = -Infinity;
+    for (const [i, episode] of run.episodes.entries()) {
+      if (episode.end_s < view.min || episode.start_s > view.max) continue;
+      const from = u.valToPos(Math.max(episode.start_s, view.min), 'x', true);
+      const to = Math.max(from + ratio, u.valToPos(Math.min(episode.end_s, view.max), 'x', true));
+      ctx.fillStyle = theme().band;
+      ctx.fillRect(from, bbox.top, to - from, bbox.height);
+      const text = String(i + 1);
+      const half = (text.length * 3.2 + 4) * ratio;
+      const middle = Math.min(Math.max((from + to) / 2, bbox.left + half), bbox.left + bbox.width - half);
+      if (middle - half < free) continue;
+      free = middle + half + ratio;
+      const selected = context.selected === i;
+      ctx.fillStyle = selected ? theme().accent : theme().line;
+      ctx.fillRect(middle - half, bbox.top + ratio, 2 * half, (FLAGS - 3) * ratio);
+      ctx.fillStyle = selected ? theme().surface : theme().text;
+      ctx.fillText(text, middle, bbox.top + (FLAGS / 2) * ratio);
+    }
+  }
+
+  function drawThreshold(u, ctx, bbox) {
+    if (!run.threshold_ns || run.threshold_ns < low || run.threshold_ns > high) return;
+    const y = Math.round(u.valToPos(run.threshold_ns, 'y', true)) + 0.5;
+    ctx.strokeStyle = theme().muted;
+    ctx.lineWidth = 1;
+    ctx.setLineDash([4, 4]);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, y);
+    ctx.lineTo(bbox.left + bbox.width, y);
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
+
+  // Positions are computed here rather than by valToPos: this runs a hundred thousand times a frame.
+  function placing(u, unit, times = starts, values = latencies) {
+    const width = u.bbox.width / unit, height = u.bbox.height / unit;
+    const perTick = width / (view.max - view.min) * run.tick_s;
+    const origin = run.ticks(view.min);
+    const perFold = height / Math.log(high / low);
+    const logHigh = Math.log(high);
+    return {x: (i) => (times[i] - origin) * perTick, y: (i) => (logHigh - Math.log(values[i])) * perFold};
+  }
+
+  // The part of a cause's list that is in view, with a mark's width on both sides.
+  function inView(indices, margin) {
+    const from = run.ticks(view.min - margin), to = run.ticks(view.max + margin);
+    let first = 0, end = indices.length;
+    while (first < end) {
+      const middle = (first + end) >>> 1;
+      if (starts[indices[middle]] < from) first = middle + 1;
+      else end = middle;
+    }
+    end = indices.length;
+    let last = first;
+    while (last < end) {
+      const middle = (last + end) >>> 1;
+      if (starts[indices[middle]] <= to) last = middle + 1;
+      else end = middle;
+    }
+    return [first, last];
+  }
+
+  function drawSlow(u, ctx, bbox) {
+    const ratio = uPlot.pxRatio;
+    const margin = 6 * (view.max - view.min) / (bbox.width / ratio);
+    const place = placing(u, 1);
+    const ranges = groups.map(({indices}) => inView(indices, margin));
+    const seen = ranges.reduce((sum, [first, last]) => sum + last - first, 0);
+    const radius = ratio * (seen > 5000 ? 2 : seen > 500 ? 2.5 : 3.2);
+    // Marks that fall on one another are drawn once: on cells of half a mark's size.
+    const cell = Math.max(1, radius * 0.5);
+    const across = Math.ceil(bbox.width / cell) + 2;
+    const size = across * (Math.ceil(bbox.height / cell) + 2);
+    if (taken.length < size) taken = new Uint8Array(size);
+    for (const [g, {cause, indices}] of groups.entries()) {
+      if (!filter.shows(cause)) continue;
+      taken.fill(0);
+      ctx.fillStyle = looks()[cause].colour;
+      ctx.strokeStyle = theme().surface;
+      ctx.lineWidth = 0.5 * ratio;
+      const mark = marks[looks()[cause].mark];
+      ctx.beginPath();
+      for (let k = ranges[g][0]; k < ranges[g][1]; k++) {
+        const x = place.x(indices[k]), y = place.y(indices[k]);
+        const at = Math.floor(y / cell) * across + Math.floor(x / cell) + 1;
+        if (taken[at]) continue;
+        taken[at] = 1;
+        mark(ctx, bbox.left + x, bbox.top + y, radius);
+      }
+      ctx.fill();
+      if (seen <= 300) ctx.stroke();
+    }
+  }
+
+  function nearest(u, x, y) {
+    const place = placing(u, uPlot.pxRatio);
+    const reach = 10;
+    const margin = reach * (view.max - view.min) / u.over.clientWidth;
+    const at = u.posToVal(x, 'x');
+    const first = lowerBound(starts, run.ticks(at - margin));
+    const end = run.ticks(at + margin);
+    let best = -1, least = reach * reach;
+    for (let i = first; i < starts.length && starts[i] <= end; i++) {
+      if (!filter.shows(causes[i])) continue;
+      const distance = (place.x(i) - x) ** 2 + (place.y(i) - y) ** 2;
+      if (distance < least) {
+        least = distance;
+        best = i;
+      }
+    }
+    return best;
+  }
+
+  function swatch(cause) {
+    const made = element('i', {class: 'swatch'});
+    made.style.background = looks()[cause].colour;
+    return made;
+  }
+
+  function describe(i) {
+    const at = run.seconds(starts[i]);
+    const parts = [element('div', {}, swatch(causes[i]), `${run.cause_names[causes[i]]} ${percent(shares[i] / 255)}`)];
+    if (secondShares[i])
+      parts.push(element('div', {}, swatch(seconds[i]), `${run.cause_names[seconds[i]]} ${percent(secondShares[i] / 255)}`));
+    const op = run.ops[ops[i]];
+    return [
+      element('b', {}, `${op ? op + ' ' : ''}${duration(latencies[i])}`),
+      ...parts,
+      element('div', {class: 'muted'}, `${run.from_iterations ? 'began' : 'due'} ${instant(at, 1e-6)}`),
+    ];
+  }
+
+  function describeMass(u, x, y) {
+    const column = Math.floor(run.ticks(u.posToVal(x, 'x')) * columnsPerTick);
+    const bin = Math.floor(Math.log10(u.posToVal(y, 'y')) * run.heat.bins_per_decade) - run.heat.first_bin;
+    for (let i = lowerBound(columns, column); i < columns.length && columns[i] === column; i++) {
+      if (bins[i] !== bin) continue;
+      const from = 10 ** ((run.heat.first_bin + bin) / run.heat.bins_per_decade);
+      const to = 10 ** ((run.heat.first_bin + bin + 1) / run.heat.bins_per_decade);
+      const lengthS = run.tick_s / columnsPerTick;
+      return [
+        element('b', {}, `${count(counts[i])} ${run.from_iterations ? 'iterations' : 'requests'}, ${duration(from)} to ${duration(to)}`),
+        element('div', {class: 'muted'},
+          `in ${duration(lengthS * 1e9)} from ${instant(run.begin_s + column * lengthS, lengthS / 10)}`),
+      ];
+    }
+    return null;
+  }
+
+  function hover(u, x, y) {
+    const i = nearest(u, x, y);
+    if (i < 0) {
+      charts.highlight();
+      return describeMass(u, x, y);
+    }
+    const at = run.seconds(starts[i]);
+    charts.highlight(at, at + latencies[i] / 1e9);
+    return describe(i);
+  }
+
+  return charts.add({
+    host,
+    height: LATENCY_HEIGHT,
+    timeAxis: true,
+    scales: {y: {distr: 3, range: [low, high]}},
+    axes: [{
+      scale: 'y',
+      stroke: () => theme().muted,
+      font: theme().font,
+      grid: {stroke: () => theme().grid, width: 1},
+      ticks: {stroke: () => theme().line, size: 5},
+      size: () => gutterWidth(),
+      gap: 4,
+      splits: (u, axis, min, max) => logTicks(min, max),
+      filter: (u, ticks) => ticks,
+      values: (u, ticks) => durationLabels(ticks),
+    }],
+    draw: (u) => clipped(u, (ctx, bbox) => {
+      drawMass(u, ctx, bbox);
+      drawNear(u, ctx, bbox);
+      drawThreshold(u, ctx, bbox);
+      drawEpisodes(u, ctx, bbox);
+      drawSlow(u, ctx, bbox);
+    }),
+    hover,
+    click(u, x, y) {
+      if (y > FLAGS) return;
+      const at = u.posToVal(x, 'x');
+      const slack = 8 * (view.max - view.min) / u.over.clientWidth;
+      const hit = run.episodes.findIndex((e) => at >= e.start_s - slack && at <= e.end_s + slack);
+      if (hit >= 0) context.choose(hit);
+    },
+  });
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// The causes: as a legend over the charts, where each is a switch, and as the table of what every percentile would be
+// without one. Both switch the same filter, so that "show me only fork" is one click anywhere.
+
+import {count, duration, percent} from './format.js';
+import {element} from './dom.js';
+
+// Which causes are shown: all, or a chosen few.
+export function createFilter(changed) {
+  const chosen = new Set();
+  return {
+    shows(cause) { return chosen.size === 0 || chosen.has(cause); },
+    has(cause) { return chosen.has(cause); },
+    empty() { return chosen.size === 0; },
+    // Only this one; with `add`, this one too or no longer. Once more on the only one: all again.
+    toggle(cause, add) {
+      const only = chosen.size === 1 && chosen.has(cause);
+      if (!add) chosen.clear();
+      if (chosen.has(cause)) chosen.delete(cause);
+      else if (!only || add) chosen.add(cause);
+      changed();
+    },
+    clear() {
+      chosen.clear();
+      changed();
+    },
+  };
+}
+
+// A cause's mark in its colour, as on the latency chart.
+export function markOf(look) {
+  const made = element('i', {class: `mark mark-${look.mark}`, 'aria-hidden': 'true'});
+  made.style.background = look.colour;
+  return made;
+}
+
+// What a cause is called where a reader meets it for the first time.
+function meaningOf(look) {
+  return look.meaning ? `${look.name}: ${look.meaning}` : look.name;
+}
+
+export function createLegend(context, run, host) {
+  const {looks, filter} = context;
+  const update = () => {
+    const entries = run.causes.map(({cause, requests, direct_ns, queued_ns}) => {
+      const look = looks()[cause];
+      return element('button', {
+        class: 'legend-entry',
+        type: 'button',
+        title: `${meaningOf(look)}\nClick: only this one. Ctrl-click: this one too.`,
+        'aria-pressed': String(filter.has(cause)),
+        'data-cause': look.name,
+        onclick: (event) => filter.toggle(cause, event.ctrlKey || event.metaKey),
+      }, markOf(look), element('span', {}, look.name),
+      element('span', {class: 'muted'}, `${count(requests)} · ${duration(direct_ns + queued_ns)}`));
+    });
+    const all = element('button', {class: 'legend-entry', type: 'button', onclick: () => filter.clear()}, 'show all');
+    all.hidden = filter.empty();
+    host.classList.toggle('filtered', !filter.empty());
+    const focused = host.contains(document.activeElement) && document.activeElement.dataset.cause;
+    host.replaceChildren(...entries, all);
+    if (focused) host.querySelector(`[data-cause="${CSS.escape(focused)}"]`)?.focus();
+  };
+  update();
+  return update;
+}
+
+const columns = [['p99', 'p99'], ['p99.9', 'p99.9'], ['p99.99', 'p99.99'], ['max', 'max']];
+
+export function createCauseTable(context, run, host) {
+  const {looks, filter} = context;
+  const unit = run.from_iterations ? 'iterations' : 'requests';
+  const update = () => {
+    const head = element('tr', {}, element('th', {scope: 'col'}, 'Cause'), element('th', {scope: 'col'}, `Slow ${unit}`),
+      element('th', {scope: 'col'}, 'Their time'), element('th', {scope: 'col'}, 'of it queued'), element('th', {scope: 'col'}, 'Share'),
+      ...columns.map(([, name]) => element('th', {scope: 'col'}, `${name} without`)));
+    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'as measured'),
+      element('td', {}, count(run.slow_count)), element('td', {}, duration(run.slow_ns)), element('td'), element('td'),
+      ...columns.map(([key]) => element('td', {}, duration(run.latency_ns[key]))));
+    const rows = run.causes.map((row) => {
+      const look = looks()[row.cause];
+      const time = row.direct_ns + row.queued_ns;
+      const bar = element('span', {class: 'bar'}, element('i'));
+      bar.firstChild.style.width = `${100 * row.share}%`;
+      bar.firstChild.style.background = look.colour;
+      const name = element('button', {
+        type: 'button',
+        class: 'cause-name',
+        'aria-pressed': String(filter.has(row.cause)),
+        onclick: (event) => filter.toggle(row.cause, event.ctrlKey || event.metaKey),
+      }, markOf(look), look.name);
+      return element('tr', {class: filter.shows(row.cause) ? '' : 'off'},
+        element('th', {scope: 'row'}, name, element('div', {class: 'muted meaning'}, look.meaning)),
+        element('td', {}, count(row.requests)), element('td', {}, duration(time)),
+        element('td', {}, time ? percent(row.queued_ns / time) : '–'),
+        element('td', {class: 'share'}, bar, percent(row.share)),
+        ...columns.map(([key]) => whatIf(row.without[key], run.latency_ns[key])));
+    });
+    host.replaceChildren(element('thead', {}, head), element('tbody', {}, measured, ...rows));
+  };
+  update();
+  return update;
+}
+
+function whatIf(without, measured) {
+  const gain = measured ? 1 - without / measured : 0;
+  const cell = element('td', {}, duration(without));
+  if (gain >= 0.01) cell.append(element('div', {class: 'gain'}, `−${percent(gain)}`));
+  else cell.classList.add('muted');
+  return cell;
+}
