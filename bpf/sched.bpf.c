@@ -426,20 +426,19 @@ int open_accounts(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Run once after everything is detached, when no program changes a state any more: closes the accounts. A
- * thread that was on the CPU is known up to its last event, one that was off it up to now. */
+/* Run once when closing_ns is set and no program changes a state any more. A thread that was on the CPU is
+ * known up to its last event, one that was off it up to closing_ns. */
 SEC("iter/task")
 int close_accounts(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
-	struct thread_state *st = state_of(task);
+	struct thread_state *st = account_of(task);
 	if (!st)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
-	if (st->off_cpu)
-		switch_in(st, task, NULL, now);
+	if (st->off_cpu && closing_ns > st->mark_ns)
+		switch_in(st, task, NULL, closing_ns);
 	close_account(st, task, st->mark_ns);
 	return 0;
 }

@@ -73,6 +73,9 @@ extern const volatile __u64 min_span_ns;
 extern const volatile __u64 ring_wake_bytes;
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
+/* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a
+ * second or two, and an account kept by half of the programs would be wrong. */
+extern volatile __u64 closing_ns;
 
 static __always_inline struct cpu_state *this_cpu(void)
 {
@@ -94,8 +97,8 @@ static __always_inline void drop(u64 slot)
 		__sync_fetch_and_add(&drops[slot], 1);
 }
 
-/* NULL unless the thread is a target whose account is open. */
-static __always_inline struct thread_state *state_of(struct task_struct *task)
+/* NULL unless the thread has an account, open or being closed. */
+static __always_inline struct thread_state *account_of(struct task_struct *task)
 {
 	struct thread_state *st;
 	if (has_task_storage) {
@@ -107,11 +110,17 @@ static __always_inline struct thread_state *state_of(struct task_struct *task)
 	return st && st->ready && !st->dead ? st : NULL;
 }
 
+/* NULL unless the thread is a target whose account is open. */
+static __always_inline struct thread_state *state_of(struct task_struct *task)
+{
+	return closing_ns ? NULL : account_of(task);
+}
+
 /* The current thread's state; cheap when it is not a target. */
 static __always_inline struct thread_state *current_state(void)
 {
 	struct cpu_state *c = this_cpu();
-	if (!c || !c->target)
+	if (!c || !c->target || closing_ns)
 		return NULL;
 	if (has_task_storage)
 		return state_of(bpf_get_current_task_btf());

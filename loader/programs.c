@@ -2,8 +2,8 @@
 /* The kernel programs' life. See programs.h.
  *
  * Attach order matters twice. The accounts are opened after everything is attached, so that no event of an
- * open account is missed; they are closed after everything is detached, so that nothing changes a thread's
- * state while it is summed up.
+ * open account is missed; they are closed once every program has been told to leave them alone, so that
+ * nothing changes a thread's state while it is summed up. Detaching, which takes long, comes last.
  */
 #include "programs.h"
 
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "forktail.skel.h"
+#include "recording/recording.h"
 
 struct programs {
 	struct forktail_bpf *skeleton;
@@ -259,10 +260,12 @@ static void detach(struct programs *p)
 
 int programs_stop(struct programs *p)
 {
-	detach(p);
+	p->skeleton->bss->closing_ns = ft_now_ns();
+	usleep(10000);	   /* a program that had begun before has long ended */
 	programs_drain(p); /* room for what closing the accounts brings */
 	int err = walk_tasks(p->skeleton->progs.close_accounts);
 	int drained = programs_drain(p);
+	detach(p);
 	return err ? err : drained < 0 ? drained : 0;
 }
 

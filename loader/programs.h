@@ -30,7 +30,7 @@ int programs_fd(struct programs *p);
 /* Hands all events in the ring to the handler. Returns their number or a negative errno. */
 int programs_drain(struct programs *p);
 
-/* Detaches everything, closes the accounts and drains the rest. */
+/* Closes the accounts, drains the rest and detaches everything. */
 int programs_stop(struct programs *p);
 void programs_free(struct programs *p);
 

@@ -51,6 +51,7 @@ struct recorder {
 	struct metrics *metrics;
 	uint64_t drops[FT_DROP_SLOTS]; /* at the last look */
 	uint64_t looked_ns, start_ns;
+	uint64_t attached_ns;		       /* what --duration counts from */
 	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
 	uint64_t cpu_at_start_ns;
 	json_t *missing;
@@ -187,7 +188,7 @@ static void write_cost(struct recorder *r)
 	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
 	uint64_t now = ft_now_ns();
 	uint64_t on_ns = r->measured_ns + (r->measure_from_ns ? now - r->measure_from_ns : 0);
-	double scale = on_ns ? (double)(now - r->start_ns) / (double)on_ns : 0;
+	double scale = on_ns ? (double)(now - r->attached_ns) / (double)on_ns : 0;
 	uint64_t counters[FT_COUNTERS];
 	programs_counters(r->programs, counters);
 	json_t *programs = json_array();
@@ -273,6 +274,7 @@ static int start(struct recorder *r)
 		return 3;
 	}
 	measure(r, true);
+	r->attached_ns = ft_now_ns();
 	programs_drain(r->programs);
 	return 0;
 }
@@ -306,7 +308,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
 			       {.fd = timer, .events = POLLIN},
 			       {.fd = programs_fd(r->programs), .events = POLLIN}};
-	uint64_t deadline = r->options->duration_ns ? r->start_ns + r->options->duration_ns : UINT64_MAX;
+	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 1;;) {
 		if (poll(fds, 3, -1) < 0 && errno != EINTR)
 			return "poll failed";
@@ -332,12 +334,12 @@ static const char *run(struct recorder *r, int signals, int timer)
 static int finish(struct recorder *r, const char *reason)
 {
 	measure(r, false);
+	uint64_t lost = 0, end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	look_at_drops(r);
 	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 	write_clock(r);
 	write_cost(r);
-	uint64_t lost = 0, end_ns = ft_now_ns();
 	for (int i = 0; i < FT_DROP_SLOTS; i++)
 		lost += r->drops[i];
 	json_t *o =
@@ -352,7 +354,8 @@ static int finish(struct recorder *r, const char *reason)
 	free(text);
 	fprintf(stderr,
 		"recorded %.1f s (%s): %" PRIu64 " spans, %" PRIu64 " tallies, %" PRIu64 " disk requests, ",
-		(double)(end_ns - r->start_ns) * 1e-9, reason, r->drain.spans, r->drain.tallies, r->drain.io);
+		(double)(end_ns - r->attached_ns) * 1e-9, reason, r->drain.spans, r->drain.tallies,
+		r->drain.io);
 	if (lost)
 		fprintf(stderr, "%" PRIu64 " events DROPPED; ", lost);
 	else

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <system_error>
+#include <unistd.h>
 
 namespace ft::test
 {
@@ -36,6 +37,8 @@ std::string read_file(const std::string &path)
 
 void write_file(const std::string &path, const std::string &bytes)
 {
+	// A new file rather than the old one truncated: ext4 writes those to the disk when they are closed.
+	unlink(path.c_str());
 	std::ofstream out(path, std::ios::binary | std::ios::trunc);
 	if (!out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
 		throw std::runtime_error("cannot write " + path);

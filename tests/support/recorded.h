@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// A recording as a test wants it: every record in a vector, read by the library's own reader. Tests of the
+// recorder look at records, not at what the analysis makes of them.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "recording/recording.h"
+
+namespace ft::test
+{
+
+struct Recorded {
+	std::string manifest, summary, cost;			    // JSON, the last of each
+	std::map<std::pair<uint32_t, uint64_t>, ft_thread> threads; // last record by (tid, start_ns)
+	std::vector<ft_span> spans;
+	std::vector<ft_tally> tallies;
+	std::vector<ft_io> io;
+	std::vector<ft_drop> drops;
+	std::vector<ft_sample> samples;
+	std::vector<std::string> notes;
+	std::map<uint32_t, std::string> details; // JSON by id
+	std::map<uint32_t, std::string> series;	 // JSON by id
+	ft_damage damage = {};
+	std::string error; // why it can't be read, or ""
+
+	uint64_t dropped() const;
+	// Own time of one owner on one thread: spans and tallies.
+	uint64_t owned_ns(uint32_t tid, ft_owner owner) const;
+	// Number of intervals of one owner on one thread.
+	uint64_t count(uint32_t tid, ft_owner owner) const;
+	// Sum of all own times of one thread.
+	uint64_t accounted_ns(uint32_t tid) const;
+	// The longest span that satisfies `wanted`, or nullptr.
+	const ft_span *longest(const std::function<bool(const ft_span &)> &wanted) const;
+	// The detail text of a span, "" if it has none.
+	std::string detail(const ft_span &span) const;
+	// The thread whose role is `role`, or nullptr.
+	const ft_thread *role(const std::string &role) const;
+};
+
+Recorded read_recording(const std::string &path);
+
+} // namespace ft::test

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// An explanation made by hand, of any size, for tests of what shows explanations. It looks like a Redis under
+// an open-loop load: a fork with copy-on-write after it, a write stuck behind an fsync, and small stalls
+// throughout.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/explain.h"
+
+namespace forktail
+{
+
+struct SampleSize {
+	double seconds = 60;
+	uint32_t rate = 20'000; // requests per second
+	size_t spans = 10'000;	// about so many on the serving thread
+	uint64_t seed = 1;
+	bool requests = true; // false: no request log, event-loop iterations stand in
+	bool recorder = true; // false: requests only
+};
+
+// The same size and seed give the same explanation.
+Explanation SampleExplanation(const SampleSize &size);
+
+} // namespace forktail

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Each thing that can hold up a thread, made to happen to a real redis-server, and looked for in the
+// recording under its own name. The truth suite does this with times and scores; here it is each probe's
+// proof of life.
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/server.h"
+#include "tests/system/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+std::string pin(pid_t pid, int cpu)
+{
+	return run({"taskset", "-a", "-cp", std::to_string(cpu), std::to_string(pid)}).err;
+}
+
+uint32_t tid(const Redis &redis)
+{
+	return static_cast<uint32_t>(redis.pid());
+}
+
+} // namespace
+
+TEST_CASE("a stopped server is stopped, not blocked in something")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder recorder(redis.pid());
+	redis.process().signal(SIGSTOP);
+	sleep_for(Seconds(0.3));
+	redis.process().signal(SIGCONT);
+	redis.command({"PING"});
+	const Recorded r = recorder.stop();
+	const ft_span *s =
+	    r.longest([&](const ft_span &x) { return x.owner == FT_STOPPED && x.tid == tid(redis); });
+	REQUIRE(s);
+	CHECK(s->blocked_ns >= 290000000);
+	CHECK(s->blocked_ns < 2000000000);
+}
+
+TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	Recorder recorder(redis.pid());
+	redis.command({"DEBUG", "SLEEP", "0.2"});
+	redis.command({"PING"}); // the turn that slept has ended
+	const Recorded r = recorder.stop();
+	const ft_span *s =
+	    r.longest([&](const ft_span &x) { return x.owner == FT_SLEEP && x.tid == tid(redis); });
+	REQUIRE(s);
+	CHECK(s->blocked_ns >= 199000000);
+	CHECK((s->syscall == 35 || s->syscall == 230)); // nanosleep, clock_nanosleep
+	CHECK(r.detail(*s).find("nanosleep") != std::string::npos);
+	const ft_span *turn =
+	    r.longest([&](const ft_span &x) { return x.owner == FT_ITERATION && x.tid == tid(redis); });
+	REQUIRE(turn);
+	CHECK(turn->duration_ns >= 199000000);
+	CHECK(turn->start_ns <= s->start_ns);
+}
+
+TEST_CASE("a run-queue wait names who held the CPU")
+{
+	REQUIRE(root());
+	Redis redis;
+	pin(redis.pid(), 0);
+	Recorder recorder(redis.pid());
+	Process hog({"sh", "-c", "exec taskset -c 0 nice -n -10 sh -c 'while :; do :; done'"});
+	Process load({"taskset", "-c", "1", "redis-benchmark", "-s", redis.socket(), "-n", "30000", "-t",
+		      "set,get", "-q"});
+	load.wait(Seconds(60));
+	const Recorded r = recorder.stop();
+	const ft_span *s = r.longest([&](const ft_span &x) {
+		return x.off_cpu && x.tid == tid(redis) &&
+		       (x.arg[1] & 0xffffffff) == static_cast<uint32_t>(hog.pid());
+	});
+	REQUIRE(s);
+	CHECK(s->runnable_ns > 1000000);
+	CHECK(s->arg[1] >> 32 > s->runnable_ns / 2); // it held the CPU most of the time
+	CHECK(r.detail(*s).find("\"sh\"") != std::string::npos);
+}
+
+TEST_CASE("appendfsync always is fsync on the main thread, blocked")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = false, .config = {"--appendonly", "yes", "--appendfsync", "always"}});
+	Recorder recorder(redis.pid());
+	for (int i = 0; i < 50; i++)
+		redis.command({"SET", "k" + std::to_string(i), "v"});
+	const Recorded r = recorder.stop();
+	CHECK(r.count(tid(redis), FT_FSYNC) >= 50);
+}
+
+TEST_CASE("a memory cgroup's limit is direct reclaim")
+{
+	REQUIRE(root());
+	const std::string group = "/sys/fs/cgroup/memory/forktail-test-" + std::to_string(getpid());
+	if (run({"mkdir", group}).status != 0) {
+		WARN("SKIPPED: no memory cgroup (v1) can be made here");
+		return;
+	}
+	{
+		Redis redis(
+		    {.tcp = false, .config = {"--enable-debug-command", "yes", "--rdbcompression", "no"}});
+		Recorder recorder(redis.pid());
+		std::ofstream(group + "/memory.limit_in_bytes") << (32 << 20);
+		std::ofstream(group + "/cgroup.procs") << redis.pid();
+		// Data within the limit, and the snapshot's page cache beyond it: writing it has to reclaim
+		// some.
+		redis.command({"DEBUG", "POPULATE", "30000", "key", "500"});
+		for (int i = 0; i < 3; i++)
+			redis.command({"SAVE"});
+		const Recorded r = recorder.stop();
+		CHECK(r.count(tid(redis), FT_RECLAIM) >= 1);
+		CHECK(r.owned_ns(tid(redis), FT_RECLAIM) > 0);
+	}
+	eventually([&] { return run({"rmdir", group}).status == 0; }, Seconds(10));
+}
+
+TEST_CASE("softirqs over loopback are told apart by vector")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = true, .config = {}});
+	Recorder recorder(redis.pid(), {"--min-span", "2us"});
+	REQUIRE(run({"redis-benchmark", "-p", std::to_string(redis.port()), "-n", "50000", "-t", "get", "-q"})
+		    .status == 0);
+	const Recorded r = recorder.stop();
+	CHECK(r.count(tid(redis), static_cast<ft_owner>(FT_SOFTIRQ + 3)) > 1000); // net_rx
+	CHECK(r.count(tid(redis), FT_HARDIRQ) > 0);
+}
+
+TEST_CASE("first touch is page-zero, a write after fork cow-copy, the text of the program page-file")
+{
+	REQUIRE(root());
+	Redis redis(
+	    {.tcp = false, .config = {"--rdb-key-save-delay", "200", "--enable-debug-command", "yes"}});
+	Recorder recorder(redis.pid());
+	redis.command({"DEBUG", "POPULATE", "20000", "key", "3000"});
+	redis.command({"BGSAVE"});
+	REQUIRE(run({"redis-benchmark", "-s", redis.socket(), "-n", "20000", "-r", "20000", "-d", "3000",
+		     "-t", "set", "-q"})
+		    .status == 0);
+	const Recorded r = recorder.stop();
+	CHECK(r.count(tid(redis), FT_PAGE_ZERO) > 5000);
+	CHECK(r.count(tid(redis), FT_COW_COPY) > 100);
+	const ft_thread *child = r.role("snapshot child");
+	REQUIRE(child);
+	CHECK(r.count(child->tid, FT_PAGE_FILE) + r.count(tid(redis), FT_PAGE_FILE) >= 1);
+}
+
+TEST_CASE("a write that waits for the disk is file-write and names the file")
+{
+	REQUIRE(root());
+	// A process that fills a small O_SYNC file: its write() blocks for the disk each time.
+	TempDir dir;
+	Process writer(
+	    {"dd", "if=/dev/zero", "of=" + dir.file("journal.aof"), "bs=64k", "count=2000", "oflag=dsync"});
+	Recorder recorder(writer.pid());
+	sleep_for(Seconds(0.5));
+	const Recorded r = recorder.stop();
+	const uint32_t id = static_cast<uint32_t>(writer.pid());
+	const ft_span *s =
+	    r.longest([&](const ft_span &x) { return x.owner == FT_FILE_WRITE && x.tid == id && x.off_cpu; });
+	REQUIRE(s);
+	CHECK(s->syscall == 1);
+	CHECK(r.detail(*s).find("journal.aof") != std::string::npos);
+	bool disk = false;
+	for (const ft_io &io : r.io)
+		disk |= io.write == 1;
+	CHECK(disk);
+}
