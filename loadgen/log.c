@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer thread and its queue. One lock guards both lists; it's taken once per block of 16384
+ * requests, and never held while the disk is waited for. */
+#include "log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BLOCKS_MIN = 64, /* at 200,000 requests/s, five seconds of a disk that does nothing */
+	BLOCKS_PER_LANE = 16,
+	CLOCK_SECONDS = 10,
+	WRITER_NICE = 5, /* gives way to load threads on the same core, and still keeps up with a busy one */
+};
+
+struct request_log {
+	struct ft_writer *writer;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t filled, freed;
+	struct log_block *blocks;
+	struct log_block *spare; /* the last one used first: its pages are warm */
+	struct log_block *full_first, **full_last;
+	unsigned block_count;
+	bool writing, closing;
+};
+
+/* Once a second, whatever else there is to do: bounds what a kill -9 loses. */
+static void keep_up(struct request_log *log, struct timespec *next, unsigned *seconds)
+{
+	struct ft_clock c;
+
+	if ((*seconds)++ % CLOCK_SECONDS == 0) {
+		ft_clock_read(&c);
+		ft_writer_record(log->writer, FT_BLOCK_CLOCK, &c);
+	}
+	ft_writer_flush(log->writer);
+	clock_gettime(CLOCK_MONOTONIC, next);
+	next->tv_sec++;
+}
+
+static bool before(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* The next block to write, or NULL: time to keep up, or to end. Called with the lock held. */
+static struct log_block *next_block(struct request_log *log, const struct timespec *until)
+{
+	struct timespec now;
+	struct log_block *b;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!before(&now, until))
+		return NULL;
+	while (!log->full_first && !log->closing)
+		if (pthread_cond_timedwait(&log->filled, &log->lock, until))
+			return NULL;
+	b = log->full_first;
+	if (b)
+		log->full_first = b->next;
+	if (!log->full_first)
+		log->full_last = &log->full_first;
+	return b;
+}
+
+static void *write_blocks(void *arg)
+{
+	struct request_log *log = arg;
+	struct sched_param none = {0};
+	struct timespec next = {0};
+	unsigned seconds = 0;
+	struct log_block *b;
+
+	/* Neither is vital. On Linux a thread has a nice value of its own. */
+	pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+	setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE);
+	pthread_setname_np(pthread_self(), "log-writer");
+	pthread_mutex_lock(&log->lock);
+	while (!log->closing || log->full_first) {
+		b = next_block(log, &next);
+		log->writing = b != NULL;
+		pthread_mutex_unlock(&log->lock);
+		if (!b) {
+			keep_up(log, &next, &seconds);
+			pthread_mutex_lock(&log->lock);
+			continue;
+		}
+		/* Errors stay with the writer. */
+		if (b->drop.count)
+			ft_writer_record(log->writer, FT_BLOCK_DROP, &b->drop);
+		b->drop.count = 0;
+		ft_requests_flush(&b->requests, log->writer);
+		pthread_mutex_lock(&log->lock);
+		log->writing = false;
+		b->next = log->spare;
+		log->spare = b;
+		pthread_cond_broadcast(&log->freed);
+	}
+	pthread_mutex_unlock(&log->lock);
+	return NULL;
+}
+
+static void free_log(struct request_log *log)
+{
+	for (unsigned i = 0; log->blocks && i < log->block_count; i++)
+		ft_requests_free(&log->blocks[i].requests);
+	free(log->blocks);
+	pthread_mutex_destroy(&log->lock);
+	pthread_cond_destroy(&log->filled);
+	pthread_cond_destroy(&log->freed);
+	free(log);
+}
+
+int request_log_open(struct request_log **out, const char *path, const char *manifest, unsigned lanes)
+{
+	struct request_log *log = calloc(1, sizeof(*log));
+	pthread_condattr_t attributes;
+	int rc;
+
+	*out = NULL;
+	if (!log)
+		return -ENOMEM;
+	pthread_mutex_init(&log->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&log->filled, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&log->freed, NULL);
+	log->full_last = &log->full_first;
+	log->block_count = lanes * BLOCKS_PER_LANE < BLOCKS_MIN ? BLOCKS_MIN : lanes * BLOCKS_PER_LANE;
+	log->blocks = calloc(log->block_count, sizeof(*log->blocks));
+	rc = log->blocks ? 0 : -ENOMEM;
+	for (unsigned i = 0; i < log->block_count && rc == 0; i++) {
+		rc = ft_requests_init(&log->blocks[i].requests);
+		log->blocks[i].next = log->spare;
+		log->spare = &log->blocks[i];
+	}
+	if (rc == 0)
+		rc = ft_writer_open(&log->writer, path, manifest);
+	if (rc == 0) {
+		rc = -pthread_create(&log->thread, NULL, write_blocks, log);
+		if (rc)
+			ft_writer_close(log->writer, NULL);
+	}
+	if (rc) {
+		free_log(log);
+		return rc;
+	}
+	*out = log;
+	return 0;
+}
+
+struct ft_writer *request_log_writer(struct request_log *log)
+{
+	return log->writer;
+}
+
+int request_log_error(const struct request_log *log)
+{
+	return ft_writer_error(log->writer);
+}
+
+void request_log_drain(struct request_log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	while (log->full_first || log->writing)
+		pthread_cond_wait(&log->freed, &log->lock);
+	pthread_mutex_unlock(&log->lock);
+}
+
+int request_log_close(struct request_log *log, const char *summary)
+{
+	int rc;
+
+	pthread_mutex_lock(&log->lock);
+	log->closing = true;
+	pthread_cond_signal(&log->filled);
+	pthread_mutex_unlock(&log->lock);
+	pthread_join(log->thread, NULL);
+	rc = ft_writer_close(log->writer, summary);
+	free_log(log);
+	return rc;
+}
+
+void log_lane_open(struct log_lane *lane, struct request_log *log)
+{
+	*lane = (struct log_lane){.log = log};
+}
+
+static struct ft_drop take_drops(struct log_lane *lane, uint64_t now_ns)
+{
+	struct ft_drop d = {
+	    .start_ns = lane->drop_start_ns,
+	    .end_ns = now_ns,
+	    .count = lane->drops,
+	    .source = FT_DROP_LOG,
+	};
+
+	lane->all_drops += lane->drops;
+	lane->drops = 0;
+	return d;
+}
+
+/* Queues the open block, if it holds anything, and takes a spare, if there is one. */
+void log_lane_next(struct log_lane *lane, uint64_t now_ns)
+{
+	struct request_log *log = lane->log;
+
+	if (!lane->open && lane->drops == 0)
+		lane->drop_start_ns = now_ns;
+	pthread_mutex_lock(&log->lock);
+	if (lane->open) {
+		lane->open->next = NULL;
+		*log->full_last = lane->open;
+		log->full_last = &lane->open->next;
+		pthread_cond_signal(&log->filled);
+	}
+	while (!log->spare && lane->patient)
+		pthread_cond_wait(&log->freed, &log->lock);
+	lane->open = log->spare;
+	if (lane->open)
+		log->spare = lane->open->next;
+	pthread_mutex_unlock(&log->lock);
+	if (lane->open && lane->drops)
+		lane->open->drop = take_drops(lane, now_ns);
+}
+
+void log_lane_flush(struct log_lane *lane, uint64_t now_ns)
+{
+	if (lane->log && lane->open && lane->open->requests.count)
+		log_lane_next(lane, now_ns);
+}
+
+void log_lane_close(struct log_lane *lane, uint64_t now_ns)
+{
+	struct log_block *b;
+	struct ft_drop d;
+
+	if (!lane->log)
+		return;
+	log_lane_flush(lane, now_ns);
+	if (lane->drops) {
+		d = take_drops(lane, now_ns);
+		ft_writer_record(lane->log->writer, FT_BLOCK_DROP, &d);
+	}
+	b = lane->open;
+	lane->open = NULL;
+	if (!b)
+		return;
+	pthread_mutex_lock(&lane->log->lock);
+	b->next = lane->log->spare;
+	lane->log->spare = b;
+	pthread_mutex_unlock(&lane->log->lock);
+}

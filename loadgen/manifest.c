@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The manifest of a request log. docs/forktail-load.md lists its members. */
+#include "manifest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "recording/recording.h"
+
+static void describe_host(struct json *j)
+{
+	struct utsname u;
+	char boot_id[40] = "";
+
+	ft_boot_id(boot_id);
+	if (uname(&u) == 0) {
+		json_text(j, "host", u.nodename);
+		json_text(j, "kernel", u.release);
+		json_text(j, "machine", u.machine);
+	}
+	json_count(j, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	json_text(j, "boot_id", boot_id);
+}
+
+static void describe_server(struct json *j, const struct options *o, const struct server_facts *s)
+{
+	char address[300];
+
+	server_address(o, address, sizeof(address));
+	json_begin(j, "servers", '[');
+	json_text(j, NULL, address);
+	json_end(j, ']');
+	json_begin(j, "server_info", '[');
+	json_begin(j, NULL, '{');
+	json_text(j, "protocol", "redis");
+	json_text(j, "version", s->version);
+	json_text(j, "mode", s->mode);
+	json_text(j, "role", s->role);
+	json_text(j, "os", s->os);
+	json_text(j, "run_id", s->run_id);
+	json_count(j, "pid", strtoull(s->process_id, NULL, 10));
+	json_count(j, "database", o->database);
+	json_text(j, "user", o->user ? o->user : "");
+	json_end(j, '}');
+	json_end(j, ']');
+}
+
+static void describe_load(struct json *j, const struct options *o)
+{
+	json_text(j, "arrival",
+		  o->rate <= 0			  ? "closed"
+		  : o->arrival == ARRIVAL_POISSON ? "poisson"
+						  : "constant");
+	json_number(j, "rate", o->rate);
+	json_count(j, "connections", o->connections);
+	json_count(j, "threads", o->threads);
+	json_count(j, "pipeline", o->pipeline);
+	json_count(j, "requests", o->requests);
+	json_number(j, "duration_s", (double)o->duration_ns * 1e-9);
+	json_count(j, "keys", o->keys);
+	json_count(j, "fill", o->fill);
+	json_count(j, "value_bytes", o->value_bytes);
+	json_count(j, "sets", o->mixed ? o->sets : 0);
+	json_count(j, "gets", o->mixed ? o->gets : 0);
+	json_count(j, "seed", o->seed);
+}
+
+char *manifest_make(const struct options *o, const struct server_facts *server, int argc, char **argv)
+{
+	char *text = NULL;
+	size_t size = 0;
+	struct json j = {open_memstream(&text, &size), true};
+	struct timespec now;
+
+	if (!j.to)
+		return NULL;
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_begin(&j, NULL, '{');
+	json_text(&j, "program", "forktail-load");
+	json_text(&j, "version", FORKTAIL_VERSION);
+	json_text(&j, "kind", "load");
+	json_count(&j, "start_ns", ft_now_ns());
+	json_count(&j, "start_unix_s", (uint64_t)now.tv_sec);
+	json_count(&j, "pid", (uint64_t)getpid());
+	json_begin(&j, "argv", '[');
+	for (int i = 0; i < argc; i++)
+		json_text(&j, NULL, argv[i]);
+	json_end(&j, ']');
+	describe_host(&j);
+	json_begin(&j, "ops", '[');
+	for (int i = 0; i < OPERATIONS; i++)
+		json_text(&j, NULL, operation_names[i]);
+	json_end(&j, ']');
+	describe_server(&j, o, server);
+	describe_load(&j, o);
+	json_end(&j, '}');
+	if (fclose(j.to) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

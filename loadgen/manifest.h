@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The first and last words of a load recording: who made it, of what, and how it ended. */
+#ifndef FORKTAIL_LOADGEN_MANIFEST_H
+#define FORKTAIL_LOADGEN_MANIFEST_H
+
+#include "connect.h"
+#include "options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* JSON text, to be freed; NULL when memory is short. There is no secret in it: none is ever in argv. */
+char *manifest_make(const struct options *o, const struct server_facts *server, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* The table has a row per figure and a column per operation, so that it fits a terminal with every
+ * percentile in it, and each row names its unit. Latencies are in milliseconds with three decimals. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *const run_end_names[] = {"done", "interrupted", "server lost"};
+
+/* 1234567 -> "1,234,567". */
+static const char *grouped(char out[32], uint64_t value)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%" PRIu64, value), k = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (i > 0 && (n - i) % 3 == 0)
+			out[k++] = ',';
+		out[k++] = digits[i];
+	}
+	out[k] = 0;
+	return out;
+}
+
+void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
+		     double second_s, uint64_t errors, double eta_s)
+{
+	static struct ft_histogram all; /* too large for the stack; one thread reports */
+	char number[32], eta[32] = "";
+
+	ft_histogram_reset(&all);
+	for (int i = 0; i < OPERATIONS; i++)
+		if (second->operations[i])
+			ft_histogram_merge(&all, &second->operations[i]->latency);
+	if (eta_s >= 0)
+		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
+	fprintf(
+	    to, "%s%s  %.0f s  %s/s  p50 %.3f ms  p99 %.3f ms  max %.3f ms  errors %" PRIu64 "%s%s",
+	    tty ? "\r\033[K" : "", name, elapsed_s,
+	    grouped(number, second_s > 0 ? (uint64_t)((double)stats_requests(second) / second_s + 0.5) : 0),
+	    (double)ft_histogram_percentile(&all, 50) * 1e-6,
+	    (double)ft_histogram_percentile(&all, 99) * 1e-6, (double)all.max_ns * 1e-6, errors, eta,
+	    tty ? "" : "\n");
+	fflush(to);
+}
+
+static size_t put(char *out, size_t size, size_t at, const char *text)
+{
+	int n = at < size ? snprintf(out + at, size - at, "%s", text) : 0;
+
+	return at + (size_t)n;
+}
+
+void report_headline(char *out, size_t size, const struct options *o, const char *name)
+{
+	char part[96];
+	size_t at = put(out, size, 0, name);
+
+	if (o->mixed) {
+		snprintf(part, sizeof(part), " %u:%u", o->sets, o->gets);
+		at = put(out, size, at, part);
+	}
+	snprintf(part, sizeof(part), ", %u connection%s, %u thread%s, pipeline %u, %u-byte values, ",
+		 o->connections, o->connections == 1 ? "" : "s", o->threads, o->threads == 1 ? "" : "s",
+		 o->pipeline, o->value_bytes);
+	at = put(out, size, at, part);
+	if (o->rate > 0)
+		snprintf(part, sizeof(part), "open loop at %.10g/s (%s)", o->rate,
+			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
+	else
+		snprintf(part, sizeof(part), "closed loop");
+	put(out, size, at, part);
+}
+
+enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 16 };
+
+static void row_count(FILE *to, const struct figures *f, const char *label,
+		      uint64_t (*value)(const struct operation_figures *))
+{
+	char number[32];
+
+	fprintf(to, "%-*s", LABEL_WIDTH, label);
+	for (int i = 0; i <= TOTAL; i++)
+		if (f->operations[i].used)
+			fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, value(&f->operations[i])));
+	fputc('\n', to);
+}
+
+static uint64_t requests(const struct operation_figures *f)
+{
+	return f->requests;
+}
+static uint64_t errors(const struct operation_figures *f)
+{
+	return f->errors;
+}
+static uint64_t misses(const struct operation_figures *f)
+{
+	return f->status[FT_STATUS_MISS];
+}
+
+/* Requests that got an answer, of whatever kind: what the server's throughput is. */
+static uint64_t answered(const struct operation_figures *f)
+{
+	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +
+	       f->status[FT_STATUS_WRONG];
+}
+
+static double per_second(const struct figures *f, double amount)
+{
+	return f->seconds > 0 ? amount / f->seconds : 0;
+}
+
+static void row_ms(FILE *to, const struct figures *f, const char *label,
+		   double (*value_ns)(const struct operation_figures *, int), int which)
+{
+	fprintf(to, "  %-*s", LABEL_WIDTH - 2, label);
+	for (int i = 0; i <= TOTAL; i++)
+		if (f->operations[i].used)
+			fprintf(to, "%*.3f", COLUMN_WIDTH, value_ns(&f->operations[i], which) * 1e-6);
+	fputc('\n', to);
+}
+
+static double average(const struct operation_figures *f, int unused)
+{
+	return (void)unused, f->mean_ns;
+}
+static double minimum(const struct operation_figures *f, int unused)
+{
+	return (void)unused, (double)f->min_ns;
+}
+static double maximum(const struct operation_figures *f, int unused)
+{
+	return (void)unused, (double)f->max_ns;
+}
+static double deviation(const struct operation_figures *f, int unused)
+{
+	return (void)unused, f->stddev_ns;
+}
+static double percentile(const struct operation_figures *f, int which)
+{
+	return (double)f->percentile_ns[which];
+}
+
+static void error_rows(FILE *to, const struct figures *f)
+{
+	char number[32], label[64];
+
+	for (int k = 0; k < STATUSES; k++) {
+		if (!status_is_error((unsigned)k) || !f->operations[TOTAL].status[k])
+			continue;
+		fprintf(to, "  %-*s", LABEL_WIDTH - 2, status_names[k]);
+		for (int i = 0; i <= TOTAL; i++)
+			if (f->operations[i].used)
+				fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->operations[i].status[k]));
+		fputc('\n', to);
+		for (int i = 0; k == FT_STATUS_ERROR_REPLY && i < ERROR_WORDS && f->errors[i].count; i++) {
+			snprintf(label, sizeof(label), "    -%s", f->errors[i].word);
+			fprintf(to, "%-*s", LABEL_WIDTH, label);
+			for (int op = 0; op < OPERATIONS; op++)
+				if (f->operations[op].used)
+					fprintf(to, "%*s", COLUMN_WIDTH, "");
+			fprintf(to, "%*s\n", COLUMN_WIDTH, grouped(number, f->errors[i].count));
+		}
+	}
+}
+
+void report_table(FILE *to, const struct figures *f, const char *headline)
+{
+	const struct operation_figures *total = &f->operations[TOTAL];
+	char number[32];
+
+	fprintf(to, "%s\n\n%-*s", headline, LABEL_WIDTH, "");
+	for (int i = 0; i <= TOTAL; i++)
+		if (f->operations[i].used)
+			fprintf(to, "%*s", COLUMN_WIDTH, i == TOTAL ? "total" : operation_names[i]);
+	fputc('\n', to);
+	row_count(to, f, "requests", requests);
+	if (total->status[FT_STATUS_MISS])
+		row_count(to, f, "misses", misses);
+	row_count(to, f, "errors", errors);
+	error_rows(to, f);
+	fprintf(to, "%-*s", LABEL_WIDTH, "requests/s");
+	for (int i = 0; i <= TOTAL; i++)
+		if (f->operations[i].used)
+			fprintf(
+			    to, "%*s", COLUMN_WIDTH,
+			    grouped(number,
+				    (uint64_t)(per_second(f, (double)answered(&f->operations[i])) + 0.5)));
+	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");
+	for (int i = 0; i <= TOTAL; i++)
+		if (f->operations[i].used)
+			fprintf(to, "%*.3f", COLUMN_WIDTH,
+				per_second(f, (double)f->operations[i].bytes * 1e-6));
+	fprintf(to, "\nlatency (ms)\n");
+	row_ms(to, f, "average", average, 0);
+	row_ms(to, f, "minimum", minimum, 0);
+	for (int i = 0; i < PERCENTILES; i++)
+		row_ms(to, f, percentile_names[i], percentile, i);
+	row_ms(to, f, "maximum", maximum, 0);
+	row_ms(to, f, "standard deviation", deviation, 0);
+	if (f->late_max_ns)
+		fprintf(to, "sent late (ms)            average %.3f, maximum %.3f\n", f->late_mean_ns * 1e-6,
+			(double)f->late_max_ns * 1e-6);
+	fprintf(to,
+		"\n%.3f s; percentiles %s; client CPU %.3f s, %.3f s per million requests, busiest load "
+		"thread %.0f %% of a core\n",
+		f->seconds, f->exact ? "exact, from the log" : "at most 0.1 % too high (no log)", f->cpu_s,
+		total->requests ? f->cpu_s / (double)total->requests * 1e6 : 0, f->busiest * 100);
+}
+
+static void json_latency(struct json *j, const struct operation_figures *o)
+{
+	json_begin(j, "latency_ns", '{');
+	json_count(j, "count", o->timed);
+	json_number(j, "mean", o->mean_ns);
+	json_count(j, "min", o->min_ns);
+	for (int i = 0; i < PERCENTILES; i++)
+		json_count(j, percentile_names[i], o->percentile_ns[i]);
+	json_count(j, "max", o->max_ns);
+	json_number(j, "stddev", o->stddev_ns);
+	json_end(j, '}');
+}
+
+static void json_operation(struct json *j, const char *name, const struct figures *f,
+			   const struct operation_figures *o)
+{
+	json_begin(j, name, '{');
+	json_count(j, "requests", o->requests);
+	json_count(j, "misses", o->status[FT_STATUS_MISS]);
+	json_count(j, "errors", o->errors);
+	json_begin(j, "errors_by_kind", '{');
+	for (int k = 0; k < STATUSES; k++)
+		if (status_is_error((unsigned)k) && o->status[k])
+			json_count(j, status_names[k], o->status[k]);
+	json_end(j, '}');
+	json_number(j, "requests_per_s", per_second(f, (double)answered(o)));
+	json_count(j, "bytes", o->bytes);
+	json_number(j, "mb_per_s", per_second(f, (double)o->bytes * 1e-6));
+	json_latency(j, o);
+	json_end(j, '}');
+}
+
+void report_json(struct json *j, const struct figures *f)
+{
+	json_number(j, "seconds", f->seconds);
+	json_truth(j, "exact", f->exact);
+	json_number(j, "percentile_error", f->exact ? 0 : 0.001);
+	json_begin(j, "operations", '{');
+	for (int i = 0; i < OPERATIONS; i++)
+		if (f->operations[i].used)
+			json_operation(j, operation_names[i], f, &f->operations[i]);
+	json_end(j, '}');
+	json_operation(j, "total", f, &f->operations[TOTAL]);
+	json_begin(j, "error_replies", '{');
+	for (int i = 0; i < ERROR_WORDS && f->errors[i].count; i++)
+		json_count(j, f->errors[i].word, f->errors[i].count);
+	json_end(j, '}');
+	json_begin(j, "sent_late_ns", '{');
+	json_number(j, "mean", f->late_mean_ns);
+	json_count(j, "max", f->late_max_ns);
+	json_end(j, '}');
+	json_count(j, "log_drops", f->log_drops);
+	json_begin(j, "client", '{');
+	json_number(j, "cpu_s", f->cpu_s);
+	json_number(j, "busiest_thread", f->busiest);
+	json_end(j, '}');
+}

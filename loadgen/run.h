@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* One run of the load generator: a fill, a mix, or the tests of -t one after the other. */
+#ifndef FORKTAIL_LOADGEN_RUN_H
+#define FORKTAIL_LOADGEN_RUN_H
+
+#include "options.h"
+
+/* Does all of it. argc and argv go into the recording's manifest. Returns the exit status. */
+int run_load(const struct options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* A load thread's life around the hot path: set-up, timers, the hand-over of counts, the end.
+ *
+ * Timers are timerfds of our own rather than libevent's: those are as coarse as epoll_wait's milliseconds,
+ * or with EVENT_BASE_FLAG_PRECISE_TIMER cost a timerfd_settime() at every turn of the loop. Ours is set
+ * when the next request's instant changes and a connection has room for it, and being edge-triggered needs
+ * no read().
+ */
+#include "thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "recording/recording.h"
+
+#define SECOND_NS 1000000000ull
+
+static void hand_over(struct load_thread *t)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->spare) {
+		t->ready = t->stats;
+		t->stats = t->spare;
+		t->spare = NULL;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+struct stats *load_thread_take(struct load_thread *t)
+{
+	struct stats *s;
+
+	pthread_mutex_lock(&t->lock);
+	s = t->ready;
+	t->ready = NULL;
+	pthread_mutex_unlock(&t->lock);
+	return s;
+}
+
+void load_thread_return(struct load_thread *t, struct stats *s)
+{
+	stats_reset(s);
+	pthread_mutex_lock(&t->lock);
+	t->spare = s;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Sets tick_fd to the next whole second since the start, or to when we give up, if that is sooner. */
+static void arm_tick(struct load_thread *t, uint64_t now_ns)
+{
+	uint64_t start = t->plan->start_ns;
+	uint64_t next = start + (now_ns > start ? (now_ns - start) / SECOND_NS + 1 : 1) * SECOND_NS;
+	struct itimerspec when = {0};
+
+	if (t->give_up_ns > now_ns && t->give_up_ns < next)
+		next = t->give_up_ns;
+	when.it_value.tv_sec = (time_t)(next / SECOND_NS);
+	when.it_value.tv_nsec = (long)(next % SECOND_NS);
+	timerfd_settime(t->tick_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void give_up(struct load_thread *t, uint64_t now_ns)
+{
+	t->stopping = true;
+	t->lane.patient = true;
+	fail_unsent(t, now_ns);
+	for (uint32_t i = 0; i < t->connection_count; i++) {
+		struct connection *c = &t->connections[i];
+		if (c->fd >= 0 && c->in_flight > 0)
+			connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
+	}
+	check_finished(t, now_ns);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct load_thread *t = arg;
+	uint64_t now = ft_now_ns();
+
+	(void)fd;
+	(void)what;
+	log_lane_flush(&t->lane, now);
+	hand_over(t);
+	if (now >= t->give_up_ns)
+		give_up(t, now);
+	else
+		check_finished(t, now);
+	arm_tick(t, now);
+}
+
+static void on_due(evutil_socket_t fd, short what, void *arg)
+{
+	struct load_thread *t = arg;
+
+	(void)fd;
+	(void)what;
+	t->armed_ns = 0;
+	open_loop_pump(t, ft_now_ns());
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	struct load_thread *t = arg;
+	uint64_t now = ft_now_ns(), wait = t->plan->drain_ns;
+
+	(void)fd;
+	(void)what;
+	if (atomic_load(&t->plan->abandon)) {
+		give_up(t, now);
+		return;
+	}
+	if (!atomic_load(&t->plan->stop) || t->stopping)
+		return;
+	t->stopping = true;
+	fail_unsent(t, now);
+	t->give_up_ns = now + (wait < SECOND_NS ? wait : SECOND_NS);
+	arm_tick(t, now);
+	check_finished(t, now);
+}
+
+static int watch(struct load_thread *t, struct event *e, int fd, event_callback_fn handler)
+{
+	if (fd < 0)
+		return -errno;
+	if (event_assign(e, t->base, fd, EV_READ | EV_ET | EV_PERSIST, handler, t) || event_add(e, NULL))
+		return -ENOMEM;
+	return 0;
+}
+
+static int make_base(struct load_thread *t)
+{
+	struct event_config *config = event_config_new();
+
+	if (!config)
+		return -ENOMEM;
+	/* One thread uses it, and no libevent timer does: neither a lock nor a look at the clock per turn. */
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME |
+					  EVENT_BASE_FLAG_IGNORE_ENV);
+	event_config_require_features(config, EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE);
+	t->base = event_base_new_with_config(config);
+	event_config_free(config);
+	return t->base ? 0 : -ENOMEM;
+}
+
+int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, const int *fds,
+		     uint32_t count, uint32_t first_id, struct request_log *log)
+{
+	int rc;
+
+	*t = (struct load_thread){
+	    .plan = plan,
+	    .index = index,
+	    .connection_count = count,
+	    .alive = count,
+	    .due_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+	    .tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+	    .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+	};
+	pthread_mutex_init(&t->lock, NULL);
+	TAILQ_INIT(&t->idle);
+	TAILQ_INIT(&t->partial);
+	log_lane_open(&t->lane, log);
+	t->connections = calloc(count, sizeof(*t->connections));
+	for (uint32_t i = 0; t->connections && i < count; i++)
+		t->connections[i].fd = fds[i];
+	t->rings = calloc((size_t)count * plan->pipeline, sizeof(*t->rings));
+	t->read_buffer = malloc(READ_BYTES);
+	t->stats = stats_new(&plan->workload);
+	t->spare = stats_new(&plan->workload);
+	if (!t->connections || !t->rings || !t->read_buffer || !t->stats || !t->spare)
+		return -ENOMEM;
+	rc = request_buffer_init(&t->requests, &plan->workload, plan->pipeline);
+	if (rc == 0)
+		rc = make_base(t);
+	if (rc == 0)
+		rc = watch(t, &t->due_event, t->due_fd, on_due);
+	if (rc == 0)
+		rc = watch(t, &t->tick_event, t->tick_fd, on_tick);
+	if (rc == 0)
+		rc = watch(t, &t->wake_event, t->wake_fd, on_wake);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = connection_open(&t->connections[i], t, fds[i], first_id + i,
+				     t->rings + (size_t)i * plan->pipeline);
+	return rc;
+}
+
+static void *run_thread(void *arg)
+{
+	struct load_thread *t = arg;
+	struct rusage used;
+	uint64_t one = 1, now;
+	char name[16];
+
+	snprintf(name, sizeof(name), "load-%u", t->index);
+	pthread_setname_np(pthread_self(), name);
+	atomic_store(&t->tid, (int)gettid());
+	prctl(PR_SET_TIMERSLACK, 1ul);
+	now = ft_now_ns();
+	arm_tick(t, now);
+	if (t->plan->open_loop)
+		open_loop_pump(t, now);
+	for (uint32_t i = 0; i < t->connection_count && !t->plan->open_loop; i++)
+		if (t->connections[i].fd >= 0)
+			connection_refill(&t->connections[i], ft_now_ns());
+	if (!t->finished)
+		event_base_dispatch(t->base);
+	log_lane_close(&t->lane, ft_now_ns());
+	if (getrusage(RUSAGE_THREAD, &used) == 0)
+		t->cpu_ns = ((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * SECOND_NS +
+			    ((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
+	if (write(t->plan->done_fd, &one, sizeof(one)) < 0) {
+		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+	}
+	return NULL;
+}
+
+int load_thread_start(struct load_thread *t)
+{
+	uint64_t end = t->plan->end_ns;
+
+	t->give_up_ns = end < PACING_NEVER - t->plan->drain_ns ? end + t->plan->drain_ns : PACING_NEVER;
+	return -pthread_create(&t->handle, NULL, run_thread, t);
+}
+
+void load_thread_wake(struct load_thread *t)
+{
+	uint64_t one = 1;
+
+	if (write(t->wake_fd, &one, sizeof(one)) < 0) {
+		/* As above. */
+	}
+}
+
+void load_thread_join(struct load_thread *t)
+{
+	pthread_join(t->handle, NULL);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void load_thread_free(struct load_thread *t)
+{
+	for (uint32_t i = 0; t->connections && i < t->connection_count; i++) {
+		close_fd(t->connections[i].fd);
+		free(t->connections[i].unsent);
+	}
+	if (t->base)
+		event_base_free(t->base);
+	close_fd(t->due_fd);
+	close_fd(t->tick_fd);
+	close_fd(t->wake_fd);
+	request_buffer_free(&t->requests);
+	free(t->read_buffer);
+	free(t->rings);
+	free(t->connections);
+	stats_free(t->stats);
+	stats_free(t->ready);
+	stats_free(t->spare);
+	pthread_mutex_destroy(&t->lock);
+}
