@@ -19,7 +19,7 @@ enum {
 	FT_NAME_BYTES = 32,    /* file name or comm kept with a span */
 	FT_FRAME_DEPTH = 8,    /* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
 				  softirq, hardirq) */
-	FT_STINTS = 8,	       /* last tasks on a CPU, to say who held it; a power of two */
+	FT_STINTS = 16,	       /* last tasks on a CPU, to say who held it; a power of two */
 };
 
 #define FT_TALLY_WINDOW_NS 1000000ull

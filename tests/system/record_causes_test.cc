@@ -83,7 +83,7 @@ TEST_CASE("a run-queue wait names who held the CPU")
 	});
 	REQUIRE(s);
 	CHECK(s->runnable_ns > 1000000);
-	CHECK(s->arg[1] >> 32 > s->runnable_ns / 2); // it held the CPU most of the time
+	CHECK(s->arg[1] >> 32 > 1000000); // for so long
 	CHECK(r.detail(*s).find("\"sh\"") != std::string::npos);
 }
 
