@@ -132,17 +132,17 @@ Glance Look(const Context &context, size_t i)
 	Usage waiting = UsageOf(server.curve, due, until), u = waiting;
 	u += UsageOf(server.curve, sent, q.end_ns[i]);
 	double usual = static_cast<double>(context.usual_ns[q.op[i]]);
-	double from_busy = std::max(0.0, u.busy - usual), excess = waiting.net + from_busy;
+	double from_busy = std::max(0.0, u.busy - usual), excess = waiting.idle + from_busy;
 	if (excess > 0) {
 		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
 		double stalled = since < due ? UsageOf(server.curve, since, due).stall : 0;
 		double moved = std::min(excess, stalled);
 		from_busy = std::min(moved, from_busy);
 		u.busy -= from_busy;
-		u.net -= moved - from_busy;
+		u.idle -= moved - from_busy;
 		u.stall += moved;
 	}
-	return {u.stall, u.busy, u.net, static_cast<double>(sent - until),
+	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>(sent - until),
 		static_cast<double>(q.end_ns[i] - due)};
 }
 

@@ -16,8 +16,10 @@ void AddShare(Cause cause, double share, bool in_span, Usage *u)
 			u->hard += share;
 	} else if (cause == Cause::ServerBusy) {
 		u->busy += share;
-	} else if (cause == Cause::Idle || cause == Cause::Network) {
-		u->net += share;
+	} else if (cause == Cause::Idle) {
+		u->idle += share;
+	} else if (cause == Cause::Network) {
+		u->socket += share;
 	}
 }
 
@@ -54,7 +56,8 @@ Curve BuildCurve(const Timeline &t)
 			sum.stall += ns * rate.stall;
 			sum.hard += ns * rate.hard;
 			sum.busy += ns * rate.busy;
-			sum.net += ns * rate.net;
+			sum.idle += ns * rate.idle;
+			sum.socket += ns * rate.socket;
 		}
 	}
 	return c;

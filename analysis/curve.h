@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A timeline reduced to four running sums, for looking at every request of a run in a few nanoseconds each.
+// A timeline reduced to five running sums, for looking at every request of a run in a few nanoseconds each.
 // What it says is within a few nanoseconds of the exact account, which only requests that matter get.
 #pragma once
 
@@ -16,14 +16,16 @@ struct Usage {
 	double stall = 0; // all stalls
 	double hard = 0;  // of them those in spans, not in tallies
 	double busy = 0;
-	double net = 0; // idle, or blocked on a socket
+	double idle = 0;
+	double socket = 0; // blocked on one
 
 	Usage &operator+=(const Usage &u)
 	{
 		stall += u.stall;
 		hard += u.hard;
 		busy += u.busy;
-		net += u.net;
+		idle += u.idle;
+		socket += u.socket;
 		return *this;
 	}
 };
@@ -49,7 +51,8 @@ inline Usage UsageUntil(const Curve &c, uint64_t t_ns)
 	const Curve::Point &p = c.points[PieceAt(*c.timeline, t_ns)];
 	double in = static_cast<double>(t_ns - p.start_ns);
 	return {p.before.stall + in * p.rate.stall, p.before.hard + in * p.rate.hard,
-		p.before.busy + in * p.rate.busy, p.before.net + in * p.rate.net};
+		p.before.busy + in * p.rate.busy, p.before.idle + in * p.rate.idle,
+		p.before.socket + in * p.rate.socket};
 }
 
 inline Usage UsageOf(const Curve &c, uint64_t from_ns, uint64_t to_ns)
@@ -57,7 +60,7 @@ inline Usage UsageOf(const Curve &c, uint64_t from_ns, uint64_t to_ns)
 	if (from_ns >= to_ns)
 		return {};
 	Usage a = UsageUntil(c, from_ns), b = UsageUntil(c, to_ns);
-	return {b.stall - a.stall, b.hard - a.hard, b.busy - a.busy, b.net - a.net};
+	return {b.stall - a.stall, b.hard - a.hard, b.busy - a.busy, b.idle - a.idle, b.socket - a.socket};
 }
 
 } // namespace forktail

@@ -13,7 +13,19 @@ namespace
 {
 
 // A cause below this share of an episode gets no sentence, unless it is the first.
-constexpr double kWorthSaying = 0.01;
+constexpr double kWorthSaying = 0.03;
+
+// Who held the CPU longest during a wait, if the recorder could tell.
+void NoteHolder(uint32_t span, Scene *scene)
+{
+	const ft_span &s = scene->run.spans[span];
+	uint32_t tid = static_cast<uint32_t>(s.arg[1]);
+	if (!s.off_cpu || tid == 0)
+		return;
+	Holder &holder = scene->holders[tid];
+	holder.ns += std::min(s.arg[1] >> 32, s.runnable_ns);
+	holder.span = span;
+}
 
 void GatherPieces(Scene *scene)
 {
@@ -29,6 +41,8 @@ void GatherPieces(Scene *scene)
 		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
 		seen.ns += ns;
 		// A span with others inside comes in several pieces.
+		if (p.cause == Cause::RunQueue && p.span != seen.last)
+			NoteHolder(p.span, scene);
 		seen.spans += p.span != seen.last;
 		seen.last = p.span;
 		if (ns > seen.longest_ns) {
@@ -110,8 +124,13 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		Episode &e = (*episodes)[index];
 		const Timeline *t = TimelineOf(run, timelines, blame, *worst[index]);
 		bool known = t && t->thread < run.threads.size();
-		Scene scene = {run,    t ? *t : no_timeline, known ? run.threads[t->thread] : no_thread,
-			       fsyncs, e.since_ns,	     e.end_ns,
+		Scene scene = {run,
+			       t ? *t : no_timeline,
+			       known ? run.threads[t->thread] : no_thread,
+			       fsyncs,
+			       e.since_ns,
+			       e.end_ns,
+			       {},
 			       {}};
 		GatherPieces(&scene);
 		GatherTallies(&scene);

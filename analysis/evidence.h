@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct Seen {
 	double tallied_ns = 0;
 };
 
+// A thread that held the CPU while the server's waited for it.
+struct Holder {
+	uint64_t ns = 0;
+	uint32_t span = kNoSpan; // one of those waits
+};
+
 struct Scene {
 	const Run &run;
 	const Timeline &timeline;
@@ -34,6 +41,7 @@ struct Scene {
 	uint64_t from_ns = 0;
 	uint64_t to_ns = 0;
 	std::array<Seen, kTimelineCauses> seen = {};
+	std::map<uint32_t, Holder> holders = {}; // by tid
 };
 
 // One sentence about a cause in a scene; "" if there is nothing to say.

@@ -354,6 +354,19 @@ std::string FsyncSentence(const Scene &scene)
 	       DiskText(scene.run, s->start_ns, EndOf(*s));
 }
 
+// The span's name is the holder's, unless it was blocked on a file first and has the file's.
+std::string HolderName(const Scene &scene, const std::pair<const uint32_t, Holder> &holder)
+{
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == holder.first && (!t.role.empty() || !t.comm.empty()))
+			return t.role.empty() ? t.comm : t.role;
+	const ft_span &s = scene.run.spans[holder.second.span];
+	std::string name;
+	if (s.owner != FT_FILE_WRITE && s.owner != FT_FILE_READ)
+		name = DetailOf(scene, s).name;
+	return name.empty() ? "thread" : name;
+}
+
 std::string RunQueueSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::RunQueue);
@@ -364,20 +377,34 @@ std::string RunQueueSentence(const Scene &scene)
 		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
 	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
 			   std::to_string(s->cpu) + Times(seen.spans);
-	uint32_t holder = static_cast<uint32_t>(s->arg[1]);
-	if (!s->off_cpu || s->runnable_ns == 0 || holder == 0)
-		return text;
-	// The span's name is the holder's, unless it was blocked on a file first and has the file's.
-	std::string name;
-	if (s->owner != FT_FILE_WRITE && s->owner != FT_FILE_READ)
-		name = DetailOf(scene, *s).name;
-	for (const Thread &t : scene.run.threads)
-		if (t.tid == holder && (!t.role.empty() || !t.comm.empty()))
-			name = t.role.empty() ? t.comm : t.role;
-	uint64_t held_ns = std::min(s->arg[1] >> 32, s->runnable_ns);
-	return text + "; " + (name.empty() ? "thread" : name) + " (" + std::to_string(holder) +
-	       ") held the CPU for " + FormatDuration(held_ns) +
-	       (seen.spans > 1 ? " of the longest wait" : " of it");
+	// Threads of one name count together: ten compiler processes are one disturbance.
+	struct Held {
+		uint64_t ns = 0;
+		uint64_t threads = 0;
+		uint32_t tid = 0;
+	};
+	std::map<std::string, Held> by_name;
+	uint64_t held_ns = 0;
+	for (const auto &holder : scene.holders) {
+		Held &held = by_name[HolderName(scene, holder)];
+		held.ns += holder.second.ns;
+		held.threads++;
+		held.tid = holder.first;
+		held_ns += holder.second.ns;
+	}
+	std::vector<std::pair<std::string, Held>> holders(by_name.begin(), by_name.end());
+	std::stable_sort(holders.begin(), holders.end(),
+			 [](const auto &a, const auto &b) { return a.second.ns > b.second.ns; });
+	for (size_t i = 0; i < holders.size() && i < 3; i++) {
+		const Held &held = holders[i].second;
+		if (i && held.ns * 10 < held_ns)
+			break;
+		text += std::string(i ? ", " : "; the CPU was held by ") + holders[i].first + " (" +
+			(held.threads > 1 ? Plural(held.threads, "thread", "threads")
+					  : std::to_string(held.tid)) +
+			") for " + FormatDuration(held.ns);
+	}
+	return text;
 }
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
@@ -428,20 +455,30 @@ std::string BusySentence(const Scene &scene)
 		if (EndOf(s) > scene.from_ns && (!longest || s.duration_ns > longest->duration_ns))
 			longest = &s;
 	}
-	CauseTimes times = {};
-	if (!longest) {
-		AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &times);
-		return "the server ran its own code for " + FormatDuration(times[Index(Cause::ServerBusy)]) +
-		       " of " + FormatDuration(scene.to_ns - scene.from_ns);
-	}
-	AddTimes(scene.timeline, longest->start_ns, EndOf(*longest), &times);
+	CauseTimes all = {}, times = {};
+	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &all);
+	uint64_t busy_ns = all[Index(Cause::ServerBusy)];
+	if (longest)
+		AddTimes(scene.timeline, longest->start_ns, EndOf(*longest), &times);
+	if (times[Index(Cause::ServerBusy)] * 2 < busy_ns)
+		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
+		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop";
 	std::string text = "the server ran its own code for " +
 			   FormatDuration(times[Index(Cause::ServerBusy)]) +
 			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
 	if (longest->arg[0])
 		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
-	return text + (longest->arg[0] > 8 ? " (a long batch, or a slow command)"
-					   : " (a slow command, or a long batch)");
+	return text + " (a slow command, or a long batch)";
+}
+
+std::string NetworkSentence(const Scene &scene)
+{
+	const Seen &seen = Of(scene, Cause::Idle);
+	std::string text =
+	    "the server sat idle for " + FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
+	if (seen.longest_ns)
+		text += " (longest " + FormatDuration(seen.longest_ns) + ")";
+	return text + ": requests or answers were on their way, or the load generator did not get to run";
 }
 
 } // namespace
@@ -472,9 +509,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		return "the load generator sent late, " + FormatDuration(cause.time_ns) +
 		       " over all requests, though their connections were free";
 	case Cause::Network:
-		return "the server waited in epoll_wait(): requests or answers were on their way, or the "
-		       "client was not "
-		       "reading";
+		return NetworkSentence(scene);
 	case Cause::Unknown:
 		return "nothing recorded says what happened in " + FormatDuration(cause.time_ns) +
 		       " of the requests' time";

@@ -191,7 +191,7 @@ void WriteEpisodes(Writer *w)
 			if (c && e.causes[c].share < 0.01)
 				break;
 			causes += (causes.empty() ? ": " : ", ") + std::string(CauseName(e.causes[c].cause)) +
-				  " " + FormatPercent(e.causes[c].share);
+				  " " + FormatShare(e.causes[c].share);
 		}
 		w->out += Wrap(head + causes, 0, 3);
 		for (const std::string &sentence : e.evidence)

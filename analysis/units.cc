@@ -2,6 +2,7 @@
 // Rounding happens before the unit is chosen, so that 999,999 ns reads "1.00 ms" and never "1000 us".
 #include "analysis/units.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -72,6 +73,15 @@ std::string FormatPercent(double fraction)
 	if (digits == 0 && fraction < 1)
 		return "> 99.9 %";
 	snprintf(text, sizeof text, "%.*f %%", digits, percent);
+	return text;
+}
+
+std::string FormatShare(double fraction)
+{
+	if (fraction < 0.01)
+		return FormatPercent(fraction);
+	char text[32];
+	snprintf(text, sizeof text, "%.0f %%", fraction < 1 ? std::min(fraction * 100, 99.4) : 100);
 	return text;
 }
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// What must hold for any run, on thousands of random ones: every nanosecond of a thread has an owner, every
+// request's parts sum to its latency, and the percentiles without a cause are what a plain recomputation over
+// all requests says.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis_run.h"
+
+#include <map>
+#include <random>
+
+#include "analysis/episodes.h"
+#include "analysis/percentile.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+using Random = std::mt19937_64;
+
+uint64_t Pick(Random &random, uint64_t low, uint64_t high)
+{
+	return std::uniform_int_distribution<uint64_t>(low, high)(random);
+}
+
+// Fills [from, to) with spans that nest, leaving gaps.
+void RandomSpans(Random &random, RunBuilder *b, uint64_t from, uint64_t to, uint8_t depth)
+{
+	uint64_t t = from;
+	while (t < to) {
+		t += Pick(random, 0, (to - from) / 8 + 1);
+		uint64_t end = std::min(to, t + Pick(random, 1, (to - from) / 4 + 2));
+		if (t >= end)
+			break;
+		ft_owner owner = static_cast<ft_owner>(Pick(random, 1, FT_FAULT_OTHER));
+		if (Pick(random, 0, 2) == 0) {
+			b->Off(owner, t, Pick(random, t, end), end, depth);
+		} else {
+			b->Frame(owner, t, end, depth);
+			if (depth < 4)
+				RandomSpans(random, b, t, end, static_cast<uint8_t>(depth + 1));
+		}
+		t = end;
+	}
+}
+
+void RandomTallies(Random &random, RunBuilder *b, uint64_t to)
+{
+	for (uint64_t t = 0; t < to;) {
+		uint64_t end = std::min(to, t + Pick(random, 1, to / 10 + 1));
+		if (Pick(random, 0, 9))
+			for (int i = 0; i < 4; i++)
+				b->Tally(i ? static_cast<ft_owner>(Pick(random, 1, FT_FAULT_OTHER))
+					   : FT_OWN_CODE,
+					 t, end, Pick(random, 0, (end - t) / (i ? 4 : 1)), 3);
+		t = end;
+	}
+}
+
+void RandomRequests(Random &random, RunBuilder *b, uint64_t to, int count, uint64_t longest)
+{
+	for (int i = 0; i < count; i++) {
+		uint64_t due = Pick(random, 0, to), sent = due, end;
+		if (Pick(random, 0, 1))
+			sent += Pick(random, 0, longest / 4);
+		end = sent +
+		      (Pick(random, 0, 9) ? Pick(random, 1, longest / 50 + 1) : Pick(random, 1, longest));
+		uint8_t status = Pick(random, 0, 30) ? FT_STATUS_OK : FT_STATUS_TIMEOUT;
+		b->Request(due, sent, end, static_cast<uint32_t>(Pick(random, 0, 5)),
+			   static_cast<uint8_t>(Pick(random, 0, 1)), status);
+	}
+}
+
+// All of a random run: a thread of random length, and requests that may lie outside it.
+RunBuilder RandomRun(uint64_t seed, int requests)
+{
+	Random random(seed);
+	RunBuilder b;
+	uint64_t length = Pick(random, 1000, 200 * ms);
+	b.run.min_span_ns = Pick(random, 0, 20 * us);
+	b.Thread(kServer, length / 10, length);
+	RandomSpans(random, &b, 0, length, 0);
+	RandomTallies(random, &b, length);
+	if (Pick(random, 0, 3) == 0)
+		b.run.drops.push_back(
+		    {kBase + length / 3, kBase + length / 2, 1, FT_DROP_RING, FT_DROP_TALLY});
+	RandomRequests(random, &b, length, requests, length / 3 + 10);
+	b.Loop(Pick(random, 0, 2) ? "constant" : "closed", static_cast<uint32_t>(Pick(random, 1, 3)));
+	b.Finish();
+	return b;
+}
+
+} // namespace
+
+TEST_CASE("any interval of any timeline is accounted for to the nanosecond")
+{
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		RunBuilder b = RandomRun(seed, 0);
+		Timeline t = b.Timeline();
+		Random random(seed);
+		uint64_t end = b.run.end_ns - kBase + 1000;
+		CauseTimes whole = {};
+		AddTimes(t, kBase, kBase + end, &whole);
+		for (int i = 0; i < 50; i++) {
+			uint64_t from = Pick(random, 0, end), to = Pick(random, from, end), sum = 0;
+			CauseTimes times = {};
+			AddTimes(t, kBase + from, kBase + to, &times);
+			for (int c = 0; c < kTimelineCauses; c++) {
+				sum += times[static_cast<size_t>(c)];
+				// A part is never more than the whole, but for the rounding of a mix at
+				// either end.
+				REQUIRE(times[static_cast<size_t>(c)] <= whole[static_cast<size_t>(c)] + 2);
+			}
+			REQUIRE(sum == to - from);
+		}
+	}
+}
+
+TEST_CASE("parts sum to the latency of every request of any run")
+{
+	size_t requests = 0;
+	for (uint64_t seed = 1000; seed < 1300; seed++) {
+		RunBuilder b = RandomRun(seed, 100);
+		Blame blame = b.Blame();
+		REQUIRE(blame.slow.size() == 100);
+		for (const SlowRequest &r : blame.slow) {
+			REQUIRE(PartsSum(blame, r) == r.latency_ns);
+			REQUIRE(r.since_ns <= r.start_ns);
+		}
+		requests += blame.slow.size();
+		uint64_t by_cause = 0, by_episode = 0;
+		for (const CauseRow &row : blame.causes)
+			by_cause += row.total_ns();
+		for (const Episode &e : FindEpisodes(&blame))
+			by_episode += e.time_ns;
+		REQUIRE(by_cause == blame.slow_ns);
+		REQUIRE(by_episode == blame.slow_ns);
+	}
+	CHECK(requests == 30'000);
+}
+
+TEST_CASE("percentiles without a cause are those of a plain recomputation")
+{
+	for (uint64_t seed = 2000; seed < 2060; seed++) {
+		INFO("seed " << seed);
+		RunBuilder b = RandomRun(seed, 3000);
+		Blame all = b.Blame({1, 0}), tail = b.Blame({0, 99});
+		std::map<Cause, std::vector<uint64_t>> without;
+		for (const CauseRow &row : all.causes)
+			for (const SlowRequest &r : all.slow) {
+				if (IsError(r.status))
+					continue;
+				uint64_t latency = r.latency_ns;
+				for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+					if (all.parts[p].cause == row.cause)
+						latency -= all.parts[p].total_ns();
+				without[row.cause].push_back(latency);
+			}
+		for (const CauseRow &row : tail.causes) {
+			INFO(CauseName(row.cause));
+			std::vector<uint64_t> &values = without[row.cause];
+			std::sort(values.begin(), values.end());
+			Latencies want = LatenciesOf(values.data(), values.size());
+			auto same = [&](uint64_t is, uint64_t wanted) {
+				if (IsStall(row.cause))
+					return is == wanted;
+				return is <= wanted + 100 &&
+				       static_cast<double>(is) + 100 >= static_cast<double>(wanted) * 0.999;
+			};
+			INFO(row.without.p99 << " " << want.p99);
+			REQUIRE(same(row.without.p99, want.p99));
+			REQUIRE(same(row.without.p99_9, want.p99_9));
+			REQUIRE(same(row.without.p99_99, want.p99_99));
+			REQUIRE(same(row.without.max, want.max));
+		}
+	}
+}
+
+TEST_CASE("a histogram's percentile is at most a bucket below the exact one")
+{
+	Random random(5);
+	for (int round = 0; round < 50; round++) {
+		std::vector<uint64_t> values(1 + Pick(random, 0, 2000));
+		LogHistogram h;
+		for (uint64_t &v : values) {
+			v = Pick(random, 0, 1) ? Pick(random, 0, 5000)
+					       : Pick(random, 0, UINT64_MAX >> Pick(random, 2, 60));
+			h.Add(v);
+		}
+		std::sort(values.begin(), values.end());
+		for (double p : {1.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
+			uint64_t exact = values[Rank(values.size(), p) - 1], floor = h.PercentileFloor(p);
+			REQUIRE(floor <= exact);
+			REQUIRE(static_cast<double>(floor) >=
+				static_cast<double>(exact) * (1 - 1.0 / 1024) - 1);
+		}
+		REQUIRE(h.max == values.back());
+	}
+}
+
+TEST_CASE("ranks are whole numbers even where binary fractions are not")
+{
+	CHECK(Rank(1000, 99.9) == 999);
+	CHECK(Rank(1000, 99) == 990);
+	CHECK(Rank(1000, 50) == 500);
+	CHECK(Rank(1, 99.99) == 1);
+	CHECK(Rank(0, 50) == 0);
+	CHECK(Rank(10'000'000, 99.99) == 9'999'000);
+	CHECK(Rank(3, 100) == 3);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Runs built by hand, for tests of the analysis: one thread's spans and tallies, and requests, in a few
+// words. Times are nanoseconds after kBase, so that they read as small numbers and look like real clocks.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "analysis/blame.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace ft::test
+{
+
+constexpr uint64_t kBase = 1'000'000'000'000; // ns
+constexpr uint64_t us = 1'000, ms = 1'000'000;
+constexpr uint32_t kServer = 100; // tid of the server's main thread
+
+struct RunBuilder {
+	forktail::Run run;
+
+	RunBuilder()
+	{
+		run.min_span_ns = 20 * us;
+		run.details.emplace_back();
+		run.connections.emplace_back();
+		run.ops = {"GET", "SET"};
+	}
+
+	forktail::Thread &Thread(uint32_t tid, uint64_t start, uint64_t end, uint32_t flags = FT_THREAD_MAIN,
+				 const std::string &role = "redis-server", uint32_t tgid = 0)
+	{
+		forktail::Thread t;
+		t.tid = tid;
+		t.tgid = tgid ? tgid : tid;
+		t.flags = flags;
+		t.start_ns = kBase + start;
+		t.end_ns = kBase + end;
+		t.comm = t.role = role;
+		run.threads.push_back(t);
+		return run.threads.back();
+	}
+	// A frame; `own` is its own time on the CPU, all of it unless said otherwise.
+	ft_span &Frame(ft_owner owner, uint64_t start, uint64_t end, uint8_t depth = 0,
+		       uint64_t own = UINT64_MAX, uint32_t tid = kServer)
+	{
+		ft_span s = {};
+		s.start_ns = kBase + start;
+		s.duration_ns = end - start;
+		s.on_cpu_ns = own == UINT64_MAX ? end - start : own;
+		s.tid = tid;
+		s.owner = static_cast<uint8_t>(owner);
+		s.depth = depth;
+		s.syscall = -1;
+		run.spans.push_back(s);
+		return run.spans.back();
+	}
+	// Off the CPU from start to end, runnable from `woken` on.
+	ft_span &Off(ft_owner owner, uint64_t start, uint64_t woken, uint64_t end, uint8_t depth = 0,
+		     uint32_t tid = kServer)
+	{
+		ft_span &s = Frame(owner, start, end, depth, 0, tid);
+		s.blocked_ns = woken - start;
+		s.runnable_ns = end - woken;
+		s.off_cpu = 1;
+		return s;
+	}
+	void Tally(ft_owner owner, uint64_t start, uint64_t end, uint64_t total, uint32_t count = 1,
+		   uint32_t tid = kServer)
+	{
+		ft_tally t = {};
+		t.start_ns = kBase + start;
+		t.end_ns = kBase + end;
+		t.total_ns = total;
+		t.count = count;
+		t.tid = tid;
+		t.owner = owner;
+		run.tallies.push_back(t);
+	}
+	void Request(uint64_t intended, uint64_t start, uint64_t end, uint32_t connection = 0, uint8_t op = 0,
+		     uint8_t status = FT_STATUS_OK)
+	{
+		while (run.connections.size() <= connection)
+			run.connections.emplace_back();
+		run.requests.intended_ns.push_back(kBase + intended);
+		run.requests.start_ns.push_back(kBase + start);
+		run.requests.end_ns.push_back(kBase + end);
+		run.requests.connection.push_back(connection);
+		run.requests.op.push_back(op);
+		run.requests.status.push_back(status);
+	}
+	void Loop(const std::string &arrival, uint32_t pipeline = 1)
+	{
+		forktail::Load load;
+		load.arrival = arrival;
+		load.rate = arrival == "closed" ? 0 : 1000;
+		load.pipeline = pipeline;
+		load.connection_count = static_cast<uint32_t>(run.connections.size());
+		run.loads = {load};
+	}
+	// Orders everything. Call once, last.
+	forktail::Run &Finish()
+	{
+		forktail::IndexRun(&run);
+		return run;
+	}
+	uint32_t ThreadIndex(uint32_t tid = kServer) const
+	{
+		for (uint32_t i = 0; i < run.threads.size(); i++)
+			if (run.threads[i].tid == tid)
+				return i;
+		return UINT32_MAX;
+	}
+	forktail::Timeline Timeline(uint32_t tid = kServer) { return BuildTimeline(run, ThreadIndex(tid)); }
+	// Blame of all requests, with every one of them slow unless a threshold is given.
+	forktail::Blame Blame(forktail::Threshold threshold = {1, 0})
+	{
+		std::vector<forktail::Timeline> timelines;
+		timelines.push_back(ThreadIndex() == UINT32_MAX ? forktail::Timeline() : Timeline());
+		return BlameRun(run, timelines, threshold);
+	}
+};
+
+inline uint64_t Spent(const forktail::Timeline &t, forktail::Cause cause, uint64_t from, uint64_t to)
+{
+	forktail::CauseTimes times = {};
+	AddTimes(t, kBase + from, kBase + to, &times);
+	return times[static_cast<size_t>(Index(cause))];
+}
+
+// A cause's part of the `n`-th slow request; all zero if it has none.
+inline forktail::Part PartOf(const forktail::Blame &b, size_t n, forktail::Cause cause)
+{
+	const forktail::SlowRequest &r = b.slow.at(n);
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+		if (b.parts[p].cause == cause)
+			return b.parts[p];
+	return {cause, 0, 0};
+}
+
+inline uint64_t PartsSum(const forktail::Blame &b, const forktail::SlowRequest &r)
+{
+	uint64_t sum = 0;
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+		sum += b.parts[p].total_ns();
+	return sum;
+}
+
+} // namespace ft::test

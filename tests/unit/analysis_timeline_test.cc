@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Timelines: one owner per instant, from nested spans and from tallies.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis_run.h"
+
+#include "analysis/apportion.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+TEST_CASE("the innermost span owns each instant")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Frame(FT_FORK, 100, 900, 0, 500);
+	b.Frame(FT_RECLAIM, 300, 600, 1, 250);
+	b.Frame(static_cast<ft_owner>(FT_SOFTIRQ + 3), 400, 450, 2);
+	b.Tally(FT_OWN_CODE, 0, 1000, 200);
+	b.Finish();
+	Timeline t = b.Timeline();
+
+	CHECK(Spent(t, Cause::ServerBusy, 0, 1000) == 200);
+	CHECK(Spent(t, Cause::Fork, 0, 1000) == 500);
+	CHECK(Spent(t, Cause::Reclaim, 0, 1000) == 250);
+	CHECK(Spent(t, Cause::SoftirqNetRx, 0, 1000) == 50);
+	CHECK(Spent(t, Cause::Reclaim, 420, 470) == 20);
+	CHECK(Spent(t, Cause::SoftirqNetRx, 420, 470) == 30);
+	REQUIRE(t.pieces.size() == 8);
+	for (size_t i = 1; i < t.pieces.size(); i++)
+		CHECK(t.pieces[i].start_ns > t.pieces[i - 1].start_ns);
+}
+
+TEST_CASE("an off-CPU span is blocked first, then on the run queue")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	SECTION("outside frames")
+	{
+		b.Off(FT_FILE_WRITE, 100, 400, 500);
+		b.Tally(FT_OWN_CODE, 0, 1000, 600);
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::FileWrite, 0, 1000) == 300);
+		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 100);
+		CHECK(Spent(t, Cause::FileWrite, 100, 400) == 300);
+		CHECK(Spent(t, Cause::RunQueue, 400, 500) == 100);
+	}
+	SECTION("idle, and then kept from running")
+	{
+		b.Off(FT_IDLE, 100, 400, 500);
+		b.Tally(FT_OWN_CODE, 0, 1000, 600);
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::Idle, 0, 1000) == 300);
+		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 100);
+		REQUIRE(t.idle_ns.size() == 1);
+		CHECK(t.idle_ns[0] == kBase + 400);
+	}
+	SECTION("inside a frame, blocked is the frame's")
+	{
+		b.Frame(FT_FSYNC, 50, 800, 0, 350);
+		b.Off(FT_FSYNC, 100, 400, 500, 1);
+		b.Tally(FT_OWN_CODE, 0, 1000, 250);
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::Fsync, 0, 1000) == 650);
+		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 100);
+	}
+	SECTION("runnable from the start: preempted")
+	{
+		b.Off(FT_RUN_QUEUE, 100, 100, 500);
+		b.Tally(FT_OWN_CODE, 0, 1000, 600);
+		b.Finish();
+		CHECK(Spent(b.Timeline(), Cause::RunQueue, 0, 1000) == 400);
+	}
+}
+
+TEST_CASE("tallies share what lies between spans, window by window")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 4000 * us);
+	b.Off(FT_IDLE, 500 * us, 700 * us, 700 * us);
+	// First window: 800 us uncovered, a quarter of it page faults. Second: all own code. Third: nothing
+	// known.
+	b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+	b.Tally(FT_COW_COPY, 0, 1000 * us, 200 * us, 40);
+	b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+	b.Tally(FT_OWN_CODE, 3000 * us, 4000 * us, 1000 * us);
+	b.Finish();
+	Timeline t = b.Timeline();
+
+	CHECK(Spent(t, Cause::CowCopy, 0, 1000 * us) == 200 * us);
+	CHECK(Spent(t, Cause::ServerBusy, 0, 1000 * us) == 600 * us);
+	CHECK(Spent(t, Cause::CowCopy, 0, 400 * us) == 100 * us);
+	CHECK(Spent(t, Cause::CowCopy, 600 * us, 1000 * us) == 75 * us);
+	CHECK(Spent(t, Cause::CowCopy, 1000 * us, 2000 * us) == 0);
+	CHECK(Spent(t, Cause::Unknown, 2000 * us, 3000 * us) == 1000 * us);
+	CHECK(Spent(t, Cause::Unknown, 0, 4000 * us) == 1000 * us);
+}
+
+TEST_CASE("tallied time inside a frame stays the frame's")
+{
+	// A softirq of 15 us inside the fork is in the tally, not a span: the window's uncovered time is own
+	// code.
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000 * us);
+	b.Frame(FT_FORK, 100 * us, 900 * us, 0, 785 * us);
+	b.Tally(FT_OWN_CODE, 0, 1000 * us, 200 * us);
+	b.Tally(static_cast<ft_owner>(FT_SOFTIRQ + 1), 0, 1000 * us, 15 * us);
+	b.Finish();
+	Timeline t = b.Timeline();
+	CHECK(Spent(t, Cause::Fork, 0, 1000 * us) == 800 * us);
+	CHECK(Spent(t, Cause::ServerBusy, 0, 1000 * us) == 200 * us);
+	Account a = AccountOf(b.run, b.ThreadIndex());
+	CHECK(a.wall_ns == 1000 * us);
+	CHECK(a.accounted_ns == 1000 * us);
+	CHECK(a.by_cause[Index(Cause::SoftirqTimer)] == 15 * us);
+	CHECK(a.by_cause[Index(Cause::Fork)] == 785 * us);
+}
+
+TEST_CASE("time no tally explains is unknown, but a short interval across a window's bound is not missed")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 2000 * us);
+	SECTION("within one short interval: spread over what is known")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 985 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.Finish();
+		CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 2000 * us) == 2000 * us);
+	}
+	SECTION("more: that part is unknown")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::ServerBusy, 0, 1000 * us) == 600 * us);
+		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == 400 * us);
+	}
+	SECTION("more, where events were dropped: nobody knows where it lay")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.run.drops.push_back({kBase + 500 * us, kBase + 600 * us, 3, FT_DROP_RING, FT_DROP_TALLY});
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == 1000 * us);
+		CHECK(Spent(t, Cause::ServerBusy, 1000 * us, 2000 * us) == 1000 * us);
+	}
+	SECTION("a drop that left the account whole changes nothing")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+		b.Tally(FT_FORK, 0, 1000 * us, 400 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.run.drops.push_back({kBase + 500 * us, kBase + 600 * us, 1, FT_DROP_RING, FT_FORK});
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::Unknown, 0, 2000 * us) == 0);
+		CHECK(Spent(t, Cause::Fork, 0, 1000 * us) == 400 * us);
+	}
+}
+
+TEST_CASE("outside a thread's account everything is unknown")
+{
+	RunBuilder b;
+	b.Thread(kServer, 1000, 2000);
+	b.Tally(FT_OWN_CODE, 1000, 2000, 1000);
+	b.Finish();
+	Timeline t = b.Timeline();
+	CHECK(Spent(t, Cause::Unknown, 0, 3000) == 2000);
+	CHECK(Spent(t, Cause::ServerBusy, 0, 3000) == 1000);
+	CHECK(Spent(t, Cause::Unknown, 0, 500) == 500);
+	CHECK(Spent(t, Cause::Unknown, 2500, 2600) == 100);
+	CHECK(Spent(Timeline(), Cause::Unknown, 0, 77) == 77);
+}
+
+TEST_CASE("a damaged recording's overlapping spans still give one owner per instant")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Frame(FT_FORK, 100, 500);
+	b.Frame(FT_RECLAIM, 400, 900, 1); // outlives the frame it began in
+	b.Frame(FT_COW_COPY, 950, 2000);  // outlives the thread
+	b.Finish();
+	Timeline t = b.Timeline();
+	CHECK(Spent(t, Cause::Fork, 0, 1000) == 300);
+	CHECK(Spent(t, Cause::Reclaim, 0, 1000) == 100);
+	CHECK(Spent(t, Cause::CowCopy, 0, 1000) == 50);
+	CHECK(t.end_ns() == kBase + 1000);
+}
+
+TEST_CASE("iterations are overlays: no part of account or timeline")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Frame(FT_ITERATION, 100, 900);
+	b.Tally(FT_OWN_CODE, 0, 1000, 1000);
+	b.Finish();
+	CHECK(b.run.spans.empty());
+	REQUIRE(b.run.iterations.size() == 1);
+	CHECK(b.run.threads[0].iteration_count == 1);
+	CHECK(AccountOf(b.run, 0).accounted_ns == 1000);
+	CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 1000) == 1000);
+}
+
+TEST_CASE("a thread's account sums own times, off-CPU parts and tallies")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	ft_span &fork = b.Frame(FT_FORK, 100, 500, 0, 250);
+	fork.runnable_ns = 50; // preempted for less than a span's minimum: still the fork's
+	b.Off(FT_FORK, 200, 250, 300, 1);
+	b.Off(FT_IDLE, 600, 800, 850);
+	b.Tally(FT_OWN_CODE, 0, 1000, 340);
+	b.Tally(FT_RUN_QUEUE, 0, 1000, 10);
+	b.Finish();
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::Fork)] == 350);
+	CHECK(a.by_cause[Index(Cause::RunQueue)] == 110);
+	CHECK(a.by_cause[Index(Cause::Idle)] == 200);
+	CHECK(a.by_cause[Index(Cause::ServerBusy)] == 340);
+	CHECK(a.accounted_ns == a.wall_ns);
+}
+
+TEST_CASE("spans find their thread when a tid comes back, and threads that were never announced are made")
+{
+	RunBuilder b;
+	b.Thread(7, 0, 1000, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child");
+	b.Thread(7, 5000, 6000, FT_THREAD_MAIN | FT_THREAD_CHILD, "AOF rewrite child");
+	b.Frame(FT_FSYNC, 100, 200, 0, 100, 7);
+	b.Frame(FT_FSYNC, 5100, 5200, 0, 100, 7);
+	b.Frame(FT_FSYNC, 5300, 5400, 0, 100, 8);
+	b.Finish();
+	REQUIRE(b.run.threads.size() == 3);
+	CHECK(b.run.threads[0].span_count == 1);
+	CHECK(b.run.threads[1].role == "AOF rewrite child");
+	CHECK(b.run.threads[1].span_count == 1);
+	CHECK(b.run.threads[2].tid == 8);
+	CHECK(b.run.threads[2].start_ns == kBase + 5300);
+	CHECK(b.run.warnings.size() == 1);
+}
+
+TEST_CASE("a thread left open ends with the last thing known of it")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 0).end_ns = 0;
+	b.Frame(FT_FORK, 100, 500);
+	b.Tally(FT_OWN_CODE, 0, 700, 300);
+	b.Finish();
+	CHECK(b.run.threads[0].end_ns == kBase + 700);
+}
+
+TEST_CASE("the serving thread is the main thread of the server's process")
+{
+	RunBuilder b;
+	b.Thread(100, 0, 1000);
+	b.Thread(101, 0, 1000, 0, "bio_aof_fsync", 100);
+	b.Thread(150, 10, 500, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child");
+	std::string why;
+	SECTION("one process needs no name")
+	{
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 100);
+	}
+	b.Thread(200, 0, 1000);
+	b.run.targets = {{100, "redis-server", "redis-server *:6379"},
+			 {200, "redis-server", "redis-server *:63790"}};
+	b.run.servers = {"127.0.0.1:6379", "localhost:63790", "127.0.0.1:7000", "unix:/tmp/a.sock"};
+	SECTION("of several, by what the command line says")
+	{
+		b.run.targets[1].cmdline += " unixsocket:/tmp/a.sock";
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 0, &why))].tid == 100);
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 1, &why))].tid == 200);
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 3, &why))].tid == 200);
+		CHECK(ServingThread(b.run, 2, &why) == -1);
+		CHECK(why.find("127.0.0.1:7000") != std::string::npos);
+		CHECK(ServingThread(b.run, -1, &why) == -1);
+	}
+	SECTION("by the process id the server told the load generator, before anything else")
+	{
+		b.run.server_pids = {200, 0, 100, 0};
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 0, &why))].tid == 200);
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 2, &why))].tid == 100);
+	}
+	SECTION("none was recorded")
+	{
+		RunBuilder empty;
+		empty.Finish();
+		CHECK(ServingThread(empty.run, 0, &why) == -1);
+		CHECK(!why.empty());
+	}
+}
+
+TEST_CASE("apportioning loses and invents nothing")
+{
+	uint64_t share[3];
+	const uint64_t thirds[] = {1, 1, 1};
+	Apportion(10, thirds, 3, share);
+	CHECK(share[0] + share[1] + share[2] == 10);
+	CHECK(share[0] == 4);
+	const uint64_t zero[] = {0, 0, 0};
+	Apportion(10, zero, 3, share);
+	CHECK(share[0] == 10);
+	const uint64_t huge[] = {UINT64_MAX, UINT64_MAX, 1};
+	Apportion(1'000'000'007, huge, 3, share);
+	CHECK(share[0] + share[1] + share[2] == 1'000'000'007);
+	CHECK(share[2] == 0);
+}
