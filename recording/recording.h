@@ -92,7 +92,7 @@ int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 struct ft_reader;
 
 struct ft_block {
-	enum ft_block_kind kind;
+	uint32_t kind;	      /* enum ft_block_kind; a newer writer may know more of them */
 	uint32_t record_size; /* as the writer had it */
 	uint32_t count;
 	const void *payload; /* decompressed, 8-byte aligned; valid until the next call on this reader */

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+// The request log's columns: any values survive, and no payload makes the decoder read what is not its own.
+// Payloads end at an unreadable page, so that a read beyond them crashes without AddressSanitizer too.
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/unit/recording_support.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+class Guarded
+{
+public:
+	Guarded()
+	{
+		const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+		bytes_ = (1 << 20) + page;
+		base_ = static_cast<char *>(
+		    mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		REQUIRE(base_ != MAP_FAILED);
+		end_ = base_ + (1 << 20);
+		REQUIRE(mprotect(end_, page, PROT_NONE) == 0);
+	}
+	~Guarded() { munmap(base_, bytes_); }
+	Guarded(const Guarded &) = delete;
+	Guarded &operator=(const Guarded &) = delete;
+	const char *place(const std::string &payload)
+	{
+		return static_cast<const char *>(
+		    std::memcpy(end_ - payload.size(), payload.data(), payload.size()));
+	}
+
+private:
+	char *base_, *end_;
+	size_t bytes_;
+};
+
+bool operator==(const ft_request &a, const ft_request &b)
+{
+	return a.intended_ns == b.intended_ns && a.start_ns == b.start_ns && a.end_ns == b.end_ns &&
+	       a.connection == b.connection && a.op == b.op && a.status == b.status;
+}
+
+// -EBADMSG, or the decoded requests. Each array has just the room that `count` needs.
+int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vector<ft_request> *to = nullptr)
+{
+	std::vector<uint64_t> intended(count), start(count), end(count);
+	std::vector<uint32_t> connection(count);
+	std::vector<uint8_t> op(count), status(count);
+	const ft_request_columns out = {intended.data(),   start.data(), end.data(),
+					connection.data(), op.data(),	 status.data()};
+	const int rc = ft_requests_decode(memory.place(payload), payload.size(), count, &out);
+	for (int i = 0; to && i < rc; i++)
+		to->push_back({intended[static_cast<size_t>(i)], start[static_cast<size_t>(i)],
+			       end[static_cast<size_t>(i)], connection[static_cast<size_t>(i)],
+			       op[static_cast<size_t>(i)], status[static_cast<size_t>(i)]});
+	return rc;
+}
+
+std::vector<Block> write_requests(const std::string &path, const std::vector<ft_request> &log,
+				  uint32_t flush_every = FT_REQUEST_BLOCK)
+{
+	ft_writer *w = nullptr;
+	ft_requests r;
+	REQUIRE(ft_writer_open(&w, path.c_str(), "{}") == 0);
+	REQUIRE(ft_requests_init(&r) == 0);
+	REQUIRE(ft_requests_flush(&r, w) == 0); // nothing yet: no block
+	for (const ft_request &q : log) {
+		if (ft_requests_full(&r) || r.count == flush_every)
+			REQUIRE(ft_requests_flush(&r, w) == 0);
+		ft_requests_append(&r, &q);
+	}
+	REQUIRE(ft_requests_flush(&r, w) == 0);
+	ft_requests_free(&r);
+	REQUIRE(ft_writer_close(w, nullptr) == 0);
+	const Contents c = read_recording(path);
+	REQUIRE(c.rc == 0);
+	return {c.blocks.begin() + 1, c.blocks.end()};
+}
+
+void round_trip(const std::vector<ft_request> &log, uint32_t flush_every = FT_REQUEST_BLOCK)
+{
+	TempDir dir;
+	Guarded memory;
+	std::vector<ft_request> got;
+	for (const Block &b : write_requests(dir.file("r"), log, flush_every)) {
+		REQUIRE(b.kind == FT_BLOCK_REQUEST);
+		CHECK(b.count <= flush_every);
+		CHECK(decode(memory, b.payload, b.count, &got) == static_cast<int>(b.count));
+	}
+	CHECK(got.size() == log.size());
+	CHECK(std::equal(got.begin(), got.end(), log.begin(), log.end(),
+			 [](const ft_request &a, const ft_request &b) { return a == b; }));
+}
+
+// 0, 1, and both sides of every power of two: every length of a varint and every carry.
+std::vector<uint64_t> edges()
+{
+	std::vector<uint64_t> all = {0, UINT64_MAX};
+	for (int bit = 0; bit < 64; bit++)
+		for (const int64_t d : {-1, 0, 1})
+			all.push_back((1ull << bit) + static_cast<uint64_t>(d));
+	return all;
+}
+
+ft_request request_of(std::mt19937_64 &random, const std::vector<uint64_t> &values)
+{
+	const auto any = [&] { return values[random() % values.size()]; };
+	return {any(),
+		any(),
+		any(),
+		static_cast<uint32_t>(any()),
+		static_cast<uint8_t>(any()),
+		static_cast<uint8_t>(any())};
+}
+
+std::vector<ft_request> usual(size_t count)
+{
+	std::mt19937_64 random(1);
+	std::vector<ft_request> log;
+	uint64_t now = 3'000'000'000'000;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t due = now += random() % 20'000;
+		const uint64_t start = due + random() % 30'000;
+		log.push_back({due, start, start + 60'000 + random() % 60'000,
+			       static_cast<uint32_t>(random() % 50), static_cast<uint8_t>(random() % 2), 0});
+	}
+	return log;
+}
+
+} // namespace
+
+TEST_CASE("requests as a run gives them survive, in full and in short blocks")
+{
+	round_trip(usual(3 * FT_REQUEST_BLOCK + 17));
+	round_trip(usual(1'000), 1);
+	round_trip(usual(1'000), 7);
+}
+
+TEST_CASE("one request, and none")
+{
+	round_trip({{1, 2, 3, 4, 5, 6}});
+	round_trip({{0, 0, 0, 0, 0, 0}});
+	round_trip({});
+}
+
+TEST_CASE("every edge value survives in every field")
+{
+	std::vector<ft_request> log;
+	for (const uint64_t v : edges()) {
+		log.push_back({v, 0, 0, 0, 0, 0});
+		log.push_back({0, v, 0, 0, 0, 0});
+		log.push_back({0, 0, v, 0, 0, 0});
+		log.push_back(
+		    {v, v, v, static_cast<uint32_t>(v), static_cast<uint8_t>(v), static_cast<uint8_t>(v)});
+		log.push_back({1000, 1000, 1000 + v, 0, 0, 0});	    // a duration of v
+		log.push_back({1000, 1000 + v, 1000 + v, 0, 0, 0}); // late by v
+	}
+	round_trip(log);
+	round_trip(log, 3);
+	std::mt19937_64 random(9);
+	const std::vector<uint64_t> values = edges();
+	log.clear();
+	for (uint32_t i = 0; i < 2 * FT_REQUEST_BLOCK; i++)
+		log.push_back(request_of(random, values));
+	round_trip(log);
+}
+
+TEST_CASE("a full block of the longest values fits its columns")
+{
+	std::vector<ft_request> log;
+	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // end, duration and late are all beyond 2^56
+		log.push_back({0x7000000000000000, 0x3000000000000000,
+			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255});
+	round_trip(log);
+}
+
+TEST_CASE("ends before starts, ends stepping back, sent before due")
+{
+	round_trip(
+	    {{100, 90, 80, 1, 0, 0}, {100, 90, 70, 1, 0, 0}, {0, 5, 3, 2, 1, 1}, {9, 0, 1'000'000, 2, 1, 1}});
+}
+
+TEST_CASE("a column of one value takes one value's room")
+{
+	TempDir dir;
+	std::vector<ft_request> log;
+	for (uint32_t i = 0; i < 1'000; i++) {
+		const uint64_t start = 1'000'000 + i * 100;
+		log.push_back({start, start, start + 50, 3, 1, 0});
+	}
+	round_trip(log);
+	const auto blocks = write_requests(dir.file("r"), log);
+	REQUIRE(blocks.size() == 1);
+	// 32 bytes of lengths; ends differ in the first only: it takes 3 bytes and the others 2.
+	CHECK(blocks[0].payload.size() == 32 + 3 + 999 * 2 + 5);
+	log[999].op = 2;
+	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == 32 + 3 + 999 * 2 + 4 + 1'000);
+	round_trip(log);
+}
+
+TEST_CASE("columns that are not wanted are left out")
+{
+	TempDir dir;
+	const auto log = usual(1'000);
+	const auto blocks = write_requests(dir.file("r"), log);
+	REQUIRE(blocks.size() == 1);
+	std::vector<uint64_t> one(1'000);
+	for (int field = 0; field < 3; field++) {
+		ft_request_columns out = {};
+		(field == 0 ? out.intended_ns : field == 1 ? out.start_ns : out.end_ns) = one.data();
+		REQUIRE(ft_requests_decode(blocks[0].payload.data(), blocks[0].payload.size(), 1'000, &out) ==
+			1'000);
+		bool right = true;
+		for (size_t i = 0; i < 1'000; i++)
+			right = right && one[i] == (field == 0	 ? log[i].intended_ns
+						    : field == 1 ? log[i].start_ns
+								 : log[i].end_ns);
+		CHECK(right);
+	}
+	const ft_request_columns none = {};
+	CHECK(ft_requests_decode(blocks[0].payload.data(), blocks[0].payload.size(), 1'000, &none) == 1'000);
+}
+
+TEST_CASE("payloads that can't be right are refused")
+{
+	TempDir dir;
+	Guarded memory;
+	const auto log = usual(40);
+	const std::string payload = write_requests(dir.file("r"), log)[0].payload;
+	std::vector<ft_request> got;
+	REQUIRE(decode(memory, payload, 40, &got) == 40);
+	CHECK((got[39] == log[39]));
+	CHECK(decode(memory, payload, 0) == -EBADMSG);
+	CHECK(decode(memory, payload, 39) == -EBADMSG);
+	CHECK(decode(memory, payload, 41) == -EBADMSG);
+	CHECK(decode(memory, payload, FT_REQUEST_BLOCK) == -EBADMSG);
+	CHECK(decode(memory, payload, FT_REQUEST_BLOCK + 1) == -EBADMSG);
+	CHECK(decode(memory, payload + "x", 40) == -EBADMSG);
+	for (size_t cut = 0; cut < payload.size(); cut++) {
+		CAPTURE(cut);
+		CHECK(decode(memory, payload.substr(0, cut), 40) == -EBADMSG);
+	}
+	// A connection number of more than 32 bits.
+	const std::string head = payload.substr(0, 8);
+	const auto lengths = [](std::initializer_list<uint32_t> all) {
+		return std::string(reinterpret_cast<const char *>(all.begin()), all.size() * 4);
+	};
+	const std::string big = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	CHECK(decode(memory, head + lengths({1, 1, 1, 9, 1, 1}) + "\1\1\1" + big + "ab", 1) == -EBADMSG);
+	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1) == 1);
+	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1000) == 1000);
+	// Lengths whose sum overflows 32 bits to the right one.
+	CHECK(decode(memory, head + lengths({0xffffffff, 2, 1, 1, 1, 1}) + "abcde", 1) == -EBADMSG);
+}
+
+TEST_CASE("corrupt payloads never make the decoder leave its payload")
+{
+	TempDir dir;
+	Guarded memory;
+	std::mt19937_64 random(10);
+	std::vector<ft_request> log = usual(60);
+	for (int i = 0; i < 20; i++)
+		log.push_back(request_of(random, edges()));
+	const std::string payload = write_requests(dir.file("r"), log)[0].payload;
+	const auto count = static_cast<uint32_t>(log.size());
+	for (size_t at = 0; at < payload.size(); at++)
+		for (int bit = 0; bit < 8; bit++) {
+			std::string changed = payload;
+			changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+			const int rc = decode(memory, changed, count);
+			CHECK((rc == -EBADMSG || rc == static_cast<int>(count)));
+		}
+	for (int round = 0; round < 20'000; round++) {
+		// Lengths that add up, so that the columns themselves are looked at.
+		uint32_t lengths[6], total = 0;
+		for (uint32_t &n : lengths)
+			total += n = static_cast<uint32_t>(random() % 40);
+		const uint32_t wanted = 1 + static_cast<uint32_t>(random() % 30);
+		if (random() % 2) {
+			total += wanted + 1 - lengths[4] - lengths[5];
+			lengths[4] = wanted;
+			lengths[5] = 1;
+		}
+		std::string made(8, 0);
+		made.append(reinterpret_cast<const char *>(lengths), sizeof(lengths));
+		for (uint32_t i = 0; i < total; i++)
+			made += static_cast<char>(random() % 4 ? 1 << (random() % 9) : random());
+		const int rc = decode(memory, made, wanted);
+		CHECK((rc == -EBADMSG || rc == static_cast<int>(wanted)));
+	}
+}

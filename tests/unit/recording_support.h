@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// What the recording's tests share: a recording of every kind of block, written through the library, and its
+// blocks as a list. The list of extents is taken from the bytes by a walk of its own, so that the reader
+// under test is not its own judge.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <xxhash.h>
+
+#include "recording/recording.h"
+#include "tests/support/tempdir.h"
+
+struct Block {
+	unsigned kind;
+	uint32_t record_size, count;
+	uint64_t offset;
+	std::string payload;
+	bool operator==(const Block &) const = default;
+};
+
+struct Contents {
+	int rc = 0;	   // what opening returned
+	std::string error; // and said
+	std::vector<Block> blocks;
+	ft_damage damage = {};
+};
+
+inline Contents read_recording(const std::string &path)
+{
+	Contents c;
+	ft_reader *r = nullptr;
+	char error[512] = "";
+	c.rc = ft_reader_open(&r, path.c_str(), error, sizeof(error));
+	c.error = error;
+	if (c.rc)
+		return c;
+	ft_block b;
+	while (ft_reader_next(r, &b) == 1)
+		c.blocks.push_back({b.kind, b.record_size, b.count, b.offset,
+				    std::string(static_cast<const char *>(b.payload), b.bytes)});
+	ft_reader_damage(r, &c.damage);
+	ft_reader_close(r);
+	return c;
+}
+
+struct Extent {
+	unsigned kind;
+	uint64_t begin, end;
+};
+
+// The blocks of an undamaged file, index and trailer included.
+inline std::vector<Extent> walk(const std::string &bytes)
+{
+	std::vector<Extent> all;
+	for (size_t at = 0; at < bytes.size();) {
+		ft_block_header h;
+		if (bytes.size() - at < sizeof(h))
+			throw std::runtime_error("walk: half a header");
+		std::memcpy(&h, &bytes[at], sizeof(h));
+		const size_t end = at + sizeof(h) + h.stored_bytes;
+		if (h.magic != FT_BLOCK_MAGIC || end > bytes.size())
+			throw std::runtime_error("walk: no block where one should be");
+		all.push_back({h.kind, at, end});
+		at = end;
+	}
+	return all;
+}
+
+inline bool shown(const Extent &e)
+{
+	return e.kind != FT_BLOCK_INDEX && e.kind != FT_BLOCK_TRAILER;
+}
+
+// A block made by hand, with hashes that fit whatever lies its header tells.
+inline std::string forged(ft_block_header h, const std::string &stored)
+{
+	h.magic = FT_BLOCK_MAGIC;
+	h.payload_xxh32 = XXH32(stored.data(), stored.size(), 0);
+	h.header_xxh32 = XXH32(&h, offsetof(ft_block_header, header_xxh32), 0);
+	return std::string(reinterpret_cast<const char *>(&h), sizeof(h)) + stored;
+}
+
+inline ft_block_header header_of(unsigned kind, uint32_t record_size, uint32_t count, uint32_t bytes)
+{
+	ft_block_header h = {};
+	h.kind = static_cast<uint16_t>(kind);
+	h.version = FT_FORMAT_VERSION;
+	h.record_size = record_size;
+	h.count = count;
+	h.raw_bytes = h.stored_bytes = bytes;
+	return h;
+}
+
+inline std::string forged_json(unsigned kind, uint32_t sequence, const std::string &json)
+{
+	ft_block_header h = header_of(kind, 0, 1, static_cast<uint32_t>(json.size()));
+	h.sequence = sequence;
+	return forged(h, json);
+}
+
+inline ft_span span_number(uint32_t i)
+{
+	ft_span s = {};
+	s.start_ns = 1'000'000'000ull + i * 50'000ull;
+	s.duration_ns = 20'000 + i;
+	s.on_cpu_ns = 20'000;
+	s.blocked_ns = i;
+	s.arg[0] = i * 4096ull;
+	s.tid = 4711;
+	s.owner = FT_COW_COPY;
+	s.syscall = -1;
+	return s;
+}
+
+// Every kind of block in a file of a few kilobytes, some of it compressed.
+inline std::string small_recording(const std::string &path)
+{
+	ft_writer *w = nullptr;
+	const auto must = [](int rc) {
+		if (rc)
+			throw std::runtime_error("small_recording: " + std::to_string(rc));
+	};
+	must(ft_writer_open(&w, path.c_str(), R"({"format":"forktail","kind":"test"})"));
+	ft_thread thread = {.start_ns = 1,
+			    .end_ns = 0,
+			    .tid = 7,
+			    .tgid = 7,
+			    .parent_tgid = 0,
+			    .flags = 1,
+			    .comm = "redis-server",
+			    .role = "redis-server"};
+	must(ft_writer_record(w, FT_BLOCK_THREAD, &thread));
+	for (uint32_t i = 0; i < 40; i++) {
+		const ft_span s = span_number(i);
+		must(ft_writer_record(w, FT_BLOCK_SPAN, &s));
+	}
+	const ft_tally tally = {1, 2, 3, 4, 5, 6, 7, 0};
+	must(ft_writer_record(w, FT_BLOCK_TALLY, &tally));
+	must(ft_writer_json(w, FT_BLOCK_DETAIL, R"({"id":1,"name":"kworker/1:2"})"));
+	const ft_io io = {1, 2, 3, 4, 5, 6, 1, 0, 0, "kworker"};
+	must(ft_writer_record(w, FT_BLOCK_IO, &io));
+	must(ft_writer_json(w, FT_BLOCK_SERIES, R"({"id":1,"name":"host.cpu.user","unit":"percent"})"));
+	const ft_sample sample = {1, 2.5, 3, 0};
+	must(ft_writer_record(w, FT_BLOCK_SAMPLE, &sample));
+	const ft_drop drop = {1, 2, 3, FT_DROP_RING, FT_DROP_TALLY};
+	must(ft_writer_record(w, FT_BLOCK_DROP, &drop));
+	const ft_clock clock = {1, 2, 3, 4};
+	must(ft_writer_record(w, FT_BLOCK_CLOCK, &clock));
+	const ft_connection connection = {1, 0, 3, 4, 5, 6};
+	must(ft_writer_record(w, FT_BLOCK_CONNECTION, &connection));
+	must(ft_writer_flush(w));
+	ft_requests requests;
+	must(ft_requests_init(&requests));
+	for (uint32_t i = 0; i < 20; i++) {
+		const ft_request q = {i * 1000ull, i * 1000ull + 7, i * 1100ull + 90'000, i % 3,
+				      1,	   FT_STATUS_OK};
+		ft_requests_append(&requests, &q);
+	}
+	must(ft_requests_flush(&requests, w));
+	ft_requests_free(&requests);
+	must(ft_writer_json(w, FT_BLOCK_COST, R"({"bpf_ns":12})"));
+	must(ft_writer_json(w, FT_BLOCK_NOTE, R"({"t_ns":5,"kind":"target-found"})"));
+	must(ft_writer_json(w, FT_BLOCK_HISTOGRAM, R"({"count":0})"));
+	must(ft_writer_close(w, R"({"ended":"signal"})"));
+	return ft::test::read_file(path);
+}
