@@ -107,7 +107,7 @@ std::string Quantity(double value)
 	return text;
 }
 
-Child *StartProgram(Demo *demo, Command command, std::string *error)
+Child *StartProgram(Demo *demo, const Command &command, std::string *error)
 {
 	demo->commands.push_back(CommandLine(command.argv));
 	return Start(demo->session, command, error);
@@ -159,6 +159,7 @@ bool StartServer(Demo *demo, std::string *error)
 	demo->keys = (demo->size_mb << 20) / kBytesPerKey;
 	if (!StartRedis(demo->session, demo->data, demo->run + "/redis.log", kConfig, &demo->redis, error))
 		return false;
+	demo->commands.push_back(CommandLine(demo->redis.child->argv));
 	RedisInfo info;
 	if (!ReadInfo(demo->session, &demo->redis, &info, error))
 		return false;
@@ -243,24 +244,24 @@ bool StartJob(Demo *demo, std::string *error)
 }
 
 // Sees whether the job has ended, and notes what Redis says of its copied pages.
-bool CheckJob(Demo *demo, std::string *error)
+bool CheckJob(Demo *demo, RedisInfo *info, std::string *error)
 {
 	const Job &job = kJobs[demo->next_job];
-	RedisInfo info;
-	if (!ReadInfo(demo->session, &demo->redis, &info, error))
+	if (!ReadInfo(demo->session, &demo->redis, info, error))
 		return false;
-	if (Number(info, job.running) != 0)
+	if (Number(*info, job.running) != 0)
 		return true;
-	if (info[job.status] != "ok") {
-		*error = std::string(job.command) + " failed (" + job.status + " is " + info[job.status] +
-			 "); the server's log is " + demo->run + "/redis.log";
+	const std::string &status = (*info)[job.status];
+	if (status != "ok") {
+		*error = std::string(job.command) + " failed (" + job.status + " is " + status + ")" +
+			 LastWords(*demo->redis.child);
 		return false;
 	}
 	Json &report = demo->reports.back();
 	report["ended_ns"] = ft_now_ns();
-	report[job.cow] = Number(info, job.cow);
+	report[job.cow] = Number(*info, job.cow);
 	Say(std::string(job.command) + " done after " + FormatDuration(ft_now_ns() - demo->job_asked_ns) +
-	    "; Redis says " + FormatBytes(Number(info, job.cow)) + " were copied on write");
+	    "; Redis says " + FormatBytes(Number(*info, job.cow)) + " were copied on write");
 	demo->job_runs = false;
 	demo->next_job++;
 	return true;
@@ -305,7 +306,8 @@ bool RunLoad(Demo *demo, std::string *error)
 		if (!Step(demo->session, 100, error))
 			return false;
 		if (demo->job_runs) {
-			if (!CheckJob(demo, error))
+			RedisInfo info;
+			if (!CheckJob(demo, &info, error))
 				return false;
 		} else if (demo->next_job < kJobCount &&
 			   SecondsSince(start_ns) >= options.seconds * kJobs[demo->next_job].at) {
@@ -321,14 +323,29 @@ bool RunLoad(Demo *demo, std::string *error)
 	return true;
 }
 
+// The child may outlive the load. What it copied is known when it has ended, and only then.
 bool FinishJob(Demo *demo, std::string *error)
 {
-	uint64_t start_ns = ft_now_ns();
-	if (demo->job_runs)
-		Say(std::string("waiting for ") + kJobs[demo->next_job].command + " to end");
-	while (demo->job_runs && SecondsSince(start_ns) < kJobSeconds)
-		if (!Step(demo->session, 100, error) || !CheckJob(demo, error))
+	if (!demo->job_runs)
+		return true;
+	const Job &job = kJobs[demo->next_job];
+	uint64_t start_ns = ft_now_ns(), shown_ns = start_ns;
+	Say(std::string("waiting for ") + job.command + " to end");
+	while (demo->job_runs && SecondsSince(start_ns) < kJobSeconds) {
+		RedisInfo info;
+		if (!Step(demo->session, 100, error) || !CheckJob(demo, &info, error))
 			return false;
+		uint64_t total = Number(info, "current_save_keys_total");
+		if (demo->job_runs && total && SecondsSince(shown_ns) >= 1) {
+			shown_ns = ft_now_ns();
+			SayMeanwhile(
+			    std::to_string(100 * Number(info, "current_save_keys_processed") / total) +
+			    " % of the keys are written");
+		}
+	}
+	if (demo->job_runs)
+		Say(std::string(job.command) + " is not done after " + Quantity(kJobSeconds) +
+		    " s and is ended");
 	return true;
 }
 

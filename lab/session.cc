@@ -127,14 +127,7 @@ std::string HowItEnded(const Child &child)
 			strsignal(WTERMSIG(child.status)) + ")";
 	else
 		text += " ended with status " + std::to_string(WEXITSTATUS(child.status));
-	std::vector<std::string> last = child.tail;
-	if (last.empty() && !child.output.empty())
-		last = LastLines(child.output);
-	if (!last.empty())
-		text += "; it said:";
-	for (const std::string &line : last)
-		text += "\n    " + line;
-	return text;
+	return text + LastWords(child);
 }
 
 } // namespace
@@ -208,6 +201,7 @@ Child *Start(Session *session, const Command &command, std::string *error)
 	close(report[1]);
 	auto child = std::make_unique<Child>();
 	child->name = command.name;
+	child->argv = command.argv;
 	child->output = command.output;
 	child->on_line = command.on_line;
 	child->pid = pid;
@@ -255,7 +249,8 @@ bool Step(Session *session, int ms, std::string *error, int fd)
 			ReadErrors(child.get());
 		if (fds[i + 1].revents) {
 			Reap(*session, child.get());
-			if (child->needed) {
+			// One's end may end the others: the first is the cause.
+			if (child->needed && good) {
 				*error = HowItEnded(*child);
 				good = false;
 			}
@@ -285,6 +280,17 @@ bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std:
 		}
 	}
 	return true;
+}
+
+std::string LastWords(const Child &child)
+{
+	std::vector<std::string> last = child.tail;
+	if (last.empty() && !child.output.empty())
+		last = LastLines(child.output);
+	std::string text = last.empty() ? "" : "; it said:";
+	for (const std::string &line : last)
+		text += "\n    " + line;
+	return text;
 }
 
 bool Succeeded(const Child &child, std::string *error)

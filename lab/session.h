@@ -24,8 +24,9 @@ struct Command {
 };
 
 struct Child {
-	std::string name;
-	std::string output; // as in its Command
+	std::string name; // this and the next two as in its Command
+	std::vector<std::string> argv;
+	std::string output;
 	std::function<void(const std::string &line)> on_line;
 	pid_t pid = -1;
 	int pidfd = -1;
@@ -64,6 +65,9 @@ bool Step(Session *session, int ms, std::string *error, int fd = -1);
 // Sends a signal (0: none), and waits until the child has ended. False too if that takes longer than
 // `seconds`; the child then still runs.
 bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std::string *error);
+
+// "; it said:" and the last lines of its standard error, or else of its output; "" if there are none.
+std::string LastWords(const Child &child);
 
 // True if an ended child exited with status 0; else *error says how it ended and repeats its last lines.
 bool Succeeded(const Child &child, std::string *error);

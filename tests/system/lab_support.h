@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Runs `forktail lab demo` so that whatever it leaves behind is found: every program of a run has the test's
+// directory in its command line, its environment or its working directory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/support/tempdir.h"
+
+namespace ft::test
+{
+
+struct LabRun {
+	TempDir dir;
+	std::string run = dir.file("run");   // the run directory it makes
+	std::string temp = dir.file("temp"); // its TMPDIR
+	std::unique_ptr<Process> lab;
+
+	// Starts a demo of 100 MiB with `more` options, which override these. `forktail` is the program to
+	// run (empty: this build's), and `environment` is added to its own.
+	explicit LabRun(const std::vector<std::string> &more = {}, const std::string &forktail = "",
+			const std::vector<std::pair<std::string, std::string>> &environment = {});
+
+	// Waits until it says `text` on standard error. False if it ends before, or says it not in time.
+	bool Says(const std::string &text);
+	// Its processes, itself among them: "pid command line". Zombies don't count.
+	std::vector<std::string> Alive() const;
+	// What lies in its TMPDIR.
+	std::vector<std::string> Left() const;
+	// The pid of the living process whose command line holds `text`, or 0.
+	pid_t Find(const std::string &text) const;
+};
+
+} // namespace ft::test
