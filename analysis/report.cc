@@ -150,6 +150,7 @@ Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 			    {{"cause", Index(c.cause)}, {"time_ns", c.time_ns}, {"share", c.share}});
 		episodes.push_back({{"start_s", clock.Seconds(episode.start_ns)},
 				    {"end_s", clock.Seconds(episode.end_ns)},
+				    {"since_s", clock.Seconds(std::min(episode.since_ns, episode.start_ns))},
 				    {"requests", episode.requests},
 				    {"worst_ns", episode.worst_ns},
 				    {"time_ns", episode.time_ns},
@@ -168,6 +169,7 @@ void AddPoints(const Explanation &e, const ReportClock &clock, Json *page, Repor
 			   {"first_bin", points.first_bin},
 			   {"bins_per_decade", kBinsPerDecade}};
 	arrays->Add("slow_start", points.start);
+	arrays->Add("slow_since", points.since);
 	arrays->Add("slow_latency", points.latency_ns);
 	arrays->Add("slow_cause", points.cause);
 	arrays->Add("slow_share", points.share);

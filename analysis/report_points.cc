@@ -132,8 +132,9 @@ std::vector<Interval> Surroundings(const std::vector<Episode> &episodes)
 {
 	std::vector<Interval> intervals;
 	for (const Episode &e : episodes) {
-		uint64_t margin = std::max<uint64_t>((e.end_ns - e.start_ns) / 2, 5'000'000);
-		intervals.push_back({e.start_ns - std::min(e.start_ns, margin), e.end_ns + margin});
+		uint64_t from = std::min(e.since_ns, e.start_ns);
+		uint64_t margin = std::max<uint64_t>((e.end_ns - from) / 2, 5'000'000);
+		intervals.push_back({from - std::min(from, margin), e.end_ns + margin});
 	}
 	std::sort(intervals.begin(), intervals.end());
 	std::vector<Interval> joined;
@@ -214,6 +215,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 			continue;
 		}
 		out.start.push_back(clock.Tick(s.start_ns));
+		out.since.push_back(clock.Tick(s.since_ns));
 		out.latency_ns.push_back(static_cast<float>(s.latency_ns));
 		auto part = [&](uint16_t k) {
 			return k < s.part_count ? blame.parts[s.first_part + k] : Part{Cause::Unknown, 0, 0};

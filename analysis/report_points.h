@@ -24,7 +24,8 @@ struct PointLimits {
 struct ReportPoints {
 	// By time. Shares are of the request's latency, 255 is all of it; cause2's is 0 if there is one cause
 	// only.
-	std::vector<uint32_t> start;
+	// Causes lie between `since` and the request's end.
+	std::vector<uint32_t> start, since;
 	std::vector<float> latency_ns;
 	std::vector<uint8_t> cause, share, cause2, share2, op;
 	size_t slow = 0; // in all; the ones not among the points are in the grid

@@ -196,6 +196,8 @@ export function createCharts(context) {
   return {
     add,
     highlight,
+    // What each chart's axis shows, for tests.
+    ranges() { return charts.map(({u}) => ({min: u.scales.x.min, max: u.scales.x.max})); },
     redraw() {
       for (const {u} of charts) u.redraw(false, true);
     },

@@ -30,7 +30,7 @@ export function tickDuration(ns) {
 
 // An instant of the run, in seconds from its start, precise to `stepS`: "+12.304 s".
 export function instant(s, stepS = 1e-3) {
-  return `+${s.toFixed(decimals(stepS))} s`;
+  return `${s < 0 ? '' : '+'}${s.toFixed(decimals(stepS))} s`;
 }
 
 // Digits after the point that tell apart instants `stepS` seconds from each other.

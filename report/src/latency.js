@@ -56,7 +56,7 @@ const marks = {
 
 export function addLatency(charts, context, run, host) {
   const {view, theme, looks, filter} = context;
-  const {slow_start: starts, slow_latency: latencies, slow_cause: causes, slow_share: shares, slow_cause2: seconds,
+  const {slow_start: starts, slow_since: since, slow_latency: latencies, slow_cause: causes, slow_share: shares, slow_cause2: seconds,
     slow_share2: secondShares, slow_op: ops, heat_column: columns, heat_bin: bins, heat_count: counts, near_start: nearStarts,
     near_latency: nearLatencies} = run.arrays;
   const groups = groupByCause(causes, run.cause_names.length);
@@ -288,7 +288,7 @@ export function addLatency(charts, context, run, host) {
       return describeMass(u, x, y);
     }
     const at = run.seconds(starts[i]);
-    charts.highlight(at, at + latencies[i] / 1e9);
+    charts.highlight(Math.min(at, run.seconds(since[i])), at + latencies[i] / 1e9);
     return describe(i);
   }
 

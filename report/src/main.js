@@ -79,7 +79,7 @@ function start() {
   const episodes = createEpisodes(context, run, byId('episodes'));
   updates.push(episodes.update);
   context.choose = (i) => {
-    const {start_s: from, end_s: to} = run.episodes[i];
+    const {since_s: from, end_s: to} = run.episodes[i];
     context.selected = i;
     episodes.select(i);
     const margin = Math.max((to - from) * 0.2, 1e-4);
@@ -122,7 +122,7 @@ function start() {
   // For tests, and for whoever opens the console: what is drawn, and a handle on it.
   Object.assign(document.body.dataset, {points: run.arrays.slow_start.length, spans: run.arrays.span_start.length,
     cells: run.arrays.cell_index.length, lanes: run.lanes.length, episodes: run.episodes.length});
-  globalThis.forktail = {run, view, filter: context.filter, choose: context.choose};
+  globalThis.forktail = {run, view, charts, looks: context.looks, choose: context.choose};
   requestAnimationFrame(() => setTimeout(() => {
     document.body.dataset.readyMs = performance.now().toFixed(0);
     document.body.dataset.ready = '1';

@@ -240,7 +240,7 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		if (next < stalls.size() && stalls[next].start_ns <= due) {
 			waits = stalls[next].end_ns() - due;
 			cause = CauseOfOwner(stalls[next].owner);
-		} else if ((*random)() % 4000 == 0) {
+		} else if ((*random)() % size.slow_one_in == 0) {
 			took += kMs + (*random)() % (2 * kMs);
 		}
 		uint64_t latency = waits + took;
@@ -256,7 +256,7 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		if (latency < kSlow)
 			continue;
 		SlowRequest s = {};
-		s.start_ns = due;
+		s.start_ns = s.since_ns = due;
 		s.latency_ns = latency;
 		s.index = static_cast<uint32_t>(i);
 		s.first_part = static_cast<uint32_t>(blame.parts.size());
@@ -318,7 +318,7 @@ void AddEpisodes(Explanation *e, const std::vector<Stall> &stalls)
 		if (stall.duration_ns < 5 * kMs)
 			continue;
 		Episode episode;
-		episode.start_ns = stall.start_ns;
+		episode.start_ns = episode.since_ns = stall.start_ns;
 		episode.end_ns = stall.end_ns() + kMs;
 		uint64_t busy_ns = 0;
 		for (const SlowRequest &s : e->blame.slow) {

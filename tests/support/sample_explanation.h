@@ -13,8 +13,9 @@ namespace forktail
 
 struct SampleSize {
 	double seconds = 60;
-	uint32_t rate = 20'000; // requests per second
-	size_t spans = 10'000;	// about so many on the serving thread
+	uint32_t rate = 20'000;	     // requests per second
+	size_t spans = 10'000;	     // about so many on the serving thread
+	uint32_t slow_one_in = 4000; // a request slow for no reason but the server's own code
 	uint64_t seed = 1;
 	bool requests = true; // false: no request log, event-loop iterations stand in
 	bool recorder = true; // false: requests only
