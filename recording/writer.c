@@ -143,12 +143,10 @@ static int append(struct ft_writer *w, struct ft_block_header *header, const voi
 	header->sequence = w->blocks;
 	header->header_xxh32 = XXH32(header, offsetof(struct ft_block_header, header_xxh32), 0);
 	rc = write_all(w->fd, header, payload, w->offset);
-	if (rc) {
-		/* Best effort: if the half block stays, a reader skips it. */
-		if (ftruncate(w->fd, (off_t)w->offset)) {
-		}
+	/* What a failed call did write is left: closing puts its blocks in its place, on space that the disk
+	 * has given already. Until then, and if that never comes, a reader skips it. */
+	if (rc)
 		return rc;
-	}
 	note_block(w, header);
 	w->blocks++;
 	__atomic_store_n(&w->offset, w->offset + bytes, __ATOMIC_RELAXED);

@@ -167,6 +167,18 @@ TEST_CASE("foreign bytes between blocks are skipped")
 		}
 }
 
+TEST_CASE("a block is found wherever its magic number lies in what is searched at a time")
+{
+	Small f;
+	const uint64_t at = f.extents[3].begin;
+	for (size_t size = (64 << 10) - 6; size < (64 << 10) + 6; size++) {
+		CAPTURE(size);
+		const Contents c = f.with(f.bytes.substr(0, at) + std::string(size, 0) + f.bytes.substr(at));
+		CHECK(c.blocks == moved(f.blocks, at, static_cast<int64_t>(size)));
+		CHECK(c.damage.bytes_skipped == size);
+	}
+}
+
 TEST_CASE("any number of random changes gives no block that was not written")
 {
 	Small f;

@@ -257,6 +257,13 @@ TEST_CASE("payloads that can't be right are refused")
 	CHECK(decode(memory, head + lengths({1, 1, 1, 9, 1, 1}) + "\1\1\1" + big + "ab", 1) == -EBADMSG);
 	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1) == 1);
 	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1000) == 1000);
+	// A value too many in a column, and requests too many in a block.
+	const std::string ones(6, 1);
+	CHECK(decode(memory, head + lengths({1, 1, 1, 1, 1, 1}) + ones, 1) == 1);
+	CHECK(decode(memory, head + lengths({1, 1, 1, 2, 1, 1}) + ones + "\1", 1) == -EBADMSG);
+	CHECK(decode(memory, head + lengths({1, 1, 1, 1, 1, 1}) + ones, FT_REQUEST_BLOCK) ==
+	      FT_REQUEST_BLOCK);
+	CHECK(decode(memory, head + lengths({1, 1, 1, 1, 1, 1}) + ones, FT_REQUEST_BLOCK + 1) == -EBADMSG);
 	// Lengths whose sum overflows 32 bits to the right one.
 	CHECK(decode(memory, head + lengths({0xffffffff, 2, 1, 1, 1, 1}) + "abcde", 1) == -EBADMSG);
 }
