@@ -42,7 +42,7 @@ static void settle_room(struct connection *c)
 	struct load_thread *t = c->thread;
 
 	leave_room(c);
-	if (c->fd < 0 || c->unsent || c->in_flight == t->plan->pipeline)
+	if (c->fd < 0 || c->unsent || c->in_flight == c->ring_size)
 		return;
 	if (c->in_flight == 0) {
 		TAILQ_INSERT_TAIL(&t->idle, c, with_room);
@@ -55,7 +55,7 @@ static void settle_room(struct connection *c)
 
 static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 {
-	uint32_t size = c->thread->plan->pipeline, i = c->first + at;
+	uint32_t size = c->ring_size, i = c->first + at;
 
 	return i < size ? i : i - size;
 }
@@ -200,7 +200,7 @@ static void send_batch(struct connection *c, uint64_t now_ns)
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		const struct pending *p = &c->pending[i];
 		at = request_put(&t->requests, w, k, at, p->operation, p->key);
-		i = i + 1 < t->plan->pipeline ? i + 1 : 0;
+		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
 	if (now_ns == 0 || count > SHARED_CLOCK_REQUESTS)
 		now_ns = ft_now_ns();
@@ -215,7 +215,7 @@ static void send_batch(struct connection *c, uint64_t now_ns)
 		} else {
 			p->intended_ns = now_ns;
 		}
-		i = i + 1 < t->plan->pipeline ? i + 1 : 0;
+		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
 	t->stats->sent += count;
 	c->to_send = 0;
@@ -247,7 +247,7 @@ static inline void take_up(struct connection *c, uint64_t intended_ns)
 void connection_refill(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
-	uint32_t count = t->left < t->plan->pipeline ? (uint32_t)t->left : t->plan->pipeline;
+	uint32_t count = t->left < c->ring_size ? (uint32_t)t->left : c->ring_size;
 
 	if (count == 0 || t->stopping || now_ns >= t->plan->end_ns) {
 		check_finished(t, now_ns);
@@ -306,9 +306,9 @@ void open_loop_pump(struct load_thread *t, uint64_t now_ns)
 	check_finished(t, now_ns);
 }
 
-static unsigned status_of(struct load_thread *t, const struct resp_scan *s, unsigned operation)
+static unsigned status_of(struct load_thread *t, const struct resp_scanner *s, unsigned operation)
 {
-	const struct template *want = &t->plan->workload.templates[operation];
+	const struct request_template *want = &t->plan->workload.templates[operation];
 
 	if (s->kind == (uint8_t)want->kind)
 		return FT_STATUS_OK;
@@ -408,6 +408,7 @@ int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_
 	c->fd = fd;
 	c->id = id;
 	c->pending = ring;
+	c->ring_size = t->plan->pipeline;
 	c->opened_ns = ft_now_ns();
 	c->local_port = local_port(fd);
 	if (t->plan->open_loop)

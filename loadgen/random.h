@@ -37,7 +37,7 @@ static inline double random_unit(struct random_stream *r)
 }
 
 /* Stream `which` of thread `thread` for a seed: streams share no visible structure. */
-static inline struct random_stream random_stream(uint64_t seed, uint32_t thread, uint32_t which)
+static inline struct random_stream random_begin(uint64_t seed, uint32_t thread, uint32_t which)
 {
 	struct random_stream r = {seed};
 

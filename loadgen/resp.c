@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reply scanner: a state per byte class, and short cuts for replies that lie whole in the buffer. */
+/* The reply scanner, in two layers: elements that lie whole in the buffer, as nearly all do, are stepped
+ * over at once; what is cut, or odd, goes byte by byte through states. */
 #include "resp.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ enum state {
 #define LARGEST_NUMBER UINT32_MAX
 
 /* An element is complete: 1 when the whole reply is. */
-static int element_done(struct resp_scan *s)
+static int element_done(struct resp_scanner *s)
 {
 	s->state = AT_TYPE;
 	while (s->depth > 0) {
@@ -30,7 +31,7 @@ static int element_done(struct resp_scan *s)
 }
 
 /* What follows a type byte's line: 1 reply complete, 0 more to come, -1 not a reply. */
-static int line_done(struct resp_scan *s)
+static int line_done(struct resp_scanner *s)
 {
 	bool nil = s->negative && s->number == 1;
 
@@ -63,7 +64,7 @@ static int line_done(struct resp_scan *s)
 }
 
 /* Skips a line's text up to its CR, keeping a top-level error's first word. Returns the CR or end. */
-static const char *skip_text(struct resp_scan *s, const char *p, const char *end)
+static const char *skip_text(struct resp_scanner *s, const char *p, const char *end)
 {
 	const char *cr = memchr(p, '\r', (size_t)(end - p));
 	const char *stop = cr ? cr : end;
@@ -81,7 +82,7 @@ static const char *skip_text(struct resp_scan *s, const char *p, const char *end
 	return stop;
 }
 
-static int begin_element(struct resp_scan *s, char type)
+static int begin_element(struct resp_scanner *s, char type)
 {
 	if (s->depth == 0)
 		s->kind = (uint8_t)type;
@@ -109,7 +110,7 @@ static int begin_element(struct resp_scan *s, char type)
 	}
 }
 
-static int number_byte(struct resp_scan *s, char byte)
+static int number_byte(struct resp_scanner *s, char byte)
 {
 	if (byte == '-' && s->digits == 0 && !s->negative) {
 		s->negative = true;
@@ -127,77 +128,116 @@ static int number_byte(struct resp_scan *s, char byte)
 	return s->type != ':' && s->number > LARGEST_NUMBER ? -1 : 0;
 }
 
-static int scan_bytes(struct resp_scan *s, const char **at, const char *end)
+/* The number between a type byte and CRLF at `p`, if all of it is here and in good order. Returns what is
+ * behind it, or NULL for the byte-by-byte way to look at. At most 9 digits: no overflow to think of. */
+static inline const char *whole_number(const char *p, const char *end, uint32_t *number)
+{
+	const char *first = p;
+	uint32_t n = 0;
+
+	while (p < end && (uint8_t)(*p - '0') < 10 && p - first < 9)
+		n = n * 10 + (uint32_t)(*p++ - '0');
+	if (p == first || end - p < 2 || p[0] != '\r' || p[1] != '\n')
+		return NULL;
+	*number = n;
+	return p + 2;
+}
+
+/* Steps over a string, integer or "+" line that lies whole at *at. False: nothing was done. */
+static inline bool whole_element(const char **at, const char *end)
+{
+	const char *p = *at, *q;
+	uint32_t n;
+
+	switch (*p) {
+	case '$':
+		q = whole_number(p + 1, end, &n);
+		if (!q || (size_t)(end - q) < (size_t)n + 2 || q[n] != '\r' || q[n + 1] != '\n')
+			return false;
+		*at = q + n + 2;
+		return true;
+	case ':':
+		q = whole_number(p + 1, end, &n);
+		if (!q)
+			return false;
+		*at = q;
+		return true;
+	case '+':
+		if (end - p >= 5 && memcmp(p, "+OK\r\n", 5) == 0) {
+			*at = p + 5;
+			return true;
+		}
+		q = memchr(p, '\r', (size_t)(end - p));
+		if (!q || end - q < 2 || q[1] != '\n')
+			return false;
+		*at = q + 2;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
+ * moved but for a byte that is refused. */
+static int scan_state(struct resp_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;
 	int result = 0;
 
-	while (p < end && result == 0) {
-		switch ((enum state)s->state) {
-		case AT_TYPE:
-			result = begin_element(s, *p);
-			break;
-		case IN_LINE:
-			p = skip_text(s, p, end);
-			if (p == end) {
-				*at = p;
-				return 0;
-			}
-			s->state = AT_LF;
-			break;
-		case IN_NUMBER:
-			result = number_byte(s, *p);
-			break;
-		case AT_LF:
-			result = *p == '\n' ? line_done(s) : -1;
-			break;
-		case IN_BULK: {
-			uint64_t have = (uint64_t)(end - p), skip = have < s->number ? have : s->number;
+	switch ((enum state)s->state) {
+	case AT_TYPE:
+		result = begin_element(s, *p);
+		break;
+	case IN_LINE:
+		*at = p = skip_text(s, p, end);
+		if (p == end)
+			return 0;
+		s->state = AT_LF;
+		break;
+	case IN_NUMBER:
+		result = number_byte(s, *p);
+		break;
+	case AT_LF:
+		result = *p == '\n' ? line_done(s) : -1;
+		break;
+	case IN_BULK: {
+		uint64_t have = (uint64_t)(end - p), skip = have < s->number ? have : s->number;
 
-			s->number -= skip;
-			p += skip;
-			if (s->number == 0)
-				s->state = AT_BULK_CR;
-			continue;
-		}
-		case AT_BULK_CR:
-			result = *p == '\r' ? 0 : -1;
-			s->state = AT_BULK_LF;
-			break;
-		case AT_BULK_LF:
-			result = *p == '\n' ? element_done(s) : -1;
-			break;
-		}
-		if (result >= 0)
-			p++;
+		s->number -= skip;
+		*at = p + skip;
+		if (s->number == 0)
+			s->state = AT_BULK_CR;
+		return 0;
 	}
-	*at = p;
+	case AT_BULK_CR:
+		result = *p == '\r' ? 0 : -1;
+		s->state = AT_BULK_LF;
+		break;
+	case AT_BULK_LF:
+		result = *p == '\n' ? element_done(s) : -1;
+		break;
+	}
+	if (result >= 0)
+		*at = p + 1;
 	return result;
 }
 
-int resp_scan(struct resp_scan *s, const char **at, const char *end)
+int resp_scan(struct resp_scanner *s, const char **at, const char *end)
 {
-	const char *p = *at;
+	int result = 0;
 
-	/* "+OK" and "$<up to 5 digits>" of which all is here, by far the most replies. */
-	if (s->state == AT_TYPE && s->depth == 0 && end - p >= 5) {
-		if (*p == '$') {
-			uint32_t length = (uint32_t)(p[1] - '0');
-			const char *q = p + 2;
+	while (*at < end && result == 0) {
+		const char type = **at;
 
-			while (length < 10000 && q < end && (uint8_t)(*q - '0') < 10)
-				length = length * 10 + (uint32_t)(*q++ - '0');
-			if (p[1] >= '0' && p[1] <= '9' && end - q >= (ptrdiff_t)length + 4 && q[0] == '\r' &&
-			    q[1] == '\n' && q[length + 2] == '\r' && q[length + 3] == '\n') {
-				s->kind = '$';
-				*at = q + length + 4;
-				return 1;
+		if (s->state == AT_TYPE && whole_element(at, end)) {
+			if (s->depth > 0) {
+				result = element_done(s);
+				continue;
 			}
-		} else if (memcmp(p, "+OK\r\n", 5) == 0) {
-			s->kind = '+';
-			*at = p + 5;
+			s->kind = (uint8_t)type;
 			return 1;
 		}
+		result = scan_state(s, at, end);
 	}
-	return scan_bytes(s, at, end);
+	return result;
 }

@@ -23,7 +23,7 @@ enum {
 	RESP_NIL = 'n', /* kind of "$-1" and "*-1"; the other kinds are their type bytes */
 };
 
-struct resp_scan {
+struct resp_scanner {
 	uint64_t
 	    number; /* the length or count being read; then the bulk bytes still to skip, CRLF included */
 	uint32_t left[RESP_DEPTH]; /* elements still to come, per open array */
@@ -42,7 +42,7 @@ struct resp_scan {
 
 /* Scans on from *at. 1: a reply is complete, *at is behind it. 0: the bytes ran out (*at == end).
  * -1: this is no reply; *at is at the offending byte. */
-int resp_scan(struct resp_scan *s, const char **at, const char *end);
+int resp_scan(struct resp_scanner *s, const char **at, const char *end);
 
 #ifdef __cplusplus
 }

@@ -44,18 +44,18 @@ struct unsent {
 struct connection {
 	struct event readable;
 	struct load_thread *thread;
-	struct pending *pending; /* a ring of `pipeline` entries */
+	struct pending *pending; /* a ring of ring_size, the pipeline's depth */
 	struct unsent *unsent;
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
-	uint32_t first, in_flight; /* of the ring */
-	uint32_t to_send;	   /* the last ones in flight that were not handed to the kernel yet */
+	uint32_t ring_size, first, in_flight;
+	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
 	uint32_t id;
 	int fd;	      /* -1: closed */
 	uint8_t room; /* the list it's on */
 	uint16_t local_port;
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
-	struct resp_scan scan;
+	struct resp_scanner scan;
 };
 
 TAILQ_HEAD(connection_list, connection);

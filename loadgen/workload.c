@@ -9,7 +9,8 @@
 
 const char *const operation_names[OPERATIONS] = {"GET", "SET"};
 
-static int template_prepare(struct template *t, enum operation operation, const char *value, uint32_t bytes)
+static int template_prepare(struct request_template *t, enum operation operation, const char *value,
+			    uint32_t bytes)
 {
 	static const char key[] = "$16\r\nkey:000000000000\r\n";
 	size_t room = 64 + sizeof(key) + bytes;
@@ -36,7 +37,7 @@ static int template_prepare(struct template *t, enum operation operation, const 
 
 int workload_prepare(struct workload *w, uint32_t value_bytes, uint64_t seed)
 {
-	struct random_stream random = random_stream(seed, UINT32_MAX, 0);
+	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
 	char *value = malloc(value_bytes + 1u);
 	int rc = 0;
 
@@ -100,7 +101,7 @@ static inline void put_four(char *to, uint32_t below_10000)
 uint32_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, uint32_t at,
 		     enum operation operation, uint64_t key)
 {
-	const struct template *t = &w->templates[operation];
+	const struct request_template *t = &w->templates[operation];
 	struct slot *s = &b->slots[slot];
 	char *to = b->bytes + at;
 

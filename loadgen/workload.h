@@ -26,8 +26,7 @@ extern const char *const operation_names[OPERATIONS];
 enum { KEY_DIGITS = 12 };
 #define KEY_SPACE_MAX 1000000000000u
 
-struct template
-{
+struct request_template {
 	char *bytes;
 	uint32_t length, key_at;
 	char nil_kind; /* kind of reply that means a miss; 0: none does */
@@ -36,7 +35,7 @@ struct template
 
 /* What all threads share; read-only while they run. */
 struct workload {
-	struct template templates[OPERATIONS];
+	struct request_template templates[OPERATIONS];
 	bool used[OPERATIONS];
 	enum operation only; /* when one operation is used */
 	bool mixed;

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# Tests of the load generator: its parts, and the program on real servers.
+forktail_test(loadgen unit
+  SOURCES unit/loadgen_resp_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
+          unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
+          unit/loadgen_options_test.cc
+  LIBRARIES forktail_loadgen forktail_test_support)
+forktail_test(loadgen_run system TIMEOUT 300
+  SOURCES system/loadgen_run_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_open_loop system TIMEOUT 300
+  SOURCES system/loadgen_open_loop_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_input system TIMEOUT 300
+  SOURCES system/loadgen_input_test.cc
+  LIBRARIES forktail_test_support)
+if(TARGET forktail-load)
+  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input)
+    add_dependencies(test_${test} forktail-load)
+  endforeach()
+endif()
+
+# What a reply costs to find, by our scanner and by hiredis' reader: docs/loadgen-speed.md has the figures.
+add_executable(bench_loadgen_replies bench/loadgen_replies.c)
+target_link_libraries(bench_loadgen_replies PRIVATE forktail_loadgen)

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// The reply scanner on every reply it may meet, cut at every byte, and on what is no reply.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "loadgen/random.h"
+#include "loadgen/resp.h"
+#include "tests/support/catch.h"
+
+namespace
+{
+
+struct Seen {
+	int result = 0;
+	size_t used = 0;
+	char kind = 0;
+	std::string word;
+};
+
+// Scans `text` in pieces that end at the given places.
+Seen scan(const std::string &text, const std::vector<size_t> &cuts = {})
+{
+	resp_scanner s = {};
+	Seen seen;
+	size_t from = 0;
+	std::vector<size_t> ends = cuts;
+	ends.push_back(text.size());
+	for (size_t end : ends) {
+		// A piece of its own size on the heap: reading beyond it is caught by the sanitizer.
+		std::vector<char> piece(text.begin() + static_cast<ptrdiff_t>(from),
+					text.begin() + static_cast<ptrdiff_t>(end));
+		const char *at = piece.data();
+		seen.result = resp_scan(&s, &at, piece.data() + piece.size());
+		seen.used = from + static_cast<size_t>(at - piece.data());
+		if (seen.result != 0)
+			break;
+		from = end;
+	}
+	seen.kind = static_cast<char>(s.kind);
+	seen.word = s.word;
+	return seen;
+}
+
+struct Case {
+	const char *text;
+	char kind;
+};
+
+const Case replies[] = {
+    {"+OK\r\n", '+'},
+    {"+PONG\r\n", '+'},
+    {"+\r\n", '+'},
+    {"-ERR no such command\r\n", '-'},
+    {"-\r\n", '-'},
+    {":0\r\n", ':'},
+    {":-1234567890123\r\n", ':'},
+    {":18446744073709551615\r\n", ':'},
+    {"$0\r\n\r\n", '$'},
+    {"$3\r\nabc\r\n", '$'},
+    {"$4\r\n\r\n\r\n\r\n", '$'},
+    {"$16\r\nabcdefghijklmnop\r\n", '$'},
+    {"$-1\r\n", 'n'},
+    {"*-1\r\n", 'n'},
+    {"*0\r\n", '*'},
+    {"*1\r\n$-1\r\n", '*'},
+    {"*2\r\n$3\r\nfoo\r\n$3\r\nbar\r\n", '*'},
+    {"*3\r\n:1\r\n*2\r\n+a\r\n*0\r\n-ERR inner\r\n", '*'},
+    {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n", '*'}, // RESP_DEPTH deep
+};
+
+} // namespace
+
+TEST_CASE("a whole reply is found, with its kind and nothing behind it")
+{
+	for (const Case &c : replies) {
+		INFO(c.text);
+		const Seen seen = scan(std::string(c.text) + "+next\r\n");
+		CHECK(seen.result == 1);
+		CHECK(seen.used == strlen(c.text));
+		CHECK(seen.kind == c.kind);
+	}
+}
+
+TEST_CASE("a reply cut at every byte, and at every two, is the same reply")
+{
+	for (const Case &c : replies) {
+		const std::string text = c.text;
+		INFO(text);
+		for (size_t a = 1; a < text.size(); a++) {
+			Seen seen = scan(text, {a});
+			CHECK(seen.result == 1);
+			CHECK(seen.used == text.size());
+			CHECK(seen.kind == c.kind);
+			for (size_t b = a + 1; b < text.size(); b++) {
+				seen = scan(text, {a, b});
+				CHECK((seen.result == 1 && seen.used == text.size() && seen.kind == c.kind));
+			}
+		}
+		CHECK(scan(text.substr(0, text.size() - 1)).result == 0);
+	}
+}
+
+TEST_CASE("one scanner goes through a stream of replies however it is cut")
+{
+	std::string stream;
+	size_t expected = 0;
+	for (int round = 0; round < 20; round++)
+		for (const Case &c : replies) {
+			stream += c.text;
+			expected++;
+		}
+	random_stream random = {7};
+	for (int round = 0; round < 200; round++) {
+		resp_scanner s = {};
+		size_t found = 0;
+		for (size_t from = 0; from < stream.size();) {
+			size_t size = std::min<size_t>(1 + random_below(&random, 40), stream.size() - from);
+			std::vector<char> piece(stream.begin() + static_cast<ptrdiff_t>(from),
+						stream.begin() + static_cast<ptrdiff_t>(from + size));
+			const char *at = piece.data(), *end = at + size;
+			while (at < end) {
+				int result = resp_scan(&s, &at, end);
+				REQUIRE(result >= 0);
+				found += static_cast<size_t>(result);
+			}
+			from += size;
+		}
+		REQUIRE(found == expected);
+	}
+}
+
+TEST_CASE("a large value is skipped without being kept")
+{
+	const size_t size = 5000000;
+	resp_scanner s = {};
+	std::string head = "$" + std::to_string(size) + "\r\n", piece(65536, '\r');
+	const char *at = head.data();
+	CHECK(resp_scan(&s, &at, head.data() + head.size()) == 0);
+	size_t left = size;
+	while (left > 0) {
+		size_t now = std::min(left, piece.size());
+		at = piece.data();
+		REQUIRE(resp_scan(&s, &at, piece.data() + now) == 0);
+		left -= now;
+	}
+	const char tail[] = "\r\n";
+	at = tail;
+	CHECK(resp_scan(&s, &at, tail + 2) == 1);
+}
+
+TEST_CASE("an error's first word is kept, cut or not, and no more of it than there's room for")
+{
+	CHECK(scan("-WRONGTYPE Operation against\r\n").word == "WRONGTYPE");
+	for (size_t cut = 1; cut < 20; cut++)
+		CHECK(scan("-WRONGTYPE Operation against\r\n", {cut}).word == "WRONGTYPE");
+	CHECK(scan("-ERR\r\n").word == "ERR");
+	CHECK(scan("-ABCDEFGHIJKLMNOPQRSTUVWXYZ and more\r\n").word == "ABCDEFGHIJKLMNO");
+	CHECK(scan("- x\r\n").word == "");
+	// An error inside an array is not the reply's.
+	CHECK(scan("*1\r\n-OOPS in here\r\n").word == "");
+}
+
+TEST_CASE("what is no reply is refused")
+{
+	for (const char *text :
+	     {"ERROR\r\n", "HTTP/1.1 400 Bad Request\r\n", "\r\n", "$\r\n", "$-2\r\n", "$1x\r\na\r\n",
+	      "$--1\r\n", "*-7\r\n", ":\r\n", ":1-2\r\n", "$1\r\nab\r\n", "$1\r\na\rb", "+OK\rX",
+	      "$99999999999\r\n", "*99999999999\r\n", ":123456789012345678901\r\n", "$ 1\r\n", "$0\r\nx\r\n",
+	      "$+1\r\n",
+	      // One array more than RESP_DEPTH.
+	      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n", "%1\r\n+a\r\n+b\r\n", "_\r\n"}) {
+		INFO(text);
+		CHECK(scan(text).result == -1);
+		for (size_t cut = 1; cut + 1 < strlen(text); cut++)
+			CHECK(scan(text, {cut}).result == -1);
+	}
+}
+
+TEST_CASE("random bytes never read beyond the buffer or loop")
+{
+	random_stream random = {1};
+	const char alphabet[] = "+-:$*0123456789\r\nab ";
+	for (int round = 0; round < 100000; round++) {
+		std::vector<char> bytes(1 + random_below(&random, 30));
+		for (char &b : bytes)
+			b = alphabet[random_below(&random, sizeof(alphabet) - 1)];
+		resp_scanner s = {};
+		const char *at = bytes.data(), *end = at + bytes.size();
+		int result = 1;
+		while (at < end && result > 0) {
+			const char *before = at;
+			result = resp_scan(&s, &at, end);
+			REQUIRE(at <= end);
+			if (result == 1)
+				REQUIRE(at > before);
+		}
+	}
+}
