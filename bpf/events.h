@@ -13,7 +13,7 @@
 #include "recording/owners.h"
 
 enum {
-	FT_MAX_CPUS = 1024,    /* a host with more is refused by the loader */
+	FT_MAX_CPUS = 1024,    /* a host with more is refused by the loader; a power of two */
 	FT_MAX_TARGETS = 1024, /* processes at start; children come on top */
 	FT_STACK_FRAMES = 24,  /* kernel stack kept with a blocked span */
 	FT_NAME_BYTES = 32,    /* file name or comm kept with a span */

@@ -255,8 +255,6 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 				     u32 state)
 {
 	struct cpu_state *c = this_cpu();
-	if (!c)
-		return 0;
 	u64 now = bpf_ktime_get_ns();
 	if (c->target) {
 		struct thread_state *st = state_of(prev);
@@ -393,9 +391,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	charge(st, now);
 	close_account(st, task, now);
 	st->busy = 0;
-	struct cpu_state *c = this_cpu();
-	if (c)
-		c->target = 0;
+	this_cpu()->target = 0;
 	return 0;
 }
 

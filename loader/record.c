@@ -27,7 +27,6 @@
 #include "programs.h"
 #include "recording/recording.h"
 #include "support.h"
-#include "symbols.h"
 #include "threads.h"
 
 enum {
@@ -262,7 +261,6 @@ static int start(struct recorder *r)
 		fprintf(stderr, "forktail record: can't create %s: %s\n", output, strerror(-err));
 		return 3;
 	}
-	symbols_load();
 	r->drain.writer = r->writer;
 	r->drain.threads = &r->threads;
 	r->metrics = metrics_open(r->writer);

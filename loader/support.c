@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "bpf/events.h"
+#include "symbols.h"
 
 static struct btf *kernel_btf(void)
 {
@@ -172,13 +173,8 @@ void support_probe(struct support *s)
 	    tracefs,
 	    "no /sys/kernel/tracing/events/syscalls: mount tracefs with: mount -t tracefs nodev "
 	    "/sys/kernel/tracing");
-	FILE *symbols = fopen("/proc/kallsyms", "re");
-	unsigned long long address = 0;
-	bool named = symbols && fscanf(symbols, "%llx", &address) == 1 && address != 0;
-	if (symbols)
-		fclose(symbols);
-	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses", named,
-	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
+	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses",
+	    symbols_load() > 0, "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
 
 	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
 	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */

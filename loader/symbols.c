@@ -25,8 +25,10 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-void symbols_load(void)
+size_t symbols_load(void)
 {
+	if (symbol_count)
+		return symbol_count;
 	FILE *f = fopen("/proc/kallsyms", "re");
 	size_t room = 0, names_size = 0, names_room = 0;
 	char line[512], name[256], type;
@@ -58,6 +60,7 @@ void symbols_load(void)
 		fclose(f);
 	if (symbol_count)
 		qsort(symbols, symbol_count, sizeof *symbols, by_address);
+	return symbol_count;
 }
 
 void symbol_name(uint64_t address, char *text, size_t size)
