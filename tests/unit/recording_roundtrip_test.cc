@@ -294,3 +294,49 @@ TEST_CASE("clocks are read together and say how exactly")
 	ft_boot_id(id);
 	CHECK(std::string(id) + "\n" == read_file("/proc/sys/kernel/random/boot_id"));
 }
+
+TEST_CASE("the bytes are those of the documentation")
+{
+	const std::string clock_block =
+	    "46 54 42 4b 0b 00 00 01 20 00 00 00 01 00 00 00 20 00 00 00 20 00 00 00 "
+	    "01 00 00 00 d6 32 09 f4 ee 08 c2 63 "
+	    "00 50 39 27 8c 04 00 00 00 00 2a 36 fe 9c 97 17 "
+	    "00 50 39 27 8c 04 00 00 28 00 00 00 00 00 00 00 ";
+	const std::string request_payload =
+	    "00 00 00 00 00 00 00 00 0c 00 00 00 09 00 00 00 06 00 00 00 03 00 00 00 03 00 00 00 01 00 00 00 "
+	    "40 24 38 3c 27 8c 04 c4 15 0c 7e 3e 84 fc 0a b4 f4 0a b4 9b 04 d2 07 ea 03 ea 03 03 05 03 "
+	    "00 01 00 00 ";
+	const auto hex = [](const std::string &bytes) {
+		std::string text;
+		for (const char c : bytes) {
+			char two[4];
+			std::snprintf(two, sizeof(two), "%02x ", static_cast<unsigned char>(c));
+			text += two;
+		}
+		return text;
+	};
+	TempDir dir;
+	ft_writer *w = nullptr;
+	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
+	const ft_clock clock = {5'000'000'000'000, 1'700'000'000'000'000'000, 5'000'000'000'000, 40};
+	REQUIRE(ft_writer_record(w, FT_BLOCK_CLOCK, &clock) == 0);
+	REQUIRE(ft_writer_flush(w) == 0);
+	const ft_request log[] = {
+	    {5'000'000'100'000, 5'000'000'100'500, 5'000'000'190'500, 1, 0, 0},
+	    {5'000'000'150'000, 5'000'000'150'250, 5'000'000'240'000, 2, 1, 0},
+	    {5'000'000'200'000, 5'000'000'200'250, 5'000'000'238'000, 1, 0, 0},
+	};
+	ft_requests requests;
+	REQUIRE(ft_requests_init(&requests) == 0);
+	for (const ft_request &q : log)
+		ft_requests_append(&requests, &q);
+	REQUIRE(ft_requests_flush(&requests, w) == 0);
+	ft_requests_free(&requests);
+	REQUIRE(ft_writer_close(w, nullptr) == 0);
+	const std::string bytes = read_file(dir.file("r"));
+	const std::vector<Extent> extents = walk(bytes);
+	REQUIRE(extents.size() == 5);
+	CHECK(hex(bytes.substr(extents[1].begin, extents[1].end - extents[1].begin)) == clock_block);
+	const size_t payload = extents[2].begin + sizeof(ft_block_header);
+	CHECK(hex(bytes.substr(payload, extents[2].end - payload)) == request_payload);
+}
