@@ -23,6 +23,7 @@ namespace
 {
 
 constexpr size_t kTailLines = 6;
+constexpr int kGroupGoneMs = 5000;
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile sig_atomic_t stop_signal;
@@ -99,6 +100,9 @@ void Reap(const Session &session, Child *child)
 	while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR) {
 	}
 	child->ended = true;
+	// A snapshot child takes a while to give its memory back, and until then it is not gone.
+	for (int i = 0; i < kGroupGoneMs && kill(-child->pid, 0) == 0; i++)
+		usleep(1000);
 	ReleaseGroup(session.keeper, child->pid);
 	close(child->pidfd);
 	if (child->err_fd >= 0)

@@ -51,6 +51,9 @@ TEST_CASE("SIGINT right after the start leaves nothing behind")
 {
 	int delay_ms = GENERATE(0, 3, 10, 30, 100);
 	LabRun demo;
+	// Before that the signal would end the test's own fork of itself.
+	std::string comm = "/proc/" + std::to_string(demo.lab->pid()) + "/comm";
+	REQUIRE(eventually([&] { return read_file(comm) == "forktail\n"; }));
 	sleep_for(Seconds(delay_ms / 1000.0));
 	demo.lab->signal(SIGINT);
 	auto status = demo.lab->wait(Seconds(20));
