@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 
 #include "analysis/apportion.h"
 #include "analysis/backlog.h"
@@ -28,6 +27,7 @@ namespace
 // The look at all requests works with doubles and even mixes: a request's stalls may be off by a nanosecond
 // per mix it meets and end.
 constexpr double kSlackNs = 64;
+constexpr size_t kUsualSample = 1'000'000;
 
 struct Server {
 	const Timeline *timeline;
@@ -124,18 +124,25 @@ struct Glance {
 	double stall, busy, net, late, latency;
 };
 
-Glance Look(const Context &context, size_t i)
+// `hints` are per server, see UsageUntil.
+Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
+	uint32_t *hint = &(*hints)[static_cast<size_t>(&server - context.servers.data())];
 	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
-	Usage waiting = UsageOf(server.curve, due, until), u = waiting;
-	u += UsageOf(server.curve, sent, q.end_ns[i]);
-	double usual = static_cast<double>(context.usual_ns[q.op[i]]);
-	double from_busy = std::max(0.0, u.busy - usual), excess = waiting.idle + from_busy;
+	Usage waiting = UsageOf(server.curve, due, until, hint),
+	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
+	u.stall += waiting.stall;
+	u.busy += waiting.busy;
+	u.idle += waiting.idle;
+	u.socket += waiting.socket;
+	double from_busy = std::max(0.0, u.busy - static_cast<double>(context.usual_ns[q.op[i]]));
+	double excess = waiting.idle + from_busy;
 	if (excess > 0) {
 		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
-		double stalled = since < due ? UsageOf(server.curve, since, due).stall : 0;
+		uint32_t near = *hint;
+		double stalled = UsageOf(server.curve, since, due, &near).stall;
 		double moved = std::min(excess, stalled);
 		from_busy = std::min(moved, from_busy);
 		u.busy -= from_busy;
@@ -148,48 +155,45 @@ Glance Look(const Context &context, size_t i)
 
 uint64_t Whole(double ns)
 {
-	return ns > 0 ? static_cast<uint64_t>(std::llround(ns)) : 0;
+	return ns > 0 ? static_cast<uint64_t>(ns + 0.5) : 0;
+}
+
+// Did a stall that was long enough for a span lie in [from, to)?
+bool MetStall(const Timeline &t, uint64_t from_ns, uint64_t to_ns)
+{
+	from_ns = std::max(from_ns, t.start_ns());
+	to_ns = std::min(to_ns, t.end_ns());
+	if (from_ns >= to_ns)
+		return false;
+	for (uint32_t p = PieceAt(t, from_ns); t.pieces[p].start_ns < to_ns; p++)
+		if (t.pieces[p].span != kNoSpan && IsStall(t.pieces[p].cause))
+			return true;
+	return false;
 }
 
 // Per op, the median latency of answered requests that met no stall worth a span. If none did, the median
-// of all of them: better a backlog overlooked than one invented.
+// of all of them: better a backlog overlooked than one invented. Of a long log every n-th request is taken,
+// which leaves the median of a million of them.
 std::vector<uint64_t> UsualLatencies(const Context &context)
 {
 	const Requests &q = context.run.requests;
-	struct PerOp {
-		std::unique_ptr<LogHistogram> calm, all;
-	};
-	std::vector<std::vector<PerOp>> workers(Workers(q.size()));
-	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		workers[w].resize(256);
-		for (size_t i = begin; i < end; i++) {
-			if (IsError(q.status[i]))
-				continue;
-			PerOp &op = workers[w][q.op[i]];
-			if (!op.all) {
-				op.all = std::make_unique<LogHistogram>();
-				op.calm = std::make_unique<LogHistogram>();
-			}
-			op.all->Add(q.Latency(i));
-			if (UsageOf(context.ServerOf(i).curve, q.intended_ns[i], q.end_ns[i]).hard <= 0)
-				op.calm->Add(q.Latency(i));
-		}
-	});
+	std::vector<std::vector<uint64_t>> calm(256), all(256);
+	size_t step = q.size() / kUsualSample + 1;
+	for (size_t i = 0; i < q.size(); i += step) {
+		if (IsError(q.status[i]))
+			continue;
+		all[q.op[i]].push_back(q.Latency(i));
+		if (!MetStall(*context.ServerOf(i).timeline, q.intended_ns[i], q.end_ns[i]))
+			calm[q.op[i]].push_back(q.Latency(i));
+	}
 	std::vector<uint64_t> usual(256);
 	for (size_t op = 0; op < 256; op++) {
-		PerOp *sum = nullptr;
-		for (std::vector<PerOp> &worker : workers) {
-			if (!worker[op].all)
-				continue;
-			if (sum) {
-				sum->all->Merge(*worker[op].all);
-				sum->calm->Merge(*worker[op].calm);
-			} else {
-				sum = &worker[op];
-			}
-		}
-		if (sum)
-			usual[op] = (sum->calm->count ? sum->calm : sum->all)->PercentileFloor(50);
+		std::vector<uint64_t> &values = calm[op].empty() ? all[op] : calm[op];
+		if (values.empty())
+			continue;
+		uint64_t *median = values.data() + Rank(values.size(), 50) - 1;
+		std::nth_element(values.data(), median, values.data() + values.size());
+		usual[op] = *median;
 	}
 	return usual;
 }
@@ -208,10 +212,11 @@ FirstLook LookAtAll(const Context &context)
 		auto without = [&](Cause c) -> LogHistogram & {
 			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
+		std::vector<uint32_t> hints(context.servers.size());
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
 				continue;
-			Glance g = Look(context, i);
+			Glance g = Look(context, i, &hints);
 			look.calm.Add(Whole(g.latency - g.stall - kSlackNs));
 			without(Cause::ServerBusy).Add(Whole(g.latency - g.busy));
 			without(Cause::ClientLate).Add(Whole(g.latency - g.late));
@@ -276,7 +281,8 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 
 	uint64_t answered = 0;
 	{
-		std::vector<uint64_t> values(q.size());
+		Column<uint64_t> values;
+		values.Extend(q.size());
 		for (size_t i = 0; i < q.size(); i++) {
 			blame.by_status[q.status[i]]++;
 			if (!IsError(q.status[i]))

@@ -113,10 +113,13 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
 			worst[r.episode] = &r;
-	std::vector<uint32_t> fsyncs;
-	for (uint32_t i = 0; i < run.spans.size(); i++)
+	Landmarks landmarks;
+	for (uint32_t i = 0; i < run.spans.size(); i++) {
 		if (run.spans[i].owner == FT_FSYNC)
-			fsyncs.push_back(i);
+			landmarks.fsyncs.push_back(i);
+		else if (run.spans[i].owner == FT_FORK)
+			landmarks.forks.push_back(i);
+	}
 
 	static const Thread no_thread;
 	static const Timeline no_timeline;
@@ -127,7 +130,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		Scene scene = {run,
 			       t ? *t : no_timeline,
 			       known ? run.threads[t->thread] : no_thread,
-			       fsyncs,
+			       landmarks,
 			       e.since_ns,
 			       e.end_ns,
 			       {},

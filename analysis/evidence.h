@@ -33,11 +33,16 @@ struct Holder {
 	uint32_t span = kNoSpan; // one of those waits
 };
 
+// Rare spans of the whole run that sentences look for, by thread and start.
+struct Landmarks {
+	std::vector<uint32_t> forks, fsyncs;
+};
+
 struct Scene {
 	const Run &run;
 	const Timeline &timeline;
-	const Thread &thread;		     // the timeline's
-	const std::vector<uint32_t> &fsyncs; // spans of the whole run
+	const Thread &thread; // the timeline's
+	const Landmarks &landmarks;
 	uint64_t from_ns = 0;
 	uint64_t to_ns = 0;
 	std::array<Seen, kTimelineCauses> seen = {};

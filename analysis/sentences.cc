@@ -197,7 +197,7 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
 	const ft_span *longest = nullptr;
 	const Thread *whose = nullptr;
-	for (uint32_t i : scene.fsyncs) {
+	for (uint32_t i : scene.landmarks.fsyncs) {
 		const ft_span &s = scene.run.spans[i];
 		if (s.start_ns >= to_ns || EndOf(s) <= from_ns || s.tid == scene.thread.tid ||
 		    (longest && longest->duration_ns >= s.duration_ns))
@@ -221,9 +221,9 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 std::string RedisForkText(const Scene &scene, const ft_span &fork)
 {
 	uint64_t until = UINT64_MAX;
-	for (size_t i = 0; i < scene.thread.span_count; i++) {
-		const ft_span &s = scene.run.spans[scene.thread.first_span + i];
-		if (s.owner == FT_FORK && !(s.arg[1] & kCloneThread) && s.start_ns > fork.start_ns) {
+	for (uint32_t i : scene.landmarks.forks) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.tid == fork.tid && !(s.arg[1] & kCloneThread) && s.start_ns > fork.start_ns) {
 			until = s.start_ns;
 			break;
 		}
@@ -343,11 +343,10 @@ std::string FsyncSentence(const Scene &scene)
 		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	// An fsync's blocked part is a span of its own inside the frame: the frame is what the user knows.
 	std::string call = s->off_cpu ? "fsync" : SyscallName(static_cast<int>(s->arg[1]));
-	for (size_t i = 0; s->off_cpu && i < scene.thread.span_count; i++) {
-		const ft_span &frame = scene.run.spans[scene.thread.first_span + i];
-		if (frame.start_ns > s->start_ns)
-			break;
-		if (frame.owner == FT_FSYNC && !frame.off_cpu && EndOf(frame) >= EndOf(*s))
+	for (uint32_t i : scene.landmarks.fsyncs) {
+		const ft_span &frame = scene.run.spans[i];
+		if (s->off_cpu && !frame.off_cpu && frame.tid == s->tid && frame.start_ns <= s->start_ns &&
+		    EndOf(frame) >= EndOf(*s))
 			call = SyscallName(static_cast<int>(frame.arg[1]));
 	}
 	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
@@ -447,14 +446,14 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 
 std::string BusySentence(const Scene &scene)
 {
-	const ft_span *longest = nullptr;
-	for (size_t i = 0; i < scene.thread.iteration_count; i++) {
-		const ft_span &s = scene.run.iterations[scene.thread.first_iteration + i];
-		if (s.start_ns >= scene.to_ns)
-			break;
-		if (EndOf(s) > scene.from_ns && (!longest || s.duration_ns > longest->duration_ns))
-			longest = &s;
-	}
+	// A thread's iterations follow each other, so that their ends are in order like their starts.
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration, *longest = nullptr;
+	const ft_span *end = first + scene.thread.iteration_count;
+	for (const ft_span *s = std::partition_point(
+		 first, end, [&](const ft_span &x) { return EndOf(x) <= scene.from_ns; });
+	     s < end && s->start_ns < scene.to_ns; s++)
+		if (!longest || s->duration_ns > longest->duration_ns)
+			longest = s;
 	CauseTimes all = {}, times = {};
 	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &all);
 	uint64_t busy_ns = all[Index(Cause::ServerBusy)];

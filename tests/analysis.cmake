@@ -2,4 +2,11 @@
 # Tests of the analysis: runs built by hand, recordings written for the purpose, and the command itself.
 forktail_test(analysis unit
   SOURCES unit/analysis_timeline_test.cc unit/analysis_blame_test.cc unit/analysis_property_test.cc
+          unit/analysis_episodes_test.cc unit/analysis_render_test.cc unit/analysis_load_test.cc
+          unit/analysis_command_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
+add_dependencies(test_analysis forktail forktail-load forktail-record)
+
+# Writes a run of 10 million requests; tests/bench/explain.sh times `forktail explain` on it.
+add_executable(bench_explain_run bench/explain_run.cc)
+target_link_libraries(bench_explain_run PRIVATE forktail_recording)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// The `forktail` command itself: exit statuses and the one sentence for what it can't do.
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/tempdir.h"
+
+#include <algorithm>
+
+using ft::test::program;
+using ft::test::Result;
+using ft::test::run;
+using ft::test::TempDir;
+using ft::test::write_file;
+
+namespace
+{
+
+// Runs it and checks its exit status and that its whole complaint is one line that holds `part`.
+void Refuses(std::vector<std::string> args, int status, const std::string &part)
+{
+	args.insert(args.begin(), program("forktail"));
+	Result r = run(args);
+	std::string line;
+	for (const std::string &a : args)
+		line += a + " ";
+	INFO(line);
+	INFO(r.err);
+	CHECK(r.status == status);
+	CHECK(r.out.empty());
+	CHECK(r.err.find(part) != std::string::npos);
+	CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+}
+
+} // namespace
+
+TEST_CASE("wrong usage is exit status 2 and one sentence")
+{
+	TempDir dir;
+	Refuses({}, 2, "a command is missing");
+	Refuses({"exlpain"}, 2, "there is no command 'exlpain'");
+	Refuses({"explain"}, 2, "RUN");
+	Refuses({"explain", dir.path(), "--sloww", "1ms"}, 2, "--sloww");
+	Refuses({"explain", dir.path(), "--slow", "fast"}, 2, "'fast'");
+	Refuses({"explain", dir.path(), "--episodes", "many"}, 2, "--episodes");
+	Refuses({"explain", dir.path(), "--requests"}, 2, "--json");
+	Refuses({"report", dir.path()}, 2, "--output");
+}
+
+TEST_CASE("input that is no run is exit status 3 and one sentence")
+{
+	TempDir dir;
+	Refuses({"explain", dir.file("nowhere")}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"explain", dir.path()}, 3, "holds no recording");
+	write_file(dir.file("a.forktail"), "");
+	Refuses({"explain", dir.path()}, 3, "empty");
+	Refuses({"explain", dir.file("a.forktail")}, 3, "empty");
+	write_file(dir.file("a.forktail"), std::string(5000, 'x'));
+	Refuses({"explain", dir.file("a.forktail")}, 3, "not a");
+	Refuses({"report", dir.path(), "-o", dir.file("out.html")}, 3, "not a");
+	Refuses({"explain", "/proc/self/mem"}, 3, "/proc/self/mem");
+}
+
+TEST_CASE("version and help are answers")
+{
+	Result r = run({program("forktail"), "--version"});
+	CHECK(r.status == 0);
+	CHECK(r.out.find("forktail ") == 0);
+	for (const char *word : {"help", "--help"}) {
+		r = run({program("forktail"), word});
+		CHECK(r.status == 0);
+		CHECK(r.out.find("forktail explain RUN") != std::string::npos);
+		CHECK(r.err.empty());
+	}
+	r = run({program("forktail"), "explain", "--help"});
+	CHECK(r.status == 0);
+	CHECK(r.out.find("--slow") != std::string::npos);
+}
+
+TEST_CASE("the C programs are found beside the command and get its arguments")
+{
+	Result r = run({program("forktail"), "load", "--version"});
+	CHECK(r.status == 0);
+	CHECK(r.out.find("forktail-load") != std::string::npos);
+	r = run({program("forktail"), "record", "--no-such-option"});
+	CHECK(r.status == 2);
+	CHECK(r.err.find("no-such-option") != std::string::npos);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Episodes and their evidence: what is one event, and what is said about it.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis_run.h"
+
+#include "analysis/episodes.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+// The evidence of a run whose requests are one episode, joined by newlines.
+std::string EvidenceOf(RunBuilder *b, size_t limit = 10)
+{
+	std::vector<Timeline> timelines;
+	timelines.push_back(b->Timeline());
+	Blame blame = BlameRun(b->run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	FindEvidence(b->run, timelines, blame, limit, 1, &episodes);
+	std::string text;
+	for (const std::string &sentence : episodes[0].evidence)
+		text += sentence + "\n";
+	return text;
+}
+
+bool Holds(const std::string &text, const std::string &part)
+{
+	INFO(text << "should hold: " << part);
+	bool holds = text.find(part) != std::string::npos;
+	CHECK(holds);
+	return holds;
+}
+
+// One request over the whole of a 100 ms thread that is busy but for what the test adds.
+void OneRequest(RunBuilder *b, uint64_t covered)
+{
+	b->Thread(kServer, 0, 100 * ms);
+	b->Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms - covered);
+	b->Request(0, 0, 100 * ms);
+}
+
+} // namespace
+
+TEST_CASE("slow requests that overlap, or nearly, are one episode")
+{
+	RunBuilder b;
+	b.Request(0, 0, 10 * ms);
+	b.Request(5 * ms, 5 * ms, 7 * ms);
+	b.Request(11 * ms, 11 * ms, 12 * ms);	      // 1 ms after the first ended: still the same
+	b.Request(13 * ms + 1, 13 * ms + 1, 15 * ms); // more than 1 ms later: another
+	b.Request(14 * ms, 14 * ms, 30 * ms);
+	b.Request(29 * ms, 29 * ms, 29 * ms + 500 * us);
+	b.Finish();
+	Blame blame = b.Blame({600 * us, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+
+	REQUIRE(episodes.size() == 2);
+	CHECK(episodes[0].start_ns == kBase);
+	CHECK(episodes[0].end_ns == kBase + 12 * ms);
+	CHECK(episodes[0].requests == 3);
+	CHECK(episodes[0].worst_ns == 10 * ms);
+	CHECK(episodes[0].time_ns == 13 * ms);
+	CHECK(episodes[1].requests == 2); // the fast one is not counted
+	CHECK(episodes[1].worst_ns == 16 * ms);
+	CHECK(blame.slow[0].episode == 0);
+	CHECK(blame.slow[4].episode == 1);
+	REQUIRE(episodes[0].causes.size() == 1);
+	CHECK(episodes[0].causes[0].cause == Cause::Unknown);
+	CHECK(episodes[0].causes[0].share == Approx(1.0));
+	CHECK(WorstEpisodes(episodes, 5) == std::vector<uint32_t>{1, 0});
+	CHECK(WorstEpisodes(episodes, 1) == std::vector<uint32_t>{1});
+}
+
+TEST_CASE("an episode's causes are ranked and sum to its time")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 10 * ms);
+	b.Frame(FT_FORK, 1 * ms, 2 * ms);
+	b.Off(FT_FILE_WRITE, 3 * ms, 8 * ms, 8 * ms);
+	b.Tally(FT_OWN_CODE, 0, 10 * ms, 4 * ms);
+	b.Request(0, 0, 10 * ms);
+	b.Request(1 * ms, 1 * ms, 9 * ms);
+	b.Finish();
+	Blame blame = b.Blame();
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	REQUIRE(episodes[0].causes.size() == 3);
+	CHECK(episodes[0].causes[0].cause == Cause::FileWrite);
+	CHECK(episodes[0].causes[0].time_ns == 10 * ms);
+	CHECK(episodes[0].causes[0].share == Approx(10.0 / 18));
+	CHECK(episodes[0].causes[1].cause == Cause::ServerBusy);
+	CHECK(episodes[0].causes[2].cause == Cause::Fork);
+}
+
+TEST_CASE("evidence of a fork says what was copied for whom, and what Redis says")
+{
+	RunBuilder b;
+	OneRequest(&b, 60 * ms);
+	b.Frame(FT_FORK, 10 * ms, 70 * ms).arg[0] = 4312;
+	b.Thread(4312, 65 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =
+	    kServer;
+	b.run.series.push_back(
+	    {"target.rss", "bytes", {{"pid", "100"}}, {{kBase + 5 * ms, 1.1e9}, {kBase + 80 * ms, 2e9}}});
+	b.run.reports.push_back({kBase + 1 * ms, "server-word", 11, ""});
+	b.run.reports.push_back({kBase + 99 * ms, "server-word", 59871, ""});
+	b.Finish();
+	std::string text = EvidenceOf(&b);
+	Holds(text, "fork() copied page tables for 60.0 ms (RSS 1.10 GB) as BGSAVE started snapshot child "
+		    "4312; Redis "
+		    "says latest_fork_usec 59,871");
+	CHECK(text.find(" 11") == std::string::npos);
+}
+
+TEST_CASE("a word of Redis from before the next fork only is about this one")
+{
+	RunBuilder b;
+	OneRequest(&b, 20 * ms);
+	b.Frame(FT_FORK, 10 * ms, 25 * ms);
+	b.Frame(FT_FORK, 40 * ms, 45 * ms);
+	b.run.reports.push_back({kBase + 50 * ms, "info", 5000, ""});
+	b.Finish();
+	std::string text = EvidenceOf(&b);
+	Holds(text, "fork() copied page tables for 15.0 ms\n");
+}
+
+TEST_CASE("evidence of copy-on-write counts spans and tallies and names the child")
+{
+	RunBuilder b;
+	OneRequest(&b, 50 * ms);
+	b.Frame(FT_COW_COPY, 10 * ms, 30 * ms);
+	b.Frame(FT_COW_COPY, 40 * ms, 50 * ms);
+	b.Tally(FT_COW_COPY, 0, 100 * ms, 20 * ms, 810);
+	b.Thread(4312, 5 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =
+	    kServer;
+	b.Finish();
+	Holds(EvidenceOf(&b),
+	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 lived");
+}
+
+TEST_CASE("evidence of a blocked write names the file, who was in fsync, and the disk")
+{
+	RunBuilder b;
+	OneRequest(&b, 30 * ms);
+	ft_span &write = b.Off(FT_FILE_WRITE, 10 * ms, 40 * ms, 40 * ms);
+	write.syscall = 1;
+	write.detail = 1;
+	b.run.details.push_back(
+	    {"appendonly.aof.1.incr.aof", {"io_schedule+0x1", "folio_wait_bit+0x2", "ext4_write"}});
+	b.Thread(102, 0, 100 * ms, 0, "bio_aof_fsync", kServer);
+	b.Frame(FT_FSYNC, 8 * ms, 42 * ms, 0, 0, 102).arg[1] = 75;
+	ft_io io = {kBase + 9 * ms, 20 * ms, 0, 84'000'000, 254u << 20, 55, 1, 0, 0, "kworker/u4:1"};
+	b.run.ios.push_back(io);
+	io.start_ns = kBase + 60 * ms; // not while it was blocked
+	b.run.ios.push_back(io);
+	b.Finish();
+	Holds(EvidenceOf(&b),
+	      "write() to appendonly.aof.1.incr.aof was blocked 30.0 ms; bio_aof_fsync (102) sat in "
+	      "fdatasync() for 34.0 ms; block device 254:0 meanwhile wrote 84.0 MB, most for "
+	      "kworker/u4:1 (55)");
+}
+
+TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
+{
+	RunBuilder b;
+	OneRequest(&b, 30 * ms);
+	b.run.details.push_back({"stress-ng", {}});
+	for (uint32_t i = 0; i < 3; i++) {
+		ft_span &s = b.Off(FT_RUN_QUEUE, (10 + 20 * i) * ms, (10 + 20 * i) * ms, (20 + 20 * i) * ms);
+		s.arg[1] = (4321 + i / 2) | (9 * ms) << 32;
+		s.detail = 1;
+		s.cpu = 1;
+	}
+	b.Finish();
+	Holds(EvidenceOf(&b),
+	      "waited 30.0 ms on the run queue of cpu 1 (3 times); the CPU was held by stress-ng (2 "
+	      "threads) for 27.0 ms");
+}
+
+TEST_CASE("evidence of other causes")
+{
+	RunBuilder b;
+	SECTION("softirq")
+	{
+		OneRequest(&b, 32 * ms);
+		b.Frame(static_cast<ft_owner>(FT_SOFTIRQ + 3), 10 * ms, 42 * ms).cpu = 3;
+		b.Finish();
+		Holds(EvidenceOf(&b), "softirq net_rx took 32.0 ms on cpu 3");
+	}
+	SECTION("a lock, with the kernel stack")
+	{
+		OneRequest(&b, 12 * ms);
+		ft_span &s = b.Off(FT_LOCK_WAIT, 10 * ms, 22 * ms, 22 * ms);
+		s.syscall = 202;
+		s.detail = 1;
+		b.run.details.push_back(
+		    {"", {"schedule+0x2", "futex_wait_queue+0x1", "futex_wait", "do_futex"}});
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "blocked in futex() for 12.0 ms; kernel stack: futex_wait_queue < futex_wait < "
+		      "do_futex");
+	}
+	SECTION("an fsync of the server's own, blocked inside its frame")
+	{
+		OneRequest(&b, 31 * ms);
+		b.Frame(FT_FSYNC, 10 * ms, 41 * ms, 0, 1 * ms).arg[1] = 75;
+		b.Off(FT_FSYNC, 11 * ms, 41 * ms, 41 * ms, 1);
+		b.Finish();
+		Holds(EvidenceOf(&b), "fdatasync() on the server's own thread took 31.0 ms");
+	}
+	SECTION("stopped")
+	{
+		OneRequest(&b, 50 * ms);
+		b.Off(FT_STOPPED, 10 * ms, 60 * ms, 60 * ms);
+		b.Finish();
+		Holds(EvidenceOf(&b), "the server was stopped (SIGSTOP or a debugger) for 50.0 ms");
+	}
+	SECTION("one long turn of the event loop")
+	{
+		OneRequest(&b, 0);
+		b.Frame(FT_ITERATION, 10 * ms, 90 * ms).arg[0] = 2;
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "the server ran its own code for 80.0 ms in one event-loop iteration of 80.0 ms "
+		      "with 2 ready connections (a slow command, or a long batch)");
+	}
+	SECTION("many short turns")
+	{
+		OneRequest(&b, 0);
+		b.Frame(FT_ITERATION, 10 * ms, 20 * ms);
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "the server ran its own code for 100 ms of these 100 ms, in many turns");
+	}
+	SECTION("idleness")
+	{
+		OneRequest(&b, 80 * ms);
+		b.Off(FT_IDLE, 10 * ms, 90 * ms, 90 * ms);
+		b.Finish();
+		Holds(EvidenceOf(&b), "the server sat idle for 80.0 ms (longest 80.0 ms)");
+	}
+	SECTION("nothing recorded")
+	{
+		b.Thread(kServer, 0, 10 * ms);
+		b.Request(0, 0, 100 * ms);
+		b.Finish();
+		Holds(EvidenceOf(&b), "nothing recorded says what happened in 100 ms");
+	}
+}
+
+TEST_CASE("evidence keeps to its limit, the largest cause first")
+{
+	RunBuilder b;
+	OneRequest(&b, 80 * ms);
+	b.Frame(FT_FORK, 10 * ms, 30 * ms);
+	b.Off(FT_STOPPED, 30 * ms, 90 * ms, 90 * ms);
+	b.Finish();
+	std::string one = EvidenceOf(&b, 1);
+	Holds(one, "SIGSTOP");
+	CHECK(one.find("fork") == std::string::npos);
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+// Reading run directories: several recordings side by side, ids of theirs, boots, damage, and the sentences
+// for what is no run.
+#include "tests/support/catch.h"
+#include "tests/support/tempdir.h"
+
+#include <cstring>
+
+#include "analysis/explain.h"
+
+using namespace forktail;
+using ft::test::read_file;
+using ft::test::TempDir;
+using ft::test::write_file;
+
+namespace
+{
+
+constexpr uint64_t kStart = 5'000'000'000, kMs = 1'000'000;
+
+struct File {
+	ft_writer *w = nullptr;
+
+	File(const std::string &path, const std::string &manifest)
+	{
+		REQUIRE(ft_writer_open(&w, path.c_str(), manifest.c_str()) == 0);
+	}
+	template <typename T> void Record(ft_block_kind kind, const T &record)
+	{
+		REQUIRE(ft_writer_record(w, kind, &record) == 0);
+	}
+	void Json(ft_block_kind kind, const std::string &text)
+	{
+		REQUIRE(ft_writer_json(w, kind, text.c_str()) == 0);
+	}
+	void Close(const char *summary = "{\"end_ns\":6000000000,\"reason\":\"duration\"}")
+	{
+		REQUIRE(ft_writer_close(w, summary) == 0);
+	}
+};
+
+const char kServerManifest[] =
+    R"({"program":"forktail-record","version":"0.1.0","host":"h","kernel":"6.18","boot_id":"b1",
+	"min_span_ns":20000,"cpus":2,"start_ns":5000000000,"targets":[{"pid":100,"comm":"redis-server",
+	"cmdline":"redis-server *:6379"}],"missing":[{"what":"compaction","why":"no such tracepoint"}]})";
+
+// A server with one fork of 60 ms at +500 ms.
+void WriteServer(const std::string &path, const std::string &manifest = kServerManifest)
+{
+	File f(path, manifest);
+	ft_thread t = {};
+	t.start_ns = kStart;
+	t.end_ns = kStart + 1000 * kMs;
+	t.tid = t.tgid = 100;
+	t.flags = FT_THREAD_MAIN;
+	strcpy(t.comm, "redis-server");
+	ft_thread open = t;
+	open.end_ns = 0;
+	f.Record(FT_BLOCK_THREAD, open); // the last record of a thread counts
+	f.Record(FT_BLOCK_THREAD, t);
+	ft_span s = {};
+	s.start_ns = kStart + 500 * kMs;
+	s.duration_ns = s.on_cpu_ns = 60 * kMs;
+	s.tid = 100;
+	s.owner = FT_FORK;
+	s.detail = 9;
+	f.Record(FT_BLOCK_SPAN, s);
+	s.owner = FT_ITERATION;
+	f.Record(FT_BLOCK_SPAN, s);
+	ft_tally y = {};
+	y.start_ns = kStart;
+	y.end_ns = kStart + 1000 * kMs;
+	y.total_ns = 940 * kMs;
+	y.tid = 100;
+	f.Record(FT_BLOCK_TALLY, y);
+	f.Json(FT_BLOCK_DETAIL, R"({"id":9,"name":"nine","stack":["a","b"]})");
+	f.Json(FT_BLOCK_SERIES, R"({"id":3,"name":"target.rss","unit":"bytes","labels":{"pid":"100"}})");
+	f.Record(FT_BLOCK_SAMPLE, ft_sample{kStart, 42, 3, 0});
+	f.Json(FT_BLOCK_COST, R"({"t_ns":1,"bpf_ns":7,"bpf_ns_is_estimate":true,"recorder_cpu_ns":8,
+		"recorder_rss_bytes":9,"programs":[{"name":"p","runs":2,"ns_per_run":3.5,"total_ns":7}]})");
+	f.Json(FT_BLOCK_NOTE, R"({"t_ns":5600000000,"kind":"server-word","latest_fork_usec":59000})");
+	f.Close();
+}
+
+// A load of `count` requests, one a millisecond, the last of them slow.
+void WriteLoad(const std::string &path, const std::string &boot = "b1", int count = 600,
+	       const std::string &ops = R"(["GET","SET"])")
+{
+	File f(path, R"({"program":"forktail-load","version":"0.1.0","boot_id":")" + boot +
+			 R"(","servers":["127.0.0.1:6379"],"server_info":[{"pid":100}],"rate":1000,)" +
+			 R"("arrival":"constant","pipeline":1,"start_ns":5000000000,"ops":)" + ops + "}");
+	ft_connection c = {};
+	c.id = 7;
+	c.opened_ns = kStart;
+	f.Record(FT_BLOCK_CONNECTION, c);
+	ft_requests requests;
+	REQUIRE(ft_requests_init(&requests) == 0);
+	for (int i = 0; i < count; i++) {
+		ft_request q = {};
+		q.intended_ns = q.start_ns = kStart + static_cast<uint64_t>(i) * kMs;
+		q.end_ns = q.start_ns + (i + 1 == count ? 50 * kMs : kMs / 10);
+		q.connection = 7;
+		q.op = 1;
+		if (ft_requests_full(&requests))
+			REQUIRE(ft_requests_flush(&requests, f.w) == 0);
+		ft_requests_append(&requests, &q);
+	}
+	REQUIRE(ft_requests_flush(&requests, f.w) == 0);
+	ft_requests_free(&requests);
+	f.Close();
+}
+
+bool Holds(const std::vector<std::string> &list, const std::string &part)
+{
+	for (const std::string &text : list)
+		if (text.find(part) != std::string::npos)
+			return true;
+	return false;
+}
+
+} // namespace
+
+TEST_CASE("a run's recordings are read side by side")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	WriteLoad(dir.file("load.forktail"));
+	write_file(dir.file("run.json"),
+		   R"({"host":"h","kernel":"6.18","versions":{"redis":"7.0.15"},"rss_bytes":5,
+		"commands":["a b"],"redis_config":{"save":""},
+		"server_reports":[{"t_ns":5700000000,"kind":"bgsave","latest_fork_usec":59500}]})");
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	CHECK(run.warnings.empty());
+	CHECK(run.files.size() == 2);
+	CHECK(run.min_span_ns == 20'000);
+	CHECK(run.cpus == 2);
+	REQUIRE(run.threads.size() == 1);
+	CHECK(run.threads[0].end_ns == kStart + 1000 * kMs);
+	CHECK(run.threads[0].comm == "redis-server");
+	REQUIRE(run.spans.size() == 1);
+	CHECK(run.iterations.size() == 1);
+	CHECK(run.details[run.spans[0].detail].name == "nine");
+	CHECK(run.details[run.spans[0].detail].stack == std::vector<std::string>{"a", "b"});
+	REQUIRE(run.series.size() == 1);
+	CHECK(run.series[0].labels.at("pid") == "100");
+	REQUIRE(run.series[0].samples.size() == 1);
+	CHECK(run.series[0].samples[0].value == 42);
+	CHECK(run.cost.bpf_ns == 7);
+	CHECK(run.cost.bpf_ns_is_estimate);
+	REQUIRE(run.cost.programs.size() == 1);
+	CHECK(run.cost.programs[0].ns_per_run == 3.5);
+	REQUIRE(run.reports.size() == 2);
+	CHECK(run.reports[0].latest_fork_usec == 59000);
+	CHECK(run.reports[1].kind == "bgsave");
+	CHECK(run.info.versions.at("redis") == "7.0.15");
+	REQUIRE(run.missing.size() == 1);
+	CHECK(run.missing[0].why == "no such tracepoint");
+	CHECK(run.requests.size() == 600);
+	CHECK(run.ops[run.requests.op[0]] == "SET");
+	CHECK(run.servers == std::vector<std::string>{"127.0.0.1:6379"});
+	CHECK(run.server_pids == std::vector<uint32_t>{100});
+	REQUIRE(run.loads.size() == 1);
+	CHECK(run.loads[0].rate == 1000);
+	CHECK(run.loads[0].connection_count == 1);
+	CHECK(run.start_ns == kStart);
+
+	Explanation e;
+	int status = -1;
+	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
+	CHECK(status == 0);
+	CHECK(e.notes.empty());
+	REQUIRE(e.blame.causes.size() > 0);
+	CHECK(e.serving == std::vector<int>{0});
+}
+
+TEST_CASE("ids of several load generators are kept apart")
+{
+	TempDir dir;
+	WriteLoad(dir.file("a.forktail"), "b1", 10);
+	WriteLoad(dir.file("b.forktail"), "b1", 10, R"(["SET","INCR"])");
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	CHECK(run.ops == std::vector<std::string>{"GET", "SET", "INCR"});
+	CHECK(run.ops[run.requests.op[0]] == "SET");
+	CHECK(run.ops[run.requests.op[10]] == "INCR");
+	CHECK(run.requests.connection[0] != run.requests.connection[10]);
+	CHECK(run.connections.size() == 2);
+	CHECK(run.servers.size() == 1);
+}
+
+TEST_CASE("recordings of different boots are not laid over each other")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	WriteLoad(dir.file("load.forktail"), "b2");
+	Explanation e;
+	std::string error;
+	int status = -1;
+	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
+	CHECK(Holds(e.run.warnings, "different boots"));
+	CHECK(e.run.threads.empty());
+	CHECK(Holds(e.notes, "can't be explained"));
+	REQUIRE(e.blame.causes.size() == 1);
+	CHECK(e.blame.causes[0].cause == Cause::Unknown);
+}
+
+TEST_CASE("a cut recording is read up to the cut, with a warning")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	WriteLoad(dir.file("load.forktail"), "b1", 40'000);
+	std::string bytes = read_file(dir.file("load.forktail"));
+	for (size_t cut : {bytes.size() - 10, bytes.size() / 2, bytes.size() / 3}) {
+		write_file(dir.file("load.forktail"), bytes.substr(0, cut));
+		Run run;
+		std::string error;
+		REQUIRE(LoadRun(dir.path(), &run, &error));
+		CHECK(Holds(run.warnings, "load.forktail: "));
+		CHECK(run.requests.size() % FT_REQUEST_BLOCK ==
+		      (cut > bytes.size() / 2 ? 40'000 % FT_REQUEST_BLOCK : 0));
+	}
+}
+
+TEST_CASE("a recording that has lost its manifest is still read")
+{
+	TempDir dir;
+	WriteLoad(dir.file("load.forktail"));
+	std::string bytes = read_file(dir.file("load.forktail"));
+	bytes[50] = static_cast<char>(bytes[50] ^ 1); // in the manifest's payload
+	write_file(dir.file("load.forktail"), bytes);
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	CHECK(Holds(run.warnings, "manifest is lost"));
+	CHECK(run.requests.size() == 600);
+	CHECK(run.ops == std::vector<std::string>{"request"});
+}
+
+TEST_CASE("one bad file among good ones is a warning")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	write_file(dir.file("broken.forktail"), "");
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	CHECK(Holds(run.warnings, "broken.forktail"));
+	CHECK(run.threads.size() == 1);
+}
+
+TEST_CASE("what is no run gets one sentence")
+{
+	TempDir dir;
+	Run run;
+	std::string error;
+	auto fails = [&](const std::string &path, const std::string &part) {
+		INFO(path);
+		Run fresh;
+		error.clear();
+		CHECK(!LoadRun(path, &fresh, &error));
+		INFO(error);
+		CHECK(error.find(part) != std::string::npos);
+		CHECK(error.find('\n') == std::string::npos);
+	};
+	fails(dir.file("nowhere"), "there is no run at");
+	fails(dir.path(), "holds no recording");
+	write_file(dir.file("x.forktail"), "");
+	fails(dir.file("x.forktail"), "empty");
+	fails(dir.path(), "empty");
+	write_file(dir.file("x.forktail"),
+		   "GIF89a, this is no recording at all, though long enough for a header or two");
+	fails(dir.file("x.forktail"), "not a");
+}
+
+TEST_CASE("a run with neither requests nor iterations can't be explained")
+{
+	TempDir dir;
+	std::string error;
+	int status = 0;
+	SECTION("a load that sent nothing")
+	{
+		WriteLoad(dir.file("load.forktail"), "b1", 0);
+		Explanation e;
+		CHECK(!ExplainRun(dir.path(), {}, &e, &error, &status));
+		CHECK(error.find("neither requests nor") != std::string::npos);
+	}
+	SECTION("a server that was never busy for long")
+	{
+		File f(dir.file("server.forktail"), kServerManifest);
+		ft_thread t = {};
+		t.start_ns = kStart;
+		t.end_ns = kStart + kMs;
+		t.tid = t.tgid = 100;
+		t.flags = FT_THREAD_MAIN;
+		f.Record(FT_BLOCK_THREAD, t);
+		f.Close();
+		Explanation e;
+		CHECK(!ExplainRun(dir.path(), {}, &e, &error, &status));
+		CHECK(error.find("no event-loop iteration of the recorded server took 20.0 us or more") !=
+		      std::string::npos);
+	}
+	CHECK(status == 3);
+}
+
+TEST_CASE("without a request log, stalls are found from iterations, 1 ms and up")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	Explanation e;
+	std::string error;
+	int status = -1;
+	REQUIRE(ExplainRun(dir.file("server.forktail"), {}, &e, &error, &status));
+	CHECK(e.blame.from_iterations);
+	CHECK(e.blame.threshold_ns == kMs);
+	REQUIRE(e.blame.slow.size() == 1);
+	REQUIRE(e.episodes.size() == 1);
+	CHECK(e.episodes[0].evidence[0].find("fork() copied page tables for 60.0 ms") == 0);
+}
+
+TEST_CASE("a recording that ends before the load says so")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	WriteLoad(dir.file("load.forktail"), "b1", 2000);
+	Explanation e;
+	std::string error;
+	int status = -1;
+	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
+	CHECK(Holds(e.notes, "recorded until +1.000 s only"));
+}
