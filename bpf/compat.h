@@ -14,7 +14,6 @@ extern const volatile bool has_prev_state_arg; /* 5.18: sched_switch tells the p
 extern const volatile bool
     has_block_queue_arg;		     /* until 5.11 block_rq_issue had the queue before the request */
 extern const volatile bool has_task_pt_regs; /* 5.15: bpf_task_pt_regs() */
-extern const volatile bool has_find_vma;     /* 5.17: bpf_find_vma() */
 
 /* task_struct.state was renamed to __state in 5.14. */
 static __always_inline unsigned int task_state(struct task_struct *task)

@@ -75,7 +75,8 @@ static long note_mapping(struct task_struct *task, struct vm_area_struct *vma, b
 	return 0;
 }
 
-static __always_inline u32 kind_of_fault(struct thread_state *st, const struct frame *f, bool major)
+static __always_inline u32 kind_of_fault(struct thread_state *st, const struct frame *f, bool major,
+					 bool find_vma)
 {
 	if (major)
 		return FT_PAGE_IN;
@@ -84,12 +85,12 @@ static __always_inline u32 kind_of_fault(struct thread_state *st, const struct f
 	if (st->alloc_zero)
 		return FT_PAGE_ZERO;
 	bool anonymous = false;
-	if (has_find_vma)
+	if (find_vma)
 		bpf_find_vma(bpf_get_current_task_btf(), f->arg[0], note_mapping, &anonymous, 0);
 	return anonymous ? FT_PAGE_ZERO : FT_PAGE_FILE;
 }
 
-static __always_inline int end(bool major)
+static __always_inline int end(bool major, bool find_vma)
 {
 	struct thread_state *st = current_state();
 	if (!st)
@@ -101,7 +102,7 @@ static __always_inline int end(bool major)
 	st->busy = 1;
 	struct frame *f = top(st);
 	if (f) {
-		u32 kind = kind_of_fault(st, f, major);
+		u32 kind = kind_of_fault(st, f, major, find_vma);
 		u64 pages = st->alloc_seen ? 1ull << (st->alloc_order & 31) : 0;
 		f->arg[1] = (f->arg[1] & 0xffffffff) | pages << 32;
 		u64 now = bpf_ktime_get_ns();
@@ -116,11 +117,19 @@ static __always_inline int end(bool major)
 SEC("perf_event")
 int fault_end_minor(struct bpf_perf_event_data *ctx)
 {
-	return end(false);
+	return end(false, true);
+}
+
+/* For kernels without bpf_find_vma() (before 5.17). A program of its own, not a constant in the one above:
+ * 5.10 refuses a program that holds a callback, even in code that never runs. */
+SEC("perf_event")
+int fault_end_minor_old(struct bpf_perf_event_data *ctx)
+{
+	return end(false, false);
 }
 
 SEC("perf_event")
 int fault_end_major(struct bpf_perf_event_data *ctx)
 {
-	return end(true);
+	return end(true, false);
 }

@@ -48,9 +48,8 @@ struct states_map {
 	__type(value, struct thread_state);
 };
 struct states_hash_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated, 5 MB: programs on perf events may use no other */
+	__uint(max_entries, 4096);
 	__type(key, u32);
 	__type(value, struct thread_state);
 };

@@ -30,6 +30,7 @@ struct programs {
 	size_t link_count, link_room;
 	int *fault_fds; /* perf events, two a thread */
 	size_t fault_count, fault_room;
+	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
 	int stats_fd;
@@ -104,12 +105,15 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
-	s->rodata->has_find_vma = support->has_find_vma;
 	s->rodata->min_span_ns = min_span_ns;
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
 	choose_programs(s);
+	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
+	p->fault_end[1] = s->progs.fault_end_major;
+	bpf_program__set_autoload(s->progs.fault_end_minor, support->has_find_vma);
+	bpf_program__set_autoload(s->progs.fault_end_minor_old, !support->has_find_vma);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
@@ -153,9 +157,7 @@ static int watch_faults(struct programs *p, pid_t tid)
 		int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd < 0)
 			return errno == ESRCH ? 0 : -errno; /* the thread ended meanwhile */
-		const struct bpf_program *prog =
-		    i == 0 ? p->skeleton->progs.fault_end_minor : p->skeleton->progs.fault_end_major;
-		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
+		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(p->fault_end[i]))) {
 			int err = -errno;
 			close(fd);
 			return err;
@@ -232,7 +234,7 @@ int programs_attach(struct programs *p, const pid_t *pids, size_t count,
 			return -errno;
 		int err = p->fault_events ? watch_faults_of_process(p, pids[i]) : 0;
 		if (err) {
-			skipped(context, "fault_end_minor", err);
+			skipped(context, bpf_program__name(p->fault_end[0]), err);
 			p->fault_events = false;
 		}
 	}

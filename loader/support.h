@@ -27,7 +27,7 @@ enum { SUPPORT_FEATURES = 40 };
 struct support {
 	char kernel[65]; /* uname -r */
 	int cpus;	 /* configured */
-	/* The programs' settings, see bpf/compat.h. */
+	/* The programs' settings, see bpf/compat.h; has_find_vma chooses between two programs. */
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
 	/* Perf software events for faults can be opened. */
 	bool has_fault_events;
