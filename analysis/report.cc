@@ -70,7 +70,8 @@ Json FactsJson(const Explanation &e, const ReportClock &clock)
 			facts.push_back({label, text});
 	};
 	for (const auto &[name, version] : run.info.versions)
-		add("Version", name + " " + version);
+		if (name != "forktail") // whose version stands above
+			add("Version", name + " " + version);
 	for (const Target &t : run.targets)
 		add("Server",
 		    "pid " + std::to_string(t.pid) + ": " + (t.cmdline.empty() ? t.comm : t.cmdline));

@@ -25,19 +25,64 @@ uint64_t EndOf(const ft_span &s)
 	return s.start_ns + s.duration_ns;
 }
 
-// A few lines about a span: what it touched, who held the CPU, where the kernel was.
-std::string DescribeSpan(const Run &run, uint32_t index)
+// Innermost first, without offsets and without the scheduler, which is at the top of every stack of a wait.
+std::string StackText(const Detail &detail)
 {
-	if (index >= run.spans.size())
-		return "";
-	const ft_span &s = run.spans[index];
 	std::string text;
-	if (s.detail < run.details.size()) {
-		const Detail &detail = run.details[s.detail];
-		text = detail.name;
-		for (size_t i = 0; i < detail.stack.size() && i < 10; i++)
-			text += (i ? " < " : text.empty() ? "" : "\n") + detail.stack[i];
+	int shown = 0;
+	for (const std::string &frame : detail.stack) {
+		std::string name = frame.substr(0, frame.find('+'));
+		if (name == "__schedule" || name == "schedule" || name == "io_schedule" ||
+		    name == "schedule_timeout")
+			continue;
+		if (++shown > 8)
+			break;
+		text += (text.empty() ? "" : " < ") + name;
 	}
+	return text;
+}
+
+// Who held the CPU: a traced thread by its part, another by the name the recorder kept with the wait. A wait
+// in a file system call keeps the file's name instead.
+std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
+{
+	std::string id = "(" + std::to_string(tid) + ")";
+	for (const Thread &t : run.threads)
+		if (t.tid == tid && t.start_ns <= wait.start_ns + wait.duration_ns &&
+		    wait.start_ns <= t.end_ns)
+			return (t.role.empty() ? t.comm : t.role) + " " + id;
+	bool has_file = wait.owner == FT_FSYNC || wait.owner == FT_FILE_WRITE || wait.owner == FT_FILE_READ ||
+			wait.owner == FT_FILE_META;
+	if (has_file || wait.detail >= run.details.size() || run.details[wait.detail].name.empty())
+		return "thread " + std::to_string(tid);
+	return run.details[wait.detail].name + " " + id;
+}
+
+// A few lines about a thread's piece: what it is part of, what it touched, who held the CPU, where the kernel
+// was.
+std::string DescribePiece(const Run &run, const LaneSpan &piece)
+{
+	if (piece.key >= run.spans.size())
+		return "";
+	const ft_span &s = run.spans[piece.key];
+	const Detail &detail = run.details[s.detail < run.details.size() ? s.detail : 0];
+	std::string text;
+	auto line = [&](const std::string &more) {
+		if (!more.empty())
+			text += (text.empty() ? "" : "\n") + more;
+	};
+	Cause owner = CauseOfOwner(s.owner);
+	if (s.off_cpu && s.depth && piece.cause != Index(owner))
+		line(std::string("inside ") + CauseName(owner));
+	else if (s.duration_ns > 100'000 && piece.end_ns - piece.start_ns < s.duration_ns / 50 * 49)
+		line(std::string("part of a ") + CauseName(owner) + " of " + FormatDuration(s.duration_ns));
+	uint32_t holder = s.off_cpu ? static_cast<uint32_t>(s.arg[1]) : 0;
+	if (piece.cause == Index(Cause::RunQueue) && holder)
+		line("CPU " + std::to_string(s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
+		     FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
+	else
+		line(detail.name);
+	line(StackText(detail));
 	return text;
 }
 
@@ -112,7 +157,7 @@ void AddThread(const Explanation &explanation, uint32_t index, const ReportClock
 	const Run &run = explanation.run;
 	const Thread &t = run.threads[index];
 	lane->life.push_back({clock.Clamp(t.start_ns), clock.Clamp(t.end_ns)});
-	lane->describe = [&run](uint32_t span) { return DescribeSpan(run, span); };
+	lane->describe = [&run](const LaneSpan &piece) { return DescribePiece(run, piece); };
 	for (const Timeline &known : explanation.timelines)
 		if (known.thread == index) {
 			AppendTimeline(known, clock, lane);
@@ -213,8 +258,8 @@ void AddInterrupts(const Run &run, const ReportClock &clock, std::vector<Lane> *
 		lane.kind = "softirq";
 		lane.group = "Interrupts of traced threads, by CPU";
 		lane.life.push_back({clock.begin_ns, clock.end_ns});
-		lane.describe = [&run](uint32_t i) {
-			return "hit thread " + std::to_string(run.spans[i].tid);
+		lane.describe = [&run](const LaneSpan &s) {
+			return "hit thread " + std::to_string(run.spans[s.key].tid);
 		};
 		std::sort(lane.spans.begin(), lane.spans.end(), [](const LaneSpan &a, const LaneSpan &b) {
 			return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
@@ -325,7 +370,9 @@ void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes
 		disk.lane.rate_unit = "bytes/s";
 		disk.lane.rate_step_ns = step_ns;
 		disk.lane.life.push_back({clock.begin_ns, clock.end_ns});
-		disk.lane.describe = [busy = disk.busy](uint32_t i) { return DescribeBusy((*busy)[i]); };
+		disk.lane.describe = [busy = disk.busy](const LaneSpan &s) {
+			return DescribeBusy((*busy)[s.key]);
+		};
 		lanes->push_back(std::move(disk.lane));
 	}
 }

@@ -56,7 +56,7 @@ struct Lane {
 	std::vector<float> rate;       // drawn behind: a value per step from the clock's begin on, or none
 	uint64_t rate_step_ns = 0;
 	std::string rate_unit;
-	std::function<std::string(uint32_t key)> describe; // a few lines about a span; may be empty
+	std::function<std::string(const LaneSpan &)> describe; // a few lines about a span; may be empty
 };
 
 struct LaneRange {

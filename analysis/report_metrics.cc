@@ -14,8 +14,9 @@ namespace forktail
 namespace
 {
 
-constexpr size_t kLines = 5;	// more in one small chart can't be told apart
-constexpr size_t kPerLabel = 3; // disks, network interfaces: the busiest
+constexpr size_t kLines = 5;		    // more in one small chart can't be told apart
+constexpr uint64_t kPeriodNs = 100'000'000; // the recorder's
+constexpr size_t kPerLabel = 3;		    // disks, network interfaces: the busiest
 
 struct Wanted {
 	const char *title;
@@ -74,7 +75,7 @@ std::vector<Chosen> Choose(const Run &run, const Wanted &wanted)
 		if (!line.series)
 			break;
 		for (const Series &s : run.series) {
-			if (s.name != line.series || s.samples.size() < 2)
+			if (s.name != line.series)
 				continue;
 			double sum = Sum(s);
 			auto label = s.labels.find(wanted.label);
@@ -88,6 +89,8 @@ std::vector<Chosen> Choose(const Run &run, const Wanted &wanted)
 		}
 	}
 	std::vector<Chosen> charts;
+	if (by_label.size() == 1 && std::string(wanted.label) == "pid")
+		by_label.begin()->second.title = wanted.title; // the one server needs no number
 	for (const auto &[value, chosen] : by_label)
 		if (std::string(wanted.label) != "device" || !IsPartition(value, by_label))
 			charts.push_back(chosen);
@@ -98,63 +101,45 @@ std::vector<Chosen> Choose(const Run &run, const Wanted &wanted)
 	return charts;
 }
 
-// The series' value nearest to t_ns, NaN if that is further away than reach_ns.
-float ValueAt(const Series &s, uint64_t t_ns, uint64_t reach_ns)
+// The series' mean in each step of [from_ns, from_ns + steps * step_ns); its last value where a step has no
+// sample, because a value that did not change is not written again.
+std::vector<float> Resample(const Series &s, uint64_t from_ns, uint64_t step_ns, size_t steps)
 {
-	auto after = std::lower_bound(s.samples.begin(), s.samples.end(), t_ns,
-				      [](const Sample &x, uint64_t t) { return x.t_ns < t; });
-	float value = std::numeric_limits<float>::quiet_NaN();
-	if (after != s.samples.end() && after->t_ns - t_ns <= reach_ns) {
-		reach_ns = after->t_ns - t_ns;
-		value = static_cast<float>(after->value);
-	}
-	if (after != s.samples.begin() && t_ns - (after - 1)->t_ns < reach_ns)
-		value = static_cast<float>((after - 1)->value);
-	return value;
-}
-
-// Means of `stride` values each.
-void Thin(std::vector<float> *values, size_t stride)
-{
-	size_t out = 0;
-	for (size_t i = 0; i < values->size(); i += stride) {
+	std::vector<float> values(steps);
+	float last = std::numeric_limits<float>::quiet_NaN();
+	auto sample = std::lower_bound(s.samples.begin(), s.samples.end(), from_ns,
+				       [](const Sample &x, uint64_t t) { return x.t_ns < t; });
+	if (sample != s.samples.begin())
+		last = static_cast<float>((sample - 1)->value);
+	for (size_t i = 0; i < steps; i++) {
 		double sum = 0;
 		size_t n = 0;
-		for (size_t k = i; k < std::min(values->size(), i + stride); k++)
-			if (!std::isnan((*values)[k])) {
-				sum += (*values)[k];
-				n++;
-			}
-		(*values)[out++] = n ? static_cast<float>(sum / static_cast<double>(n))
-				     : std::numeric_limits<float>::quiet_NaN();
+		for (; sample != s.samples.end() && sample->t_ns < from_ns + (i + 1) * step_ns; ++sample, n++)
+			sum += sample->value;
+		values[i] = n ? static_cast<float>(sum / static_cast<double>(n)) : last;
+		if (n)
+			last = static_cast<float>((sample - 1)->value);
 	}
-	values->resize(out);
+	return values;
 }
 
-MetricChart MakeChart(const Chosen &chosen, const ReportClock &clock, size_t samples)
+// What the recorder's metrics cover.
+struct Extent {
+	uint64_t from_ns = UINT64_MAX;
+	uint64_t to_ns = 0;
+};
+
+Extent ExtentOf(const Run &run, const ReportClock &clock)
 {
-	MetricChart chart;
-	chart.name = chosen.title;
-	chart.unit = chosen.lines[0].second->unit;
-	std::vector<uint64_t> times;
-	for (const Sample &x : chosen.lines[0].second->samples)
-		if (x.t_ns >= clock.begin_ns && x.t_ns <= clock.end_ns &&
-		    (times.empty() || x.t_ns > times.back()))
-			times.push_back(x.t_ns);
-	if (times.size() < 2)
-		return chart;
-	uint64_t reach = (times.back() - times[0]) / (times.size() - 1) / 2;
-	size_t stride = (times.size() + samples - 1) / samples;
-	for (const auto &[name, series] : chosen.lines) {
-		MetricLine line = {name, {}};
-		for (uint64_t t : times)
-			line.values.push_back(ValueAt(*series, t, reach));
-		Thin(&line.values, stride);
-		chart.lines.push_back(std::move(line));
-	}
-	for (size_t i = 0; i < times.size(); i += stride)
-		chart.times.push_back(clock.Tick(times[i]));
-	return chart;
+	Extent extent;
+	for (const Series &s : run.series)
+		if (!s.samples.empty()) {
+			extent.from_ns = std::min(extent.from_ns, s.samples.front().t_ns);
+			extent.to_ns = std::max(extent.to_ns, s.samples.back().t_ns);
+		}
+	extent.from_ns = std::max(extent.from_ns, clock.begin_ns);
+	extent.to_ns = std::min(extent.to_ns, clock.end_ns);
+	return extent;
 }
 
 } // namespace
@@ -162,11 +147,22 @@ MetricChart MakeChart(const Chosen &chosen, const ReportClock &clock, size_t sam
 std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock, size_t samples)
 {
 	std::vector<MetricChart> charts;
+	Extent extent = ExtentOf(run, clock);
+	if (extent.from_ns >= extent.to_ns)
+		return charts;
+	uint64_t step_ns = std::max<uint64_t>(kPeriodNs, (extent.to_ns - extent.from_ns) / samples + 1);
+	size_t steps = (extent.to_ns - extent.from_ns) / step_ns + 1;
+	if (steps < 2)
+		return charts;
 	for (const Wanted &wanted : kWanted)
 		for (const Chosen &chosen : Choose(run, wanted)) {
-			MetricChart chart = MakeChart(chosen, clock, samples);
-			if (chart.times.size() > 1)
-				charts.push_back(std::move(chart));
+			MetricChart chart = {chosen.title, chosen.lines[0].second->unit, {}, {}};
+			for (size_t i = 0; i < steps; i++)
+				chart.times.push_back(clock.Tick(extent.from_ns + i * step_ns));
+			for (const auto &[name, series] : chosen.lines)
+				chart.lines.push_back(
+				    {name, Resample(*series, extent.from_ns, step_ns, steps)});
+			charts.push_back(std::move(chart));
 		}
 	return charts;
 }

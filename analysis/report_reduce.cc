@@ -145,7 +145,7 @@ ReportLanes ReduceLanes(std::vector<Lane> lanes, const ReportClock &clock, const
 			out.span_start.push_back(start);
 			out.span_length.push_back(clock.Tick(s.end_ns) - start);
 			out.span_cause.push_back(s.cause);
-			out.span_detail.push_back(lane.describe ? details.Index(lane.describe(s.key)) : 0);
+			out.span_detail.push_back(lane.describe ? details.Index(lane.describe(s)) : 0);
 		}
 		AppendCells(slicers[i], &out);
 		spans.count = out.span_start.size() - spans.first;

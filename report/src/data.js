@@ -38,6 +38,9 @@ export function decodeRun(json, base64) {
   run.tick_s = tickS;
   run.seconds = (tick) => run.begin_s + tick * tickS;
   run.ticks = (s) => (s - run.begin_s) / tickS;
+  // Episodes are numbered as in the text report, the one that cost most time first; `ranking` lists them so.
+  run.ranking = [...run.episodes.keys()].sort((a, b) => run.episodes[b].time_ns - run.episodes[a].time_ns || a - b);
+  run.ranking.forEach((i, rank) => { run.episodes[i].number = rank + 1; });
   return run;
 }
 

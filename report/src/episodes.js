@@ -9,8 +9,8 @@ import {markOf} from './legend.js';
 const FIRST = 100; // entries made at once; more on demand
 
 const orders = {
+  cost: ['most time lost first', (a, b) => a.number - b.number],
   time: ['in order of time', (a, b) => a.start_s - b.start_s],
-  cost: ['most time lost first', (a, b) => b.time_ns - a.time_ns],
   worst: ['worst request first', (a, b) => b.worst_ns - a.worst_ns],
 };
 
@@ -42,7 +42,7 @@ export function createEpisodes(context, run, host) {
     const n = episode.requests;
     const button = element('button', {type: 'button', class: 'episode', 'aria-pressed': String(context.selected === i),
       onclick: () => context.choose(i)},
-    element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(i + 1)),
+    element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(episode.number)),
       element('b', {}, instant(episode.start_s)), element('span', {}, duration((episode.end_s - episode.start_s) * 1e9))),
     element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, worst ${duration(episode.worst_ns)}`));
     return element('li', {'data-episode': String(i), class: context.selected === i ? 'selected' : ''}, button, bar,

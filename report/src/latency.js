@@ -26,7 +26,9 @@ export function latencyRange(run) {
     if (from > high) high = from;
   }
   if (high === 0) return [1e5, 1e7];
-  return logRange(low, high);
+  // Room above for the flags.
+  const [from, to] = logRange(low, high);
+  return [from, to * (to / from) ** (FLAGS / (LATENCY_HEIGHT - FLAGS))];
 }
 
 // Slow requests by cause, as lists of indices that keep the order of time; the longest list first.
@@ -132,18 +134,21 @@ export function addLatency(charts, context, run, host) {
     ctx.font = `${10 * ratio}px ${theme().font.replace(/^\S+ /, '')}`;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'center';
-    let free = -Infinity;
-    for (const [i, episode] of run.episodes.entries()) {
+    // The costliest first: where numbers would overlap, theirs is shown.
+    const used = new Uint8Array(Math.ceil(bbox.width / ratio) + 2);
+    for (const i of run.ranking) {
+      const episode = run.episodes[i];
       if (episode.end_s < view.min || episode.start_s > view.max) continue;
       const from = u.valToPos(Math.max(episode.start_s, view.min), 'x', true);
       const to = Math.max(from + ratio, u.valToPos(Math.min(episode.end_s, view.max), 'x', true));
       ctx.fillStyle = theme().band;
       ctx.fillRect(from, bbox.top, to - from, bbox.height);
-      const text = String(i + 1);
+      const text = String(episode.number);
       const half = (text.length * 3.2 + 4) * ratio;
       const middle = Math.min(Math.max((from + to) / 2, bbox.left + half), bbox.left + bbox.width - half);
-      if (middle - half < free) continue;
-      free = middle + half + ratio;
+      const first = Math.floor((middle - half - bbox.left) / ratio), last = Math.ceil((middle + half - bbox.left) / ratio);
+      if (used.subarray(first, last).includes(1)) continue;
+      used.fill(1, first, last + 1);
       const selected = context.selected === i;
       ctx.fillStyle = selected ? theme().accent : theme().line;
       ctx.fillRect(middle - half, bbox.top + ratio, 2 * half, (FLAGS - 3) * ratio);
@@ -292,6 +297,8 @@ export function addLatency(charts, context, run, host) {
     return describe(i);
   }
 
+  host.append(element('div', {class: 'chart-name'},
+    element('b', {}, run.from_iterations ? 'Event-loop turns' : 'Latency'), element('span', {class: 'muted'}, 'log scale')));
   return charts.add({
     host,
     height: LATENCY_HEIGHT,
@@ -321,8 +328,8 @@ export function addLatency(charts, context, run, host) {
       if (y > FLAGS) return;
       const at = u.posToVal(x, 'x');
       const slack = 8 * (view.max - view.min) / u.over.clientWidth;
-      const hit = run.episodes.findIndex((e) => at >= e.start_s - slack && at <= e.end_s + slack);
-      if (hit >= 0) context.choose(hit);
+      const hit = run.ranking.find((i) => at >= run.episodes[i].start_s - slack && at <= run.episodes[i].end_s + slack);
+      if (hit !== undefined) context.choose(hit);
     },
   });
 }

@@ -39,10 +39,20 @@ function meaningOf(look) {
   return look.meaning ? `${look.name}: ${look.meaning}` : look.name;
 }
 
+// The legend names what is worth a colour at first sight: causes with a share to speak of, or that are some mark's colour.
+function isWorthNaming(run) {
+  const marked = new Set(run.arrays.slow_cause);
+  return ({cause, share}) => share >= 0.005 || marked.has(cause);
+}
+
 export function createLegend(context, run, host) {
   const {looks, filter} = context;
+  const worth = isWorthNaming(run);
+  const hidden = run.causes.filter((row) => !worth(row)).length;
+  let folded = hidden > 1;
   const update = () => {
-    const entries = run.causes.map(({cause, requests, direct_ns, queued_ns}) => {
+    const shown = run.causes.filter((row) => !folded || worth(row) || filter.has(row.cause));
+    const entries = shown.map(({cause, requests, direct_ns, queued_ns}) => {
       const look = looks()[cause];
       return element('button', {
         class: 'legend-entry',
@@ -56,9 +66,14 @@ export function createLegend(context, run, host) {
     });
     const all = element('button', {class: 'legend-entry', type: 'button', onclick: () => filter.clear()}, 'show all');
     all.hidden = filter.empty();
+    const more = element('button', {class: 'legend-entry', type: 'button', onclick: () => {
+      folded = !folded;
+      update();
+    }}, folded ? `${hidden} smaller causes` : 'fewer causes');
+    more.hidden = hidden < 2;
     host.classList.toggle('filtered', !filter.empty());
     const focused = host.contains(document.activeElement) && document.activeElement.dataset.cause;
-    host.replaceChildren(...entries, all);
+    host.replaceChildren(...entries, more, all);
     if (focused) host.querySelector(`[data-cause="${CSS.escape(focused)}"]`)?.focus();
   };
   update();

@@ -21,14 +21,16 @@ const byId = (id) => document.getElementById(id);
 function sayWhatIsLeftOut(run, host) {
   const said = [];
   if (run.slow_shown < run.slow_count)
-    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow requests are drawn as marks, the rest as part of the grey mass.`);
+    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ones are drawn as marks, the rest as part of the grey mass.`);
   if (run.spans_shown < run.spans_total)
     said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn one by one; those shorter than ` +
       `${duration(run.shortest_shown_ns)} are part of the shares of ${duration(run.cell_ticks * run.tick_ns)} slices.`);
   if (run.near_stride > 1)
-    said.push(`Close by, one in ${count(run.near_stride)} of the requests that were not slow is drawn, and around episodes only.`);
-  said.push('Grey: how many requests lie there, darker for more. Marks: slow requests, when they were due. ' +
-    'Lanes: what a thread’s time went to; narrow spans add up to bars as high as their share.');
+    said.push(`Close by, one in ${count(run.near_stride)} that were not slow is drawn, and around episodes only.`);
+  const [things, when] = run.from_iterations ? ['event-loop turns', 'began'] : ['requests', 'were due'];
+  said.push(`Grey: how many ${things} lie there, darker for more. Marks: slow ones, when they ${when}.`);
+  if (run.lanes.length)
+    said.push('Lanes: what a thread’s time went to; narrow spans add up to bars as high as their share.');
   host.append(...said.map((text) => element('p', {class: 'muted'}, text)));
 }
 
@@ -86,9 +88,12 @@ function start() {
     view.jump(from - margin, to + margin);
     charts.redraw();
   };
+  // The next or previous in order of time.
   context.step = (by) => {
-    if (run.episodes.length)
-      context.choose(Math.min(run.episodes.length - 1, Math.max(0, context.selected < 0 ? (by > 0 ? 0 : run.episodes.length - 1) : context.selected + by)));
+    const last = run.episodes.length - 1;
+    if (last < 0) return;
+    const from = context.selected < 0 ? (by > 0 ? -1 : last + 1) : context.selected;
+    context.choose(Math.min(last, Math.max(0, from + by)));
   };
 
   addLatency(charts, context, run, byId('latency'));

@@ -7,7 +7,7 @@ import {element} from './dom.js';
 import {instant, plain, quantity} from './format.js';
 import {linearTicks} from './scales.js';
 
-const METRIC_HEIGHT = 72;
+const METRIC_HEIGHT = 72; // CSS pixels at least; more lines need room for their names
 
 // Colours of a chart's lines, in order; distinct without hue too, by their dashes.
 const strokes = [['accent', []], ['second', []], ['third', [5, 3]], ['fourth', [2, 2]], ['fifth', [1, 3]]];
@@ -26,7 +26,7 @@ export function addMetrics(charts, context, run, host) {
     host.append(row);
     charts.add({
       host: row,
-      height: METRIC_HEIGHT,
+      height: Math.max(METRIC_HEIGHT, 26 + 16 * (metric.lines.length + Math.floor(metric.name.length / 15))),
       padding: 7,
       timeAxis: false,
       scales: {y: {range: [0, most > 0 ? most * 1.1 : 1]}},

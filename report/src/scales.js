@@ -16,6 +16,7 @@ export function roundStep(length, wanted) {
 export function linearTicks(min, max, wanted) {
   const step = roundStep(max - min, wanted);
   const ticks = [];
+  // + 0 makes a zero of a negative zero.
   for (let i = Math.ceil(min / step - 1e-6) + 0; i * step <= max + step * 1e-6; i++) ticks.push(i * step);
   return ticks;
 }

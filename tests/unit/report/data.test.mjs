@@ -39,9 +39,16 @@ test('an array beyond the data is an error', () => {
 });
 
 test('ticks and seconds are inverse', () => {
-  const run = decodeRun(JSON.stringify({format: 1, begin_s: -1.5, tick_ns: 14, arrays: {}}), '');
+  const run = decodeRun(JSON.stringify({format: 1, begin_s: -1.5, tick_ns: 14, arrays: {}, episodes: []}), '');
   assert.equal(run.seconds(0), -1.5);
   assert.ok(Math.abs(run.ticks(run.seconds(123456789)) - 123456789) < 1e-3);
+});
+
+test('episodes are numbered by the time they cost', () => {
+  const run = decodeRun(JSON.stringify({format: 1, begin_s: 0, tick_ns: 1, arrays: {},
+    episodes: [{time_ns: 5}, {time_ns: 9}, {time_ns: 5}]}), '');
+  assert.deepEqual(run.ranking, [1, 0, 2]);
+  assert.deepEqual(run.episodes.map((e) => e.number), [2, 1, 3]);
 });
 
 test('another format is refused', () => {
