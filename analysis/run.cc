@@ -47,8 +47,8 @@ struct ThreadFinder {
 
 // Records whose thread was never announced (its event was dropped) get a thread made from what they span.
 template <typename T>
-void AddMissingThreads(const std::vector<T> &records, uint64_t (*end_of)(const T &),
-		       std::vector<Thread> *threads, uint64_t *made)
+void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), std::vector<Thread> *threads,
+		       uint64_t *made)
 {
 	std::unordered_map<uint32_t, size_t> by_tid;
 	for (size_t i = 0; i < threads->size(); i++)
@@ -89,10 +89,11 @@ bool TallyBefore(const ft_tally &a, const ft_tally &b)
 
 // Groups records by thread, sorts each group, and tells every thread where its group lies.
 template <typename T, typename Before>
-void Group(std::vector<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
+void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
 	   size_t Thread::*first, size_t Thread::*count, Before before)
 {
-	std::vector<uint32_t> owner(records->size());
+	Column<uint32_t> owner;
+	owner.Extend(records->size());
 	for (Thread &t : *threads)
 		t.*count = 0;
 	for (size_t i = 0; i < records->size(); i++) {
@@ -106,16 +107,18 @@ void Group(std::vector<T> *records, std::vector<Thread> *threads, const ThreadFi
 		(*threads)[t].*first = next[t] = sum;
 		sum += (*threads)[t].*count;
 	}
-	std::vector<T> grouped(records->size());
-	for (size_t i = 0; i < records->size(); i++)
-		grouped[next[owner[i]]++] = (*records)[i];
+	if (!std::is_sorted(owner.begin(), owner.end())) {
+		Column<T> grouped;
+		grouped.Extend(records->size());
+		for (size_t i = 0; i < records->size(); i++)
+			grouped[next[owner[i]]++] = (*records)[i];
+		*records = std::move(grouped);
+	}
 	for (const Thread &t : *threads) {
-		auto begin = grouped.begin() + static_cast<ptrdiff_t>(t.*first);
-		auto end = begin + static_cast<ptrdiff_t>(t.*count);
+		T *begin = records->begin() + t.*first, *end = begin + t.*count;
 		if (!std::is_sorted(begin, end, before))
 			std::sort(begin, end, before);
 	}
-	*records = std::move(grouped);
 }
 
 // A thread still open when its recording ended is accounted up to the last instant anything says of it.
@@ -162,11 +165,14 @@ void IndexRun(Run *run)
 		run->details.emplace_back();
 
 	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
-	auto is_overlay = [](const ft_span &s) { return s.owner >= FT_OWNER_LIMIT; };
-	for (const ft_span &s : run->spans)
+	size_t kept = 0;
+	for (const ft_span &s : run->spans) {
 		if (s.owner == FT_ITERATION)
 			run->iterations.push_back(s);
-	run->spans.erase(std::remove_if(run->spans.begin(), run->spans.end(), is_overlay), run->spans.end());
+		else if (s.owner < FT_OWNER_LIMIT)
+			run->spans[kept++] = s;
+	}
+	run->spans.Truncate(kept);
 
 	uint64_t made = 0;
 	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);

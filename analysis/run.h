@@ -166,11 +166,11 @@ struct Run {
 	std::vector<Target> targets;
 	std::vector<Missing> missing;
 	std::vector<Thread> threads; // by start, tid
-	std::vector<ft_span> spans;  // grouped by thread; `detail` is an index into details
-	std::vector<ft_tally> tallies;
-	std::vector<ft_span> iterations; // overlays, kept apart: they take no part in the account
-	std::vector<Detail> details;	 // [0] is empty
-	std::vector<ft_io> ios;		 // by start
+	Column<ft_span> spans;	     // grouped by thread; `detail` is an index into details
+	Column<ft_tally> tallies;
+	Column<ft_span> iterations;  // overlays, kept apart: they take no part in the account
+	std::vector<Detail> details; // [0] is empty
+	std::vector<ft_io> ios;	     // by start
 	std::vector<Series> series;
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;	   // of the first recording that has them
