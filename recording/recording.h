@@ -95,7 +95,8 @@ struct ft_block {
 	uint32_t kind;	      /* enum ft_block_kind; a newer writer may know more of them */
 	uint32_t record_size; /* as the writer had it */
 	uint32_t count;
-	const void *payload; /* decompressed, 8-byte aligned; valid until the next call on this reader */
+	const void *payload; /* decompressed, 8-byte aligned, a zero byte behind it; valid until the
+				next call on this reader */
 	size_t bytes;
 	uint64_t offset; /* of its header in the file */
 };
