@@ -16,6 +16,10 @@ using Json = nlohmann::json;
 namespace
 {
 
+// How far Redis' watch may lie from the recorder's: it counts microseconds, and starts and stops around
+// clone.
+constexpr uint64_t kWatchErrorNs = 200'000;
+
 const Json *CauseIn(const Json &explanation, const std::string &name)
 {
 	for (const Json &cause : explanation["causes"])
@@ -34,11 +38,24 @@ const ft_span *ForkIn(const forktail::Run &run, uint64_t from_ns, uint64_t to_ns
 	return nullptr;
 }
 
+// Off-CPU time of `fork`'s thread right behind it, as far as it lies before to_ns.
+uint64_t WaitsBehind(const forktail::Run &run, const ft_span &fork, uint64_t to_ns)
+{
+	uint64_t waited_ns = 0, fork_end_ns = fork.start_ns + fork.duration_ns;
+	for (const ft_span &span : run.spans)
+		if (span.tid == fork.tid && span.off_cpu && span.depth == 0 && span.start_ns >= fork_end_ns &&
+		    span.start_ns + span.duration_ns <= to_ns)
+			waited_ns += span.duration_ns;
+	return waited_ns;
+}
+
 } // namespace
 
 TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite did")
 {
-	LabRun demo({"--size-mb", "200", "--seconds", "8"});
+	// A small data set and a long load: the snapshot must be done before the rewrite's turn on a busy
+	// machine too.
+	LabRun demo({"--size-mb", "100", "--seconds", "12"});
 	auto status = demo.lab->wait(Seconds(100));
 	std::string out = demo.lab->out();
 	INFO(demo.lab->err() << "\n" << out);
@@ -51,6 +68,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 		CHECK(fs::file_size(demo.run + "/" + name) > 0);
 	std::string last_line = "\nreport: " + demo.run + "/report.html\n";
 	CHECK(out.size() > last_line.size());
+	CHECK(out.find(" requests in ") != std::string::npos);
 	CHECK(out.substr(out.size() - std::min(out.size(), last_line.size())) == last_line);
 
 	// What it says of the run.
@@ -58,7 +76,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	CHECK(info["versions"]["redis"].get<std::string>().substr(0, 1) >= "6");
 	CHECK(info["redis_config"]["appendonly"] == "yes");
 	CHECK(info["redis_config"]["appendfsync"] == "everysec");
-	CHECK(info["used_memory_bytes"] > 180 << 20);
+	CHECK(info["used_memory_bytes"] > 90 << 20);
 	CHECK(info["commands"].size() == 4);
 	REQUIRE(info["server_reports"].size() == 2);
 	CHECK(info["server_reports"][0]["kind"] == "bgsave");
@@ -67,10 +85,12 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	CHECK(info["server_reports"][1]["aof_last_cow_size"] > 0);
 
 	// The explanation names what Redis was made to do.
-	Result explained = run({program("forktail"), "explain", "--json", demo.run});
+	// Whoever the fork held up waited for more than a millisecond, however busy the machine is otherwise.
+	Result explained =
+	    ft::test::run({program("forktail"), "explain", "--json", "--slow", "1ms", demo.run});
 	REQUIRE(explained.status == 0);
 	Json explanation = Json::parse(explained.out);
-	CHECK(explanation["requests"]["count"] > 60'000);
+	CHECK(explanation["requests"]["count"] > 100'000);
 	CHECK(explanation["requests"]["errors"] == 0);
 	for (const char *name : {"fork", "cow-copy"}) {
 		const Json *cause = CauseIn(explanation, name);
@@ -78,18 +98,22 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 		REQUIRE(cause);
 		CHECK((*cause)["time_ns"] > 0);
 		CHECK((*cause)["requests"] > 0);
-		CHECK(out.find(name) != std::string::npos);
 	}
 
-	// Forks lasted as long as Redis says.
+	// Forks lasted as long as Redis says. Its watch is stopped in user space, so it also counts what the
+	// thread waited for a CPU between clone's return and that: as many CPU hogs as there are CPUs show
+	// it.
 	forktail::Run recorded;
 	std::string error;
 	REQUIRE(forktail::LoadRun(demo.run, &recorded, &error));
 	for (const Json &report : info["server_reports"]) {
-		INFO(report.dump());
 		const ft_span *fork = ForkIn(recorded, report["asked_ns"], report["t_ns"]);
 		REQUIRE(fork);
-		CHECK(static_cast<double>(fork->duration_ns) / 1e3 ==
-		      Approx(report["latest_fork_usec"].get<double>()).epsilon(0.1));
+		uint64_t redis_ns = report["latest_fork_usec"].get<uint64_t>() * 1000;
+		uint64_t waited_ns = WaitsBehind(recorded, *fork, fork->start_ns + redis_ns + kWatchErrorNs);
+		INFO("fork " << fork->duration_ns << " ns, waits behind it " << waited_ns
+			     << " ns, Redis says " << redis_ns << " ns");
+		CHECK(static_cast<double>(fork->duration_ns + waited_ns) ==
+		      Approx(static_cast<double>(redis_ns)).epsilon(0.1));
 	}
 }
