@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "recording/recording.h"
@@ -43,10 +44,26 @@ __attribute__((format(printf, 4, 5))) static void say(const struct options *o, c
 	va_end(args);
 }
 
+/* A server that has no room for us says so and closes, perhaps before our PING can be written; what it said
+ * then still lies in the socket. */
+static bool last_words(const redisContext *c, char *words, size_t size)
+{
+	ssize_t n = recv(c->fd, words, size - 1, MSG_DONTWAIT);
+
+	words[n > 0 ? n : 0] = 0;
+	words[strcspn(words, "\r\n")] = 0;
+	return words[0] == '-';
+}
+
 /* Why a command on a connection that was there got no reply. */
 static void say_no_reply(const struct options *o, const redisContext *c, char *error, size_t size)
 {
-	if (c->err == REDIS_ERR_PROTOCOL)
+	char words[160];
+
+	if (c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET) &&
+	    last_words(c, words, sizeof(words)))
+		say(o, error, size, "turned us away: %s", words + 1);
+	else if (c->err == REDIS_ERR_PROTOCOL)
 		say(o, error, size, "is no Redis: it answered PING with something else (%s)", c->errstr);
 	else if (c->err == REDIS_ERR_EOF)
 		say(o, error, size, "accepted the connection and closed it on PING; is that a Redis?");
