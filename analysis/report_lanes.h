@@ -28,7 +28,7 @@ const char *LaneCauseName(int cause);
 
 struct LaneLimits {
 	size_t spans = 200'000;
-	size_t cells = 150'000;
+	size_t cells = 100'000;
 	size_t threads = 64;
 };
 
@@ -69,7 +69,7 @@ struct ReportLanes {
 	std::vector<LaneRange> spans, cells, rates;    // per lane
 	std::vector<uint32_t> span_start, span_length; // ticks
 	std::vector<uint8_t> span_cause;
-	std::vector<uint32_t> span_detail; // index into details
+	std::vector<uint16_t> span_detail; // index into details; 0, which is empty, when there are too many
 	std::vector<uint32_t> cell_index;  // slice of cell_ns, counted from the clock's begin
 	std::vector<uint8_t> cell_cause;
 	std::vector<uint16_t> cell_share; // of the slice, 65535 is all of it

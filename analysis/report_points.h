@@ -16,7 +16,7 @@ constexpr int kBinsPerDecade = 20; // 12 % of latency a bin
 
 struct PointLimits {
 	size_t points = 100'000;
-	size_t cells = 150'000;
+	size_t cells = 100'000;
 	size_t near = 40'000;
 	uint32_t columns = 4096; // of time at most; halved until the cells fit
 };

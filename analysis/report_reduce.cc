@@ -15,6 +15,7 @@ namespace
 constexpr uint64_t kFinestCellNs = 1'000'000; // a tally window: what is known of short intervals
 constexpr uint64_t kSlices = 100'000;	      // of a run at most: more than any screen has pixels
 constexpr size_t kDetailBytes = 600;
+constexpr size_t kDetails = 65'536; // what 16 bits count
 
 // The length below which spans have to go so that at most `limit` stay.
 uint64_t ShortestKept(const std::vector<Lane> &lanes, size_t total, size_t limit)
@@ -93,18 +94,22 @@ void AppendCells(const Slicer &slicer, ReportLanes *out)
 
 struct Details {
 	std::vector<std::string> texts = {""};
-	std::unordered_map<std::string, uint32_t> known;
+	std::unordered_map<std::string, uint16_t> known;
 
-	uint32_t Index(std::string text)
+	uint16_t Index(std::string text)
 	{
 		if (text.empty())
 			return 0;
 		if (text.size() > kDetailBytes)
 			text.resize(kDetailBytes);
-		auto [found, is_new] = known.try_emplace(text, static_cast<uint32_t>(texts.size()));
-		if (is_new)
-			texts.push_back(std::move(text));
-		return found->second;
+		if (auto found = known.find(text); found != known.end())
+			return found->second;
+		if (texts.size() == kDetails)
+			return 0;
+		uint16_t index = static_cast<uint16_t>(texts.size());
+		known.emplace(text, index);
+		texts.push_back(std::move(text));
+		return index;
 	}
 };
 
@@ -145,7 +150,8 @@ ReportLanes ReduceLanes(std::vector<Lane> lanes, const ReportClock &clock, const
 			out.span_start.push_back(start);
 			out.span_length.push_back(clock.Tick(s.end_ns) - start);
 			out.span_cause.push_back(s.cause);
-			out.span_detail.push_back(lane.describe ? details.Index(lane.describe(s)) : 0);
+			out.span_detail.push_back(lane.describe ? details.Index(lane.describe(s))
+								: uint16_t{0});
 		}
 		AppendCells(slicers[i], &out);
 		spans.count = out.span_start.size() - spans.first;

@@ -201,9 +201,10 @@ export function createCharts(context) {
     redraw() {
       for (const {u} of charts) u.redraw(false, true);
     },
-    resize() {
+    // To the width of the page, or to `fixed` CSS pixels.
+    resize(fixed) {
       for (const {u, spec} of charts) {
-        const width = Math.max(320, spec.host.clientWidth);
+        const width = fixed ?? Math.max(320, spec.host.clientWidth);
         const height = spec.height + (spec.timeAxis ? AXIS : 0);
         if (u.width !== width || u.height !== height) u.setSize({width, height});
       }

@@ -66,6 +66,8 @@ export function addLatency(charts, context, run, host) {
   const image = document.createElement('canvas');
   const columnsPerTick = run.heat.columns / run.ticks(run.end_s);
   const rows = bins.reduce((most, bin) => Math.max(most, bin + 1), 0);
+  // Of the y axis: logarithms are not taken anew for each frame.
+  const slowLogs = Float32Array.from(latencies, Math.log), nearLogs = Float32Array.from(nearLatencies, Math.log);
   let density = new Float32Array(0);
   let taken = new Uint8Array(0); // pixels that a mark of the current cause already covers
 
@@ -121,7 +123,7 @@ export function addLatency(charts, context, run, host) {
   function drawNear(u, ctx, bbox) {
     if (!showsNear(u)) return;
     const size = 2 * uPlot.pxRatio;
-    const place = placing(u, 1, nearStarts, nearLatencies);
+    const place = placing(u, 1, nearStarts, nearLogs);
     const [red, green, blue] = theme().mass;
     ctx.fillStyle = `rgba(${red}, ${green}, ${blue}, 0.8)`;
     const last = run.ticks(view.max);
@@ -171,13 +173,13 @@ export function addLatency(charts, context, run, host) {
   }
 
   // Positions are computed here rather than by valToPos: this runs a hundred thousand times a frame.
-  function placing(u, unit, times = starts, values = latencies) {
+  function placing(u, unit, times = starts, logs = slowLogs) {
     const width = u.bbox.width / unit, height = u.bbox.height / unit;
     const perTick = width / (view.max - view.min) * run.tick_s;
     const origin = run.ticks(view.min);
     const perFold = height / Math.log(high / low);
     const logHigh = Math.log(high);
-    return {x: (i) => (times[i] - origin) * perTick, y: (i) => (logHigh - Math.log(values[i])) * perFold};
+    return {x: (i) => (times[i] - origin) * perTick, y: (i) => (logHigh - logs[i]) * perFold};
   }
 
   // The part of a cause's list that is in view, with a mark's width on both sides.
@@ -205,7 +207,7 @@ export function addLatency(charts, context, run, host) {
     const place = placing(u, 1);
     const ranges = groups.map(({indices}) => inView(indices, margin));
     const seen = ranges.reduce((sum, [first, last]) => sum + last - first, 0);
-    const radius = ratio * (seen > 5000 ? 2 : seen > 500 ? 2.5 : 3.2);
+    const radius = ratio * (seen > 5000 ? 1.75 : seen > 500 ? 2.5 : 3.2);
     // Marks that fall on one another are drawn once: on cells of half a mark's size.
     const cell = Math.max(1, radius * 0.5);
     const across = Math.ceil(bbox.width / cell) + 2;
@@ -217,6 +219,8 @@ export function addLatency(charts, context, run, host) {
       ctx.fillStyle = looks()[cause].colour;
       ctx.strokeStyle = theme().surface;
       ctx.lineWidth = 0.5 * ratio;
+      // Too small to tell their shapes apart, marks are squares, which fill fastest.
+      const tiny = radius < 2.5 * ratio;
       const mark = marks[looks()[cause].mark];
       ctx.beginPath();
       for (let k = ranges[g][0]; k < ranges[g][1]; k++) {
@@ -224,9 +228,10 @@ export function addLatency(charts, context, run, host) {
         const at = Math.floor(y / cell) * across + Math.floor(x / cell) + 1;
         if (taken[at]) continue;
         taken[at] = 1;
-        mark(ctx, bbox.left + x, bbox.top + y, radius);
+        if (tiny) ctx.fillRect(bbox.left + x - radius, bbox.top + y - radius, 2 * radius, 2 * radius);
+        else mark(ctx, bbox.left + x, bbox.top + y, radius);
       }
-      ctx.fill();
+      if (!tiny) ctx.fill();
       if (seen <= 300) ctx.stroke();
     }
   }

@@ -122,7 +122,9 @@ function start() {
     refresh();
   });
   new ResizeObserver(() => charts.resize()).observe(byId('charts'));
-  addEventListener('beforeprint', () => charts.resize());
+  // On paper the charts have the width that style.css scales the page for.
+  addEventListener('beforeprint', () => charts.resize(1120));
+  addEventListener('afterprint', () => charts.resize());
 
   // For tests, and for whoever opens the console: what is drawn, and a handle on it.
   Object.assign(document.body.dataset, {points: run.arrays.slow_start.length, spans: run.arrays.span_start.length,

@@ -118,7 +118,8 @@ void AddServer(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std:
 			span.detail = hostile;
 		run->spans.push_back(span);
 	}
-	size_t next = 0;
+	size_t next = 0, fork = 0;
+	uint64_t forked_ns = 0;
 	for (uint64_t window = kStart; window + kMs <= end_ns; window += kMs) {
 		uint64_t covered = 0;
 		while (next < stalls.size() && stalls[next].end_ns() <= window)
@@ -127,10 +128,10 @@ void AddServer(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std:
 			covered +=
 			    std::min(stalls[i].end_ns(), window + kMs) - std::max(stalls[i].start_ns, window);
 		uint64_t left = kMs - covered;
-		double since_fork = 1e12;
-		for (const Stall &s : stalls)
-			if (s.owner == FT_FORK && window >= s.end_ns())
-				since_fork = static_cast<double>(window - s.end_ns());
+		for (; fork < stalls.size() && stalls[fork].end_ns() <= window; fork++)
+			if (stalls[fork].owner == FT_FORK)
+				forked_ns = stalls[fork].end_ns();
+		double since_fork = forked_ns ? static_cast<double>(window - forked_ns) : 1e12;
 		uint64_t cow =
 		    static_cast<uint64_t>(0.35 * std::exp(-since_fork / 8e8) * static_cast<double>(left));
 		uint64_t own =

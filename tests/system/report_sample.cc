@@ -2,6 +2,7 @@
 // Writes a report of a made-up run, as large as asked for: what the browser tests open.
 //   report_sample OUT.html [SECONDS RATE SPANS SLOW_ONE_IN [requests|iterations|no-recorder]]
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -27,8 +28,14 @@ int main(int argc, char **argv)
 	size.requests = mode != "iterations";
 	size.recorder = mode != "no-recorder";
 	std::string error;
-	if (forktail::WriteReport(forktail::SampleExplanation(size), argv[1], &error))
+	forktail::Explanation explanation = forktail::SampleExplanation(size);
+	auto before = std::chrono::steady_clock::now();
+	bool written = forktail::WriteReport(explanation, argv[1], &error);
+	std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
+	if (written) {
+		printf("written in %.0f ms\n", took.count());
 		return 0;
+	}
 	fprintf(stderr, "%s\n", error.c_str());
 	return 1;
 }

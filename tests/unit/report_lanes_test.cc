@@ -141,7 +141,7 @@ TEST_CASE("slices and spans ascend in every lane")
 		auto spans = r.span_start.begin() + static_cast<ptrdiff_t>(r.spans[lane].first);
 		CHECK(std::is_sorted(spans, spans + static_cast<ptrdiff_t>(r.spans[lane].count)));
 	}
-	for (uint32_t detail : r.span_detail)
+	for (uint16_t detail : r.span_detail)
 		REQUIRE(detail < r.details.size());
 }
 
