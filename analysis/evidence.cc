@@ -16,9 +16,8 @@ namespace
 constexpr double kWorthSaying = 0.03;
 
 // Who held the CPU longest during a wait, if the recorder could tell.
-void NoteHolder(uint32_t span, Scene *scene)
+void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
 {
-	const ft_span &s = scene->run.spans[span];
 	uint32_t tid = static_cast<uint32_t>(s.arg[1]);
 	if (!s.off_cpu || tid == 0)
 		return;
@@ -40,11 +39,15 @@ void GatherPieces(Scene *scene)
 		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
 		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
 		seen.ns += ns;
-		// A span with others inside comes in several pieces.
-		if (p.cause == Cause::RunQueue && p.span != seen.last)
-			NoteHolder(p.span, scene);
-		seen.spans += p.span != seen.last;
-		seen.last = p.span;
+		// A span with others inside comes in several pieces, and being off the CPU in a frame is part
+		// of it.
+		const ft_span &span = scene->run.spans[p.span];
+		if (p.span != seen.last && (!span.off_cpu || span.depth == 0 || p.cause == Cause::RunQueue)) {
+			seen.spans++;
+			seen.last = p.span;
+			if (p.cause == Cause::RunQueue)
+				NoteHolder(span, p.span, scene);
+		}
 		if (ns > seen.longest_ns) {
 			seen.longest_ns = ns;
 			seen.longest = p.span;
@@ -115,9 +118,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			worst[r.episode] = &r;
 	Landmarks landmarks;
 	for (uint32_t i = 0; i < run.spans.size(); i++) {
-		if (run.spans[i].owner == FT_FSYNC)
+		const ft_span &s = run.spans[i];
+		if (s.owner == FT_FSYNC && !s.off_cpu)
 			landmarks.fsyncs.push_back(i);
-		else if (run.spans[i].owner == FT_FORK)
+		else if (s.owner == FT_FORK && !s.off_cpu)
 			landmarks.forks.push_back(i);
 	}
 

@@ -33,7 +33,7 @@ struct Holder {
 	uint32_t span = kNoSpan; // one of those waits
 };
 
-// Rare spans of the whole run that sentences look for, by thread and start.
+// Rare frames of the whole run that sentences look for, by thread and start.
 struct Landmarks {
 	std::vector<uint32_t> forks, fsyncs;
 };

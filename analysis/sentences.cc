@@ -15,7 +15,8 @@ namespace forktail
 namespace
 {
 
-constexpr uint64_t kCloneThread = 0x10000;     // CLONE_THREAD
+constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
+constexpr uint64_t kForkSlack = 1'000'000; // a child's account begins inside its fork, give or take clocks
 constexpr uint64_t kLongestIo = 2'000'000'000; // how far before an interval a request still on its way began
 
 uint64_t EndOf(const ft_span &s)
@@ -36,6 +37,19 @@ const Seen &Of(const Scene &scene, Cause cause)
 const Detail &DetailOf(const Scene &scene, const ft_span &s)
 {
 	return scene.run.details[s.detail < scene.run.details.size() ? s.detail : 0];
+}
+
+// The longest of such frames of the scene's thread that reaches into the scene.
+const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
+{
+	const ft_span *longest = nullptr;
+	for (uint32_t i : frames) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && EndOf(s) > scene.from_ns &&
+		    (!longest || s.duration_ns > longest->duration_ns))
+			longest = &s;
+	}
+	return longest;
 }
 
 std::string Times(uint64_t n)
@@ -217,13 +231,24 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	       FormatDuration(longest->duration_ns);
 }
 
-// What Redis said about a fork that ended at end_ns: the first word after it and before the next fork.
+// clone makes threads too. The child's record tells; without one (its event was lost) clone's flags do, which
+// clone3 does not have in registers.
+bool MadeThread(const Scene &scene, const ft_span &fork)
+{
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == fork.arg[0] && t.start_ns + kForkSlack >= fork.start_ns &&
+		    t.start_ns <= EndOf(fork))
+			return t.tgid == scene.thread.tgid;
+	return fork.arg[1] & kCloneThread;
+}
+
+// What Redis said about a fork: the first word after its end and before the next fork.
 std::string RedisForkText(const Scene &scene, const ft_span &fork)
 {
 	uint64_t until = UINT64_MAX;
 	for (uint32_t i : scene.landmarks.forks) {
 		const ft_span &s = scene.run.spans[i];
-		if (s.tid == fork.tid && !(s.arg[1] & kCloneThread) && s.start_ns > fork.start_ns) {
+		if (s.tid == fork.tid && s.start_ns > fork.start_ns && !MadeThread(scene, s)) {
 			until = s.start_ns;
 			break;
 		}
@@ -255,11 +280,11 @@ uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 std::string ForkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Fork);
-	const ft_span *s = Longest(scene, seen);
+	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
 		return "fork or clone calls too short for a span took " +
 		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
-	if (s->arg[1] & kCloneThread)
+	if (MadeThread(scene, *s))
 		return "clone() of a thread took " + FormatDuration(s->duration_ns) + Times(seen.spans);
 	std::string text = "fork() copied page tables for " + FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
@@ -338,17 +363,10 @@ std::string FileSentence(const Scene &scene, Cause cause)
 std::string FsyncSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Fsync);
-	const ft_span *s = Longest(scene, seen);
+	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
-	// An fsync's blocked part is a span of its own inside the frame: the frame is what the user knows.
-	std::string call = s->off_cpu ? "fsync" : SyscallName(static_cast<int>(s->arg[1]));
-	for (uint32_t i : scene.landmarks.fsyncs) {
-		const ft_span &frame = scene.run.spans[i];
-		if (s->off_cpu && !frame.off_cpu && frame.tid == s->tid && frame.start_ns <= s->start_ns &&
-		    EndOf(frame) >= EndOf(*s))
-			call = SyscallName(static_cast<int>(frame.arg[1]));
-	}
+	std::string call = SyscallName(static_cast<int>(s->arg[1]));
 	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
 	       DiskText(scene.run, s->start_ns, EndOf(*s));
 }

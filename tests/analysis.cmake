@@ -6,6 +6,9 @@ forktail_test(analysis unit
           unit/analysis_command_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
 add_dependencies(test_analysis forktail forktail-load forktail-record)
+forktail_test(explain system SOURCES system/explain_run_test.cc LIBRARIES forktail_analysis forktail_test_support
+  TIMEOUT 300)
+add_dependencies(test_explain forktail forktail-load forktail-record)
 
 # Writes a run of 10 million requests; tests/bench/explain.sh times `forktail explain` on it.
 add_executable(bench_explain_run bench/explain_run.cc)

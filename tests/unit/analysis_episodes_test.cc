@@ -99,7 +99,8 @@ TEST_CASE("evidence of a fork says what was copied for whom, and what Redis says
 {
 	RunBuilder b;
 	OneRequest(&b, 60 * ms);
-	b.Frame(FT_FORK, 10 * ms, 70 * ms).arg[0] = 4312;
+	b.Frame(FT_FORK, 10 * ms, 70 * ms, 0, 20 * ms).arg[0] = 4312;
+	b.Off(FT_FORK, 20 * ms, 60 * ms, 60 * ms, 1); // blocked in it: no fork of its own
 	b.Thread(4312, 65 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =
 	    kServer;
 	b.run.series.push_back(
@@ -130,7 +131,8 @@ TEST_CASE("evidence of copy-on-write counts spans and tallies and names the chil
 {
 	RunBuilder b;
 	OneRequest(&b, 50 * ms);
-	b.Frame(FT_COW_COPY, 10 * ms, 30 * ms);
+	b.Frame(FT_COW_COPY, 10 * ms, 30 * ms, 0, 15 * ms);
+	b.Off(FT_COW_COPY, 20 * ms, 25 * ms, 25 * ms, 1); // the same fault, blocked
 	b.Frame(FT_COW_COPY, 40 * ms, 50 * ms);
 	b.Tally(FT_COW_COPY, 0, 100 * ms, 20 * ms, 810);
 	b.Thread(4312, 5 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// From a real server under real load to its explanation: stalls that the test causes itself, one of each
+// kind, must come out under their names, at their times and lengths, and every account must add up.
+#include <csignal>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "analysis/run.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/server.h"
+#include "tests/support/tempdir.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+constexpr uint64_t ms = 1'000'000; // ns
+constexpr double kMs = 1e6;
+
+uint64_t Now()
+{
+	return ft_now_ns();
+}
+
+// A recorder and a load generator that write into one directory.
+struct RealRun {
+	TempDir dir;
+	Redis server;
+	std::unique_ptr<Process> recorder, load;
+
+	explicit RealRun(const RedisOptions &options = {}) : server(options) {}
+
+	void Record()
+	{
+		recorder = std::make_unique<Process>(std::vector<std::string>{
+		    program("forktail"), "record", "--pid", std::to_string(server.pid()), "-o",
+		    dir.file("server.forktail")});
+		REQUIRE(eventually(
+		    [&] { return recorder->err().find("recording ") == 0 || !recorder->running(); },
+		    Seconds(60)));
+		INFO(recorder->err());
+		REQUIRE(recorder->running());
+	}
+	void Load(const std::vector<std::string> &more)
+	{
+		std::vector<std::string> argv = {
+		    program("forktail"),      "load", "-q", "-s", server.socket(), "-o",
+		    dir.file("load.forktail")};
+		argv.insert(argv.end(), more.begin(), more.end());
+		load = std::make_unique<Process>(argv);
+	}
+	void Stop()
+	{
+		if (load) {
+			INFO(load->err());
+			REQUIRE(load->wait(Seconds(120)) == 0);
+		}
+		recorder->signal(SIGINT);
+		INFO(recorder->err());
+		REQUIRE(recorder->wait(Seconds(60)) == 0);
+	}
+	Json Explain(const std::vector<std::string> &more) const
+	{
+		std::vector<std::string> argv = {program("forktail"), "explain", dir.path(), "--json"};
+		argv.insert(argv.end(), more.begin(), more.end());
+		Result r = run(argv);
+		INFO(r.err);
+		REQUIRE(r.status == 0);
+		return Json::parse(r.out);
+	}
+};
+
+// The accounts of all threads, within 0.1 % of wall time (and a microsecond, for threads that hardly lived).
+void CheckAccounts(const Json &explanation)
+{
+	REQUIRE(!explanation["account"]["threads"].empty());
+	for (const Json &t : explanation["account"]["threads"]) {
+		double wall = t["wall_ns"], accounted = t["accounted_ns"];
+		INFO(t["role"] << " " << t["tid"] << ": wall " << wall << " ns, accounted " << accounted
+			       << " ns");
+		CHECK(std::abs(accounted - wall) <= wall * 0.001 + 1000);
+	}
+}
+
+void CheckParts(const Json &explanation)
+{
+	size_t requests = 0;
+	for (const Json &r : explanation["slow_requests"]) {
+		uint64_t sum = 0;
+		for (const Json &part : r["parts"])
+			sum += part["direct_ns"].get<uint64_t>() + part["queued_ns"].get<uint64_t>();
+		REQUIRE(sum == r["latency_ns"].get<uint64_t>());
+		requests++;
+	}
+	CHECK(requests == explanation["slow"]["count"]);
+	double share = 0;
+	for (const Json &cause : explanation["causes"])
+		share += cause["share"].get<double>();
+	CHECK(share == Approx(1.0));
+}
+
+// The episode that holds an instant, or null.
+Json EpisodeAt(const Json &explanation, uint64_t t_ns)
+{
+	for (const Json &e : explanation["episodes"]) {
+		uint64_t start = e["start_ns"], length = e["duration_ns"];
+		if (start <= t_ns && t_ns < start + length)
+			return e;
+	}
+	return nullptr;
+}
+
+// A cause's direct time in the request that was due last before t_ns, in ns.
+double DirectAt(const Json &explanation, uint64_t t_ns, const std::string &cause)
+{
+	double direct = 0;
+	uint64_t best = 0;
+	for (const Json &r : explanation["slow_requests"]) {
+		uint64_t start = r["start_ns"];
+		if (start > t_ns || start < best)
+			continue;
+		best = start;
+		direct = 0;
+		for (const Json &part : r["parts"])
+			if (part["cause"] == cause)
+				direct += part["direct_ns"].get<double>();
+	}
+	return direct;
+}
+
+std::string EvidenceOf(const Json &episode)
+{
+	std::string text;
+	for (const Json &sentence : episode["evidence"])
+		text += sentence.get<std::string>() + "\n";
+	return text;
+}
+
+// What the test did to the server, and when: the instant in the middle of it, and for how long.
+struct Stall {
+	uint64_t middle_ns = 0;
+	double length_ns = 0;
+};
+
+template <class Do> Stall During(Do act)
+{
+	uint64_t start = Now();
+	act();
+	uint64_t end = Now();
+	return {start + (end - start) / 2, static_cast<double>(end - start)};
+}
+
+} // namespace
+
+TEST_CASE("stalls made on purpose are named, with their length, at their time")
+{
+	if (geteuid() != 0) {
+		WARN("SKIPPED: recording needs root");
+		return;
+	}
+	RedisOptions options;
+	options.config = {"--enable-debug-command", "yes", "--appendonly", "yes"};
+	RealRun real(options);
+	real.server.command({"DEBUG", "POPULATE", "2000000", "key", "100"});
+	real.Record();
+	real.Load({"--rate", "2000", "--duration", "120", "-c", "20", "-r", "2000000", "-d", "200", "--ratio",
+		   "1:4"});
+	sleep_for(Seconds(1.5));
+
+	CHECK(real.server.command({"BGSAVE"}) == "Background saving started");
+	uint64_t forked_ns = Now();
+	CHECK(eventually([&] { return real.server.info("rdb_bgsave_in_progress") == "0"; }, Seconds(60)));
+	double redis_fork_ns = std::stod(real.server.info("latest_fork_usec")) * 1000;
+	sleep_for(Seconds(0.5));
+	Stall stopped = During([&] {
+		kill(real.server.pid(), SIGSTOP);
+		sleep_for(Seconds(0.2));
+		kill(real.server.pid(), SIGCONT);
+	});
+	sleep_for(Seconds(1));
+	Stall asleep = During([&] { real.server.command({"DEBUG", "SLEEP", "0.15"}); });
+	sleep_for(Seconds(1));
+	Stall busy = During([&] {
+		real.server.command(
+		    {"EVAL", "local n = 0 for i = 1, 2e7 do n = n + i % 7 end return n", "0"});
+	});
+	sleep_for(Seconds(0.5));
+	real.load->signal(SIGINT);
+	real.Stop();
+	Json all = real.Explain({"--requests", "--slow", "1us"}), slow = real.Explain({"--slow", "5ms"});
+
+	CheckAccounts(all);
+	CheckParts(all);
+	CHECK(all["slow"]["count"] == all["requests"]["count"]);
+	CHECK(all["requests"]["errors"] == 0);
+	CHECK(all["drops"]["count"] == 0);
+
+	{ // SIGSTOP
+		Json e = EpisodeAt(slow, stopped.middle_ns);
+		REQUIRE(!e.is_null());
+		INFO(e.dump(1));
+		CHECK(e["causes"][0]["cause"] == "stopped");
+		CHECK(EvidenceOf(e).find("the server was stopped (SIGSTOP or a debugger) for") !=
+		      std::string::npos);
+		// A request due in the middle waited for the second half.
+		double direct = DirectAt(all, stopped.middle_ns, "stopped");
+		CHECK(direct == Approx(stopped.length_ns / 2).margin(0.1 * stopped.length_ns));
+	}
+	{ // a sleep
+		Json e = EpisodeAt(slow, asleep.middle_ns);
+		REQUIRE(!e.is_null());
+		INFO(e.dump(1));
+		CHECK(e["causes"][0]["cause"] == "sleep");
+		CHECK(EvidenceOf(e).find("blocked in") != std::string::npos);
+		double direct = DirectAt(all, asleep.middle_ns, "sleep");
+		CHECK(direct == Approx(asleep.length_ns / 2).margin(0.1 * asleep.length_ns));
+	}
+	{ // a slow command
+		Json e = EpisodeAt(slow, busy.middle_ns);
+		REQUIRE(!e.is_null());
+		INFO(e.dump(1));
+		// On a busy machine it may have waited for a CPU as well: of what it ran, it was its own
+		// code.
+		std::map<std::string, double> shares;
+		for (const Json &cause : e["causes"])
+			shares[cause["cause"]] = cause["share"];
+		CHECK(shares["server-busy"] + shares["run-queue"] > 0.9);
+		CHECK(shares["server-busy"] > 0.1);
+		CHECK(EvidenceOf(e).find("in one event-loop iteration of") != std::string::npos);
+	}
+	{ // the fork of a snapshot, in agreement with Redis
+		forktail::Run run;
+		std::string error;
+		REQUIRE(LoadRun(real.dir.path(), &run, &error));
+		const ft_span *fork = nullptr;
+		for (const ft_span &s : run.spans)
+			if (s.owner == FT_FORK && !s.off_cpu &&
+			    s.tid == static_cast<uint32_t>(real.server.pid()) && s.start_ns < forked_ns &&
+			    (!fork || s.start_ns > fork->start_ns))
+				fork = &s;
+		REQUIRE(fork);
+		// Redis reads its clock before and after: a wait for the CPU right there is in its figure,
+		// not the fork's.
+		uint64_t beside_ns = 0;
+		for (const ft_span &s : run.spans)
+			if (s.tid == fork->tid && s.off_cpu && s.depth == 0 &&
+			    s.start_ns + s.duration_ns + ms > fork->start_ns &&
+			    s.start_ns < fork->start_ns + fork->duration_ns + ms)
+				beside_ns += s.runnable_ns;
+		INFO("recorded " << fork->duration_ns << " ns and " << beside_ns
+				 << " ns beside it; Redis says " << redis_fork_ns << " ns");
+		double recorded = static_cast<double>(fork->duration_ns),
+		       beside = static_cast<double>(beside_ns);
+		CHECK(redis_fork_ns >= recorded * 0.9);
+		CHECK(redis_fork_ns <= (recorded + beside) * 1.1 + 0.3 * kMs);
+		// A request that was due as it began waited for all of it.
+		Json all_causes = all["causes"];
+		std::map<std::string, double> times;
+		for (const Json &cause : all_causes)
+			times[cause["cause"]] = cause["time_ns"];
+		CHECK(times["fork"] > 0);
+		CHECK(times["cow-copy"] > 0);
+		std::string half = std::to_string(fork->duration_ns / 2) + "ns";
+		Json e = EpisodeAt(real.Explain({"--slow", half}), fork->start_ns + fork->duration_ns / 2);
+		REQUIRE(!e.is_null());
+		CHECK(EvidenceOf(e).find("as BGSAVE started snapshot child") != std::string::npos);
+	}
+}
+
+TEST_CASE("someone else's client leaves no request log, and stalls are found all the same")
+{
+	if (geteuid() != 0) {
+		WARN("SKIPPED: recording needs root");
+		return;
+	}
+	RedisOptions options;
+	options.config = {"--enable-debug-command", "yes"};
+	RealRun real(options);
+	real.Record();
+	Process client({"redis-benchmark", "-s", real.server.socket(), "-c", "10", "-n", "100000000", "-q",
+			"-t", "get"});
+	sleep_for(Seconds(1));
+	Stall asleep = During([&] { real.server.command({"DEBUG", "SLEEP", "0.15"}); });
+	sleep_for(Seconds(0.5));
+	client.signal(SIGTERM);
+	client.wait(Seconds(10));
+	real.Stop();
+
+	Json j = real.Explain({});
+	CHECK(j["requests"]["from"] == "iterations");
+	CHECK(j["slow"]["threshold_ns"] == 1'000'000);
+	CheckAccounts(j);
+	Json e = EpisodeAt(j, asleep.middle_ns);
+	REQUIRE(!e.is_null());
+	INFO(e.dump(1));
+	CHECK(e["causes"][0]["cause"] == "sleep");
+	CHECK(e["worst_ns"].get<double>() == Approx(asleep.length_ns).margin(0.1 * asleep.length_ns));
+	Result text = run({program("forktail"), "explain", real.dir.path()});
+	CHECK(text.status == 0);
+	CHECK(text.out.find("No request log: stalls found from") == 0);
+}
+
+TEST_CASE("a server that dies under load leaves a run that is explained")
+{
+	if (geteuid() != 0) {
+		WARN("SKIPPED: recording needs root");
+		return;
+	}
+	RealRun real;
+	real.Record();
+	real.Load({"--rate", "1000", "--duration", "3", "-c", "5"});
+	sleep_for(Seconds(1.5));
+	real.server.process().signal(SIGKILL);
+	real.load->wait(Seconds(60));
+	real.load.reset();
+	real.recorder->signal(SIGINT);
+	CHECK(real.recorder->wait(Seconds(60)).has_value());
+
+	Json j = real.Explain({"--requests"});
+	CheckParts(j);
+	CheckAccounts(j);
+	CHECK(j["requests"]["errors"].get<uint64_t>() > 0);
+	CHECK(j["requests"]["count"].get<uint64_t>() > 1000);
+}
