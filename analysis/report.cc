@@ -190,6 +190,7 @@ Json RateJson(const Lane &lane, const LaneRange &range)
 	return {{"first", range.first},
 		{"count", range.count},
 		{"step_s", static_cast<double>(lane.rate_step_ns) / 1e9},
+		{"name", lane.rate_name},
 		{"unit", lane.rate_unit},
 		{"max", *std::max_element(lane.rate.begin(), lane.rate.end())}};
 }

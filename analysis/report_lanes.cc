@@ -213,6 +213,7 @@ void AddThreads(const Explanation &explanation, const ReportClock &clock, const 
 void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
 {
 	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
+	lane->rate_name = "soft interrupts of all kinds";
 	lane->rate_unit = "1/s";
 	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
 	size_t last = SIZE_MAX; // several samples in one step: their last counts
@@ -367,6 +368,7 @@ void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes
 		disk.lane.note = LaneCauseName(kDiskRead + key.second) + sizeof "disk";
 		disk.lane.kind = "disk";
 		disk.lane.group = "Disk requests";
+		disk.lane.rate_name = "in all";
 		disk.lane.rate_unit = "bytes/s";
 		disk.lane.rate_step_ns = step_ns;
 		disk.lane.life.push_back({clock.begin_ns, clock.end_ns});

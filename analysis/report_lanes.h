@@ -55,7 +55,7 @@ struct Lane {
 	std::vector<LaneShare> shares; // ascending
 	std::vector<float> rate;       // drawn behind: a value per step from the clock's begin on, or none
 	uint64_t rate_step_ns = 0;
-	std::string rate_unit;
+	std::string rate_name, rate_unit;
 	std::function<std::string(const LaneSpan &)> describe; // a few lines about a span; may be empty
 };
 

@@ -220,7 +220,7 @@ export function addLanes(charts, context, run, host) {
     }
     if (lane.rate) {
       const value = rate[lane.rate.first + Math.floor((run.seconds((from + to) / 2) - run.begin_s) / lane.rate.step_s)];
-      if (value !== undefined) nodes.push(element('div', {}, `${quantity(value, lane.rate.unit)}`));
+      if (value !== undefined) nodes.push(element('div', {}, `${lane.rate.name} ${quantity(value, lane.rate.unit)}`));
     }
     return nodes;
   }
