@@ -12,24 +12,12 @@
 
 static __always_inline int begin(u32 owner, u64 arg0)
 {
-	struct thread_state *st = current_state_in_interrupt();
-	if (!st)
-		return 0;
-	st->busy = 1; /* against a hard interrupt inside a soft one */
-	push(st, bpf_ktime_get_ns(), owner, arg0, 0);
-	st->busy = 0;
-	return 0;
+	return frame_begins(current_state_in_interrupt(), owner, arg0);
 }
 
 static __always_inline int end(u32 owner)
 {
-	struct thread_state *st = current_state_in_interrupt();
-	if (!st)
-		return 0;
-	st->busy = 1;
-	pop(st, bpf_ktime_get_ns(), owner);
-	st->busy = 0;
-	return 0;
+	return frame_ends(current_state_in_interrupt(), owner);
 }
 
 SEC("tp_btf/softirq_entry")

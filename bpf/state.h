@@ -287,6 +287,27 @@ static __always_inline void pop(struct thread_state *st, u64 now, u32 owner)
 	finish_top(st, now, owner, 0);
 }
 
+/* A whole program's work for the usual frame. `st` may be NULL: not a target. */
+static __always_inline int frame_begins(struct thread_state *st, u32 owner, u64 arg0)
+{
+	if (!st)
+		return 0;
+	st->busy = 1;
+	push(st, bpf_ktime_get_ns(), owner, arg0, 0);
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int frame_ends(struct thread_state *st, u32 owner)
+{
+	if (!st)
+		return 0;
+	st->busy = 1;
+	pop(st, bpf_ktime_get_ns(), owner);
+	st->busy = 0;
+	return 0;
+}
+
 /* Gives the innermost frame's own time back to what lies below: it had no end (a fault that turned into a
  * signal), so it never was what it claimed to be. */
 static __always_inline void abandon_top(struct thread_state *st)

@@ -32,17 +32,6 @@ static __always_inline int begin(u32 owner, u64 arg0, u64 arg1)
 	return 0;
 }
 
-static __always_inline int end_fsync(void)
-{
-	struct thread_state *st = current_state();
-	if (!st)
-		return 0;
-	st->busy = 1;
-	pop(st, bpf_ktime_get_ns(), FT_FSYNC);
-	st->busy = 0;
-	return 0;
-}
-
 /* The parent's return from the call; the child comes back from it too, but never entered it. */
 static __always_inline int end_fork(s64 ret)
 {
@@ -67,7 +56,7 @@ static __always_inline int end_fork(s64 ret)
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(void *ctx)                                                                           \
 	{                                                                                                    \
-		return end_fsync();                                                                          \
+		return frame_ends(current_state(), FT_FSYNC);                                                \
 	}
 
 #define FORK_CALL(name, flags)                                                                               \
