@@ -32,8 +32,6 @@ struct phase {
 	struct load_thread *threads;
 	uint32_t thread_count, started;
 	struct stats *second, *totals;
-	uint64_t second_ns; /* when the second that is being counted began */
-	double cpu_s;
 };
 
 static void end_line(struct run *r)
@@ -150,7 +148,7 @@ static void start(struct run *r, struct phase *p)
 	const struct options *o = r->o;
 	uint64_t next_key = 0;
 
-	p->plan.start_ns = p->second_ns = ft_now_ns();
+	p->plan.start_ns = ft_now_ns();
 	p->plan.end_ns = o->duration_ns ? p->plan.start_ns + o->duration_ns : PACING_NEVER;
 	for (uint32_t i = 0; i < o->threads; i++) {
 		struct load_thread *t = &p->threads[i];
@@ -197,7 +195,7 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 static void tick(struct run *r, struct phase *p)
 {
 	bool tty = isatty(STDERR_FILENO);
-	uint64_t now = ft_now_ns(), before = p->second_ns;
+	uint64_t now = ft_now_ns();
 	char text[256];
 
 	for (uint32_t i = 0; i < p->started; i++) {
@@ -208,7 +206,6 @@ static void tick(struct run *r, struct phase *p)
 		load_thread_return(&p->threads[i], s);
 	}
 	stats_merge(p->totals, p->second);
-	p->second_ns = now;
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
 		r->log_failed = true;
 		snprintf(text, sizeof(text),
@@ -216,10 +213,9 @@ static void tick(struct run *r, struct phase *p)
 			 r->o->log_path, strerror(-request_log_error(r->log)));
 		complain(r, text);
 	}
-	if (!r->o->quiet) {
+	if (!r->o->quiet && p->second->span_ns > 0) {
 		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, p->second,
-				(double)(now - before) * 1e-9, stats_errors(p->totals),
-				eta_seconds(r, p, now));
+				stats_errors(p->totals), eta_seconds(r, p, now));
 		r->progress_open = tty;
 	}
 	stats_reset(p->second);

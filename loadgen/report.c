@@ -24,24 +24,24 @@ static const char *grouped(char out[32], uint64_t value)
 }
 
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
-		     double second_s, uint64_t errors, double eta_s)
+		     uint64_t errors, double eta_s)
 {
 	static struct ft_histogram all; /* too large for the stack; one thread reports */
-	char number[32], eta[32] = "";
+	double rate = (double)stats_requests(second) / ((double)second->span_ns * 1e-9);
+	char number[32], latency[96] = "no answer", eta[32] = "";
 
 	ft_histogram_reset(&all);
 	for (int i = 0; i < OPERATIONS; i++)
 		if (second->operations[i])
 			ft_histogram_merge(&all, &second->operations[i]->latency);
+	if (all.count > 0)
+		snprintf(latency, sizeof(latency), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
+			 (double)ft_histogram_percentile(&all, 50) * 1e-6,
+			 (double)ft_histogram_percentile(&all, 99) * 1e-6, (double)all.max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
-	fprintf(
-	    to, "%s%s  %.0f s  %s/s  p50 %.3f ms  p99 %.3f ms  max %.3f ms  errors %" PRIu64 "%s%s",
-	    tty ? "\r\033[K" : "", name, elapsed_s,
-	    grouped(number, second_s > 0 ? (uint64_t)((double)stats_requests(second) / second_s + 0.5) : 0),
-	    (double)ft_histogram_percentile(&all, 50) * 1e-6,
-	    (double)ft_histogram_percentile(&all, 99) * 1e-6, (double)all.max_ns * 1e-6, errors, eta,
-	    tty ? "" : "\n");
+	fprintf(to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
+		grouped(number, (uint64_t)(rate + 0.5)), latency, errors, eta, tty ? "" : "\n");
 	fflush(to);
 }
 
@@ -206,8 +206,8 @@ void report_table(FILE *to, const struct figures *f, const char *headline)
 	fprintf(to,
 		"\n%.3f s; percentiles %s; client CPU %.3f s, %.3f s per million requests, busiest load "
 		"thread %.0f %% of a core\n",
-		f->seconds, f->exact ? "exact, from the log" : "at most 0.1 % too high (no log)", f->cpu_s,
-		total->requests ? f->cpu_s / (double)total->requests * 1e6 : 0, f->busiest * 100);
+		f->seconds, f->exact ? "exact, from the log" : "at most 0.1 % too high, from the histogram",
+		f->cpu_s, total->requests ? f->cpu_s / (double)total->requests * 1e6 : 0, f->busiest * 100);
 }
 
 static void json_latency(struct json *j, const struct operation_figures *o)

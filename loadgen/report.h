@@ -19,9 +19,9 @@ extern "C" {
 enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST };
 extern const char *const run_end_names[]; /* "done", "interrupted", "server lost" */
 
-/* One second of the run. eta_s < 0: not known. `tty`: the line overwrites the one before. */
+/* One second of the run, of span_ns > 0. eta_s < 0: not known. `tty`: the line overwrites the one before. */
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
-		     double second_s, uint64_t errors, double eta_s);
+		     uint64_t errors, double eta_s);
 
 /* "SET+GET 1:10, 50 connections, closed loop ..." */
 void report_headline(char *out, size_t size, const struct options *o, const char *name);

@@ -48,7 +48,7 @@ void stats_reset(struct stats *s)
 	for (int i = 0; i < OPERATIONS; i++)
 		if (s->operations[i])
 			memset(s->operations[i], 0, sizeof(*s->operations[i]));
-	s->late_sum_ns = s->late_max_ns = s->sent = s->last_end_ns = 0;
+	s->late_sum_ns = s->late_max_ns = s->sent = s->last_end_ns = s->span_ns = 0;
 	memset(s->errors, 0, sizeof(s->errors));
 }
 
@@ -83,6 +83,8 @@ void stats_merge(struct stats *into, const struct stats *from)
 		into->late_max_ns = from->late_max_ns;
 	if (from->last_end_ns > into->last_end_ns)
 		into->last_end_ns = from->last_end_ns;
+	if (from->span_ns > into->span_ns)
+		into->span_ns = from->span_ns;
 	for (int i = 0; i < ERROR_WORDS && from->errors[i].count; i++)
 		add_word(into, from->errors[i].word, from->errors[i].count);
 	for (int i = 0; i < OPERATIONS; i++) {

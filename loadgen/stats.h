@@ -41,6 +41,7 @@ struct stats {
 	uint64_t late_sum_ns, late_max_ns; /* from due to handed to the kernel */
 	uint64_t sent;
 	uint64_t last_end_ns;
+	uint64_t span_ns; /* the time that was counted; of several threads, the longest */
 	struct error_word errors[ERROR_WORDS];
 	struct operation_stats *operations[OPERATIONS]; /* NULL: not used in this run */
 };

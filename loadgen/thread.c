@@ -23,8 +23,10 @@
 
 #define SECOND_NS 1000000000ull
 
-static void hand_over(struct load_thread *t)
+static void hand_over(struct load_thread *t, uint64_t now_ns)
 {
+	t->stats->span_ns += now_ns - t->second_ns;
+	t->second_ns = now_ns;
 	pthread_mutex_lock(&t->lock);
 	if (t->spare) {
 		t->ready = t->stats;
@@ -88,7 +90,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	log_lane_flush(&t->lane, now);
-	hand_over(t);
+	hand_over(t, now);
 	if (now >= t->give_up_ns)
 		give_up(t, now);
 	else
@@ -226,6 +228,7 @@ int load_thread_start(struct load_thread *t)
 {
 	uint64_t end = t->plan->end_ns;
 
+	t->second_ns = t->plan->start_ns;
 	t->give_up_ns = end < PACING_NEVER - t->plan->drain_ns ? end + t->plan->drain_ns : PACING_NEVER;
 	return -pthread_create(&t->handle, NULL, run_thread, t);
 }

@@ -97,6 +97,7 @@ struct load_thread {
 
 	struct log_lane lane;
 	struct stats *stats;  /* the second that runs */
+	uint64_t second_ns;   /* when it began */
 	pthread_mutex_t lock; /* of the two below */
 	struct stats *ready, *spare;
 

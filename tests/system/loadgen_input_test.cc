@@ -353,6 +353,44 @@ TEST_CASE("the log's disk fills up: said once, the figures stay, the log ends wh
 	CHECK(log.summary["log_error"] == "No space left on device");
 }
 
+TEST_CASE("a disk that stalls holds up the log and not the load")
+{
+	TempDir dir;
+	const std::string image = dir.file("image"), disk = dir.file("disk");
+	const std::string mounted = "truncate -s 300M " + image + " && mkfs.ext4 -q " + image + " && mkdir " +
+				    disk + " && mount -o loop " + image + " " + disk;
+	if (run({"sh", "-c", mounted}).status != 0) {
+		WARN("SKIPPED: mounting a file system image needs root and a loop device");
+		return;
+	}
+	Redis redis;
+	Process p(load_command({"-s", redis.socket(), "-P", "16", "--duration", "4", "-q", "-o",
+				disk + "/log", "--json", dir.file("json")}));
+	sleep_for(Seconds(0.7));
+	// Freezing blocks every write() to the file system.
+	const Result frozen = run({"fsfreeze", "-f", disk});
+	sleep_for(Seconds(2));
+	run({"fsfreeze", "-u", disk});
+	const std::optional<int> status = p.wait(Seconds(60));
+	const Log log = read_log(disk + "/log");
+	run({"umount", disk});
+	CHECK(frozen.status == 0);
+	CHECK(status == 0);
+	CHECK(log.whole());
+	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	CHECK(figures["total"]["latency_ns"]["max"].get<uint64_t>() < 2000000000);
+	uint64_t dropped = 0;
+	for (const ft_drop &d : log.drops) {
+		CHECK(d.source == FT_DROP_LOG);
+		CHECK(d.start_ns < d.end_ns);
+		dropped += d.count;
+	}
+	CHECK(figures["log_drops"] == dropped);
+	CHECK(figures["total"]["requests"] == log.requests.size() + dropped);
+	CHECK(figures["exact"] == (dropped == 0));
+	CHECK(contains(p.err(), "did not keep up") == (dropped > 0));
+}
+
 TEST_CASE("a log that can't be created, and figures that can't be written")
 {
 	Redis redis;
