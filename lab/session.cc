@@ -160,8 +160,10 @@ bool OpenSession(Session *session, std::string *error)
 bool CloseSession(Session *session, std::string *error)
 {
 	for (auto &child : session->children)
-		if (!child->ended)
+		if (!child->ended) {
+			child->on_line = nullptr; // whoever listened may be gone
 			kill(-child->pid, SIGKILL);
+		}
 	for (auto &child : session->children)
 		if (!child->ended)
 			Reap(*session, child.get());

@@ -45,7 +45,7 @@ struct Session {
 
 // Starts the keeper and takes over SIGINT, SIGTERM and SIGHUP. False: *error is one sentence, as below.
 bool OpenSession(Session *session, std::string *error);
-// Kills what still runs and removes the temporary directories.
+// Kills what still runs, without listening to it any more, and removes the temporary directories.
 bool CloseSession(Session *session, std::string *error);
 
 // The signal that asked the lab to stop, or 0.
