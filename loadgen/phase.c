@@ -31,7 +31,8 @@ struct phase {
 	struct load_plan plan;
 	struct load_thread *threads;
 	uint32_t thread_count, started;
-	struct stats *second, *totals;
+	struct stats *totals;
+	struct progress progress;
 };
 
 static void end_line(struct run *r)
@@ -126,7 +127,7 @@ static int prepare(struct run *r, struct phase *p)
 	p->threads = calloc(o->threads, sizeof(*p->threads));
 	if (p->plan.done_fd < 0 || !p->threads ||
 	    workload_prepare(&p->plan.workload, o->value_bytes, o->seed) ||
-	    !(p->second = stats_new(&p->plan.workload)) || !(p->totals = stats_new(&p->plan.workload))) {
+	    !(p->totals = stats_new(&p->plan.workload))) {
 		complain(r, "not enough memory for the load");
 		return -1;
 	}
@@ -202,10 +203,11 @@ static void tick(struct run *r, struct phase *p)
 		struct stats *s = load_thread_take(&p->threads[i]);
 		if (!s)
 			continue;
-		stats_merge(p->second, s);
+		stats_merge(p->totals, s);
+		if (!r->o->quiet)
+			progress_add(&p->progress, s);
 		load_thread_return(&p->threads[i], s);
 	}
-	stats_merge(p->totals, p->second);
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
 		r->log_failed = true;
 		snprintf(text, sizeof(text),
@@ -213,12 +215,11 @@ static void tick(struct run *r, struct phase *p)
 			 r->o->log_path, strerror(-request_log_error(r->log)));
 		complain(r, text);
 	}
-	if (!r->o->quiet && p->second->span_ns > 0) {
-		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, p->second,
+	if (!r->o->quiet) {
+		r->progress_open |= tty && p->progress.span_ns > 0;
+		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, &p->progress,
 				stats_errors(p->totals), eta_seconds(r, p, now));
-		r->progress_open = tty;
 	}
-	stats_reset(p->second);
 }
 
 static void on_signal(struct run *r, struct phase *p)
@@ -349,7 +350,6 @@ static void release(struct phase *p)
 		load_thread_free(&p->threads[i]);
 	free(p->threads);
 	workload_free(&p->plan.workload);
-	stats_free(p->second);
 	stats_free(p->totals);
 	if (p->plan.done_fd >= 0)
 		close(p->plan.done_fd);
@@ -380,18 +380,25 @@ static void note_start(struct run *r, const struct phase *p)
 
 void run_phase(struct run *r, const char *name, const struct workload *w)
 {
-	struct phase p = {.plan = {.workload = *w, .done_fd = -1}};
+	struct phase *p = calloc(1, sizeof(*p)); /* a histogram is too large for the stack */
 	double cpu_s;
 
-	snprintf(p.name, sizeof(p.name), "%s", name);
-	if (prepare(r, &p) == 0) {
-		cpu_s = cpu_seconds();
-		start(r, &p);
-		note_start(r, &p);
-		supervise(r, &p);
-		cpu_s = cpu_seconds() - cpu_s;
-		collect(r, &p);
-		report(r, &p, cpu_s);
+	if (!p) {
+		complain(r, "not enough memory for the load");
+		return;
 	}
-	release(&p);
+	p->plan.workload = *w;
+	p->plan.done_fd = -1;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	if (prepare(r, p) == 0) {
+		cpu_s = cpu_seconds();
+		start(r, p);
+		note_start(r, p);
+		supervise(r, p);
+		cpu_s = cpu_seconds() - cpu_s;
+		collect(r, p);
+		report(r, p, cpu_s);
+	}
+	release(p);
+	free(p);
 }

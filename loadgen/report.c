@@ -23,26 +23,35 @@ static const char *grouped(char out[32], uint64_t value)
 	return out;
 }
 
-void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
+void progress_add(struct progress *p, const struct stats *s)
+{
+	p->requests += stats_requests(s);
+	if (s->span_ns > p->span_ns)
+		p->span_ns = s->span_ns;
+	for (int i = 0; i < OPERATIONS; i++)
+		if (s->operations[i])
+			ft_histogram_merge(&p->latency, &s->operations[i]->latency);
+}
+
+void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, struct progress *p,
 		     uint64_t errors, double eta_s)
 {
-	static struct ft_histogram all; /* too large for the stack; one thread reports */
-	double rate = (double)stats_requests(second) / ((double)second->span_ns * 1e-9);
 	char number[32], latency[96] = "no answer", eta[32] = "";
 
-	ft_histogram_reset(&all);
-	for (int i = 0; i < OPERATIONS; i++)
-		if (second->operations[i])
-			ft_histogram_merge(&all, &second->operations[i]->latency);
-	if (all.count > 0)
+	if (p->span_ns == 0)
+		return;
+	if (p->latency.count > 0)
 		snprintf(latency, sizeof(latency), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
-			 (double)ft_histogram_percentile(&all, 50) * 1e-6,
-			 (double)ft_histogram_percentile(&all, 99) * 1e-6, (double)all.max_ns * 1e-6);
+			 (double)ft_histogram_percentile(&p->latency, 50) * 1e-6,
+			 (double)ft_histogram_percentile(&p->latency, 99) * 1e-6,
+			 (double)p->latency.max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
 	fprintf(to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
-		grouped(number, (uint64_t)(rate + 0.5)), latency, errors, eta, tty ? "" : "\n");
+		grouped(number, (uint64_t)((double)p->requests * 1e9 / (double)p->span_ns + 0.5)), latency,
+		errors, eta, tty ? "" : "\n");
 	fflush(to);
+	memset(p, 0, sizeof(*p));
 }
 
 static size_t put(char *out, size_t size, size_t at, const char *text)

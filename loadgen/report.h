@@ -19,8 +19,18 @@ extern "C" {
 enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST };
 extern const char *const run_end_names[]; /* "done", "interrupted", "server lost" */
 
-/* One second of the run, of span_ns > 0. eta_s < 0: not known. `tty`: the line overwrites the one before. */
-void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
+/* What one line of progress says. */
+struct progress {
+	uint64_t requests;
+	uint64_t span_ns; /* in which they ended */
+	struct ft_histogram latency;
+};
+
+void progress_add(struct progress *p, const struct stats *s);
+
+/* Prints it, if there is anything, and empties it. eta_s < 0: not known. `tty`: the line overwrites the one
+ * before. */
+void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, struct progress *p,
 		     uint64_t errors, double eta_s);
 
 /* "SET+GET 1:10, 50 connections, closed loop ..." */
