@@ -65,6 +65,7 @@ Out RequestsJson(const Explanation &e)
 		{"errors", b.errors},
 		{"by_status", by_status},
 		{"first_ns", e.zero_ns},
+		{"first_realtime_ns", RealtimeNs(e.run, e.zero_ns)},
 		{"duration_ns", e.measured_ns},
 		{"latency_ns",
 		 {{"p50", l.p50},

@@ -39,6 +39,7 @@ struct OpenFile {
 	size_t first_span = 0;
 	std::vector<uint8_t> ops; // op in the file -> index into Run::ops
 	std::unordered_map<uint32_t, uint32_t> details, series, connections;
+	std::vector<uint32_t> connection_table;			 // of `connections`, by id
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
 	uint64_t malformed = 0;
 };
@@ -121,12 +122,21 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 }
 
-// The run's index of a connection of this file; made up if the log uses it before it was announced.
+// The run's index of a connection of this file; made up if the log uses it before it was announced. Ids are
+// small as a rule, and every request asks: a table answers faster than a map.
 uint32_t ConnectionIndex(OpenFile *f, Run *run, uint32_t id)
 {
+	constexpr uint32_t table_limit = 1 << 20, none = UINT32_MAX;
+	if (id < f->connection_table.size() && f->connection_table[id] != none)
+		return f->connection_table[id];
 	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
 	if (is_new)
 		run->connections.emplace_back();
+	if (id < table_limit) {
+		if (id >= f->connection_table.size())
+			f->connection_table.resize(id + 1, none);
+		f->connection_table[id] = found->second;
+	}
 	return found->second;
 }
 
@@ -273,8 +283,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_drop>(block, [&](const ft_drop &d) { run->drops.push_back(d); });
 		break;
 	case FT_BLOCK_CLOCK:
-		if (run->clocks.empty() || f->about.program == "forktail-record")
-			ForRecords<ft_clock>(block, [&](const ft_clock &c) { run->clocks.push_back(c); });
+		ForRecords<ft_clock>(block, [&](const ft_clock &c) { run->clocks.push_back(c); });
 		break;
 	case FT_BLOCK_CONNECTION:
 		ForRecords<ft_connection>(block, [&](const ft_connection &c) { ReadConnection(f, run, c); });

@@ -71,6 +71,47 @@ void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), 
 	}
 }
 
+// No clock of ours reaches 2^62 ns (146 years), and nothing ends before it begins.
+bool Sane(uint64_t start_ns, uint64_t end_ns)
+{
+	return start_ns <= end_ns && end_ns >> 62 == 0;
+}
+
+// A recording whose checksums hold may still have been written by something broken; times that make no sense
+// would poison every sum.
+void DropNonsense(Run *run)
+{
+	uint64_t dropped = 0;
+	auto filter = [&](auto *records, auto is_sane) {
+		size_t kept = 0;
+		for (const auto &r : *records)
+			if (is_sane(r))
+				(*records)[kept++] = r;
+		dropped += records->size() - kept;
+		records->Truncate(kept);
+	};
+	filter(&run->spans, [](const ft_span &s) {
+		return Sane(s.start_ns, s.start_ns + s.duration_ns) && s.duration_ns >> 62 == 0 &&
+		       s.on_cpu_ns <= s.duration_ns && s.runnable_ns <= s.duration_ns &&
+		       s.blocked_ns <= s.duration_ns;
+	});
+	filter(&run->tallies, [](const ft_tally &t) {
+		return Sane(t.start_ns, t.end_ns) && t.total_ns >> 62 == 0 && t.owner < FT_OWNER_LIMIT;
+	});
+	for (Thread &t : run->threads) {
+		if (t.end_ns && !Sane(t.start_ns, t.end_ns)) {
+			t.end_ns = t.start_ns = 0;
+			dropped++;
+		}
+	}
+	auto wild_io = [](const ft_io &io) { return !Sane(io.start_ns, io.start_ns + io.duration_ns); };
+	dropped += std::erase_if(run->ios, wild_io);
+	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
+	if (dropped)
+		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
+					" no sense (impossible times), so that is left out");
+}
+
 bool SpanBefore(const ft_span &a, const ft_span &b)
 {
 	if (a.start_ns != b.start_ns)
@@ -159,11 +200,26 @@ void FindExtent(Run *run)
 
 } // namespace
 
+uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
+{
+	const ft_clock *nearest = nullptr;
+	uint64_t best_ns = 0;
+	for (const ft_clock &c : run.clocks) {
+		uint64_t away_ns = c.monotonic_ns > t_ns ? c.monotonic_ns - t_ns : t_ns - c.monotonic_ns;
+		if (!nearest || away_ns < best_ns) {
+			nearest = &c;
+			best_ns = away_ns;
+		}
+	}
+	return nearest ? nearest->realtime_ns + t_ns - nearest->monotonic_ns : 0;
+}
+
 void IndexRun(Run *run)
 {
 	if (run->details.empty())
 		run->details.emplace_back();
 
+	DropNonsense(run);
 	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
 	size_t kept = 0;
 	for (const ft_span &s : run->spans) {

@@ -173,7 +173,7 @@ struct Run {
 	std::vector<ft_io> ios;	     // by start
 	std::vector<Series> series;
 	std::vector<ft_drop> drops;
-	std::vector<ft_clock> clocks;	   // of the first recording that has them
+	std::vector<ft_clock> clocks;	   // readings of all recordings
 	std::vector<ServerReport> reports; // by time
 	Cost cost;
 
@@ -194,6 +194,10 @@ struct Run {
 // Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
 // failure: what is whole is read, and *run's warnings say what was lost.
 bool LoadRun(const std::string &path, Run *run, std::string *error);
+
+// The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0 if there is
+// none.
+uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
 
 // What LoadRun does once all records are in: closes open threads, sorts, and gives spans and tallies to
 // their threads. For tests that build a Run by hand, with spans and tallies in any order.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <ctime>
 
 #include "analysis/explain.h"
 #include "analysis/units.h"
@@ -92,6 +93,19 @@ std::string ErrorsText(const Blame &b)
 			kinds += (kinds.empty() ? "" : ", ") + FormatCount(b.by_status[s]) + " " +
 				 (s < std::size(names) ? names[s] : "of an unknown kind");
 	return kinds.empty() ? text : text + " (" + kinds + ")";
+}
+
+// The date and time that offsets count from, in UTC, as logs have it.
+void WriteClock(Writer *w)
+{
+	uint64_t realtime_ns = RealtimeNs(w->e.run, w->e.zero_ns);
+	time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+	struct tm utc;
+	if (realtime_ns == 0 || !gmtime_r(&seconds, &utc))
+		return;
+	char text[64];
+	strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &utc);
+	w->Line(Format("+0.000 s is %s.%03d UTC.", text, static_cast<int>(realtime_ns / 1'000'000 % 1000)));
 }
 
 void WriteSummary(Writer *w)
@@ -320,6 +334,7 @@ std::string ExplainText(const Explanation &explanation, const ExplainOptions &op
 	WriteCauses(&w);
 	WriteEpisodes(&w);
 	w.out += "\n";
+	WriteClock(&w);
 	WriteAccount(&w);
 	WriteDrops(&w);
 	WriteCost(&w);

@@ -76,6 +76,8 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	f.Json(FT_BLOCK_DETAIL, R"({"id":9,"name":"nine","stack":["a","b"]})");
 	f.Json(FT_BLOCK_SERIES, R"({"id":3,"name":"target.rss","unit":"bytes","labels":{"pid":"100"}})");
 	f.Record(FT_BLOCK_SAMPLE, ft_sample{kStart, 42, 3, 0});
+	f.Record(FT_BLOCK_CLOCK, ft_clock{kStart, 1'700'000'000'000'000'000, 0, 0});
+	f.Record(FT_BLOCK_CLOCK, ft_clock{kStart + 900 * kMs, 1'700'000'000'900'000'777, 0, 0});
 	f.Json(FT_BLOCK_COST, R"({"t_ns":1,"bpf_ns":7,"bpf_ns_is_estimate":true,"recorder_cpu_ns":8,
 		"recorder_rss_bytes":9,"programs":[{"name":"p","runs":2,"ns_per_run":3.5,"total_ns":7}]})");
 	f.Json(FT_BLOCK_NOTE, R"({"t_ns":5600000000,"kind":"server-word","latest_fork_usec":59000})");
@@ -165,6 +167,9 @@ TEST_CASE("a run's recordings are read side by side")
 	CHECK(run.loads[0].rate == 1000);
 	CHECK(run.loads[0].connection_count == 1);
 	CHECK(run.start_ns == kStart);
+	CHECK(RealtimeNs(run, kStart - 5) == 1'699'999'999'999'999'995);
+	CHECK(RealtimeNs(run, kStart + 900 * kMs) == 1'700'000'000'900'000'777);
+	CHECK(RealtimeNs(Run(), 1) == 0);
 
 	Explanation e;
 	int status = -1;

@@ -177,6 +177,48 @@ TEST_CASE("percentiles without a cause are those of a plain recomputation")
 	}
 }
 
+TEST_CASE("records of any content are survived")
+{
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		Random random(seed);
+		auto wild = [&] { return random() >> Pick(random, 0, 63); };
+		RunBuilder b;
+		b.Thread(kServer, wild(), wild());
+		for (int i = 0; i < 40; i++) {
+			ft_span &s = b.Frame(static_cast<ft_owner>(Pick(random, 0, 255)), 0, 0);
+			s.start_ns = Pick(random, 0, 1) ? wild() : kBase + Pick(random, 0, 1000);
+			s.duration_ns = Pick(random, 0, 1) ? wild() : Pick(random, 0, 1000);
+			s.blocked_ns = Pick(random, 0, s.duration_ns);
+			s.runnable_ns = wild();
+			s.arg[0] = wild();
+			s.arg[1] = wild();
+			s.off_cpu = static_cast<uint8_t>(random());
+			s.depth = static_cast<uint8_t>(random());
+			s.syscall = static_cast<int16_t>(random());
+			s.detail = static_cast<uint32_t>(wild());
+			s.tid = static_cast<uint32_t>(Pick(random, 99, 101));
+			b.run.tallies.push_back({wild(), wild(), wild(), wild(),
+						 static_cast<uint32_t>(wild()), kServer,
+						 static_cast<uint32_t>(Pick(random, 0, 50)), 0});
+			b.run.ios.push_back({wild(), wild(), 0, 1, 2, 3, 1, 0, 0, {}});
+			b.run.drops.push_back(
+			    {wild(), wild(), 1, static_cast<uint32_t>(Pick(random, 0, 9)), 1});
+			uint64_t due = wild() >> 2;
+			b.Request(due, due + Pick(random, 0, 1000), due + Pick(random, 1000, 1u << 30));
+		}
+		b.Finish();
+		Blame blame = b.Blame();
+		for (const SlowRequest &r : blame.slow)
+			REQUIRE(PartsSum(blame, r) == r.latency_ns);
+		std::vector<Timeline> timelines;
+		timelines.push_back(b.Timeline());
+		std::vector<Episode> episodes = FindEpisodes(&blame);
+		FindEvidence(b.run, timelines, blame, 4, 100, &episodes);
+		for (uint32_t t = 0; t < b.run.threads.size(); t++)
+			REQUIRE(AccountOf(b.run, t).wall_ns >> 62 == 0);
+	}
+}
+
 TEST_CASE("a histogram's percentile is at most a bucket below the exact one")
 {
 	Random random(5);

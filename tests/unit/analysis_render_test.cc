@@ -70,6 +70,7 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	e.run.files.push_back(recorder);
 	e.run.warnings.push_back("load.forktail: 12.0 kB in 1 place could not be read");
 	e.run.missing.push_back({"page faults", "perf events are forbidden here"});
+	e.run.clocks.push_back({kBase, 1'700'000'000'250'000'000, 0, 0});
 	std::string text = ExplainText(e, {});
 
 	Holds(text, "402 requests in 1.00 s, open loop at 1,000/s, 1 error (1 timed out)\n");
@@ -81,6 +82,7 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	Holds(text,
 	      "Server thread redis-server (100): 1.00 s recorded, 100 % of it accounted for: own code 64.0 %,"
 	      "\nstalls 6.0 %, idle 30.0 %.\n");
+	Holds(text, "\n+0.000 s is 2023-11-14 22:13:20.250 UTC.\n");
 	Holds(text, "No events were dropped.\n");
 	Holds(text,
 	      "Recording cost: BPF programs 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs of 200 ns on"
