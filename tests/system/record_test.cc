@@ -80,7 +80,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 	check_accounts(r);
 
 	const uint32_t main = static_cast<uint32_t>(redis.pid());
-	SECTION("the fork's time is what Redis says")
+	// the fork's time is what Redis says
 	{
 		const ft_thread *child = r.role("snapshot child");
 		REQUIRE(child);
@@ -94,7 +94,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 		CHECK(static_cast<double>(fork->duration_ns) / 1e3 ==
 		      Approx(snapshot_fork_usec).epsilon(0.1).margin(50));
 	}
-	SECTION("both children and the background threads are followed and named")
+	// both children and the background threads are followed and named
 	{
 		for (const char *role : {"snapshot child", "AOF rewrite child"}) {
 			const ft_thread *t = r.role(role);
@@ -105,16 +105,16 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 		CHECK(r.role("bio_aof_fsync"));
 		CHECK(r.role("redis-server"));
 	}
-	SECTION("copies, their number and their time are on the main thread")
+	// copies, their number and their time are on the main thread
 	{
 		CHECK(r.count(main, FT_COW_COPY) > 100);
 		CHECK(r.owned_ns(main, FT_COW_COPY) > 0);
 	}
-	SECTION("fsyncs of the background thread are frames")
+	// fsyncs of the background thread are frames
 	{
 		CHECK(r.count(r.role("bio_aof_fsync")->tid, FT_FSYNC) >= 1);
 	}
-	SECTION("event-loop iterations, block I/O and metrics are there")
+	// event-loop iterations, block I/O and metrics are there
 	{
 		CHECK(r.longest([&](const ft_span &s) { return s.owner == FT_ITERATION && s.tid == main; }));
 		CHECK(!r.io.empty());
@@ -126,7 +126,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 		}
 		CHECK((cpu && rss));
 	}
-	SECTION("its own cost is in the recording")
+	// its own cost is in the recording
 	{
 		CHECK(json_number(r.cost, "bpf_ns") > 0);
 		CHECK(json_number(r.cost, "recorder_cpu_ns") > 0);
