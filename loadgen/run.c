@@ -120,6 +120,7 @@ int run_load(const struct options *o, int argc, char **argv)
 	size_t size = 0;
 	sigset_t signals;
 
+	signal(SIGPIPE, SIG_IGN); /* a server that closes is an error to report, also while connecting */
 	if (descriptors_reserve(o->connections, error, sizeof(error)) ||
 	    server_probe(o, &facts, error, sizeof(error))) {
 		complain(&r, error);
@@ -127,7 +128,6 @@ int run_load(const struct options *o, int argc, char **argv)
 	}
 	if (o->log_path && open_log(&r, &facts, argc, argv))
 		return r.status;
-	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);

@@ -124,6 +124,10 @@ TEST_CASE("what listens there is no Redis")
 	refused(load({"-p", web.port()}), "is no Redis");
 	FakeServer closes(answering([](const std::string &) { return ""; }));
 	refused(load({"-p", closes.port()}), "closed it on PING");
+	FakeServer gone([](int c) { shutdown(c, SHUT_RDWR); });
+	const Result r = load({"-p", gone.port()});
+	CHECK(r.status == 3);
+	CHECK(lines(r.err) == 1);
 	FakeServer silent([](int c) {
 		char byte;
 		while (read(c, &byte, 1) > 0) {
