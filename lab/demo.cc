@@ -422,8 +422,8 @@ bool RunDemo(Session *session, const DemoOptions &options, std::string *error)
 
 	Say("explaining " + demo.run);
 	std::string report = demo.run + "/report.html";
-	// Not the 99th percentile: what the fork delays is a few hundred requests, and on a busy machine others
-	// may be slower still. At this load anything over a few milliseconds had a cause worth a name.
+	// Not the 99th percentile: what the fork delays is a few hundred requests, and on a busy machine
+	// others may be slower still. At this load anything over a few milliseconds had a cause worth a name.
 	const std::string slow = "5ms";
 	if (!RunAnalysis(&demo, {"explain", demo.run, "--slow", slow}, "", error) ||
 	    !RunAnalysis(&demo, {"report", demo.run, "--slow", slow, "-o", report}, "/dev/null", error)) {
