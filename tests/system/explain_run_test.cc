@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From a real server under real load to its explanation: stalls that the test causes itself, one of each
 // kind, must come out under their names, at their times and lengths, and every account must add up.
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -115,22 +116,25 @@ Json EpisodeAt(const Json &explanation, uint64_t t_ns)
 	return nullptr;
 }
 
-// A cause's direct time in the request that was due last before t_ns, in ns.
-double DirectAt(const Json &explanation, uint64_t t_ns, const std::string &cause)
+// The most direct time of a cause in one request, in ns: that of one which was due before the cause began, as
+// there is one due every half a millisecond.
+double MostDirect(const Json &explanation, const std::string &cause)
 {
-	double direct = 0;
-	uint64_t best = 0;
-	for (const Json &r : explanation["slow_requests"]) {
-		uint64_t start = r["start_ns"];
-		if (start > t_ns || start < best)
-			continue;
-		best = start;
-		direct = 0;
+	double most = 0;
+	for (const Json &r : explanation["slow_requests"])
 		for (const Json &part : r["parts"])
 			if (part["cause"] == cause)
-				direct += part["direct_ns"].get<double>();
-	}
-	return direct;
+				most = std::max(most, part["direct_ns"].get<double>());
+	return most;
+}
+
+// A cause's time in the account of the thread that serves, in ns.
+double ServingTime(const Json &explanation, const std::string &cause)
+{
+	for (const Json &t : explanation["account"]["threads"])
+		if (t["serving"] == true)
+			return t["by_cause"].value(cause, 0.0);
+	return 0;
 }
 
 std::string EvidenceOf(const Json &episode)
@@ -197,7 +201,9 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 	CheckAccounts(all);
 	CheckParts(all);
 	CHECK(all["slow"]["count"] == all["requests"]["count"]);
-	CHECK(all["requests"]["errors"] == 0);
+	// What was due as the load was told to end may not have been sent any more.
+	INFO(all["requests"].dump());
+	CHECK(all["requests"]["errors"] == all["requests"]["by_status"].value("unsent", 0));
 	CHECK(all["drops"]["count"] == 0);
 
 	{ // SIGSTOP
@@ -207,9 +213,9 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		CHECK(e["causes"][0]["cause"] == "stopped");
 		CHECK(EvidenceOf(e).find("the server was stopped (SIGSTOP or a debugger) for") !=
 		      std::string::npos);
-		// A request due in the middle waited for the second half.
-		double direct = DirectAt(all, stopped.middle_ns, "stopped");
-		CHECK(direct == Approx(stopped.length_ns / 2).margin(0.1 * stopped.length_ns));
+		CHECK(ServingTime(all, "stopped") ==
+		      Approx(stopped.length_ns).margin(0.1 * stopped.length_ns));
+		CHECK(MostDirect(all, "stopped") == Approx(ServingTime(all, "stopped")).margin(1 * kMs));
 	}
 	{ // a sleep
 		Json e = EpisodeAt(slow, asleep.middle_ns);
@@ -217,8 +223,10 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		INFO(e.dump(1));
 		CHECK(e["causes"][0]["cause"] == "sleep");
 		CHECK(EvidenceOf(e).find("blocked in") != std::string::npos);
-		double direct = DirectAt(all, asleep.middle_ns, "sleep");
-		CHECK(direct == Approx(asleep.length_ns / 2).margin(0.1 * asleep.length_ns));
+		// The kernel sleeps a little longer than asked, never shorter.
+		CHECK(ServingTime(all, "sleep") >= 150 * kMs);
+		CHECK(ServingTime(all, "sleep") <= asleep.length_ns);
+		CHECK(MostDirect(all, "sleep") == Approx(ServingTime(all, "sleep")).margin(1 * kMs));
 	}
 	{ // a slow command
 		Json e = EpisodeAt(slow, busy.middle_ns);
