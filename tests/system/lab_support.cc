@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ios>
 
 namespace ft::test
 {
@@ -55,9 +56,14 @@ std::vector<std::string> LabRun::Alive() const
 		if (pid.find_first_not_of("0123456789") != std::string::npos)
 			continue;
 		std::error_code ec;
-		std::string command = read_file(proc + "/cmdline");
-		std::string text =
-		    command + read_file(proc + "/environ") + fs::read_symlink(proc + "/cwd", ec).string();
+		std::string command, text;
+		try {
+			command = read_file(proc + "/cmdline");
+			text = command + read_file(proc + "/environ");
+		} catch (const std::ios_base::failure &) {
+			continue; // it ended while we looked
+		}
+		text += fs::read_symlink(proc + "/cwd", ec).string();
 		if (text.find(dir.path()) == std::string::npos || IsZombie(proc))
 			continue;
 		std::replace(command.begin(), command.end(), '\0', ' ');
