@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* YCSB's core workloads A to F: their mixes, their keys, and the base of records that inserts grow.
+ *
+ * Figures are comparable with YCSB's only if the same keys are asked for with the same frequencies, so all of
+ * this follows its source to the letter, where a formula is an approximation too. A different random
+ * generator draws, so runs agree in distribution, not draw by draw.
+ */
+#ifndef FORKTAIL_LOADGEN_YCSB_H
+#define FORKTAIL_LOADGEN_YCSB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "random.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { YCSB_FIELDS = 10, YCSB_FIELD_BYTES = 100, YCSB_SCAN_MAX = 100, YCSB_NAME_BYTES = 24 };
+
+enum ycsb_operation {
+	YCSB_READ,		/* all fields of a record */
+	YCSB_UPDATE,		/* one field */
+	YCSB_INSERT,		/* a record of all fields */
+	YCSB_SCAN,		/* up to YCSB_SCAN_MAX records */
+	YCSB_READ_MODIFY_WRITE, /* a read, then an update of the same record, timed together */
+	YCSB_OPERATIONS,
+};
+
+enum ycsb_choice { YCSB_ZIPFIAN, YCSB_LATEST };
+
+struct ycsb_workload {
+	char letter;
+	double shares[YCSB_OPERATIONS]; /* their sum is 1 */
+	enum ycsb_choice choice;	/* of the key of everything but inserts */
+};
+
+/* 'A' to 'F' or 'a' to 'f'; NULL for any other. */
+const struct ycsb_workload *ycsb_find(char letter);
+
+enum ycsb_operation ycsb_draw_operation(const struct ycsb_workload *w, struct random_stream *r);
+
+static inline uint32_t ycsb_draw_field(struct random_stream *r)
+{
+	return (uint32_t)random_below(r, YCSB_FIELDS);
+}
+
+/* 1 to YCSB_SCAN_MAX records. */
+static inline uint32_t ycsb_draw_scan(struct random_stream *r)
+{
+	return 1 + (uint32_t)random_below(r, YCSB_SCAN_MAX);
+}
+
+/* FNV-1a64 of n's eight bytes, the lowest first; then, as Java's Math.abs, without its sign. */
+uint64_t ycsb_hash(uint64_t n);
+
+/* Record n's key, "user" and its hash in decimal: writes it with a NUL, returns its length. */
+size_t ycsb_key_name(uint64_t n, char name[YCSB_NAME_BYTES]);
+
+/* Java's String.hashCode of an ASCII name: the score of a record in the index that scans use. */
+int32_t ycsb_name_hash(const char *name, size_t length);
+
+/* Zipf by the closed form of Gray et al. ("Quickly generating billion-record synthetic databases", SIGMOD
+ * 1994): exact for the two most popular items, an approximation for the others. */
+struct ycsb_zipfian {
+	uint64_t items; /* at the start */
+	uint64_t zeta_items;
+	double zeta; /* sum of 1/i^theta for i = 1 .. zeta_items */
+	double eta;
+};
+
+/* Adds up zeta over `items`: some 20 ns per item. */
+void ycsb_zipfian_init(struct ycsb_zipfian *z, uint64_t items);
+
+/* 0 .. items-1 (and, as in YCSB, `items` itself once in a long while). zeta is extended when items have grown
+ * and kept when they haven't. */
+uint64_t ycsb_zipfian_draw(struct ycsb_zipfian *z, struct random_stream *r, uint64_t items);
+
+/* A thread's choice of existing records. Initialize one, then copy it to each thread. */
+struct ycsb_keys {
+	struct ycsb_zipfian zipfian;
+	uint64_t hashed_items; /* zipfian choice: hashes are taken modulo this; 0 for latest */
+};
+
+/* `records` are there before the run (at least 1), which does `operations` of all kinds; from these YCSB
+ * foretells the number of inserts and spreads popularity over the keys to come, too. */
+void ycsb_keys_init(struct ycsb_keys *k, const struct ycsb_workload *w, uint64_t records,
+		    uint64_t operations);
+
+/* A record among 0 .. count-1; `count` is key_base_count(), at least 1. */
+uint64_t ycsb_draw_key(struct ycsb_keys *k, struct random_stream *r, uint64_t count);
+
+/* The base of records while threads insert: numbers are handed out in order and acknowledged in any order;
+ * the records one may read are those below the first number that isn't acknowledged. No thread ever waits.
+ *
+ * Each number has a bit in a ring as large as YCSB's. A bit is turned over, not set, so it needs no clearing
+ * before the ring's next lap: what means "acknowledged" alternates from lap to lap. */
+#define KEY_BASE_WINDOW (1u << 20)
+#define KEY_BASE_FULL UINT64_MAX
+
+struct key_base {
+	uint64_t start;
+	uint64_t next, count; /* less start; atomic */
+	uint64_t turned[KEY_BASE_WINDOW / 64];
+};
+
+/* `start` records are there. */
+void key_base_init(struct key_base *b, uint64_t start);
+
+/* The next record to insert; KEY_BASE_FULL while KEY_BASE_WINDOW of them aren't acknowledged. */
+uint64_t key_base_take(struct key_base *b);
+
+/* To be called once for each number taken, as YCSB does whatever became of the insert: one that is never
+ * acknowledged keeps all later records from being read. */
+void key_base_ack(struct key_base *b, uint64_t n);
+
+static inline uint64_t key_base_count(const struct key_base *b)
+{
+	return b->start + __atomic_load_n(&b->count, __ATOMIC_ACQUIRE);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
