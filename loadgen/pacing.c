@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrival instants: constant spacing, or a Poisson process (exponential gaps by inversion). */
+/* Arrival instants: constant spacing, or a Poisson process (exponential gaps by inversion); with a profile,
+ * the same spacing in its integral. */
 #include "pacing.h"
 
 #include <math.h>
@@ -11,9 +12,15 @@ static void settle(struct pacing *p)
 	p->due_ns = due < p->end_ns ? due : PACING_NEVER;
 }
 
+/* Mean 1. */
+static double exponential(struct pacing *p)
+{
+	return -log(random_unit(&p->random));
+}
+
 static double gap_ns(struct pacing *p)
 {
-	return -log(random_unit(&p->random)) * p->interval_ns;
+	return exponential(p) * p->interval_ns;
 }
 
 void pacing_start(struct pacing *p, enum arrival arrival, double rate, double phase, uint64_t start_ns,
@@ -35,6 +42,54 @@ void pacing_start(struct pacing *p, enum arrival arrival, double rate, double ph
 	settle(p);
 }
 
+/* The instant that belongs to p->reached. */
+static void settle_profile(struct pacing *p)
+{
+	uint64_t offset_ns;
+
+	p->due_ns = PACING_NEVER;
+	p->at_s = profile_when(p->profile, p->reached, p->at_s);
+	if (!(p->at_s < 1e10))
+		return;
+	/* Rounded, so that an instant at a border of the profile lies on it, and out of stretches without
+	 * load: the first request after one is due at its end, not at its beginning. */
+	offset_ns = profile_resume_ns(p->profile, (uint64_t)(p->at_s * 1e9 + 0.5));
+	if (offset_ns < UINT64_MAX - p->start_ns && p->start_ns + offset_ns < p->end_ns)
+		p->due_ns = p->start_ns + offset_ns;
+}
+
+void pacing_start_profile(struct pacing *p, enum arrival arrival, const struct profile *profile, double share,
+			  double phase, uint64_t start_ns, uint64_t end_ns, uint64_t count,
+			  struct random_stream random)
+{
+	*p = (struct pacing){
+	    .arrival = arrival,
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .random = random,
+	    .due_ns = PACING_NEVER,
+	    .profile = profile,
+	    .share = share,
+	};
+	if (count == 0 || share <= 0)
+		return;
+	p->left = count - 1;
+	p->phase = phase;
+	p->reached = (arrival == ARRIVAL_POISSON ? exponential(p) : phase) / share;
+	settle_profile(p);
+}
+
+static void take_profile(struct pacing *p)
+{
+	if (p->due_ns == PACING_NEVER)
+		return;
+	if (p->arrival == ARRIVAL_POISSON)
+		p->reached += exponential(p) / p->share;
+	else
+		p->reached = (p->phase + (double)p->index) / p->share;
+	settle_profile(p);
+}
+
 void pacing_take(struct pacing *p)
 {
 	if (p->left == 0) {
@@ -43,6 +98,10 @@ void pacing_take(struct pacing *p)
 	}
 	p->left--;
 	p->index++;
+	if (p->profile) {
+		take_profile(p);
+		return;
+	}
 	if (p->arrival == ARRIVAL_POISSON)
 		p->offset_ns += gap_ns(p);
 	else

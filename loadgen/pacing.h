@@ -4,12 +4,16 @@
  * late by what it really was late (no coordinated omission).
  *
  * The sequence is generated one instant ahead: a backlog needs no memory, it's just instants not yet taken.
+ *
+ * The rate is fixed, or follows a profile: then instants are where the profile's integral reaches the numbers
+ * that at a fixed rate would be evenly or exponentially spaced (time rescaling), which is exact for both.
  */
 #ifndef FORKTAIL_LOADGEN_PACING_H
 #define FORKTAIL_LOADGEN_PACING_H
 
 #include <stdint.h>
 
+#include "profile.h"
 #include "random.h"
 
 #ifdef __cplusplus
@@ -30,12 +34,22 @@ struct pacing {
 	double phase_ns;
 	enum arrival arrival;
 	struct random_stream random;
+	const struct profile *profile; /* NULL: a fixed rate */
+	double reached, at_s;	       /* profile: the integral at due_ns, and its seconds from start_ns */
+	double share, phase;
 };
 
 /* `rate` per second (> 0); instants lie in start_ns .. end_ns-1 and are at most `count`. The first instant of
  * a constant sequence is start + phase (0..1) of an interval: threads that share a rate interleave. */
 void pacing_start(struct pacing *p, enum arrival arrival, double rate, double phase, uint64_t start_ns,
 		  uint64_t end_ns, uint64_t count, struct random_stream random);
+
+/* The same for a rate that follows a profile, which must outlive `p`; its time 0 is start_ns. This thread
+ * gets `share` (0..1) of the rate. Instants of a constant sequence are where share * integral passes phase,
+ * phase + 1, and so on. The sequence ends where the rate is 0 for good. */
+void pacing_start_profile(struct pacing *p, enum arrival arrival, const struct profile *profile, double share,
+			  double phase, uint64_t start_ns, uint64_t end_ns, uint64_t count,
+			  struct random_stream random);
 
 /* Takes the instant at due_ns and moves on to the next. */
 void pacing_take(struct pacing *p);
