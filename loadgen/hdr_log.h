@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* HdrHistogram's interval log: a text file with a histogram per line, for the tools that read those
+ * (HistogramLogAnalyzer, hdr-plot, HdrHistogram's own readers). The recording stays the exact log; this one
+ * is for setting a run beside those of other load generators.
+ */
+#ifndef FORKTAIL_LOADGEN_HDR_LOG_H
+#define FORKTAIL_LOADGEN_HDR_LOG_H
+
+#include <stdint.h>
+
+#include "recording/histogram.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hdr_log;
+
+/* Creates `path` (truncating it) and writes the header. start_ns is the CLOCK_MONOTONIC instant that the
+ * file's times count from, start_realtime_ns the wall clock at that instant. Negative errno on failure. */
+int hdr_log_open(struct hdr_log **out, const char *path, uint64_t start_realtime_ns, uint64_t start_ns);
+
+/* Writes one line: the values of `length_ns` from start_ns (CLOCK_MONOTONIC, not before the log's). `tag`
+ * names whose they are ("GET"); NULL or "" for none. -EINVAL for a tag with a comma, a space or a control
+ * character, which would break the line in two. After a failed write every later one returns the same error:
+ * a line cut in the middle is the file's last. */
+int hdr_log_write(struct hdr_log *log, const char *tag, uint64_t start_ns, uint64_t length_ns,
+		  const struct ft_histogram *h);
+
+/* Closes and frees. The first error any call met, or 0. NULL is nothing to close. */
+int hdr_log_close(struct hdr_log *log);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Limits as users write them, what must not pass for one, and what is said of them.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "loadgen/limits.h"
+#include "tests/support/catch.h"
+
+namespace
+{
+
+limit parsed(const char *text)
+{
+	limit l;
+	char error[300] = "";
+	INFO(text);
+	const bool ok = limit_parse(text, &l, error, sizeof(error));
+	INFO(error);
+	REQUIRE(ok);
+	return l;
+}
+
+std::string refused(const std::string &text)
+{
+	limit l;
+	char error[300] = "";
+	INFO(text);
+	CHECK_FALSE(limit_parse(text.c_str(), &l, error, sizeof(error)));
+	return error;
+}
+
+bool contains(const std::string &text, const char *part)
+{
+	return text.find(part) != std::string::npos;
+}
+
+std::string sentence(const char *text, double value)
+{
+	char out[300];
+	const limit l = parsed(text);
+	limit_sentence(&l, value, out, sizeof(out));
+	return out;
+}
+
+bool broken(const char *text, double value)
+{
+	const limit l = parsed(text);
+	return limit_broken(&l, value);
+}
+
+} // namespace
+
+TEST_CASE("a limit on a percentile: figure, comparison and a time")
+{
+	const limit l = parsed("p99>2ms");
+	CHECK(std::string(l.operation).empty());
+	CHECK(std::string(l.figure_name) == "p99");
+	CHECK(l.figure == LIMIT_PERCENTILE);
+	CHECK(l.percentile == 99);
+	CHECK(l.comparison == LIMIT_OVER);
+	CHECK(l.value == 2e6);
+	CHECK(parsed("p99>2").value == 2e6); // ms without a unit
+	CHECK(parsed("p99>2us").value == 2e3);
+	CHECK(parsed("p99>1.5s").value == 1.5e9);
+	CHECK(parsed("p99>.5ms").value == 0.5e6);
+	CHECK(parsed("p99>1e3us").value == 1e6);
+	CHECK(parsed("p99>0").value == 0);
+	CHECK(parsed("  P99.99  >=  2 MS ").value == 2e6);
+	CHECK(parsed("P99.99>2").percentile == 99.99);
+	CHECK(parsed("p100>2").percentile == 100);
+	CHECK(parsed("p0.1>2").percentile == 0.1);
+}
+
+TEST_CASE("all figures and comparisons")
+{
+	CHECK(parsed("avg>1").figure == LIMIT_AVERAGE);
+	CHECK(parsed("min<1us").figure == LIMIT_MINIMUM);
+	CHECK(parsed("MAX>1").figure == LIMIT_MAXIMUM);
+	CHECK(parsed("stddev>1").figure == LIMIT_STDDEV);
+	CHECK(parsed("errors>0").figure == LIMIT_ERRORS);
+	CHECK(parsed("errors>0").value == 0);
+	CHECK(parsed("errors>0.1%").figure == LIMIT_ERROR_PERCENT);
+	CHECK(parsed("errors > 0.1 %").value == 0.1);
+	CHECK(parsed("misses>=10").figure == LIMIT_MISSES);
+	CHECK(parsed("rps<20000").figure == LIMIT_RPS);
+	CHECK(parsed("requests<=1e6").figure == LIMIT_REQUESTS);
+	CHECK(parsed("requests<=1e6").value == 1e6);
+	CHECK(parsed("MB/s<1.5").figure == LIMIT_MB_PER_S);
+	CHECK(parsed("rps>1").comparison == LIMIT_OVER);
+	CHECK(parsed("rps>=1").comparison == LIMIT_OVER_OR_AT);
+	CHECK(parsed("rps<1").comparison == LIMIT_UNDER);
+	CHECK(parsed("rps<=1").comparison == LIMIT_UNDER_OR_AT);
+}
+
+TEST_CASE("an operation before the figure, whatever dots there are")
+{
+	CHECK(std::string(parsed("GET.p99>2ms").operation) == "GET");
+	CHECK(std::string(parsed("GET.p99.9>2ms").operation) == "GET");
+	CHECK(parsed("GET.p99.9>2ms").percentile == 99.9);
+	CHECK(std::string(parsed("GET.p99.9>2ms").figure_name) == "p99.9");
+	CHECK(std::string(parsed("JSON.GET.p99.9>2ms").operation) == "JSON.GET");
+	CHECK(std::string(parsed("set.errors>1%").operation) == "set");
+	CHECK(std::string(parsed("p99.9>2ms").operation).empty());
+}
+
+TEST_CASE("what is no limit is refused with a reason")
+{
+	CHECK(contains(refused(""), "has no >, >=, < or <="));
+	CHECK(contains(refused("p99"), "\"p99\" has no >, >=, < or <="));
+	CHECK(contains(refused("p99=2ms"), "has no >"));
+	CHECK(contains(refused("p99=>2ms"), "has no >"));
+	CHECK(contains(refused(">2ms"), "no figure before >"));
+	CHECK(contains(refused("  <=2ms"), "no figure before <="));
+	for (const char *figure : {"p", "p0", "p101", "p-1", "p1e1", "p0x10", "p99.9.9", "pnan", "p 99",
+				   "median", "GET", "GET.", "GET.p101", "99", "p99p", "avg!", "errors%"}) {
+		INFO(figure);
+		CHECK(contains(refused(std::string(figure) + ">2"), "is no figure; there are p50"));
+	}
+	CHECK(contains(refused(".p99>2"), "no operation before the dot"));
+	CHECK(contains(refused(std::string(64, 'G') + ".p99>2"), "operation"));
+	CHECK(contains(refused("p0." + std::string(21, '0') + "1>2"), "is no figure"));
+	CHECK(contains(refused("p99>" + std::string(200, '1')), "longer than any"));
+	CHECK(contains(refused("p99>"), "no value for p99"));
+	CHECK(contains(refused("p99> "), "no value for p99"));
+	for (const char *value : {"-1", "+1", "ms", "nan", "inf", "0x10", "1e999", ".", ">2", "two"}) {
+		INFO(value);
+		CHECK(contains(refused(std::string("p99>") + value), "is no number from 0 up"));
+	}
+	for (const char *unit : {"m", "ns", "h", "%", "ms2", "msec", "ms ms", "2"})
+		CHECK(contains(refused(std::string("p99>2 ") + unit), "it is a time in us, ms or s"));
+	CHECK(contains(refused("errors>2ms"), "\"ms\" is no unit for errors; it is a count"));
+	CHECK(contains(refused("errors>2%%"), "is no unit"));
+	CHECK(contains(refused("errors>101%"), "no share is above 100 %"));
+	for (const char *text : {"rps<1k", "misses>1%", "mb/s<1mb", "requests<2ms"}) {
+		INFO(text);
+		CHECK(contains(refused(text), "it is a plain number"));
+	}
+}
+
+TEST_CASE("a limit is broken on its side only, and by a figure that there is none of")
+{
+	CHECK(broken("p99>2ms", 2000001));
+	CHECK_FALSE(broken("p99>2ms", 2000000));
+	CHECK(broken("p99>=2ms", 2000000));
+	CHECK_FALSE(broken("p99>=2ms", 1999999));
+	CHECK(broken("rps<1000", 999.9));
+	CHECK_FALSE(broken("rps<1000", 1000));
+	CHECK(broken("rps<=1000", 1000));
+	CHECK_FALSE(broken("rps<=1000", 1000.1));
+	CHECK(broken("errors>0", 1));
+	CHECK_FALSE(broken("errors>0", 0));
+	for (const char *text : {"p99>2", "p99>=2", "p99<2", "p99<=2"})
+		CHECK(broken(text, std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST_CASE("what is said of a limit")
+{
+	CHECK(sentence("p99>2ms", 2310000) == "p99 is 2.31 ms, over the limit of 2 ms");
+	CHECK(sentence("GET.p99.9 > 500us", 612345) == "GET p99.9 is 612.3 us, over the limit of 500 us");
+	CHECK(sentence("max>=1s", 1e9) == "max is 1 s, not below the limit of 1 s");
+	CHECK(sentence("rps<20000", 18211.4) == "rps is 18211, under the limit of 20000");
+	CHECK(sentence("mb/s<=1.5", 0.25) == "mb/s is 0.25, not above the limit of 1.5");
+	CHECK(sentence("errors>0", 12) == "errors is 12, over the limit of 0");
+	CHECK(sentence("errors>0.1%", 3.25) == "errors is 3.25 %, over the limit of 0.1 %");
+	CHECK(sentence("p99>2ms", 1200000) == "p99 is 1.2 ms, within its limit (over 2 ms fails)");
+	CHECK(sentence("rps<=5", 6) == "rps is 6, within its limit (up to 5 fails)");
+	CHECK(sentence("p99>2ms", std::nan("")) == "p99 has no value: nothing was measured");
+}
+
+TEST_CASE("a figure close to its limit is told with the digits that show on which side it is")
+{
+	CHECK(sentence("p99>2ms", 2000001) == "p99 is 2.000001 ms, over the limit of 2 ms");
+	CHECK(sentence("p99<2ms", 1999999) == "p99 is 1.999999 ms, under the limit of 2 ms");
+	CHECK(sentence("p99>2.0014ms", 2001420) == "p99 is 2.00142 ms, over the limit of 2.0014 ms");
+	CHECK(sentence("errors>0%", 0.00001) == "errors is 0.00001 %, over the limit of 0 %");
+}
