@@ -177,6 +177,29 @@ TEST_CASE("what is no reply is refused")
 	}
 }
 
+TEST_CASE("what announces more than will ever come is waited for, or refused, without memory")
+{
+	// As many elements as 32 bits count, within each other: four bytes of state each, and no more.
+	for (const char *text :
+	     {"*1000000000\r\n", "*4294967295\r\n", "$4294967295\r\n", "*1\r\n*4294967295\r\n"}) {
+		INFO(text);
+		CHECK(scan(text).result == 0);
+		CHECK(scan(text, {1, 4}).result == 0);
+	}
+	for (const char *text :
+	     {"*4294967296\r\n", "$4294967296\r\n", "*-2\r\n", "$-2\r\n", "*-0\r\n", "$-0\r\n"}) {
+		INFO(text);
+		CHECK(scan(text).result == -1);
+		CHECK(scan(text, {1, 3}).result == -1);
+	}
+	std::string deep;
+	for (int i = 0; i < 10000; i++)
+		deep += "*1\r\n";
+	const Seen seen = scan(deep);
+	CHECK(seen.result == -1);
+	CHECK(seen.used == RESP_DEPTH * 4 + 3); // the LF of the array that is one too many
+}
+
 TEST_CASE("random bytes never read beyond the buffer or loop")
 {
 	random_stream random = {1};

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* The scanner of memcached's text replies, in two layers as resp.c: lines and values that lie whole in the
+ * buffer, as nearly all do, are stepped over at once; what is cut, long or odd goes byte by byte through
+ * states. The first layer takes nothing that the second would refuse, and refuses nothing itself: so where a
+ * reply is cut never decides whether it is one. */
+#include "memcached_text.h"
+
+#include <string.h>
+
+enum state {
+	AT_LINE, /* zero: a scanner at rest */
+	IN_WORD,
+	IN_TEXT, /* the rest of a line that isn't looked into */
+	IN_KEY,
+	IN_FLAGS,
+	IN_SIZE,
+	IN_UNIQUE, /* the number that gets adds and cas compares */
+	IN_NUMBER,
+	AT_LF,
+	IN_DATA, /* number: bytes to skip before the closing CRLF */
+	AT_DATA_CR,
+	AT_DATA_LF,
+};
+
+enum {
+	FLAGS_DIGITS = 10,  /* of 32 bits */
+	UNIQUE_DIGITS = 20, /* of 64 bits */
+};
+
+enum tail { BARE = 1, WITH_TEXT = 2 }; /* what may follow a word: CRLF, or a space and text */
+
+static const struct word {
+	const char *word;
+	uint8_t kind;
+	uint8_t tail;
+} words[] = {
+    {"VALUE", MEMCACHED_TEXT_HIT, WITH_TEXT},
+    {"END", MEMCACHED_TEXT_MISS, BARE},
+    {"STORED", MEMCACHED_TEXT_STORED, BARE},
+    {"NOT_STORED", MEMCACHED_TEXT_NOT_STORED, BARE},
+    {"EXISTS", MEMCACHED_TEXT_EXISTS, BARE},
+    {"NOT_FOUND", MEMCACHED_TEXT_NOT_FOUND, BARE},
+    {"DELETED", MEMCACHED_TEXT_DELETED, BARE},
+    {"TOUCHED", MEMCACHED_TEXT_TOUCHED, BARE},
+    {"OK", MEMCACHED_TEXT_OK, BARE},
+    {"RESET", MEMCACHED_TEXT_OK, BARE}, /* to "stats reset" */
+    {"VERSION", MEMCACHED_TEXT_VERSION, WITH_TEXT},
+    {"STAT", MEMCACHED_TEXT_STATS, WITH_TEXT},
+    {"ERROR", MEMCACHED_TEXT_ERROR, BARE | WITH_TEXT},
+    {"CLIENT_ERROR", MEMCACHED_TEXT_ERROR, BARE | WITH_TEXT},
+    {"SERVER_ERROR", MEMCACHED_TEXT_ERROR, BARE | WITH_TEXT},
+};
+
+/* Whether a reply that has begun with values or statistics may go on with a line of this type. */
+static inline bool fits(const struct memcached_text_scanner *s, uint8_t type)
+{
+	return !s->begun || type == s->begun || type == MEMCACHED_TEXT_MISS || type == MEMCACHED_TEXT_ERROR;
+}
+
+static inline int reply_done(struct memcached_text_scanner *s, uint8_t type)
+{
+	s->kind = type == MEMCACHED_TEXT_MISS && s->begun ? s->begun : type;
+	s->begun = 0;
+	s->state = AT_LINE;
+	return 1;
+}
+
+static inline void value_done(struct memcached_text_scanner *s)
+{
+	s->values = s->begun ? s->values + 1 : 1;
+	s->begun = MEMCACHED_TEXT_HIT;
+	s->state = AT_LINE;
+}
+
+/* A line's LF has been seen. 1 reply complete, 0 more to come. */
+static int line_done(struct memcached_text_scanner *s)
+{
+	switch (s->type) {
+	case MEMCACHED_TEXT_HIT:
+		s->state = s->number ? IN_DATA : AT_DATA_CR;
+		return 0;
+	case MEMCACHED_TEXT_STATS:
+		s->begun = MEMCACHED_TEXT_STATS;
+		s->state = AT_LINE;
+		return 0;
+	default:
+		return reply_done(s, s->type);
+	}
+}
+
+/* A line's first word is over, by a space or CR. */
+static int word_done(struct memcached_text_scanner *s, char byte)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const struct word *w = &words[i];
+
+		if (strcmp(w->word, s->word) != 0)
+			continue;
+		if (!(w->tail & (byte == ' ' ? WITH_TEXT : BARE)) || !fits(s, w->kind))
+			return -1;
+		s->type = w->kind;
+		s->line++;
+		if (byte == '\r') {
+			s->state = AT_LF;
+		} else if (w->kind == MEMCACHED_TEXT_HIT) {
+			s->line = 0;
+			s->state = IN_KEY;
+		} else {
+			s->state = IN_TEXT;
+		}
+		return 0;
+	}
+	return -1;
+}
+
+static int word_byte(struct memcached_text_scanner *s, char byte)
+{
+	if (byte == ' ' || byte == '\r')
+		return word_done(s, byte);
+	if (!((byte >= 'A' && byte <= 'Z') || byte == '_') || s->word_length == MEMCACHED_TEXT_WORD - 1)
+		return -1;
+	s->word[s->word_length++] = byte;
+	s->word[s->word_length] = 0;
+	s->line++;
+	return 0;
+}
+
+/* A digit of a number of at most `digits` digits that doesn't exceed `largest`. */
+static int digit(struct memcached_text_scanner *s, char byte, unsigned digits, uint64_t largest)
+{
+	uint64_t value = (uint64_t)(uint8_t)(byte - '0');
+
+	if (value > 9 || s->digits == digits || s->number > (largest - value) / 10)
+		return -1;
+	s->digits++;
+	s->number = s->number * 10 + value;
+	return 0;
+}
+
+static int begin_line(struct memcached_text_scanner *s, char byte)
+{
+	s->line = 0;
+	s->digits = 0;
+	s->number = 0;
+	if (byte >= '0' && byte <= '9' && !s->begun) {
+		s->type = MEMCACHED_TEXT_NUMBER;
+		s->state = IN_NUMBER;
+		return digit(s, byte, UNIQUE_DIGITS, UINT64_MAX);
+	}
+	s->word_length = 0;
+	s->word[0] = 0;
+	s->explanation_length = 0;
+	s->explanation[0] = 0;
+	s->state = IN_WORD;
+	/* No line begins with the end of its first word; word_done would find no word of that name. */
+	return word_byte(s, byte);
+}
+
+static int key_byte(struct memcached_text_scanner *s, char byte)
+{
+	if (byte == ' ' && s->line > 0) {
+		s->state = IN_FLAGS;
+		return 0;
+	}
+	return (uint8_t)byte <= ' ' || ++s->line > MEMCACHED_TEXT_KEY ? -1 : 0;
+}
+
+/* A byte of the numbers behind a key: flags, size, unique. */
+static int value_byte(struct memcached_text_scanner *s, char byte)
+{
+	if (s->digits > 0 && s->state == IN_FLAGS && byte == ' ') {
+		s->state = IN_SIZE;
+		s->number = 0;
+		s->digits = 0;
+		return 0;
+	}
+	if (s->digits > 0 && s->state != IN_FLAGS && byte == '\r') {
+		s->state = AT_LF;
+		return 0;
+	}
+	if (s->digits > 0 && s->state == IN_SIZE && byte == ' ') {
+		s->state = IN_UNIQUE;
+		s->digits = 0;
+		return 0;
+	}
+	switch (s->state) {
+	case IN_FLAGS:
+		return digit(s, byte, FLAGS_DIGITS, UINT32_MAX);
+	case IN_SIZE:
+		return digit(s, byte, FLAGS_DIGITS, MEMCACHED_TEXT_VALUE);
+	default: /* the size stays in `number` */
+		if (byte < '0' || byte > '9' || s->digits == UNIQUE_DIGITS)
+			return -1;
+		s->digits++;
+		return 0;
+	}
+}
+
+/* Skips a line's text up to its CR, keeping how an error's begins. *at is at the CR, the end, or the byte
+ * that makes the line too long: -1. */
+static int skip_text(struct memcached_text_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at;
+	size_t have = (size_t)(end - p), room = MEMCACHED_TEXT_LINE - s->line;
+	const char *cr = memchr(p, '\r', have <= room ? have : room + 1);
+	size_t length = cr ? (size_t)(cr - p) : have <= room ? have : room;
+
+	s->line = (uint16_t)(s->line + length);
+	*at = p + length;
+	if (s->type == MEMCACHED_TEXT_ERROR) {
+		for (; p < *at && s->explanation_length < MEMCACHED_TEXT_EXPLANATION - 1; p++)
+			s->explanation[s->explanation_length++] = *p;
+		s->explanation[s->explanation_length] = 0;
+	}
+	return !cr && have > room ? -1 : 0;
+}
+
+/* The number at *at, of 1 to 9 digits; what is longer is left to the byte-by-byte way. */
+static inline bool whole_number(const char **at, const char *end, uint32_t *number)
+{
+	const char *p = *at, *first = p;
+	uint32_t n = 0;
+
+	while (p < end && (uint8_t)(*p - '0') < 10 && p - first < 9)
+		n = n * 10 + (uint32_t)(*p++ - '0');
+	*at = p;
+	*number = n;
+	return p > first;
+}
+
+/* The space that ends the key at `p`, or NULL if there's none or the key is none. memchr is slower on the
+ * short keys there are, and would let control characters pass. */
+static inline const char *key_end(const char *p, const char *end)
+{
+	const uint64_t ones = 0x0101010101010101u;
+	const char *first = p;
+
+	while (end - p >= 8) {
+		uint64_t bytes, low;
+
+		memcpy(&bytes, p, 8);
+		/* The top bit of each byte up to ' '; above the lowest such byte a borrow may lie. */
+		low = (bytes - ones * (' ' + 1)) & ~bytes & (ones << 7);
+		if (low) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+			p += __builtin_ctzll(low) / 8;
+#else
+			while ((uint8_t)*p > ' ')
+				p++;
+#endif
+			return *p == ' ' && p > first && p - first <= MEMCACHED_TEXT_KEY ? p : NULL;
+		}
+		p += 8;
+		if (p - first > MEMCACHED_TEXT_KEY)
+			return NULL;
+	}
+	return NULL; /* fewer than 8 bytes are left: no room for the rest of the reply */
+}
+
+/* Steps over a value, from VALUE to the CRLF behind its data, that lies whole at *at. */
+static inline bool whole_value(const char **at, const char *end)
+{
+	const char *p = key_end(*at + 6, end);
+	uint32_t flags, size, unique = 0;
+
+	if (!p)
+		return false;
+	p++;
+	if (!whole_number(&p, end, &flags) || p == end || *p++ != ' ' || !whole_number(&p, end, &size) ||
+	    size > MEMCACHED_TEXT_VALUE)
+		return false;
+	if (p < end && *p == ' ') {
+		const char *first = ++p;
+		while (p < end && (uint8_t)(*p - '0') < 10)
+			p++;
+		unique = (uint32_t)(p - first);
+		if (unique == 0 || unique > UNIQUE_DIGITS)
+			return false;
+	}
+	if (end - p < 2 || p[0] != '\r' || p[1] != '\n')
+		return false;
+	p += 2;
+	if ((size_t)(end - p) < (size_t)size + 2 || p[size] != '\r' || p[size + 1] != '\n')
+		return false;
+	*at = p + size + 2;
+	return true;
+}
+
+/* Whether the bytes at `p` are those of the literal. */
+#define IS(p, end, literal)                                                                                  \
+	((size_t)((end) - (p)) >= sizeof(literal) - 1 && memcmp((p), (literal), sizeof(literal) - 1) == 0)
+
+#define STEP_OVER(literal, type)                                                                             \
+	if (IS(p, end, literal)) {                                                                           \
+		*at = p + sizeof(literal) - 1;                                                               \
+		return type;                                                                                 \
+	}
+
+/* Steps over a line, or a value with its line, that lies whole at *at. Returns its type, or 0 if nothing was
+ * done. */
+static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at;
+	uint32_t n;
+
+	switch (*p) {
+	case 'V':
+		return IS(p, end, "VALUE ") && s->begun != MEMCACHED_TEXT_STATS && whole_value(at, end)
+			   ? MEMCACHED_TEXT_HIT
+			   : 0;
+	case 'E':
+		STEP_OVER("END\r\n", MEMCACHED_TEXT_MISS)
+		break;
+	case 'S':
+		if (!s->begun)
+			STEP_OVER("STORED\r\n", MEMCACHED_TEXT_STORED)
+		break;
+	case 'N':
+		if (!s->begun) {
+			STEP_OVER("NOT_FOUND\r\n", MEMCACHED_TEXT_NOT_FOUND)
+			STEP_OVER("NOT_STORED\r\n", MEMCACHED_TEXT_NOT_STORED)
+		}
+		break;
+	case 'D':
+		if (!s->begun)
+			STEP_OVER("DELETED\r\n", MEMCACHED_TEXT_DELETED)
+		break;
+	case 'T':
+		if (!s->begun)
+			STEP_OVER("TOUCHED\r\n", MEMCACHED_TEXT_TOUCHED)
+		break;
+	default:
+		if (s->begun || !whole_number(&p, end, &n) || !IS(p, end, "\r\n"))
+			break;
+		s->number = n;
+		*at = p + 2;
+		return MEMCACHED_TEXT_NUMBER;
+	}
+	return 0;
+}
+
+/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
+ * moved but for a byte that is refused. */
+static int scan_state(struct memcached_text_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at;
+	int result = 0;
+
+	switch ((enum state)s->state) {
+	case AT_LINE:
+		result = begin_line(s, *p);
+		break;
+	case IN_WORD:
+		result = word_byte(s, *p);
+		break;
+	case IN_TEXT:
+		result = skip_text(s, at, end);
+		if (result < 0 || *at == end)
+			return result;
+		p = *at;
+		s->state = AT_LF;
+		break;
+	case IN_KEY:
+		result = key_byte(s, *p);
+		break;
+	case IN_FLAGS:
+	case IN_SIZE:
+	case IN_UNIQUE:
+		result = value_byte(s, *p);
+		break;
+	case IN_NUMBER:
+		if (*p == '\r')
+			s->state = AT_LF;
+		else
+			result = digit(s, *p, UNIQUE_DIGITS, UINT64_MAX);
+		break;
+	case AT_LF:
+		result = *p == '\n' ? line_done(s) : -1;
+		break;
+	case IN_DATA: {
+		uint64_t have = (uint64_t)(end - p), skip = have < s->number ? have : s->number;
+
+		s->number -= skip;
+		*at = p + skip;
+		if (s->number == 0)
+			s->state = AT_DATA_CR;
+		return 0;
+	}
+	case AT_DATA_CR:
+		result = *p == '\r' ? 0 : -1;
+		s->state = AT_DATA_LF;
+		break;
+	case AT_DATA_LF:
+		if (*p == '\n')
+			value_done(s);
+		else
+			result = -1;
+		break;
+	}
+	if (result >= 0)
+		*at = p + 1;
+	return result;
+}
+
+int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const char *end)
+{
+	int result = 0;
+
+	while (*at < end && result == 0) {
+		uint8_t type = s->state == AT_LINE ? whole_line(s, at, end) : 0;
+
+		if (type == MEMCACHED_TEXT_HIT)
+			value_done(s);
+		else if (type)
+			result = reply_done(s, type);
+		else
+			result = scan_state(s, at, end);
+	}
+	return result;
+}
+
+bool memcached_text_out_of_memory(const struct memcached_text_scanner *s)
+{
+	static const char text[] = "out of memory";
+
+	return s->kind == MEMCACHED_TEXT_ERROR && strcmp(s->word, "SERVER_ERROR") == 0 &&
+	       strncmp(s->explanation, text, sizeof(text) - 1) == 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* A scanner of memcached's text replies for the hot path: finds where each reply ends and what it says, in
+ * the read buffer, without an allocation. See resp.h, whose manner it has.
+ *
+ * A text reply does not say which command it answers, and its end depends on its kind: VALUE and STAT are
+ * followed by more lines up to END. Which kinds a command may get is the caller's to know. An error line in
+ * place of END ends a reply too: memcached gives up so when it runs out of memory between two values.
+ */
+#ifndef FORKTAIL_LOADGEN_MEMCACHED_TEXT_H
+#define FORKTAIL_LOADGEN_MEMCACHED_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	MEMCACHED_TEXT_KEY = 250,	 /* a key's bytes at most, as in memcached */
+	MEMCACHED_TEXT_VALUE = 1 << 30,	 /* a value's bytes at most: memcached's own limit, -I 1g */
+	MEMCACHED_TEXT_LINE = 2048,	 /* a line's bytes at most, without its CRLF */
+	MEMCACHED_TEXT_WORD = 16,	 /* the longest word is CLIENT_ERROR; with a closing 0 */
+	MEMCACHED_TEXT_EXPLANATION = 32, /* an error's text is kept up to here, with its closing 0 */
+};
+
+enum memcached_text_kind {
+	MEMCACHED_TEXT_NONE, /* of a scanner that has seen no reply */
+	MEMCACHED_TEXT_HIT,  /* values, and END */
+	MEMCACHED_TEXT_MISS, /* END alone */
+	MEMCACHED_TEXT_STORED,
+	MEMCACHED_TEXT_NOT_STORED,
+	MEMCACHED_TEXT_EXISTS,
+	MEMCACHED_TEXT_NOT_FOUND,
+	MEMCACHED_TEXT_DELETED,
+	MEMCACHED_TEXT_TOUCHED,
+	MEMCACHED_TEXT_OK,
+	MEMCACHED_TEXT_NUMBER,
+	MEMCACHED_TEXT_VERSION,
+	MEMCACHED_TEXT_STATS, /* STAT lines, and END */
+	MEMCACHED_TEXT_ERROR,
+};
+
+struct memcached_text_scanner {
+	uint64_t number; /* NUMBER's value. Within a reply: the number being read, then the bytes to skip */
+	uint32_t values; /* how many a HIT has */
+	uint16_t line;	 /* bytes of the line or key so far */
+	uint8_t state;
+	uint8_t begun; /* HIT or STATS within such a reply, else 0 */
+	uint8_t type;  /* what the line being scanned is */
+	uint8_t kind;  /* enum memcached_text_kind; valid once memcached_text_scan returned 1 */
+	uint8_t digits;
+	uint8_t word_length;
+	uint8_t explanation_length;
+	char word[MEMCACHED_TEXT_WORD];		      /* of an ERROR: ERROR, CLIENT_ERROR or SERVER_ERROR */
+	char explanation[MEMCACHED_TEXT_EXPLANATION]; /* of an ERROR: how the text behind it begins */
+};
+
+/* A scanner at the beginning of a reply is all zeros, or as memcached_text_scan left it when it returned 1.
+ * What it then says of the reply stays valid until the next call. */
+
+/* Scans on from *at. 1: a reply is complete, *at is behind it. 0: the bytes ran out (*at == end).
+ * -1: this is no reply; *at is at the offending byte. */
+int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const char *end);
+
+/* Whether the ERROR just scanned says that the server had no memory left for an item. */
+bool memcached_text_out_of_memory(const struct memcached_text_scanner *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
