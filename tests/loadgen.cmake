@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the load generator: its parts, and the program on real servers.
 forktail_test(loadgen unit
-  SOURCES unit/loadgen_resp_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
+  SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
           unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
           unit/loadgen_options_test.cc unit/loadgen_keys_test.cc unit/loadgen_ycsb_test.cc
           unit/loadgen_profile_test.cc unit/loadgen_pacing_profile_test.cc unit/loadgen_hdr_log_test.cc
@@ -25,3 +25,6 @@ endif()
 # What a reply costs to find, by our scanner and by hiredis' reader: docs/loadgen-speed.md has the figures.
 add_executable(bench_loadgen_replies bench/loadgen_replies.c)
 target_link_libraries(bench_loadgen_replies PRIVATE forktail_loadgen)
+
+# The reply scanners under libFuzzer, and what it found replayed.
+add_subdirectory(fuzz)

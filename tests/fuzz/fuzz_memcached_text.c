@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The scanner of memcached's text replies under libFuzzer; see check.h for what is asked of it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "loadgen/memcached_text.h"
+#include "tests/fuzz/check.h"
+
+static int scan(void *state, const char **at, const char *end)
+{
+	return memcached_text_scan(state, at, end);
+}
+
+static size_t said(const void *state, char *said)
+{
+	const struct memcached_text_scanner *s = state;
+	int length;
+
+	switch (s->kind) {
+	case MEMCACHED_TEXT_HIT:
+		length = snprintf(said, FUZZ_SAID, "HIT %" PRIu32, s->values);
+		break;
+	case MEMCACHED_TEXT_NUMBER:
+		length = snprintf(said, FUZZ_SAID, "NUMBER %" PRIu64, s->number);
+		break;
+	case MEMCACHED_TEXT_ERROR:
+		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->word, s->explanation,
+				  memcached_text_out_of_memory(s));
+		break;
+	default:
+		length = snprintf(said, FUZZ_SAID, "%u", s->kind);
+	}
+	return (size_t)length;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct fuzz_scanner scanner = {sizeof(struct memcached_text_scanner), scan, said};
+
+	fuzz_check(&scanner, data, size);
+	return 0;
+}
