@@ -16,6 +16,9 @@ forktail_test(loadgen_open_loop system TIMEOUT 300
 forktail_test(loadgen_input system TIMEOUT 300
   SOURCES system/loadgen_input_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(servers system
+  SOURCES system/servers_test.cc
+  LIBRARIES forktail_test_support)
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input)
     add_dependencies(test_${test} forktail-load)
