@@ -257,38 +257,37 @@ static inline const char *key_end(const char *p, const char *end)
 	return NULL; /* fewer than 8 bytes are left: no room for the rest of the reply */
 }
 
-/* Steps over a value, from VALUE to the CRLF behind its data, that lies whole at *at. */
-static inline bool whole_value(const char **at, const char *end)
-{
-	const char *p = key_end(*at + 6, end);
-	uint32_t flags, size, unique = 0;
-
-	if (!p)
-		return false;
-	p++;
-	if (!whole_number(&p, end, &flags) || p == end || *p++ != ' ' || !whole_number(&p, end, &size) ||
-	    size > MEMCACHED_TEXT_VALUE)
-		return false;
-	if (p < end && *p == ' ') {
-		const char *first = ++p;
-		while (p < end && (uint8_t)(*p - '0') < 10)
-			p++;
-		unique = (uint32_t)(p - first);
-		if (unique == 0 || unique > UNIQUE_DIGITS)
-			return false;
-	}
-	if (end - p < 2 || p[0] != '\r' || p[1] != '\n')
-		return false;
-	p += 2;
-	if ((size_t)(end - p) < (size_t)size + 2 || p[size] != '\r' || p[size + 1] != '\n')
-		return false;
-	*at = p + size + 2;
-	return true;
-}
-
 /* Whether the bytes at `p` are those of the literal. */
 #define IS(p, end, literal)                                                                                  \
 	((size_t)((end) - (p)) >= sizeof(literal) - 1 && memcmp((p), (literal), sizeof(literal) - 1) == 0)
+
+/* What is behind a value, from VALUE to the CRLF after its data, that lies whole at `p`; or NULL. */
+static inline const char *whole_value(const char *p, const char *end)
+{
+	uint32_t flags, size, digits;
+
+	if (!IS(p, end, "VALUE "))
+		return NULL;
+	p = key_end(p + 6, end);
+	if (!p)
+		return NULL;
+	p++;
+	if (!whole_number(&p, end, &flags) || p == end || *p++ != ' ' || !whole_number(&p, end, &size) ||
+	    size > MEMCACHED_TEXT_VALUE)
+		return NULL;
+	if (p < end && *p == ' ') {
+		for (digits = 0, p++; p < end && (uint8_t)(*p - '0') < 10; digits++)
+			p++;
+		if (digits == 0 || digits > UNIQUE_DIGITS)
+			return NULL;
+	}
+	if (!IS(p, end, "\r\n"))
+		return NULL;
+	p += 2;
+	if ((size_t)(end - p) < (size_t)size + 2 || p[size] != '\r' || p[size + 1] != '\n')
+		return NULL;
+	return p + size + 2;
+}
 
 #define STEP_OVER(literal, type)                                                                             \
 	if (IS(p, end, literal)) {                                                                           \
@@ -305,9 +304,18 @@ static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **
 
 	switch (*p) {
 	case 'V':
-		return IS(p, end, "VALUE ") && s->begun != MEMCACHED_TEXT_STATS && whole_value(at, end)
-			   ? MEMCACHED_TEXT_HIT
-			   : 0;
+		if (s->begun == MEMCACHED_TEXT_STATS)
+			break;
+		p = whole_value(p, end);
+		if (!p)
+			break;
+		value_done(s);
+		*at = p;
+		if (!IS(p, end, "END\r\n"))
+			return MEMCACHED_TEXT_HIT;
+		/* The one value of a get, as nearly always. */
+		*at = p + 5;
+		return MEMCACHED_TEXT_MISS;
 	case 'E':
 		STEP_OVER("END\r\n", MEMCACHED_TEXT_MISS)
 		break;
@@ -409,12 +417,10 @@ int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const
 	while (*at < end && result == 0) {
 		uint8_t type = s->state == AT_LINE ? whole_line(s, at, end) : 0;
 
-		if (type == MEMCACHED_TEXT_HIT)
-			value_done(s);
-		else if (type)
-			result = reply_done(s, type);
-		else
+		if (!type)
 			result = scan_state(s, at, end);
+		else if (type != MEMCACHED_TEXT_HIT)
+			result = reply_done(s, type);
 	}
 	return result;
 }
