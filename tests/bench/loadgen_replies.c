@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What finding a reply's end costs: our scanner against hiredis' reader, with and without its objects, on a
- * read buffer of 16 replies as a pipelined connection gets them. Prints ns per reply.
+/* What finding a reply's end costs: our scanner against hiredis' reader, with and without its objects, and
+ * our scanners of memcached's replies, on a read buffer of 16 replies as a pipelined connection gets them.
+ * Prints ns per reply.
  *
  *   build/bin/bench_loadgen_replies [million replies]
  */
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "loadgen/memcached_binary.h"
+#include "loadgen/memcached_text.h"
 #include "loadgen/resp.h"
 
 enum { BATCH = 16 };
@@ -28,19 +31,28 @@ static double ns_each(uint64_t start_ns, long rounds)
 	return (double)(cpu_ns() - start_ns) / (double)rounds / BATCH;
 }
 
-static double ours(const char *buffer, size_t length, long rounds)
-{
-	struct resp_scanner s = {0};
-	uint64_t start = cpu_ns();
-	long found = 0;
-
-	for (long i = 0; i < rounds; i++) {
-		const char *at = buffer;
-		while (at < buffer + length)
-			found += resp_scan(&s, &at, buffer + length);
+/* A scanner's loop over the buffer, as connections have it; a macro, so that none is called by a pointer. */
+#define BENCH(name, scanner, scan)                                                                           \
+	static double name(const char *buffer, size_t length, long rounds)                                   \
+	{                                                                                                    \
+		struct scanner s = {0};                                                                      \
+		uint64_t start = cpu_ns();                                                                   \
+		long found = 0;                                                                              \
+		for (long i = 0; i < rounds; i++) {                                                          \
+			const char *at = buffer;                                                             \
+			while (at < buffer + length) {                                                       \
+				int result = scan(&s, &at, buffer + length);                                 \
+				if (result < 0)                                                              \
+					return -1;                                                           \
+				found += result;                                                             \
+			}                                                                                    \
+		}                                                                                            \
+		return found == rounds * BATCH ? ns_each(start, rounds) : -1;                                \
 	}
-	return found == rounds * BATCH ? ns_each(start, rounds) : -1;
-}
+
+BENCH(redis, resp_scanner, resp_scan)
+BENCH(memcached_text, memcached_text_scanner, memcached_text_scan)
+BENCH(memcached_binary, memcached_binary_scanner, memcached_binary_scan)
 
 static double hiredis(const char *buffer, size_t length, long rounds, int objects)
 {
@@ -64,6 +76,28 @@ static double hiredis(const char *buffer, size_t length, long rounds, int object
 	return found == rounds * BATCH ? ns_each(start, rounds) : -1;
 }
 
+/* Puts the reply into the buffer as often as a batch has it. Returns their length. */
+static size_t fill(char *buffer, const char *reply, size_t length)
+{
+	for (int i = 0; i < BATCH; i++)
+		memcpy(buffer + (size_t)i * length, reply, length);
+	return BATCH * length;
+}
+
+/* A binary reply of an empty key, with 4 bytes of flags before its value if it has one. */
+static size_t binary_reply(char *reply, uint8_t status, const char *value)
+{
+	size_t body = strlen(value) + (*value && !status ? 4 : 0);
+
+	memset(reply, 0, MEMCACHED_BINARY_HEADER + 4);
+	reply[0] = (char)0x81;
+	reply[4] = *value && !status ? 4 : 0;
+	reply[7] = (char)status;
+	reply[11] = (char)body;
+	memcpy(reply + MEMCACHED_BINARY_HEADER + body - strlen(value), value, strlen(value));
+	return MEMCACHED_BINARY_HEADER + body;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -77,19 +111,45 @@ int main(int argc, char **argv)
 	    {"10 elements", "*10\r\n$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n"
 			    "$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n$3\r\nabc\r\n"},
 	};
+	static const struct {
+		const char *name, *reply;
+	} texts[] = {
+	    {"STORED", "STORED\r\n"},
+	    {"16-byte hit", "VALUE key:000000000001 0 16\r\nabcdefghijklmnop\r\nEND\r\n"},
+	    {"with unique", "VALUE key:000000000001 0 16 1234567\r\nabcdefghijklmnop\r\nEND\r\n"},
+	    {"miss", "END\r\n"},
+	    {"number", "1234567\r\n"},
+	    {"error", "SERVER_ERROR out of memory storing object\r\n"},
+	    {"3 values", "VALUE key:000000000001 0 3\r\nabc\r\nVALUE key:000000000002 0 3\r\nabc\r\n"
+			 "VALUE key:000000000003 0 3\r\nabc\r\nEND\r\n"},
+	};
+	static const struct {
+		const char *name, *value;
+		uint8_t status;
+	} binaries[] = {{"stored", "", 0}, {"16-byte hit", "abcdefghijklmnop", 0}, {"miss", "Not found", 1}};
 	long rounds = (argc > 1 ? atol(argv[1]) : 4) * 1000000 / BATCH;
 	char buffer[BATCH * 256];
 
 	printf("%-16s%12s%20s%20s   (ns per reply)\n", "reply", "scanner", "hiredis, no object",
 	       "hiredis, objects");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		size_t length = 0;
-		for (int k = 0; k < BATCH; k++)
-			length +=
-			    (size_t)snprintf(buffer + length, sizeof(buffer) - length, "%s", kinds[i].reply);
-		printf("%-16s%12.1f", kinds[i].name, ours(buffer, length, rounds));
+		size_t length = fill(buffer, kinds[i].reply, strlen(kinds[i].reply));
+
+		printf("%-16s%12.1f", kinds[i].name, redis(buffer, length, rounds));
 		printf("%20.1f", hiredis(buffer, length, rounds, 0));
 		printf("%20.1f\n", hiredis(buffer, length, rounds, 1));
+	}
+	printf("\nmemcached, text\n");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		printf("%-16s%12.1f\n", texts[i].name,
+		       memcached_text(buffer, fill(buffer, texts[i].reply, strlen(texts[i].reply)), rounds));
+	printf("\nmemcached, binary\n");
+	for (size_t i = 0; i < sizeof(binaries) / sizeof(*binaries); i++) {
+		char reply[256];
+		size_t length = binary_reply(reply, binaries[i].status, binaries[i].value);
+
+		printf("%-16s%12.1f\n", binaries[i].name,
+		       memcached_binary(buffer, fill(buffer, reply, length), rounds));
 	}
 	return 0;
 }
