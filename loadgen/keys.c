@@ -2,8 +2,8 @@
 /* Key patterns: parsing, and one draw of each.
  *
  * Zipf is drawn by rejection-inversion (Hoermann, Derflinger: "Rejection-inversion to generate variates from
- * monotone discrete distributions", ACM TOMACS 6(3), 1996): exact for any exponent above 0, no table, and 1.1
- * tries per draw at worst. With h(x) = x^-exponent and H its integral, ranks count from 1 as in the paper.
+ * monotone discrete distributions", ACM TOMACS 6(3), 1996): exact for any exponent above 0, no table, and
+ * few draws are rejected. With h(x) = x^-exponent and H its integral, ranks count from 1 as in the paper.
  */
 #include "keys.h"
 
@@ -112,10 +112,14 @@ static double integral(double x, double exponent)
 static double integral_inverse(double y, double exponent)
 {
 	const double power = 1 - exponent;
+	/* Rounding must not take it below 0, where the far end of the distribution lies. */
+	const double base = fmax(1 + y * power, 0);
 
 	if (power == 0)
 		return exp(y);
-	/* Rounding must not take the argument below -1, where the far end of the distribution lies. */
+	/* The same function; a power is cheaper, and exact enough unless its exponent is huge. */
+	if (fabs(power) > 1e-3)
+		return pow(base, 1 / power);
 	return exp(log1p(fmax(y * power, -1)) / power);
 }
 
@@ -145,9 +149,13 @@ static uint64_t zipf_draw(struct key_drawer *d, struct random_stream *r, uint64_
 		zipf_prepare(d, items);
 	for (;;) {
 		const double u = d->high + random_unit(r) * (d->low - d->high);
-		const double x = integral_inverse(u, e);
-		const double k = x >= n ? n : x < 1 ? 1 : floor(x + 0.5);
+		double x, k;
 
+		/* Up to H(1.5) it's the first rank, which is never rejected: low is H(1.5) - h(1). */
+		if (u <= d->low + 1)
+			return 0;
+		x = integral_inverse(u, e);
+		k = x >= n ? n : fmax(floor(x + 0.5), 2);
 		/* Most draws end at the first condition, which needs no logarithm. */
 		if (k - x <= d->squeeze || u >= integral(k + 0.5, e) - density(k, e))
 			return (uint64_t)k - 1;
