@@ -83,6 +83,13 @@ TEST_CASE("each step has its number of requests, and pauses have none")
 	// The first after a pause is due at its end.
 	CHECK(all[10000] == 15 * kSecond);
 
+	// Borders that no double holds exactly: the fourth request belongs after the pause all the same.
+	const auto thirds = instants("steps:30x100ms,0x200ms,repeat", {.end_ns = 3000 * kSecond});
+	REQUIRE(thirds.size() == 30000);
+	for (size_t i = 0; i < thirds.size(); i += 3)
+		if (thirds[i] != i * 100000000)
+			FAIL(i << " at " << thirds[i]);
+
 	const auto square = instants("square:0,700,3s", {.end_ns = 3000 * kSecond});
 	CHECK(square.size() == 1050 * 1000);
 	CHECK(square.front() == 3 * kSecond / 2);

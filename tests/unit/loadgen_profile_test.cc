@@ -164,6 +164,10 @@ TEST_CASE("a value is reached at the first such instant, or never")
 	CHECK(profile_when(&pause, 2e6 + 5, 0) == Approx(1.2e6 + 0.5).margin(1e-6));
 	CHECK(profile_when(&pause, 0, 0) == 0);
 
+	// At a border of periods, the one before counts.
+	const profile trailing = parsed("steps:10x1s,0x1s,repeat");
+	CHECK(profile_when(&trailing, 20, 0) == Approx(3).margin(1e-9));
+
 	const profile ending = parsed("steps:10x1s,0x1s");
 	CHECK(profile_when(&ending, 10, 0) == Approx(1).margin(1e-9));
 	CHECK(std::isinf(profile_when(&ending, 10.1, 0)));
