@@ -19,6 +19,9 @@ forktail_test(loadgen_input system TIMEOUT 300
 forktail_test(servers system
   SOURCES system/servers_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_observer system TIMEOUT 300
+  SOURCES system/loadgen_observer_test.cc
+  LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input)
     add_dependencies(test_${test} forktail-load)

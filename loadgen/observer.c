@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* The observer's thread: connect, ask once a second, connect again when that fails; and the way of values and
+ * notes into the recording. What is asked of whom stands in observer_redis.c and observer_memcached.c. */
+#include "observer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <search.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "observer_parts.h"
+
+#define MS_NS 1000000u
+#define SECOND_NS 1000000000u
+#define PAUSE_FIRST_NS (250 * MS_NS)
+#define PAUSE_LONGEST_NS (4ull * SECOND_NS)
+#define CONNECT_NS SECOND_NS
+
+enum {
+	ADDRESSES = 8,
+	SERIES_LIMIT = 4096, /* a server that makes up new names every second ends here */
+	OBSERVER_NICE = 5,   /* gives way to load threads on the same core */
+};
+
+struct series {
+	char name[96];
+	uint32_t id;
+	double value; /* last written */
+	bool written;
+};
+
+struct observed {
+	struct ft_writer *writer;
+	void *tree; /* of struct series, by name */
+	uint32_t ids;
+};
+
+struct observer {
+	pthread_t thread;
+	struct observed observed;
+	struct link link;
+	struct link_address addresses[ADDRESSES];
+	int address_count;
+	struct redis_view *redis; /* or */
+	struct memcached_view *memcached;
+	bool lost_noted;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct series *)a)->name, ((const struct series *)b)->name);
+}
+
+static void announce(struct observed *to, const struct series *s)
+{
+	char *text = NULL;
+	size_t size = 0;
+	struct json j = {open_memstream(&text, &size), true};
+
+	if (!j.to)
+		return;
+	json_begin(&j, NULL, '{');
+	json_count(&j, "id", s->id);
+	json_text(&j, "name", s->name);
+	json_text(&j, "unit", "");
+	json_begin(&j, "labels", '{');
+	json_end(&j, '}');
+	json_end(&j, '}');
+	if (fclose(j.to) == 0)
+		ft_writer_json(to->writer, FT_BLOCK_SERIES, text);
+	free(text);
+}
+
+static struct series *find_series(struct observed *to, const struct series *probe)
+{
+	struct series **found = tfind(probe, &to->tree, by_name), *s;
+
+	if (found)
+		return *found;
+	if (to->ids >= SERIES_LIMIT)
+		return NULL;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = *probe;
+	s->id = to->ids + 1;
+	if (!tsearch(s, &to->tree, by_name)) {
+		free(s);
+		return NULL;
+	}
+	to->ids++;
+	announce(to, s);
+	return s;
+}
+
+void observed_value(struct observed *to, const char *prefix, const char *name, const char *part, double value,
+		    uint64_t t_ns)
+{
+	struct series probe = {0}, *s;
+	int length =
+	    snprintf(probe.name, sizeof(probe.name), "%s.%s%s%s", prefix, name, *part ? "." : "", part);
+
+	if (length < 0 || (size_t)length >= sizeof(probe.name))
+		return; /* no field of any server has such a name */
+	s = find_series(to, &probe);
+	if (!s || (s->written && s->value == value))
+		return;
+	s->value = value;
+	s->written = true;
+	struct ft_sample sample = {.t_ns = t_ns, .value = value, .series = s->id};
+	ft_writer_record(to->writer, FT_BLOCK_SAMPLE, &sample);
+}
+
+bool observed_number(const char *text, double *value)
+{
+	const char *digits = text + (*text == '-'), *at = digits;
+
+	while (isdigit((unsigned char)*at))
+		at++;
+	if (at == digits)
+		return false;
+	if (*at == '.')
+		do
+			at++;
+		while (isdigit((unsigned char)*at));
+	if (*at)
+		return false; /* a version, a time, a name: "7.0.15" is no number */
+	*value = strtod(text, NULL);
+	return true;
+}
+
+bool note_begin(struct observer_note *n, uint64_t t_ns, const char *kind)
+{
+	*n = (struct observer_note){0};
+	n->json = (struct json){open_memstream(&n->text, &n->size), true};
+	if (!n->json.to)
+		return false;
+	json_begin(&n->json, NULL, '{');
+	json_count(&n->json, "t_ns", t_ns);
+	json_text(&n->json, "kind", kind);
+	return true;
+}
+
+void note_end(struct observer_note *n, struct observed *to)
+{
+	json_end(&n->json, '}');
+	if (fclose(n->json.to) == 0)
+		ft_writer_json(to->writer, FT_BLOCK_NOTE, n->text);
+	free(n->text);
+}
+
+void note_refused(struct observed *to, const char *asked, const char *answer)
+{
+	struct observer_note n;
+
+	if (!note_begin(&n, ft_now_ns(), "observer-refused"))
+		return;
+	json_text(&n.json, "command", asked);
+	json_text(&n.json, "error", answer);
+	note_end(&n, to);
+}
+
+/* Once for each time it is lost, however often it then can't be reached. */
+static void note_lost(struct observer *o, int rc)
+{
+	struct observer_note n;
+
+	if (o->lost_noted || !note_begin(&n, ft_now_ns(), "observer-lost"))
+		return;
+	o->lost_noted = true;
+	json_text(&n.json, "why", strerror(-rc));
+	note_end(&n, &o->observed);
+}
+
+static int connect_any(struct observer *o)
+{
+	int rc = -EHOSTUNREACH;
+
+	for (int i = 0; i < o->address_count; i++) {
+		rc = link_open(&o->link, &o->addresses[i], ft_now_ns() + CONNECT_NS);
+		if (rc == 0 || rc == -ECANCELED)
+			break;
+	}
+	return rc;
+}
+
+static int ask_round(struct observer *o)
+{
+	return o->redis ? redis_view_round(o->redis, &o->link) : memcached_view_round(o->memcached, &o->link);
+}
+
+/* One connection, from its opening until it fails or the observer is stopped. */
+static int converse(struct observer *o, bool *answered)
+{
+	uint64_t due_ns, now_ns;
+	int rc = connect_any(o);
+
+	if (rc == 0 && o->redis)
+		rc = redis_view_greet(o->redis, &o->link);
+	else if (rc == 0)
+		memcached_view_greet(o->memcached);
+	due_ns = ft_now_ns();
+	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+		rc = ask_round(o);
+		if (rc)
+			break;
+		*answered = true;
+		o->lost_noted = false;
+		/* Seconds that a slow answer took are left out, not caught up with. */
+		now_ns = ft_now_ns();
+		due_ns += ((now_ns > due_ns ? now_ns - due_ns : 0) / SECOND_NS + 1) * SECOND_NS;
+		rc = link_pause(&o->link, due_ns);
+	}
+	link_close(&o->link);
+	return rc;
+}
+
+static void *observe(void *arg)
+{
+	struct observer *o = arg;
+	struct sched_param none = {0};
+	uint64_t pause_ns = PAUSE_FIRST_NS;
+	int rc = 0;
+
+	/* None is vital. */
+	pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+	setpriority(PRIO_PROCESS, (id_t)gettid(), OBSERVER_NICE);
+	pthread_setname_np(pthread_self(), "observer");
+	/* Once the recording takes nothing any more there is nobody to tell. */
+	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+		bool answered = false;
+
+		rc = converse(o, &answered);
+		if (rc == -ECANCELED || rc == -EACCES)
+			break;
+		if (rc)
+			note_lost(o, rc);
+		pause_ns = answered ? PAUSE_FIRST_NS : pause_ns * 2;
+		if (pause_ns > PAUSE_LONGEST_NS)
+			pause_ns = PAUSE_LONGEST_NS;
+		rc = link_pause(&o->link, ft_now_ns() + pause_ns);
+	}
+	return NULL;
+}
+
+static void free_observer(struct observer *o)
+{
+	if (o->link.stop_fd >= 0)
+		close(o->link.stop_fd);
+	if (o->redis)
+		redis_view_free(o->redis);
+	if (o->memcached)
+		memcached_view_free(o->memcached);
+	tdestroy(o->observed.tree, free);
+	free(o);
+}
+
+/* Signals are the main thread's business. */
+static int start_thread(struct observer *o)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&o->thread, NULL, observe, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+int observer_start(struct observer **out, const struct observer_server *s, struct ft_writer *w)
+{
+	struct observer *o = calloc(1, sizeof(*o));
+	int rc;
+
+	*out = NULL;
+	if (!o)
+		return -ENOMEM;
+	o->observed.writer = w;
+	o->link.fd = -1;
+	o->link.stop_fd = eventfd(0, EFD_CLOEXEC);
+	rc = o->link.stop_fd < 0 ? -errno : link_resolve(s, o->addresses, ADDRESSES);
+	if (rc > 0) {
+		o->address_count = rc;
+		if (s->memcached)
+			o->memcached = memcached_view_create(&o->observed);
+		else
+			o->redis = redis_view_create(s->user, s->password, &o->observed);
+		rc = o->memcached || o->redis ? start_thread(o) : -ENOMEM;
+	}
+	if (rc) {
+		free_observer(o);
+		return rc;
+	}
+	*out = o;
+	return 0;
+}
+
+void observer_stop(struct observer *o)
+{
+	uint64_t one = 1;
+
+	if (!o)
+		return;
+	while (write(o->link.stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+	}
+	pthread_join(o->thread, NULL);
+	free_observer(o);
+}

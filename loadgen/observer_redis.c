@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+/* What Redis says of itself: INFO, its slow log, its latency monitor. hiredis formats the commands and parses
+ * the answers; sending and waiting are the link's, so that a stop is never waited out.
+ *
+ * Redis' own times are whole seconds of the wall clock. What came between two questions happened between
+ * them, and in its second: the middle of what is left is the estimate, half its length the error. */
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "observer_parts.h"
+
+enum { WORD_BYTES = 128, EVENTS = 64 };
+
+enum question { INFO, SLOWLOG, LATENCY, QUESTIONS };
+
+static const struct {
+	const char *name, *duration;
+	int count;
+	const char *words[3];
+} questions[QUESTIONS] = {{"INFO", "info_ns", 1, {"INFO"}},
+			  {"SLOWLOG GET", "slowlog_ns", 3, {"SLOWLOG", "GET", "128"}},
+			  {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}}};
+
+/* Facts whose change explains latencies. */
+static const char *const facts[] = {"role", "loading", "rdb_bgsave_in_progress", "aof_rewrite_in_progress",
+				    "master_link_status"};
+enum { FACTS = sizeof(facts) / sizeof(*facts) };
+
+struct event {
+	char name[48];
+	long long unix_s, latest_ms, max_ms;
+};
+
+struct redis_view {
+	struct observed *to;
+	char *user, *password;
+	redisReader *reader; /* of this connection */
+	bool announced;	     /* this connection's server is in the recording */
+	bool refused[QUESTIONS];
+	char error_word[QUESTIONS][32];	 /* first word of the last error answer */
+	uint64_t asked_ns[QUESTIONS];	 /* when last */
+	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not */
+	char run_id[48], version[32];
+	char fact[FACTS][32];
+	double forks, fork_usec;
+	bool forks_known;
+	bool slowlog_known, events_known; /* what was there before the observer is not news */
+	long long slowlog_id;		  /* the newest seen */
+	bool slowlog_counts;		  /* the next one's id is slowlog_id + 1 */
+	struct event events[EVENTS];
+	int event_count;
+};
+
+struct redis_view *redis_view_create(const char *user, const char *password, struct observed *to)
+{
+	struct redis_view *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->to = to;
+	v->slowlog_id = -1;
+	v->user = user ? strdup(user) : NULL;
+	v->password = password ? strdup(password) : NULL;
+	if ((user && !v->user) || (password && !v->password)) {
+		redis_view_free(v);
+		return NULL;
+	}
+	for (int i = 0; i < QUESTIONS; i++)
+		v->asked_ns[i] = ft_now_ns();
+	return v;
+}
+
+void redis_view_free(struct redis_view *v)
+{
+	if (v->reader)
+		redisReaderFree(v->reader);
+	if (v->password)
+		explicit_bzero(v->password, strlen(v->password));
+	free(v->password);
+	free(v->user);
+	free(v);
+}
+
+/* ---- asking ---- */
+
+static int ask(struct redis_view *v, struct link *l, int count, const char *const *words, redisReply **reply)
+{
+	uint64_t deadline_ns = ft_now_ns() + OBSERVER_ANSWER_NS;
+	size_t received = 0;
+	void *got = NULL;
+	char *command, bytes[16384];
+	int size = redisFormatCommandArgv(&command, count, (const char **)words, NULL);
+	int rc;
+
+	*reply = NULL;
+	if (size < 0)
+		return -ENOMEM;
+	rc = link_send(l, command, (size_t)size, deadline_ns);
+	explicit_bzero(command, (size_t)size); /* it may be a login */
+	redisFreeCommand(command);
+	while (rc == 0) {
+		ssize_t n;
+
+		if (redisReaderGetReply(v->reader, &got) != REDIS_OK)
+			return -EPROTO;
+		if (got) {
+			*reply = got;
+			return 0;
+		}
+		if (received > OBSERVER_ANSWER_BYTES)
+			return -EPROTO;
+		n = link_receive(l, bytes, sizeof(bytes), deadline_ns);
+		if (n < 0)
+			return (int)n;
+		received += (size_t)n;
+		if (redisReaderFeed(v->reader, bytes, (size_t)n) != REDIS_OK)
+			return -ENOMEM;
+	}
+	return rc;
+}
+
+static bool is_error(const redisReply *r, const char *with)
+{
+	return r->type == REDIS_REPLY_ERROR && strncasecmp(r->str, with, strlen(with)) == 0;
+}
+
+/* PING: is this a Redis? */
+static int prove(struct redis_view *v, struct link *l)
+{
+	static const char *const words[] = {"PING"};
+	redisReply *r;
+	int rc = ask(v, l, 1, words, &r);
+
+	if (rc)
+		return rc;
+	if (is_error(r, "NOAUTH") && !v->password) {
+		note_refused(v->to, "PING", r->str);
+		rc = -EACCES;
+	} else if (r->type != REDIS_REPLY_ERROR &&
+		   !(r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)) {
+		note_refused(v->to, "PING", "the answer is no Redis'");
+		rc = -EACCES;
+	}
+	freeReplyObject(r);
+	return rc;
+}
+
+static int login(struct redis_view *v, struct link *l)
+{
+	const char *words[3] = {"AUTH", v->user ? v->user : v->password, v->password};
+	redisReply *r;
+	int rc;
+
+	if (!v->password)
+		return 0;
+	rc = ask(v, l, v->user ? 3 : 2, words, &r);
+	if (rc)
+		return rc;
+	if (r->type == REDIS_REPLY_ERROR && !strstr(r->str, "without any password configured")) {
+		note_refused(v->to, "AUTH", r->str);
+		rc = -EACCES;
+	}
+	freeReplyObject(r);
+	return rc;
+}
+
+int redis_view_greet(struct redis_view *v, struct link *l)
+{
+	/* So that an operator knows who this is, and that a full server does not close it. Older ones do not
+	 * know the second; a refusal of either does no harm. */
+	static const char *const manners[2][3] = {{"CLIENT", "SETNAME", OBSERVER_NAME},
+						  {"CLIENT", "NO-EVICT", "on"}};
+	int rc;
+
+	if (v->reader)
+		redisReaderFree(v->reader);
+	v->reader = redisReaderCreate();
+	v->announced = false;
+	if (!v->reader)
+		return -ENOMEM;
+	rc = prove(v, l);
+	if (rc == 0)
+		rc = login(v, l);
+	for (int i = 0; i < 2 && rc == 0; i++) {
+		redisReply *r;
+
+		rc = ask(v, l, 3, manners[i], &r);
+		if (r)
+			freeReplyObject(r);
+	}
+	return rc;
+}
+
+/* An error answer: refused for good, or noted when it is a new one (LOADING, BUSY, MASTERDOWN pass). */
+static void take_error(struct redis_view *v, enum question q, const char *text)
+{
+	struct observer_note n;
+	size_t length = strcspn(text, " ");
+
+	if (strncasecmp(text, "NOPERM", 6) == 0 || strncasecmp(text, "ERR unknown ", 12) == 0) {
+		v->refused[q] = true;
+		note_refused(v->to, questions[q].name, text);
+		return;
+	}
+	if (length >= sizeof(v->error_word[q]))
+		length = sizeof(v->error_word[q]) - 1;
+	if (strncmp(v->error_word[q], text, length) == 0 && v->error_word[q][length] == 0)
+		return;
+	memcpy(v->error_word[q], text, length);
+	v->error_word[q][length] = 0;
+	if (!note_begin(&n, ft_now_ns(), "observer-error"))
+		return;
+	json_text(&n.json, "command", questions[q].name);
+	json_text(&n.json, "error", text);
+	note_end(&n, v->to);
+}
+
+/* ---- INFO ---- */
+
+static void take_fact(struct redis_view *v, const char *name, const char *value, uint64_t t_ns)
+{
+	struct observer_note n;
+
+	for (int i = 0; i < FACTS; i++) {
+		if (strcmp(name, facts[i]) != 0 || strncmp(v->fact[i], value, sizeof(v->fact[i]) - 1) == 0)
+			continue;
+		if (v->fact[i][0] && note_begin(&n, t_ns, "redis-state")) {
+			json_text(&n.json, "field", name);
+			json_text(&n.json, "from", v->fact[i]);
+			json_text(&n.json, "to", value);
+			note_end(&n, v->to);
+		}
+		snprintf(v->fact[i], sizeof(v->fact[i]), "%s", value);
+	}
+}
+
+/* "keys=10,expires=0,avg_ttl=0": a series for each number. */
+static void take_parts(struct redis_view *v, const char *name, char *parts, uint64_t t_ns)
+{
+	char *rest;
+	double number;
+
+	for (char *part = strtok_r(parts, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+		char *value = strchr(part, '=');
+
+		if (!value)
+			continue;
+		*value++ = 0;
+		if (observed_number(value, &number))
+			observed_value(v->to, "redis", name, part, number, t_ns);
+	}
+}
+
+static void note_connected(struct redis_view *v, uint64_t t_ns)
+{
+	struct observer_note n;
+
+	if (v->announced || !note_begin(&n, t_ns, "observer-connected"))
+		return;
+	v->announced = true;
+	json_text(&n.json, "server", "redis");
+	json_text(&n.json, "version", v->version);
+	json_text(&n.json, "run_id", v->run_id);
+	json_text(&n.json, "role", v->fact[0]);
+	note_end(&n, v->to);
+}
+
+/* Another process answers: it counts from nothing, and all that it has logged is of this run. */
+static void take_run_id(struct redis_view *v, const char *run_id)
+{
+	if (v->run_id[0] && strcmp(v->run_id, run_id) != 0) {
+		v->forks_known = false;
+		v->slowlog_id = -1;
+		v->slowlog_counts = true;
+		v->event_count = 0;
+	}
+	snprintf(v->run_id, sizeof(v->run_id), "%s", run_id);
+}
+
+/* A fork that took as long as the one before shows in their number only, which older servers don't tell. */
+static void take_forks(struct redis_view *v, double forks, double fork_usec, uint64_t t_ns)
+{
+	struct observer_note n;
+	bool is_new = v->forks_known && (forks != v->forks || fork_usec != v->fork_usec);
+
+	if (is_new && fork_usec >= 0 && note_begin(&n, t_ns, "fork")) {
+		json_count(&n.json, "latest_fork_usec", (uint64_t)fork_usec);
+		json_count(&n.json, "forks", forks > v->forks ? (uint64_t)(forks - v->forks) : 1);
+		note_end(&n, v->to);
+	}
+	v->forks = forks;
+	v->fork_usec = fork_usec;
+	v->forks_known = true;
+}
+
+static void take_info(struct redis_view *v, const redisReply *r)
+{
+	uint64_t t_ns = v->answered_ns[INFO];
+	double forks = 0, fork_usec = -1, number;
+	char *rest;
+
+	if (r->type != REDIS_REPLY_STRING)
+		return;
+	for (char *line = strtok_r(r->str, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
+		char *value = *line == '#' ? NULL : strchr(line, ':');
+
+		if (!value)
+			continue;
+		*value++ = 0;
+		if (strcmp(line, "run_id") == 0)
+			take_run_id(v, value);
+		else if (strcmp(line, "redis_version") == 0)
+			snprintf(v->version, sizeof(v->version), "%s", value);
+		take_fact(v, line, value, t_ns);
+		if (observed_number(value, &number)) {
+			observed_value(v->to, "redis", line, "", number, t_ns);
+			if (strcmp(line, "total_forks") == 0)
+				forks = number;
+			else if (strcmp(line, "latest_fork_usec") == 0)
+				fork_usec = number;
+		} else if (strchr(value, '=')) {
+			take_parts(v, line, value, t_ns);
+		}
+	}
+	take_forks(v, forks, fork_usec, t_ns);
+}
+
+/* ---- what happened ---- */
+
+/* t_ns and t_error_ns of something that an answer told for the first time and dates to a wall-clock second.
+ */
+static bool begin_dated(struct observer_note *n, const char *kind, uint64_t after_ns, uint64_t before_ns,
+			long long unix_s)
+{
+	struct ft_clock clock;
+	int64_t from = (int64_t)after_ns, to = (int64_t)before_ns, second;
+
+	ft_clock_read(&clock);
+	if (unix_s > 0 && unix_s < INT64_MAX / 1000000000) {
+		second = unix_s * 1000000000 - (int64_t)(clock.realtime_ns - clock.monotonic_ns);
+		/* Of a host whose clock is another, only the questions' times are of use. */
+		if (second < to && second + 1000000000 > from) {
+			from = second > from ? second : from;
+			to = second + 1000000000 < to ? second + 1000000000 : to;
+		}
+	}
+	if (!note_begin(n, (uint64_t)(from + (to - from) / 2), kind))
+		return false;
+	json_count(&n->json, "t_error_ns", (uint64_t)(to - from + 1) / 2);
+	json_count(&n->json, "unix_s", unix_s > 0 ? (uint64_t)unix_s : 0);
+	return true;
+}
+
+/* A word of a command as text: cut, control characters as \xNN (the JSON writer sees to what is no UTF-8). */
+static void put_word(struct observer_note *n, const redisReply *word)
+{
+	char text[4 * WORD_BYTES + 1];
+	size_t at = 0, length = word->len < WORD_BYTES ? word->len : WORD_BYTES;
+
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)word->str[i];
+
+		if (c < 0x20 || c == 0x7f)
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "\\x%02x", c);
+		else
+			text[at++] = (char)c;
+	}
+	text[at] = 0;
+	json_text(&n->json, NULL, text);
+}
+
+static bool is_text(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
+}
+
+/* id, wall clock, microseconds, words, and since 4.0 the client's address and name. */
+static bool is_slowlog_entry(const redisReply *e)
+{
+	return e->type == REDIS_REPLY_ARRAY && e->elements >= 4 &&
+	       e->element[0]->type == REDIS_REPLY_INTEGER && e->element[1]->type == REDIS_REPLY_INTEGER &&
+	       e->element[2]->type == REDIS_REPLY_INTEGER && e->element[3]->type == REDIS_REPLY_ARRAY;
+}
+
+static void note_slow_command(struct redis_view *v, const redisReply *e, uint64_t after_ns)
+{
+	const redisReply *words = e->element[3];
+	struct observer_note n;
+
+	if (!begin_dated(&n, "slowlog", after_ns, v->answered_ns[SLOWLOG], e->element[1]->integer))
+		return;
+	json_count(&n.json, "id", (uint64_t)e->element[0]->integer);
+	json_count(&n.json, "duration_us", (uint64_t)e->element[2]->integer);
+	json_begin(&n.json, "command", '[');
+	for (size_t i = 0; i < words->elements; i++)
+		if (is_text(words->element[i]))
+			put_word(&n, words->element[i]);
+	json_end(&n.json, ']');
+	if (e->elements > 4 && is_text(e->element[4]))
+		json_text(&n.json, "client", e->element[4]->str);
+	if (e->elements > 5 && is_text(e->element[5]))
+		json_text(&n.json, "client_name", e->element[5]->str);
+	note_end(&n, v->to);
+}
+
+static void note_missed(struct redis_view *v, long long count)
+{
+	struct observer_note n;
+
+	if (!note_begin(&n, v->answered_ns[SLOWLOG], "slowlog-missed"))
+		return;
+	json_count(&n.json, "count", (uint64_t)count);
+	note_end(&n, v->to);
+}
+
+/* Entries come newest first and are written oldest first. */
+static void take_slowlog(struct redis_view *v, const redisReply *r, uint64_t after_ns)
+{
+	long long newest = -1;
+
+	for (size_t i = 0; i < r->elements; i++) {
+		if (!is_slowlog_entry(r->element[i]))
+			return;
+		if (r->element[i]->element[0]->integer > newest)
+			newest = r->element[i]->element[0]->integer;
+	}
+	if (!v->slowlog_known) {
+		/* Of an empty log, one can't know how many it had before it was reset. */
+		v->slowlog_id = newest;
+		v->slowlog_counts = newest >= 0;
+	} else if (newest >= 0 && newest < v->slowlog_id) {
+		v->slowlog_id = -1; /* another process, which INFO did not tell */
+	}
+	v->slowlog_known = true;
+	for (size_t i = r->elements; i > 0; i--) {
+		const redisReply *e = r->element[i - 1];
+		long long id = e->element[0]->integer;
+
+		if (id <= v->slowlog_id)
+			continue;
+		if (v->slowlog_counts && id > v->slowlog_id + 1)
+			note_missed(v, id - v->slowlog_id - 1);
+		note_slow_command(v, e, after_ns);
+		v->slowlog_id = id;
+		v->slowlog_counts = true;
+	}
+}
+
+static void take_event(struct redis_view *v, const redisReply *e, uint64_t after_ns)
+{
+	struct event now = {.name = ""}, *known = v->events;
+	struct observer_note n;
+
+	if (e->type != REDIS_REPLY_ARRAY || e->elements < 4 || !is_text(e->element[0]) ||
+	    e->element[0]->len >= sizeof(now.name))
+		return;
+	strcpy(now.name, e->element[0]->str);
+	now.unix_s = e->element[1]->integer;
+	now.latest_ms = e->element[2]->integer;
+	now.max_ms = e->element[3]->integer;
+	while (known < v->events + v->event_count && strcmp(known->name, now.name) != 0)
+		known++;
+	if (known == v->events + EVENTS)
+		return; /* Redis has some twenty */
+	if (known == v->events + v->event_count)
+		v->event_count++;
+	else if (known->unix_s == now.unix_s && known->latest_ms == now.latest_ms)
+		return;
+	*known = now;
+	if (!v->events_known ||
+	    !begin_dated(&n, "latency-event", after_ns, v->answered_ns[LATENCY], now.unix_s))
+		return;
+	json_text(&n.json, "event", now.name);
+	json_count(&n.json, "latest_ms", (uint64_t)now.latest_ms);
+	json_count(&n.json, "max_ms", (uint64_t)now.max_ms);
+	note_end(&n, v->to);
+}
+
+static void take(struct redis_view *v, enum question q, const redisReply *r, uint64_t after_ns)
+{
+	if (r->type == REDIS_REPLY_ERROR) {
+		take_error(v, q, r->str);
+		return;
+	}
+	v->error_word[q][0] = 0;
+	if (q == INFO)
+		take_info(v, r);
+	if (r->type != REDIS_REPLY_ARRAY)
+		return;
+	if (q == SLOWLOG)
+		take_slowlog(v, r, after_ns);
+	if (q == LATENCY) {
+		for (size_t i = 0; i < r->elements; i++)
+			take_event(v, r->element[i], after_ns);
+		v->events_known = true;
+	}
+}
+
+/* ---- a round ---- */
+
+int redis_view_round(struct redis_view *v, struct link *l)
+{
+	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
+	struct observer_note n;
+
+	for (int q = 0; q < QUESTIONS; q++) {
+		/* What the last answer did not tell came after its question. */
+		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
+		redisReply *r;
+		int rc;
+
+		if (v->refused[q])
+			continue;
+		rc = ask(v, l, questions[q].count, questions[q].words, &r);
+		if (rc)
+			return rc;
+		v->answered_ns[q] = ft_now_ns();
+		v->asked_ns[q] = asked_ns;
+		took_ns[q] = v->answered_ns[q] - asked_ns;
+		total_ns += took_ns[q];
+		take(v, (enum question)q, r, after_ns);
+		freeReplyObject(r);
+		if (q == INFO)
+			note_connected(v, v->answered_ns[q]);
+	}
+	note_connected(v, ft_now_ns()); /* if it may not even ask INFO */
+	if (total_ns > OBSERVER_SLOW_NS && note_begin(&n, round_ns, "observer-slow")) {
+		json_count(&n.json, "duration_ns", total_ns);
+		for (int q = 0; q < QUESTIONS; q++)
+			if (took_ns[q])
+				json_count(&n.json, questions[q].duration, took_ns[q]);
+		note_end(&n, v->to);
+	}
+	return 0;
+}

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: MIT
+// The observer of a load run on real servers: what it writes into a recording, and that nothing a server does
+// (refuse, hang, die) keeps it from ending or makes it say a thing twice.
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "loadgen/observer.h"
+#include "tests/support/catch.h"
+#include "tests/support/recorded.h"
+#include "tests/support/server.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+// An observer and the recording that it writes, which can be read while it does.
+class Observation
+{
+public:
+	explicit Observation(const observer_server &server)
+	{
+		REQUIRE(ft_writer_open(&writer_, path().c_str(), R"({"program":"test"})") == 0);
+		REQUIRE(observer_start(&observer_, &server, writer_) == 0);
+	}
+	explicit Observation(const std::string &socket) : Observation(on(socket)) {}
+	~Observation()
+	{
+		observer_stop(observer_);
+		if (writer_)
+			ft_writer_close(writer_, nullptr);
+	}
+	static observer_server on(const std::string &socket)
+	{
+		observer_server server = {};
+		server.socket = socket.c_str();
+		return server;
+	}
+	std::string path() const { return dir_.file("recording"); }
+	Recorded so_far()
+	{
+		ft_writer_flush(writer_);
+		return read_recording(path());
+	}
+	std::vector<Json> notes(const std::string &kind)
+	{
+		std::vector<Json> found;
+		for (const std::string &text : so_far().notes)
+			if (Json j = Json::parse(text); j["kind"] == kind)
+				found.push_back(j);
+		return found;
+	}
+	size_t count(const std::string &kind) { return notes(kind).size(); }
+	// Values of the series of this name.
+	std::vector<double> values(const std::string &name)
+	{
+		const Recorded r = so_far();
+		std::vector<double> found;
+		for (const auto &[id, text] : r.series)
+			if (Json::parse(text)["name"] == name)
+				for (const ft_sample &s : r.samples)
+					if (s.series == id)
+						found.push_back(s.value);
+		return found;
+	}
+	// A second's round has come that began after this call: uptime and the like change every second.
+	bool another_round(const std::string &series, size_t rounds = 1)
+	{
+		const size_t before = values(series).size();
+		return eventually([&] { return values(series).size() >= before + rounds; }, Seconds(30));
+	}
+	// Ends both; the recording is whole.
+	Recorded end()
+	{
+		observer_stop(observer_);
+		observer_ = nullptr;
+		CHECK(ft_writer_close(writer_, "{}") == 0);
+		writer_ = nullptr;
+		return read_recording(path());
+	}
+	// Stops while the server does not answer; how long that took.
+	Seconds stop()
+	{
+		const auto start = std::chrono::steady_clock::now();
+		observer_stop(observer_);
+		observer_ = nullptr;
+		return std::chrono::steady_clock::now() - start;
+	}
+
+private:
+	TempDir dir_;
+	ft_writer *writer_ = nullptr;
+	observer *observer_ = nullptr;
+};
+
+const char *const kRound = "redis.total_commands_processed"; // every round asks commands
+
+bool has(const std::string &text, const std::string &part)
+{
+	return text.find(part) != std::string::npos;
+}
+
+uint64_t id_of(const Json &slowlog)
+{
+	return slowlog["id"].get<uint64_t>();
+}
+
+std::vector<std::string> command_of(const Json &slowlog)
+{
+	return slowlog["command"].get<std::vector<std::string>>();
+}
+
+} // namespace
+
+TEST_CASE("every number of INFO becomes a series")
+{
+	Redis redis;
+	redis.command({"SET", "key", "value"});
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound, 3));
+	CHECK(has(redis.command({"CLIENT", "LIST"}), "name=forktail-observer"));
+	const Recorded r = o.end();
+	CHECK(r.error.empty());
+	CHECK_FALSE(r.damage.no_trailer);
+	std::set<std::string> names;
+	for (const auto &[id, text] : r.series) {
+		const Json j = Json::parse(text);
+		CHECK(id >= 1);
+		CHECK(j["unit"] == "");
+		CHECK(j["labels"] == Json::object());
+		CHECK(names.insert(j["name"]).second);
+		CHECK(j["name"].get<std::string>().rfind("redis.", 0) == 0);
+	}
+	for (const char *name : {"redis.used_memory", "redis.connected_clients", "redis.used_cpu_sys",
+				 "redis.mem_fragmentation_ratio", "redis.rdb_last_bgsave_time_sec",
+				 "redis.db0.keys", "redis.total_forks"})
+		CHECK(names.count(name) == 1);
+	for (const char *name : {"redis.redis_version", "redis.role", "redis.used_memory_human", "redis.db0"})
+		CHECK(names.count(name) == 0);
+	CHECK(names.size() > 80);
+	uint64_t last_ns = 0;
+	for (const ft_sample &s : r.samples) {
+		CHECK(r.series.count(s.series) == 1);
+		CHECK(s.t_ns >= last_ns);
+		last_ns = s.t_ns;
+	}
+	REQUIRE(r.notes.size() == 1);
+	const Json connected = Json::parse(r.notes[0]);
+	CHECK(connected["kind"] == "observer-connected");
+	CHECK(connected["server"] == "redis");
+	CHECK(connected["role"] == "master");
+	CHECK(connected["version"].get<std::string>() == redis.info("redis_version"));
+	CHECK(connected["run_id"].get<std::string>() == redis.info("run_id"));
+}
+
+TEST_CASE("what the server counts is what the samples say")
+{
+	Redis redis;
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound));
+	for (int i = 0; i < 321; i++)
+		redis.command({"SET", "key" + std::to_string(i), "x"});
+	CHECK(eventually([&] {
+		const auto keys = o.values("redis.db0.keys");
+		return !keys.empty() && keys.back() == 321;
+	}));
+	CHECK(o.values("redis.tcp_port").size() == 1); // a value that stays is written once
+}
+
+TEST_CASE("slow log entries are noted once, from the observer's start on, with their time")
+{
+	Redis redis({.tcp = false, .config = {"--slowlog-log-slower-than", "0"}});
+	redis.command({"SET", "before", "it"});
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound, 2));
+	const std::string binary("\x01\x00z\xff", 4);
+	const uint64_t before_ns = ft_now_ns();
+	redis.command({"SET", "marked", binary});
+	redis.command({"SET", "long", std::string(1000, 'v')});
+	const uint64_t after_ns = ft_now_ns();
+	REQUIRE(eventually([&] {
+		for (const Json &note : o.notes("slowlog"))
+			if (command_of(note).size() > 1 && command_of(note)[1] == "long")
+				return true;
+		return false;
+	}));
+	REQUIRE(o.another_round(kRound, 2));
+	std::set<uint64_t> ids;
+	int marked = 0, of_length = 0, own = 0;
+	for (const Json &note : o.notes("slowlog")) {
+		CHECK(ids.insert(id_of(note)).second);
+		CHECK(note["unix_s"].get<uint64_t>() > 1700000000);
+		CHECK(note["duration_us"].is_number_unsigned());
+		const auto command = command_of(note);
+		own += note["client_name"] == "forktail-observer";
+		CHECK(command.at(0) != "before");
+		if (command.size() < 2)
+			continue;
+		CHECK(command[1] != "before");
+		if (command[1] == "long") {
+			of_length++;
+			CHECK(command[2] == std::string(128, 'v'));
+		}
+		if (command[1] != "marked")
+			continue;
+		marked++;
+		CHECK(command[0] == "SET");
+		CHECK(command[2] == "\\x01\\x00z\u00ff");
+		CHECK(has(note["client"], redis.socket()));
+		const uint64_t t_ns = note["t_ns"], error_ns = note["t_error_ns"];
+		CHECK(t_ns - error_ns <= after_ns);
+		CHECK(t_ns + error_ns >= before_ns);
+	}
+	CHECK(marked == 1);
+	CHECK(of_length == 1);
+	CHECK(own > 0); // its own questions are no secret, and told apart by their name
+	CHECK(*ids.rbegin() - *ids.begin() + 1 == ids.size());
+	CHECK(o.count("slowlog-missed") == 0);
+}
+
+TEST_CASE("entries that came faster than they could be fetched are counted")
+{
+	Redis redis({.tcp = false, .config = {"--slowlog-log-slower-than", "0"}});
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound, 2));
+	for (int i = 0; i < 1000; i++)
+		redis.command({"GET", "key"});
+	redis.command({"GET", "last"});
+	REQUIRE(eventually([&] {
+		for (const Json &note : o.notes("slowlog"))
+			if (command_of(note).back() == "last")
+				return true;
+		return false;
+	}));
+	std::set<uint64_t> ids;
+	for (const Json &note : o.notes("slowlog"))
+		CHECK(ids.insert(id_of(note)).second);
+	uint64_t missed = 0;
+	for (const Json &note : o.notes("slowlog-missed"))
+		missed += note["count"].get<uint64_t>();
+	CHECK(missed > 0);
+	CHECK(*ids.rbegin() - *ids.begin() + 1 == ids.size() + missed);
+}
+
+TEST_CASE("a stall is seen by the latency monitor, the slow log and the observer's own wait")
+{
+	Redis redis(
+	    {.tcp = false, .config = {"--enable-debug-command", "yes", "--latency-monitor-threshold", "1"}});
+	redis.command({"DEBUG", "SLEEP", "0.01"}); // an event that is no news
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound));
+	const uint64_t before_ns = ft_now_ns();
+	redis.command({"DEBUG", "SLEEP", "1.5"});
+	const uint64_t after_ns = ft_now_ns();
+	REQUIRE(eventually([&] { return o.count("latency-event") >= 1 && o.count("slowlog") >= 1; }));
+	const Json event = o.notes("latency-event").at(0);
+	CHECK(event["event"] == "command");
+	CHECK(event["latest_ms"].get<int>() >= 1500);
+	CHECK(event["max_ms"].get<int>() >= 1500);
+	const Json slow = o.notes("slowlog").at(0);
+	CHECK(command_of(slow) == std::vector<std::string>{"DEBUG", "SLEEP", "1.5"});
+	CHECK(slow["duration_us"].get<int>() >= 1500000);
+	CHECK(slow["t_ns"].get<uint64_t>() + slow["t_error_ns"].get<uint64_t>() >= before_ns);
+	CHECK(slow["t_ns"].get<uint64_t>() - slow["t_error_ns"].get<uint64_t>() <= after_ns);
+	// A question a second: one of them had to wait.
+	REQUIRE(eventually([&] { return o.count("observer-slow") >= 1; }));
+	const Json waited = o.notes("observer-slow").at(0);
+	CHECK(waited["duration_ns"].get<uint64_t>() > 100000000);
+	CHECK(waited["t_ns"].get<uint64_t>() < after_ns);
+	REQUIRE(o.another_round(kRound, 2));
+	CHECK(o.count("latency-event") == 1); // told once, though it stays the latest
+	CHECK(o.count("slowlog") == 1);
+}
+
+TEST_CASE("forks, snapshots and a changed role are noted")
+{
+	Redis redis({.tcp = false, .config = {"--rdb-key-save-delay", "100000"}});
+	for (int i = 0; i < 30; i++)
+		redis.command({"SET", "key" + std::to_string(i), "x"});
+	Observation o(redis.socket());
+	REQUIRE(o.another_round(kRound));
+	const uint64_t before_ns = ft_now_ns();
+	redis.command({"BGSAVE"}); // takes three seconds
+	REQUIRE(eventually([&] { return o.count("redis-state") >= 2; }, Seconds(30)));
+	const auto forks = o.notes("fork");
+	REQUIRE(forks.size() == 1);
+	CHECK(std::to_string(forks[0]["latest_fork_usec"].get<uint64_t>()) == redis.info("latest_fork_usec"));
+	CHECK(forks[0]["forks"] == 1);
+	CHECK(forks[0]["t_ns"].get<uint64_t>() > before_ns);
+	auto states = o.notes("redis-state");
+	CHECK(states[0]["field"] == "rdb_bgsave_in_progress");
+	CHECK(states[0]["from"] == "0");
+	CHECK(states[0]["to"] == "1");
+	CHECK(states[1]["field"] == "rdb_bgsave_in_progress");
+	CHECK(states[1]["to"] == "0");
+	redis.command({"REPLICAOF", "127.0.0.1", "1"});
+	REQUIRE(eventually([&] { return o.count("redis-state") >= 3; }));
+	states = o.notes("redis-state");
+	CHECK(states[2]["field"] == "role");
+	CHECK(states[2]["from"] == "master");
+	CHECK(states[2]["to"] == "slave");
+}
+
+TEST_CASE("what the server refuses is noted once and not asked again")
+{
+	Redis redis;
+	redis.command({"ACL", "SETUSER", "watcher", "on", ">secret-word", "+info", "+auth"});
+	observer_server server = Observation::on("");
+	const std::string socket = redis.socket();
+	server.socket = socket.c_str();
+	server.user = "watcher";
+	server.password = "secret-word";
+	Observation o(server);
+	REQUIRE(o.another_round(kRound, 4));
+	const Recorded r = o.end();
+	std::vector<std::string> refused;
+	for (const std::string &text : r.notes)
+		if (Json j = Json::parse(text); j["kind"] == "observer-refused") {
+			CHECK(has(j["error"], "NOPERM"));
+			refused.push_back(j["command"]);
+		}
+	CHECK(refused == std::vector<std::string>{"SLOWLOG GET", "LATENCY LATEST"});
+	CHECK_FALSE(has(read_file(o.path()), "secret-word"));
+}
+
+TEST_CASE("a login that is refused, or not there, is noted once")
+{
+	Redis redis({.tcp = false, .config = {"--requirepass", "right"}});
+	const std::string socket = redis.socket();
+	observer_server server = Observation::on("");
+	server.socket = socket.c_str();
+	const char *asked = "PING";
+	SECTION("wrong")
+	{
+		server.password = "wrong";
+		asked = "AUTH";
+	}
+	SECTION("none") {}
+	Observation o(server);
+	REQUIRE(eventually([&] { return o.count("observer-refused") > 0; }));
+	sleep_for(Seconds(1.5));
+	const Recorded r = o.end();
+	REQUIRE(r.notes.size() == 1);
+	CHECK(Json::parse(r.notes[0])["command"] == asked);
+	CHECK(r.series.empty());
+}
+
+TEST_CASE("a server that dies and comes back is found again, and its log begins anew")
+{
+	TempDir dir;
+	const std::string socket = dir.file("redis.sock");
+	const std::vector<std::string> argv = {"redis-server",
+					       "--dir",
+					       dir.path(),
+					       "--unixsocket",
+					       socket,
+					       "--port",
+					       "0",
+					       "--save",
+					       "",
+					       "--logfile",
+					       dir.file("log"),
+					       "--slowlog-log-slower-than",
+					       "0"};
+	auto redis = std::make_unique<Process>(argv);
+	Observation o(socket);
+	REQUIRE(o.another_round(kRound, 2));
+	redis->signal(SIGKILL);
+	REQUIRE(redis->wait(Seconds(10)) == 128 + SIGKILL);
+	REQUIRE(eventually([&] { return o.count("observer-lost") >= 1; }));
+	sleep_for(Seconds(1.5)); // several attempts
+	CHECK(o.notes("observer-lost").back()["t_ns"].get<uint64_t>() < ft_now_ns());
+	const size_t lost = o.count("observer-lost");
+	redis = std::make_unique<Process>(argv);
+	REQUIRE(eventually([&] { return o.count("observer-connected") == 2; }, Seconds(30)));
+	REQUIRE(o.another_round(kRound, 2));
+	CHECK(o.count("observer-lost") == lost);
+	CHECK(lost <= 2); // the start itself may have come before the first server
+	const auto connected = o.notes("observer-connected");
+	CHECK(connected[0]["run_id"] != connected[1]["run_id"]);
+	std::set<uint64_t> ids;
+	int processes = 0;
+	for (const std::string &text : o.so_far().notes) {
+		const Json note = Json::parse(text);
+		if (note["kind"] == "observer-connected" && ++processes == 2)
+			ids.clear();
+		if (note["kind"] == "slowlog")
+			CHECK(ids.insert(id_of(note)).second);
+	}
+	CHECK(ids.count(0) == 1); // all that the new process has logged
+	CHECK(o.count("slowlog-missed") == 0);
+}
+
+TEST_CASE("a stop is not held up by a server that hangs, is gone, or was never there")
+{
+	// Well below the ten seconds that an answer is waited for.
+	const Seconds soon(5);
+	Redis redis;
+	{
+		Observation hangs(redis.socket());
+		REQUIRE(hangs.another_round(kRound));
+		redis.process().signal(SIGSTOP);
+		sleep_for(Seconds(1.2)); // it asks and gets no answer
+		CHECK(hangs.stop() < soon);
+		redis.process().signal(SIGCONT);
+	}
+	Observation nobody("/nonexistent/redis.sock");
+	REQUIRE(eventually([&] { return nobody.count("observer-lost") == 1; }));
+	CHECK(nobody.notes("observer-lost")[0]["why"] == "No such file or directory");
+	sleep_for(Seconds(1)); // in a pause between attempts
+	CHECK(nobody.stop() < soon);
+	CHECK(nobody.count("observer-lost") == 1);
+}
+
+TEST_CASE("memcached's numbers become series")
+{
+	const int port = free_port();
+	Process memcached({"memcached", "-l", "127.0.0.1", "-p", std::to_string(port), "-u", "nobody"});
+	if (memcached.wait(Seconds(0.3)) == 127) {
+		WARN("SKIPPED: memcached is not installed");
+		return;
+	}
+	observer_server server = {};
+	server.host = "localhost";
+	server.port = static_cast<uint32_t>(port);
+	server.memcached = true;
+	Observation o(server);
+	REQUIRE(o.another_round("memcached.uptime", 3));
+	CHECK(o.values("memcached.pid") == std::vector<double>{static_cast<double>(memcached.pid())});
+	CHECK(o.values("memcached.curr_connections").size() >= 1);
+	CHECK(o.values("memcached.version").empty());
+	const Json connected = o.notes("observer-connected").at(0);
+	CHECK(connected["server"] == "memcached");
+	CHECK(connected["process_id"] == std::to_string(memcached.pid()));
+	memcached.signal(SIGKILL);
+	REQUIRE(eventually([&] { return o.count("observer-lost") == 1; }));
+	const Recorded r = o.end();
+	CHECK(r.series.size() > 30);
+	for (const auto &[id, text] : r.series)
+		CHECK(Json::parse(text)["name"].get<std::string>().rfind("memcached.", 0) == 0);
+}
+
+TEST_CASE("the other kind of server is noted as such")
+{
+	Redis redis({.tcp = true, .config = {}});
+	observer_server server = {};
+	server.host = "127.0.0.1";
+	server.port = static_cast<uint32_t>(redis.port());
+	server.memcached = true;
+	Observation o(server);
+	REQUIRE(eventually([&] { return o.count("observer-refused") == 1; }));
+	CHECK(o.notes("observer-refused")[0]["command"] == "stats");
+	CHECK(o.end().series.empty());
+}
+
+TEST_CASE("a host without an address and a path that is too long are errors at once")
+{
+	TempDir dir;
+	ft_writer *writer = nullptr;
+	REQUIRE(ft_writer_open(&writer, dir.file("recording").c_str(), "{}") == 0);
+	observer *o = nullptr;
+	observer_server server = {};
+	server.host = "no-such-host.invalid";
+	server.port = 6379;
+	CHECK(observer_start(&o, &server, writer) == -EHOSTUNREACH);
+	CHECK(o == nullptr);
+	const std::string path(200, 'p');
+	server.socket = path.c_str();
+	CHECK(observer_start(&o, &server, writer) == -ENAMETOOLONG);
+	CHECK(o == nullptr);
+	observer_stop(nullptr);
+	CHECK(ft_writer_close(writer, nullptr) == 0);
+}
