@@ -216,6 +216,7 @@ static int skip_text(struct memcached_text_scanner *s, const char **at, const ch
 }
 
 /* The number at *at, of 1 to 9 digits; what is longer is left to the byte-by-byte way. */
+_Static_assert(MEMCACHED_TEXT_VALUE > 999999999, "a length of 9 digits needs no further check");
 static inline bool whole_number(const char **at, const char *end, uint32_t *number)
 {
 	const char *p = *at, *first = p;
@@ -272,8 +273,7 @@ static inline const char *whole_value(const char *p, const char *end)
 	if (!p)
 		return NULL;
 	p++;
-	if (!whole_number(&p, end, &flags) || p == end || *p++ != ' ' || !whole_number(&p, end, &size) ||
-	    size > MEMCACHED_TEXT_VALUE)
+	if (!whole_number(&p, end, &flags) || p == end || *p++ != ' ' || !whole_number(&p, end, &size))
 		return NULL;
 	if (p < end && *p == ' ') {
 		for (digits = 0, p++; p < end && (uint8_t)(*p - '0') < 10; digits++)
@@ -295,8 +295,8 @@ static inline const char *whole_value(const char *p, const char *end)
 		return type;                                                                                 \
 	}
 
-/* Steps over a line, or a value with its line, that lies whole at *at. Returns its type, or 0 if nothing was
- * done. */
+/* Steps over a line that lies whole at *at: a value with its line, and the END behind it too if that's what
+ * follows. Returns the type of the last line stepped over, or 0 if nothing was done. */
 static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;

@@ -337,6 +337,7 @@ TEST_CASE("memcached text: what is no reply is refused, at the same byte however
 	    {"VALUE  k 0 1\r\nx\r\nEND\r\n", 6},
 	    {"VALUE k\r\n", 7},
 	    {"VALUE k\tk 0 1\r\nx\r\nEND\r\n", 7},
+	    {"VALUE k\t0 1\r\nx\r\nEND\r\n", 7},
 	    {"VALUE " + longest_key + "k 0 1\r\nx\r\nEND\r\n", 6 + MEMCACHED_TEXT_KEY},
 	    {"VALUE k  0 1\r\nx\r\nEND\r\n", 8},
 	    {"VALUE k -1 1\r\nx\r\nEND\r\n", 8},
