@@ -3,6 +3,7 @@
 #include "tests/support/endpoint.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <poll.h>

@@ -37,8 +37,13 @@ bool Memcached::start(const MemcachedOptions &options, std::string &why)
 
 	const bool up = eventually(
 	    [&] {
-		    return !process_->running() ||
-			   (accepts(endpoint()) && command("version").rfind("VERSION ", 0) == 0);
+		    if (!process_->running())
+			    return true;
+		    try {
+			    return accepts(endpoint()) && command("version").rfind("VERSION ", 0) == 0;
+		    } catch (const std::exception &) {
+			    return false; // it has just ended, or is another server
+		    }
 	    },
 	    Seconds(30));
 	// On TCP, what answered could be another server: ours would have ended, or be about to.

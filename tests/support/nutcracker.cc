@@ -24,7 +24,7 @@ std::string pool(const NutcrackerOptions &options, const std::string &listen)
 	for (const auto &setting : options.settings)
 		yaml += "  " + setting + "\n";
 	yaml += "  servers:\n";
-	// twemproxy knows a server of a Unix socket by its name only, which must follow; ketama hashes names.
+	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
 	int number = 0;
 	for (const auto &server : options.servers)
 		yaml += "   - " + server + " server" + std::to_string(number++) + "\n";

@@ -19,6 +19,7 @@ struct NutcrackerOptions {
 
 	Protocol protocol = REDIS;
 	// "127.0.0.1:6379:1" or "/run/redis.sock:1": where each listens, and its weight.
+	// The pool calls them server0, server1, ...
 	std::vector<std::string> servers = {};
 	std::string distribution = "ketama"; // or "modula", "random"
 	bool tcp = false;
