@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "recording/recording.h"
+#include "reply.h"
 
 enum { TIMEOUT_S = 5, SPARE_DESCRIPTORS = 64 };
 
@@ -22,7 +24,9 @@ enum outcome { READY, FAILED, LOADING };
 
 void server_address(const struct options *o, char *out, size_t size)
 {
-	if (o->socket)
+	if (o->mode == MODE_INTRINSIC)
+		snprintf(out, size, "none");
+	else if (o->socket)
 		snprintf(out, size, "unix:%s", o->socket);
 	else
 		snprintf(out, size, strchr(o->host, ':') ? "[%s]:%u" : "%s:%u", o->host, o->port);
@@ -157,29 +161,51 @@ static int choose_database(const struct options *o, redisContext *c, char *error
 	return result;
 }
 
-static redisContext *reach(const struct options *o, char *error, size_t size)
+/* A socket on which nothing was said yet; blocking, with a time-out. -1, and a sentence. */
+static int reach(struct server *s, uint32_t number, char *error, size_t size)
 {
 	const struct timeval timeout = {TIMEOUT_S, 0};
-	redisContext *c = o->socket ? redisConnectUnixWithTimeout(o->socket, timeout)
-				    : redisConnectWithTimeout(o->host, (int)o->port, timeout);
+	const struct options *o = s->options;
+	char why[160] = "";
+	int fd = -1;
 
-	if (!c) {
+	if (!s->found) {
+		if (socket_find(o->host, o->port, o->socket, TIMEOUT_S, &s->socket, why, sizeof(why))) {
+			say(o, error, size, "can't be reached: %s; is %s running there?", why,
+			    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
+			return -1;
+		}
+		s->found = true;
+	}
+	fd = socket_open(&s->socket, number, TIMEOUT_S);
+	if (fd < 0) {
+		say(o, error, size, "can't be reached: %s; is %s running there?", strerror(-fd),
+		    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
+		return -1;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	return fd;
+}
+
+static redisContext *reach_redis(struct server *s, uint32_t number, char *error, size_t size)
+{
+	int fd = reach(s, number, error, size);
+	redisContext *c = fd >= 0 ? redisConnectFd(fd) : NULL;
+
+	if (fd >= 0 && !c) {
 		snprintf(error, size, "out of memory while connecting");
-		return NULL;
+		close(fd);
 	}
-	if (c->err) {
-		say(o, error, size, "can't be reached: %s; is redis-server running there?", c->errstr);
-		redisFree(c);
-		return NULL;
-	}
-	redisSetTimeout(c, timeout);
 	return c;
 }
 
 /* Connects and goes through the set-up. */
-static redisContext *enter(const struct options *o, enum outcome *outcome, char *error, size_t size)
+static redisContext *enter(struct server *s, uint32_t number, enum outcome *outcome, char *error, size_t size)
 {
-	redisContext *c = reach(o, error, size);
+	const struct options *o = s->options;
+	redisContext *c = reach_redis(s, number, error, size);
 	int welcome;
 
 	*outcome = FAILED;
@@ -240,18 +266,102 @@ static void ask_facts(redisContext *c, struct server_facts *f)
 		freeReplyObject(r);
 }
 
-int server_probe(const struct options *o, struct server_facts *facts, char *error, size_t size)
+/* memcached has no PING; it's asked for its version. */
+static int enter_memcached(struct server *s, uint32_t number, struct server_facts *facts, char *error, size_t size)
+{
+	static const char text[] = "version\r\n", binary[24] = {(char)0x80, 0x0b};
+	const struct options *o = s->options;
+	bool is_text = o->protocol == PROTOCOL_MEMCACHE_TEXT;
+	union reply_scanner scan = {0};
+	int fd = reach(s, number, error, size), complete = 0;
+	char reply[256];
+	size_t have = 0;
+
+	if (fd < 0)
+		return -1;
+	if (send(fd, is_text ? text : binary, is_text ? sizeof(text) - 1 : sizeof(binary), MSG_NOSIGNAL) < 0)
+		complete = -1;
+	while (complete == 0 && have < sizeof(reply) - 1) {
+		ssize_t n = recv(fd, reply + have, sizeof(reply) - 1 - have, 0);
+		const char *at = reply + have;
+
+		if (n <= 0) {
+			say(o, error, size, n == 0 ? "accepted the connection and closed it; is that a memcached?"
+						   : "did not answer within 5 s; is that a memcached, and is it stuck?");
+			close(fd);
+			return -1;
+		}
+		have += (size_t)n;
+		complete = reply_scan(o->protocol, &scan, &at, reply + have);
+	}
+	reply[have] = 0;
+	if (complete <= 0) {
+		say(o, error, size, "is no memcached that speaks %s: it answered \"version\" with something else",
+		    protocol_names[o->protocol]);
+		close(fd);
+		return -1;
+	}
+	if (facts) {
+		reply[strcspn(reply, "\r\n")] = 0;
+		snprintf(facts->version, sizeof(facts->version), "%.31s",
+			 is_text && begins(reply, "VERSION ") ? reply + 8 : is_text ? "" : reply + 24);
+	}
+	return fd;
+}
+
+static void make_greeting(struct server *s)
+{
+	const struct options *o = s->options;
+	char number[16];
+	char *text = NULL;
+	int n = 0;
+
+	s->greetings = 0;
+	s->greeting.length = 0;
+	if (o->protocol != PROTOCOL_REDIS)
+		return;
+	if (o->password) {
+		n = o->user ? redisFormatCommand(&text, "AUTH %s %s", o->user, o->password)
+			    : redisFormatCommand(&text, "AUTH %s", o->password);
+		if (n > 0 && bytes_reserve(&s->greeting, (size_t)n)) {
+			bytes_add(&s->greeting, text, (size_t)n);
+			s->greetings++;
+		}
+		redisFreeCommand(text);
+	}
+	if (o->database) {
+		snprintf(number, sizeof(number), "%u", o->database);
+		n = redisFormatCommand(&text, "SELECT %s", number);
+		if (n > 0 && bytes_reserve(&s->greeting, (size_t)n)) {
+			bytes_add(&s->greeting, text, (size_t)n);
+			s->greetings++;
+		}
+		redisFreeCommand(text);
+	}
+}
+
+int server_probe(struct server *s, const struct options *o, char *error, size_t size)
 {
 	uint64_t give_up_ns = ft_now_ns() + o->loading_ns;
 	enum outcome outcome;
 	bool told = false;
+	int fd;
 
-	memset(facts, 0, sizeof(*facts));
+	memset(s, 0, sizeof(*s));
+	s->options = o;
+	*error = 0;
+	make_greeting(s);
+	if (o->protocol != PROTOCOL_REDIS) {
+		fd = enter_memcached(s, 0, &s->facts, error, size);
+		if (fd >= 0)
+			close(fd);
+		return fd < 0 ? -1 : 0;
+	}
 	for (;;) {
-		redisContext *c = (*error = 0, enter(o, &outcome, error, size));
+		redisContext *c = (*error = 0, enter(s, 0, &outcome, error, size));
 
 		if (outcome == READY) {
-			ask_facts(c, facts);
+			ask_facts(c, &s->facts);
 			redisFree(c);
 			return 0;
 		}
@@ -271,24 +381,97 @@ int server_probe(const struct options *o, struct server_facts *facts, char *erro
 	}
 }
 
-int server_connect(const struct options *o, char *error, size_t size)
+void server_free(struct server *s)
 {
-	enum outcome outcome;
-	redisContext *c = (*error = 0, enter(o, &outcome, error, size));
+	if (s->greeting.at)
+		explicit_bzero(s->greeting.at, s->greeting.length);
+	free(s->greeting.at);
+	s->greeting = (struct bytes){0};
+}
+
+int server_connect(struct server *s, uint32_t number, char *error, size_t size)
+{
+	const struct options *o = s->options;
+	const struct timeval none = {0};
+	enum outcome outcome = FAILED;
+	redisContext *c;
 	int fd;
 
-	if (!c) {
-		if (outcome == LOADING)
+	*error = 0;
+	if (o->protocol == PROTOCOL_REDIS) {
+		c = enter(s, number, &outcome, error, size);
+		fd = c ? redisFreeKeepFd(c) : -1;
+		if (!c && outcome == LOADING)
 			say(o, error, size, "began to load its data set");
-		return -1;
+	} else {
+		fd = enter_memcached(s, number, NULL, error, size);
 	}
-	fd = redisFreeKeepFd(c);
-	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)) {
 		say(o, error, size, "connection can't be set up: %s", strerror(errno));
 		close(fd);
 		return -1;
 	}
 	return fd;
+}
+
+/* Sends a command of our own `count` times, a thousand at a time; error replies end it. */
+static int send_many(struct server *s, redisContext *c, uint64_t count, int (*append)(redisContext *, uint64_t),
+		     char *error, size_t size)
+{
+	uint64_t sent = 0, answered = 0;
+	void *reply;
+
+	while (answered < count) {
+		while (sent < count && sent - answered < 1000)
+			append(c, sent++);
+		while (answered < sent) {
+			if (redisGetReply(c, &reply) != REDIS_OK) {
+				say(s->options, error, size, "broke the connection while a test was prepared: %s", c->errstr);
+				return -1;
+			}
+			answered++;
+			if (((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
+				say(s->options, error, size, "refused what a test needs: %.150s", ((redisReply *)reply)->str);
+				freeReplyObject(reply);
+				return -1;
+			}
+			freeReplyObject(reply);
+		}
+	}
+	return 0;
+}
+
+static int append_element(redisContext *c, uint64_t i)
+{
+	return redisAppendCommand(c, "LPUSH mylist element:%012llu", (unsigned long long)i);
+}
+
+static int append_member(redisContext *c, uint64_t i)
+{
+	return redisAppendCommand(c, "SADD set:%012llu member:%02llu", (unsigned long long)(i / PREPARED_MEMBERS),
+				  (unsigned long long)(i % PREPARED_MEMBERS));
+}
+
+int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size)
+{
+	enum outcome outcome;
+	redisContext *c;
+	int rc;
+
+	*error = 0;
+	if (what == PREPARE_NOTHING)
+		return 0;
+	c = enter(s, 0, &outcome, error, size);
+	if (!c)
+		return -1;
+	rc = what == PREPARE_LIST ? send_many(s, c, PREPARED_LIST, append_element, error, size)
+				  : send_many(s, c, keys * PREPARED_MEMBERS, append_member, error, size);
+	redisFree(c);
+	return rc;
 }
 
 int descriptors_reserve(unsigned count, char *error, size_t size)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching the server: connect, prove that it is a Redis, log in, choose the database. All of it happens
- * before the load begins, with hiredis and its time-outs, and fails with one sentence for the user. */
+/* Reaching the server: connect, prove that it is a Redis (or a memcached), log in, choose the database. All of
+ * it happens before the load begins, with time-outs, and fails with one sentence for the user. */
 #ifndef FORKTAIL_LOADGEN_CONNECT_H
 #define FORKTAIL_LOADGEN_CONNECT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "command.h"
 #include "options.h"
+#include "socket.h"
+#include "suite.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,15 +21,29 @@ struct server_facts {
 	char version[32], mode[16], os[96], run_id[48], role[16], process_id[16];
 };
 
+struct server {
+	const struct options *options;
+	struct server_facts facts;
+	struct server_socket socket; /* once found */
+	bool found;
+	struct bytes greeting; /* set-up commands of a connection that is opened again: AUTH, SELECT */
+	uint8_t greetings;     /* their number */
+};
+
 /* "unix:/run/redis.sock", "127.0.0.1:6379" or "[::1]:6379". */
 void server_address(const struct options *o, char *out, size_t size);
 
-/* Is a ready Redis there that lets us in? Waits while it loads its data set, saying so on stderr. 0, or -1
- * and a sentence in `error`. */
-int server_probe(const struct options *o, struct server_facts *facts, char *error, size_t size);
+/* Is a ready server there that lets us in? Waits while it loads its data set, saying so on stderr. Fills *s. 0,
+ * or -1 and a sentence in `error`; server_free in both cases. */
+int server_probe(struct server *s, const struct options *o, char *error, size_t size);
+void server_free(struct server *s);
 
-/* One connection, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence. */
-int server_connect(const struct options *o, char *error, size_t size);
+/* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence. */
+int server_connect(struct server *s, uint32_t number, char *error, size_t size);
+
+/* Puts there what a test needs: a list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members. 0,
+ * or -1 and a sentence. */
+int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size);
 
 /* Makes room for `count` descriptors. 0, or -1 and a sentence. */
 int descriptors_reserve(unsigned count, char *error, size_t size);

@@ -13,19 +13,21 @@
  * handling those took: some 50 ns a request, counted as latency.
  */
 #include <errno.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "inspection.h"
 #include "recording/recording.h"
 #include "thread.h"
 
 enum { SHARED_CLOCK_REQUESTS = 2 };
 
-static void leave_room(struct connection *c)
+/* ---- who has room ---- */
+
+void leave_room(struct connection *c)
 {
 	struct load_thread *t = c->thread;
 
@@ -36,13 +38,22 @@ static void leave_room(struct connection *c)
 	c->room = ROOM_NONE;
 }
 
-/* Puts the connection at the end of the list that it belongs to now. Open loop only. */
-static void settle_room(struct connection *c)
+/* Whether the connection may send as soon as there is room in its pipeline. */
+static inline bool may_send(const struct connection *c)
+{
+	const struct load_plan *plan = c->thread->plan;
+
+	return c->fd >= 0 && !c->unsent && !c->connecting && !c->parked &&
+	       (!plan->reconnect_after || c->taken < plan->reconnect_after);
+}
+
+/* At the end of its list: the connection idle longest is first. */
+void settle_room(struct connection *c)
 {
 	struct load_thread *t = c->thread;
 
 	leave_room(c);
-	if (c->fd < 0 || c->unsent || c->in_flight == c->ring_size)
+	if (!may_send(c) || c->in_flight == c->ring_size)
 		return;
 	if (c->in_flight == 0) {
 		TAILQ_INSERT_TAIL(&t->idle, c, with_room);
@@ -53,6 +64,13 @@ static void settle_room(struct connection *c)
 	}
 }
 
+static struct connection *first_with_room(const struct load_thread *t)
+{
+	struct connection *c = TAILQ_FIRST(&t->idle);
+
+	return c ? c : TAILQ_FIRST(&t->partial);
+}
+
 static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 {
 	uint32_t size = c->ring_size, i = c->first + at;
@@ -60,11 +78,19 @@ static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 	return i < size ? i : i - size;
 }
 
-/* A request ended: counts it and logs it. */
-static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p,
-			  uint64_t end_ns, unsigned status, uint64_t bytes)
+/* ---- the end of a request ---- */
+
+/* Bytes that no finished request brings with it; warm-up's don't count. */
+static inline void count_bytes(struct load_thread *t, unsigned operation, uint64_t bytes)
 {
-	struct operation_stats *s = t->stats->operations[p->operation];
+	if (t->counting)
+		t->stats->operations[operation]->bytes += bytes;
+}
+
+void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+		unsigned status, uint64_t bytes)
+{
+	const struct workload *w = t->plan->workload;
 	struct ft_request q = {
 	    .intended_ns = p->intended_ns,
 	    .start_ns = p->start_ns,
@@ -74,11 +100,18 @@ static inline void record(struct load_thread *t, uint32_t connection, const stru
 	    .status = (uint8_t)status,
 	};
 
-	s->status[status]++;
-	s->bytes += bytes;
-	if (status_has_latency(status))
-		ft_histogram_add(&s->latency, end_ns - p->intended_ns);
-	log_append(&t->lane, &q);
+	if (__builtin_expect(p->intended_ns >= t->plan->measure_ns, 1)) {
+		t->counting = true;
+		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
+	}
+	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status))
+		log_append(&t->lane, &q);
+	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
+		key_base_ack(w->base, p->key);
+	if (__builtin_expect(status_is_error(status), 0)) {
+		stats_note_error(t->stats, status, end_ns);
+		count_error(t);
+	}
 }
 
 void check_finished(struct load_thread *t, uint64_t now_ns)
@@ -91,42 +124,8 @@ void check_finished(struct load_thread *t, uint64_t now_ns)
 	if (t->alive == 0)
 		fail_unsent(t, now_ns);
 	t->finished = true;
-	event_base_loopbreak(t->base);
-}
-
-void connection_fail(struct connection *c, unsigned status, const char *why)
-{
-	struct load_thread *t = c->thread;
-	uint64_t now = ft_now_ns();
-
-	if (c->fd < 0)
-		return;
-	for (uint32_t i = 0; i < c->in_flight; i++) {
-		struct pending *p = &c->pending[ring_index(c, i)];
-		if (i >= c->in_flight - c->to_send)
-			p->start_ns = now;
-		if (i >= c->in_flight - c->to_send && !t->plan->open_loop)
-			p->intended_ns = now;
-		record(t, c->id, p, now, status, 0);
-	}
-	t->in_flight -= c->in_flight;
-	c->in_flight = c->to_send = 0;
-	leave_room(c);
-	event_del(&c->readable);
-	if (c->unsent) {
-		event_del(&c->unsent->writable);
-		free(c->unsent);
-		c->unsent = NULL;
-	}
-	close(c->fd);
-	c->fd = -1;
-	c->closed_ns = now;
-	t->alive--;
-	if (status != FT_STATUS_TIMEOUT) {
-		t->lost++;
-		t->broken = why;
-	}
-	check_finished(t, now);
+	if (t->base)
+		event_base_loopbreak(t->base);
 }
 
 void fail_unsent(struct load_thread *t, uint64_t now_ns)
@@ -139,20 +138,25 @@ void fail_unsent(struct load_thread *t, uint64_t now_ns)
 		struct pending p = {
 		    .intended_ns = t->pacing.due_ns,
 		    .start_ns = now_ns,
-		    .operation = (uint8_t)choose_operation(&t->plan->workload, &t->chooser),
+		    .operation = (uint8_t)choose_operation(&t->plan->mix, &t->chooser),
 		};
-		record(t, NO_CONNECTION, &p, now_ns, FT_STATUS_UNSENT, 0);
+		record_end(t, NO_CONNECTION, &p, now_ns, FT_STATUS_UNSENT, 0);
 		pacing_take(&t->pacing);
 	}
 }
+
+/* ---- requests out ---- */
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct connection *c = arg;
 	struct unsent *u = c->unsent;
-	ssize_t n = write(fd, u->bytes + u->done, u->length - u->done);
+	ssize_t n;
 
 	(void)what;
+	if (c->connecting && !connection_arrived(c))
+		return;
+	n = write(fd, u->bytes + u->done, u->length - u->done);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		connection_fail(c, FT_STATUS_RESET, strerror(errno));
 		return;
@@ -167,11 +171,12 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	if (c->thread->plan->open_loop) {
 		settle_room(c);
 		open_loop_pump(c->thread, ft_now_ns());
+	} else {
+		connection_refill(c, ft_now_ns());
 	}
 }
 
-/* Keeps what the kernel did not take, to be written when it can. */
-static void keep_unsent(struct connection *c, const char *bytes, size_t length)
+void keep_unsent(struct connection *c, const char *bytes, size_t length)
 {
 	struct unsent *u = malloc(sizeof(*u) + length);
 
@@ -181,7 +186,8 @@ static void keep_unsent(struct connection *c, const char *bytes, size_t length)
 	}
 	u->done = 0;
 	u->length = length;
-	memcpy(u->bytes, bytes, length);
+	if (length)
+		memcpy(u->bytes, bytes, length);
 	c->unsent = u;
 	event_assign(&u->writable, c->thread->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	event_add(&u->writable, NULL);
@@ -189,81 +195,137 @@ static void keep_unsent(struct connection *c, const char *bytes, size_t length)
 		settle_room(c);
 }
 
-/* Writes the requests that were taken up since the last call. now_ns 0: not known. */
-static void send_batch(struct connection *c, uint64_t now_ns)
+/* Without an event loop: writes the rest now, reading answers meanwhile so that neither side waits for ever. */
+static void push_unsent(struct connection *c, const char *bytes, size_t length)
 {
 	struct load_thread *t = c->thread;
-	const struct workload *w = &t->plan->workload;
-	uint32_t count = c->to_send, from = ring_index(c, c->in_flight - count), at = 0;
+	struct pollfd p = {.fd = c->fd, .events = POLLIN | POLLOUT};
+
+	while (length > 0 && c->fd >= 0 && !atomic_load(&t->plan->abandon)) {
+		ssize_t n;
+
+		if (poll(&p, 1, 100) <= 0)
+			continue;
+		if (p.revents & POLLOUT) {
+			n = write(c->fd, bytes, length);
+			bytes += n > 0 ? n : 0;
+			length -= (size_t)(n > 0 ? n : 0);
+		}
+		if (p.revents & (POLLIN | POLLHUP | POLLERR)) {
+			n = read(c->fd, t->read_buffer, READ_BYTES);
+			if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+				connection_fail(c, FT_STATUS_RESET,
+						n == 0 ? "the server closed the connection" : strerror(errno));
+			else if (n > 0)
+				take_answers(c, t->read_buffer, t->read_buffer + n, ft_now_ns());
+		}
+	}
+}
+
+/* What a continued scan reads next. */
+static void choose_captured(const struct connection *c, const struct pending *p, struct request_values *v)
+{
+	const struct inspection *i = c->inspection;
+	uint32_t k = p->step - 1u;
+
+	if (i && p->step > 0 && k < i->captured) {
+		v->captured = i->reply.at + i->captured_at[k];
+		v->captured_length = i->captured_length[k];
+	}
+}
+
+void send_batch(struct connection *c, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	const struct workload *w = t->plan->workload;
+	uint32_t count = c->to_send, from = ring_index(c, c->in_flight - count);
+	size_t at = 0, after;
 	ssize_t n;
 
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		const struct pending *p = &c->pending[i];
-		at = request_put(&t->requests, w, k, at, p->operation, p->key);
+		struct request_values v = {.key = p->key};
+		uint32_t step = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
+
+		if (__builtin_expect(p->step > 0, 0))
+			choose_captured(c, p, &v);
+		after = request_put(&t->requests, w, k, at, p->operation, step, &v);
+		if (after == 0) {
+			connection_fail(c, FT_STATUS_RESET, "out of memory");
+			return;
+		}
+		count_bytes(t, p->operation, after - at);
+		at = after;
 		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
 	if (now_ns == 0 || count > SHARED_CLOCK_REQUESTS)
 		now_ns = ft_now_ns();
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		struct pending *p = &c->pending[i];
-		p->start_ns = now_ns;
-		if (t->plan->open_loop) {
-			uint64_t late = now_ns - p->intended_ns;
-			t->stats->late_sum_ns += late;
-			if (late > t->stats->late_max_ns)
-				t->stats->late_max_ns = late;
-		} else {
-			p->intended_ns = now_ns;
+		if (__builtin_expect(p->step == 0, 1)) {
+			p->start_ns = now_ns;
+			if (p->intended_ns)
+				stats_sent_late(t->stats, now_ns - p->intended_ns);
+			else
+				p->intended_ns = now_ns;
 		}
 		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
 	t->stats->sent += count;
 	c->to_send = 0;
 	do {
-		n = write(c->fd, t->requests.bytes, at);
+		n = write(c->fd, t->requests.bytes.at, at);
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)at)
 		return;
 	if (n < 0 && errno != EAGAIN)
 		connection_fail(c, FT_STATUS_RESET, strerror(errno));
+	else if (t->plan->blocking)
+		push_unsent(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
 	else
-		keep_unsent(c, t->requests.bytes + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
+		keep_unsent(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
 }
 
-/* Adds a request to those in flight. In a closed loop it's due when it's sent. */
-static inline void take_up(struct connection *c, uint64_t intended_ns)
+void take_up(struct connection *c, uint64_t intended_ns)
 {
 	struct load_thread *t = c->thread;
+	const struct load_plan *plan = t->plan;
 	struct pending *p = &c->pending[ring_index(c, c->in_flight)];
+	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
 
 	p->intended_ns = intended_ns;
-	p->operation = (uint8_t)choose_operation(&t->plan->workload, &t->chooser);
-	p->key = choose_key(&t->plan->workload, &t->chooser);
+	p->operation = (uint8_t)operation;
+	p->step = 0;
+	p->key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, (uint32_t)(c - t->connections));
 	c->in_flight++;
 	c->to_send++;
+	c->taken++;
 	t->in_flight++;
 }
 
 void connection_refill(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
-	uint32_t count = t->left < c->ring_size ? (uint32_t)t->left : c->ring_size;
+	const struct load_plan *plan = t->plan;
 
-	if (count == 0 || t->stopping || now_ns >= t->plan->end_ns) {
-		check_finished(t, now_ns);
-		return;
+	while (may_send(c)) {
+		uint32_t count = plan->batch;
+
+		if (t->left < count)
+			count = (uint32_t)t->left;
+		if (plan->reconnect_after && plan->reconnect_after - c->taken < count)
+			count = plan->reconnect_after - c->taken;
+		if (count == 0 || t->stopping || (now_ns ? now_ns : ft_now_ns()) >= plan->end_ns)
+			break;
+		if (c->ring_size - c->in_flight < count)
+			return;
+		t->left -= count;
+		while (count-- > 0)
+			take_up(c, 0);
+		send_batch(c, now_ns);
+		now_ns = 0;
 	}
-	t->left -= count;
-	while (count-- > 0)
-		take_up(c, 0);
-	send_batch(c, now_ns);
-}
-
-static struct connection *first_with_room(const struct load_thread *t)
-{
-	struct connection *c = TAILQ_FIRST(&t->idle);
-
-	return c ? c : TAILQ_FIRST(&t->partial);
+	check_finished(t, now_ns ? now_ns : ft_now_ns());
 }
 
 static void arm_due(struct load_thread *t)
@@ -306,58 +368,145 @@ void open_loop_pump(struct load_thread *t, uint64_t now_ns)
 	check_finished(t, now_ns);
 }
 
-static unsigned status_of(struct load_thread *t, const struct resp_scanner *s, unsigned operation)
-{
-	const struct request_template *want = &t->plan->workload.templates[operation];
+/* ---- answers in ---- */
 
-	if (s->kind == (uint8_t)want->kind)
-		return FT_STATUS_OK;
-	if (s->kind == '-') {
-		stats_error_word(t->stats, s->word);
-		return FT_STATUS_ERROR_REPLY;
-	}
-	return s->kind == RESP_NIL && want->nil_kind == RESP_NIL ? FT_STATUS_MISS : FT_STATUS_WRONG;
-}
-
-/* Matches answers to requests. False when the connection had to be given up. */
-static bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns)
+/* Has a look at a whole reply that was gathered. Returns the request's status. */
+static unsigned inspect(struct connection *c, const struct pending *p, unsigned status)
 {
 	struct load_thread *t = c->thread;
+	const struct workload *w = t->plan->workload;
+	int64_t wrong;
+
+	if (status != FT_STATUS_OK)
+		return status;
+	if (w->operations[p->operation].scan) {
+		inspection_capture(c->inspection);
+		return status;
+	}
+	wrong = inspection_check(c->inspection, w, p->key);
+	if (wrong == -1)
+		return status;
+	if (!t->wrong.found)
+		t->wrong = (struct wrong_byte){true, p->key, wrong};
+	return FT_STATUS_WRONG;
+}
+
+/* How many commands the operation takes on this connection. */
+static inline uint32_t steps_of(const struct connection *c, const struct operation *o)
+{
+	return o->scan ? 1 + (c->inspection ? c->inspection->captured : 0) : o->step_count;
+}
+
+/* The answer to the oldest request is complete: the next step of its operation, or its end. */
+static inline void answered(struct connection *c, uint64_t now_ns, uint64_t bytes)
+{
+	struct load_thread *t = c->thread;
+	const struct workload *w = t->plan->workload;
+	struct pending *p = &c->pending[c->first], old;
+	const struct operation *o = &w->operations[p->operation];
+	uint32_t step = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
+	const char *word = NULL;
+	unsigned status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
+
+	if (__builtin_expect(word != NULL, 0))
+		stats_error_word(t->stats, word, now_ns);
+	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
+		status = inspect(c, p, status);
+	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) && p->step + 1u < steps_of(c, o)) {
+		old = *p;
+		c->first = ring_index(c, 1);
+		p = &c->pending[ring_index(c, c->in_flight - 1)];
+		*p = old;
+		p->step++;
+		c->to_send++;
+		count_bytes(t, p->operation, bytes);
+		return;
+	}
+	record_end(t, c->id, p, now_ns, status, bytes);
+	if (__builtin_expect(c->inspection != NULL, 0))
+		inspection_reset(c->inspection);
+	c->first = ring_index(c, 1);
+	c->in_flight--;
+	t->in_flight--;
+}
+
+/* An answer to a set-up command of a connection that was opened again. */
+static bool greeted(struct connection *c)
+{
+	if (c->scan.resp.kind == '-') {
+		connection_fail(c, FT_STATUS_REFUSED, "the server refused the login of a connection opened again");
+		return false;
+	}
+	c->greetings--;
+	return true;
+}
+
+bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	const struct workload *w = t->plan->workload;
 
 	while (at < end) {
 		const char *from = at;
 		const struct pending *p = &c->pending[c->first];
+		bool gather;
 		int complete;
 
-		if (c->in_flight == c->to_send) {
+		if (c->in_flight == c->to_send && !c->greetings) {
 			connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
 			return false;
 		}
-		complete = resp_scan(&c->scan, &at, end);
+		complete = reply_scan(w->protocol, &c->scan, &at, end);
 		if (complete < 0) {
-			connection_fail(c, FT_STATUS_WRONG, "the server sent what is no Redis reply");
+			connection_fail(c, FT_STATUS_WRONG, "the server sent what is no reply in this protocol");
 			return false;
 		}
+		if (__builtin_expect(c->greetings != 0, 0)) {
+			if (complete && !greeted(c))
+				return false;
+			continue;
+		}
+		gather = __builtin_expect(c->inspection != NULL, 0) &&
+			 inspection_wanted(w, &w->operations[p->operation], p->step);
+		if (gather)
+			inspection_add(c->inspection, from, at);
 		if (complete == 0) {
-			t->stats->operations[p->operation]->bytes += (uint64_t)(at - from);
+			count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
-		record(t, c->id, p, now_ns, status_of(t, &c->scan, p->operation),
-		       (uint64_t)(at - from) + t->plan->workload.templates[p->operation].length);
-		c->first = ring_index(c, 1);
-		c->in_flight--;
-		t->in_flight--;
+		answered(c, now_ns, (uint64_t)(at - from));
 	}
 	return true;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* After answers, in a closed loop: the next requests, at once or after a think time. */
+static void go_on(struct connection *c, uint64_t now_ns)
+{
+	const struct load_plan *plan = c->thread->plan;
+
+	if (plan->reconnect_after && c->taken >= plan->reconnect_after && c->in_flight == 0 &&
+	    !c->thread->stopping && c->thread->left > 0) {
+		connection_renew(c, now_ns);
+		return;
+	}
+	if (plan->think_ns) {
+		if (c->in_flight == 0 && !c->waiting)
+			connection_think(c, now_ns);
+		return;
+	}
+	if (c->ring_size - c->in_flight >= plan->batch || c->in_flight == 0)
+		connection_refill(c, now_ns);
+}
+
+void connection_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct connection *c = arg;
 	struct load_thread *t = c->thread;
 	uint64_t now = 0;
 	ssize_t n;
 
+	if (__builtin_expect(c->connecting, 0))
+		return; /* becoming writable says how that went */
 	do {
 		n = read(fd, t->read_buffer, READ_BYTES);
 		if (n < 0 && errno == EINTR)
@@ -376,46 +525,19 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	if (now == 0)
 		return;
 	t->stats->last_end_ns = now;
-	if (t->plan->open_loop) {
-		settle_room(c);
-		open_loop_pump(t, now);
-	} else if (c->in_flight == 0) {
-		connection_refill(c, now);
+	if (__builtin_expect(c->to_send > 0, 0)) { /* further steps */
+		send_batch(c, 0);
+		if (c->fd < 0)
+			return;
 	}
-}
-
-/* Of a TCP connection, else 0: the server's host knows it by this. */
-static uint16_t local_port(int fd)
-{
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-		struct sockaddr_storage room;
-	} a;
-	socklen_t size = sizeof(a);
-
-	if (getsockname(fd, &a.any, &size))
-		return 0;
-	if (a.any.sa_family == AF_INET)
-		return ntohs(a.v4.sin_port);
-	return a.any.sa_family == AF_INET6 ? ntohs(a.v6.sin6_port) : 0;
-}
-
-int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_t id, struct pending *ring)
-{
-	c->thread = t;
-	c->fd = fd;
-	c->id = id;
-	c->pending = ring;
-	c->ring_size = t->plan->pipeline;
-	c->opened_ns = ft_now_ns();
-	c->local_port = local_port(fd);
-	if (t->plan->open_loop)
-		settle_room(c);
-	if (event_assign(&c->readable, t->base, fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, on_readable,
-			 c) ||
-	    event_add(&c->readable, NULL))
-		return -ENOMEM;
-	return 0;
+	if (t->plan->open_loop) {
+		if (__builtin_expect(t->plan->reconnect_after && c->in_flight == 0, 0) &&
+		    c->taken >= t->plan->reconnect_after)
+			connection_renew(c, now);
+		else
+			settle_room(c);
+		open_loop_pump(t, now);
+	} else {
+		go_on(c, now);
+	}
 }

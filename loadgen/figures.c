@@ -8,13 +8,61 @@
 #include "figures.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse.h"
 #include "recording/recording.h"
 
-const double percentile_points[PERCENTILES] = {50, 90, 95, 99, 99.9, 99.99};
-const char *const percentile_names[PERCENTILES] = {"p50", "p90", "p95", "p99", "p99.9", "p99.99"};
+bool percentiles_add(struct wanted_figures *w, double point)
+{
+	uint32_t i = w->percentile_count;
+
+	for (uint32_t k = 0; k < w->percentile_count; k++)
+		if (w->points[k] == point)
+			return true;
+	if (w->percentile_count == PERCENTILES_MAX)
+		return false;
+	for (; i > 0 && w->points[i - 1] > point; i--) {
+		w->points[i] = w->points[i - 1];
+		memcpy(w->names[i], w->names[i - 1], sizeof(w->names[i]));
+	}
+	w->points[i] = point;
+	snprintf(w->names[i], sizeof(w->names[i]), "p%.7g", point);
+	w->percentile_count++;
+	return true;
+}
+
+bool percentiles_parse(const char *text, struct wanted_figures *w)
+{
+	char *copy = strdup(text), *rest = copy, *part;
+	bool good = copy != NULL;
+	double point;
+
+	w->percentile_count = 0;
+	while (good && (part = strsep(&rest, ",")))
+		good = parse_positive(part, 100, &point) && percentiles_add(w, point);
+	free(copy);
+	return good;
+}
+
+bool buckets_parse(const char *text, struct wanted_figures *w)
+{
+	char *copy = strdup(strcmp(text, "default") == 0 ? "25ms,50ms,100ms,200ms,300ms,400ms,500ms" : text);
+	char *rest = copy, *part;
+	bool good = copy != NULL;
+
+	w->bucket_count = 0;
+	while (good && (part = strsep(&rest, ","))) {
+		uint32_t i = w->bucket_count;
+		good = i < BUCKETS_MAX && parse_duration(part, false, &w->bucket_ns[i]) &&
+		       (i == 0 || w->bucket_ns[i] > w->bucket_ns[i - 1]);
+		w->bucket_count += good;
+	}
+	free(copy);
+	return good;
+}
 
 /* A histogram slot, and the values found in it. A slot of values above 2^28 ns is wider than FINE_BINS
  * nanoseconds; a bin is then 2^shift of them. */
@@ -28,12 +76,24 @@ struct fine_slot {
 };
 
 struct fine {
-	struct fine_slot slots[PERCENTILES];
+	struct fine_slot slots[PERCENTILES_MAX];
 	unsigned count;
 	uint64_t values;
+	uint64_t buckets[BUCKETS_MAX + 1];
 };
 
-static void figures_of(struct operation_figures *f, const struct operation_stats *s)
+/* The bucket of a latency. */
+static inline uint32_t bucket_of(const struct wanted_figures *w, uint64_t value_ns)
+{
+	uint32_t i = 0;
+
+	while (i < w->bucket_count && value_ns > w->bucket_ns[i])
+		i++;
+	return i;
+}
+
+static void figures_of(struct operation_figures *f, const struct operation_stats *s,
+		       const struct wanted_figures *wanted)
 {
 	f->used = true;
 	f->bytes = s->bytes;
@@ -42,15 +102,16 @@ static void figures_of(struct operation_figures *f, const struct operation_stats
 		f->requests += s->status[i];
 		if (status_is_error((unsigned)i))
 			f->errors += s->status[i];
-		if (status_has_latency((unsigned)i))
-			f->timed += s->status[i];
 	}
 	f->min_ns = s->latency.min_ns;
 	f->max_ns = s->latency.max_ns;
 	f->mean_ns = ft_histogram_mean(&s->latency);
 	f->stddev_ns = ft_histogram_stddev(&s->latency);
-	for (int i = 0; i < PERCENTILES; i++)
-		f->percentile_ns[i] = ft_histogram_percentile(&s->latency, percentile_points[i]);
+	for (uint32_t i = 0; i < wanted->percentile_count; i++)
+		f->percentile_ns[i] = ft_histogram_percentile(&s->latency, wanted->points[i]);
+	for (uint32_t i = 0; i < FT_HIST_SLOTS && wanted->bucket_count; i++)
+		if (s->latency.slots[i])
+			f->buckets[bucket_of(wanted, ft_histogram_slot_value(i))] += s->latency.slots[i];
 }
 
 /* All operations as one. NULL when memory is short. */
@@ -58,7 +119,7 @@ static struct operation_stats *total_of(const struct stats *s)
 {
 	struct operation_stats *total = calloc(1, sizeof(*total));
 
-	for (int i = 0; total && i < OPERATIONS; i++) {
+	for (int i = 0; total && i < OPERATIONS_MAX; i++) {
 		if (!s->operations[i])
 			continue;
 		total->bytes += s->operations[i]->bytes;
@@ -69,29 +130,37 @@ static struct operation_stats *total_of(const struct stats *s)
 	return total;
 }
 
-void figures_from_stats(struct figures *f, const struct stats *s, double seconds)
+void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
+			double seconds)
 {
 	struct operation_stats *total = total_of(s);
 
 	memset(f, 0, sizeof(*f));
+	f->wanted = wanted;
 	f->seconds = seconds;
-	for (int i = 0; i < OPERATIONS; i++)
-		if (s->operations[i])
-			figures_of(&f->operations[i], s->operations[i]);
+	for (int i = 0; i < OPERATIONS_MAX; i++) {
+		if (!s->operations[i])
+			continue;
+		figures_of(&f->operations[i], s->operations[i], wanted);
+		f->used++;
+	}
 	if (total)
-		figures_of(&f->operations[TOTAL], total);
+		figures_of(&f->operations[TOTAL], total, wanted);
 	free(total);
 	memcpy(f->errors, s->errors, sizeof(f->errors));
+	memcpy(f->statuses, s->statuses, sizeof(f->statuses));
+	f->broken = s->broken;
+	f->connects_failed = s->connects_failed;
 	f->sent = s->sent;
 	f->late_max_ns = s->late_max_ns;
 	f->late_mean_ns = s->sent ? (double)s->late_sum_ns / (double)s->sent : 0;
 }
 
 /* The histogram slots that hold the percentiles found so far, ascending, each once. */
-static bool fine_init(struct fine *fine, const struct operation_figures *f)
+static bool fine_init(struct fine *fine, const struct operation_figures *f, uint32_t percentiles)
 {
 	memset(fine, 0, sizeof(*fine));
-	for (int i = 0; i < PERCENTILES; i++) {
+	for (uint32_t i = 0; i < percentiles; i++) {
 		uint64_t value = f->percentile_ns[i];
 		unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
 		unsigned width = bits > FT_HIST_SUB_BITS ? bits - FT_HIST_SUB_BITS : 0;
@@ -117,11 +186,13 @@ static void fine_free(struct fine *fine)
 		free(fine->slots[i].bins);
 }
 
-static inline void fine_add(struct fine *fine, uint64_t value)
+static inline void fine_add(struct fine *fine, uint64_t value, const struct wanted_figures *wanted)
 {
 	struct fine_slot *slot = fine->slots, *end = slot + fine->count;
 
 	fine->values++;
+	if (wanted->bucket_count)
+		fine->buckets[bucket_of(wanted, value)]++;
 	while (slot < end && value > slot->high)
 		slot++;
 	if (slot == end)
@@ -160,14 +231,15 @@ static uint64_t rank_of(double percentile, uint64_t count)
 
 struct decoded {
 	uint64_t intended_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK];
-	uint8_t op[FT_REQUEST_BLOCK], status[FT_REQUEST_BLOCK];
+	uint8_t op[FT_REQUEST_BLOCK];
 };
 
-static void read_log(struct fine *fine, bool single, struct ft_reader *reader, uint64_t from_ns,
+/* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
+static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader, uint64_t from_ns,
 		     uint64_t to_ns, struct decoded *d)
 {
 	const struct ft_request_columns columns = {
-	    .intended_ns = d->intended_ns, .end_ns = d->end_ns, .op = d->op, .status = d->status};
+	    .intended_ns = d->intended_ns, .end_ns = d->end_ns, .op = d->op};
 	struct ft_block block;
 
 	while (ft_reader_next(reader, &block)) {
@@ -179,53 +251,48 @@ static void read_log(struct fine *fine, bool single, struct ft_reader *reader, u
 		for (int i = 0; i < count; i++) {
 			uint64_t latency = d->end_ns[i] - d->intended_ns[i];
 
-			if (d->end_ns[i] < from_ns || d->end_ns[i] > to_ns || d->op[i] >= OPERATIONS ||
-			    !status_has_latency(d->status[i]))
+			if (d->intended_ns[i] < from_ns || d->end_ns[i] > to_ns || d->op[i] >= OPERATIONS_MAX)
 				continue;
-			if (!single)
-				fine_add(&fine[d->op[i]], latency);
-			fine_add(&fine[TOTAL], latency);
+			if (f->used > 1)
+				fine_add(&fine[d->op[i]], latency, f->wanted);
+			fine_add(&fine[TOTAL], latency, f->wanted);
 		}
 	}
 }
 
-static void take_exact(struct operation_figures *f, const struct fine *fine)
+static void take_exact(struct operation_figures *f, const struct fine *fine, const struct wanted_figures *wanted)
 {
-	for (int i = 0; i < PERCENTILES; i++) {
-		uint64_t value = fine_value(fine, rank_of(percentile_points[i], f->timed));
+	for (uint32_t i = 0; i < wanted->percentile_count; i++) {
+		uint64_t value = fine_value(fine, rank_of(wanted->points[i], f->requests));
 		if (value)
 			f->percentile_ns[i] = value;
 	}
+	memcpy(f->buckets, fine->buckets, sizeof(f->buckets));
 }
 
-void figures_from_log(struct figures *f, const struct stats *s, const char *path, uint64_t from_ns,
-		      uint64_t to_ns)
+void figures_from_log(struct figures *f, const char *path, uint64_t from_ns, uint64_t to_ns)
 {
-	struct fine fine[OPERATIONS + 1] = {0};
+	struct fine *fine = calloc(OPERATIONS_MAX + 1, sizeof(*fine));
 	struct decoded *decoded = malloc(sizeof(*decoded));
 	struct ft_reader *reader = NULL;
 	char error[256];
-	int used = 0;
-	bool good = decoded && ft_reader_open(&reader, path, error, sizeof(error)) == 0;
+	bool good = fine && decoded && ft_reader_open(&reader, path, error, sizeof(error)) == 0;
 
-	for (int i = 0; i < OPERATIONS; i++)
-		used += s->operations[i] != NULL;
 	for (int i = 0; i <= TOTAL && good; i++)
-		if (f->operations[i].used && (i == TOTAL || used > 1))
-			good = fine_init(&fine[i], &f->operations[i]);
+		if (f->operations[i].used && (i == TOTAL || f->used > 1))
+			good = fine_init(&fine[i], &f->operations[i], f->wanted->percentile_count);
 	if (good)
-		read_log(fine, used == 1, reader, from_ns, to_ns, decoded);
+		read_log(fine, f, reader, from_ns, to_ns, decoded);
 	for (int i = 0; i <= TOTAL && good; i++)
 		if (fine[i].count > 0)
-			good = fine[i].values == f->operations[i].timed;
-	for (int i = 0; i <= TOTAL && good; i++) {
-		if (!f->operations[i].used || !f->operations[i].timed)
-			continue;
-		take_exact(&f->operations[i], &fine[used == 1 ? TOTAL : i]);
-	}
+			good = fine[i].values == f->operations[i].requests;
+	for (int i = 0; i <= TOTAL && good; i++)
+		if (f->operations[i].used && f->operations[i].requests)
+			take_exact(&f->operations[i], &fine[f->used == 1 ? TOTAL : i], f->wanted);
 	f->exact = good;
-	for (int i = 0; i <= TOTAL; i++)
+	for (int i = 0; fine && i <= TOTAL; i++)
 		fine_free(&fine[i]);
+	free(fine);
 	ft_reader_close(reader);
 	free(decoded);
 }

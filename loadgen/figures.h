@@ -14,39 +14,69 @@
 extern "C" {
 #endif
 
-enum { PERCENTILES = 6, TOTAL = OPERATIONS };
-extern const double percentile_points[PERCENTILES];
-extern const char *const percentile_names[PERCENTILES]; /* "p50" ... "p99.99" */
+enum { PERCENTILES_MAX = 40, BUCKETS_MAX = 32, TOTAL = OPERATIONS_MAX };
+
+/* Which percentiles, ascending, and the upper limits of buckets. */
+struct wanted_figures {
+	uint32_t percentile_count, bucket_count;
+	double points[PERCENTILES_MAX];
+	char names[PERCENTILES_MAX][24]; /* "p99.9" */
+	uint64_t bucket_ns[BUCKETS_MAX]; /* ascending; one more bucket takes what is above the last */
+};
+
+/* "50,99,99.9", each above 0 up to 100. */
+bool percentiles_parse(const char *text, struct wanted_figures *w);
+/* Adds one, unless it's there. False: the list is full. */
+bool percentiles_add(struct wanted_figures *w, double point);
+/* "25ms,50ms,1s", ascending; "default": report E's 25, 50, 100, 200, 300, 400, 500 ms. */
+bool buckets_parse(const char *text, struct wanted_figures *w);
 
 struct operation_figures {
 	bool used;
 	uint64_t requests, errors, bytes;
 	uint64_t status[STATUSES];
-	uint64_t timed; /* requests that have a latency */
 	uint64_t min_ns, max_ns;
 	double mean_ns, stddev_ns;
-	uint64_t percentile_ns[PERCENTILES];
+	uint64_t percentile_ns[PERCENTILES_MAX];
+	uint64_t buckets[BUCKETS_MAX + 1];
 };
 
 struct figures {
-	struct operation_figures operations[OPERATIONS + 1]; /* the last one: TOTAL */
+	const struct wanted_figures *wanted;
+	struct operation_figures operations[OPERATIONS_MAX + 1]; /* the last one: TOTAL */
+	uint32_t used;						 /* operations, without the total */
 	double seconds;
 	bool exact;
 	uint64_t log_drops;
+	uint64_t broken, connects_failed;
 	struct error_word errors[ERROR_WORDS];
+	struct error_times statuses[STATUSES];
 	double late_mean_ns;
 	uint64_t late_max_ns, sent;
 	double cpu_s;	/* of the whole program during the run */
 	double busiest; /* share of the run that the busiest load thread was on a CPU */
 };
 
-/* Figures from the histograms. `cpu_s` and `busiest` are the caller's. */
-void figures_from_stats(struct figures *f, const struct stats *s, double seconds);
+/* Figures from the histograms, for the `wanted` percentiles and buckets. `cpu_s`, `busiest` and `log_drops`
+ * are the caller's. */
+void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
+			double seconds);
 
-/* Makes the percentiles exact from the log at `path`, taking entries that ended in from_ns .. to_ns. Sets
- * f->exact when log and counts agree; otherwise nothing changes. `s` is what figures_from_stats was given. */
-void figures_from_log(struct figures *f, const struct stats *s, const char *path, uint64_t from_ns,
-		      uint64_t to_ns);
+/* Makes percentiles and buckets exact from the log at `path`, taking requests that were due at or after from_ns
+ * and ended up to to_ns. Sets f->exact when log and counts agree; otherwise nothing changes. */
+void figures_from_log(struct figures *f, const char *path, uint64_t from_ns, uint64_t to_ns);
+
+/* Requests that got an answer, of whatever kind: what the server's throughput is. */
+static inline uint64_t figures_answered(const struct operation_figures *f)
+{
+	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +
+	       f->status[FT_STATUS_WRONG];
+}
+
+static inline double figures_per_second(const struct figures *f, double amount)
+{
+	return f->seconds > 0 ? amount / f->seconds : 0;
+}
 
 #ifdef __cplusplus
 }

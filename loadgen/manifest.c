@@ -36,7 +36,7 @@ static void describe_server(struct json *j, const struct options *o, const struc
 	json_end(j, ']');
 	json_begin(j, "server_info", '[');
 	json_begin(j, NULL, '{');
-	json_text(j, "protocol", "redis");
+	json_text(j, "protocol", protocol_names[o->protocol]);
 	json_text(j, "version", s->version);
 	json_text(j, "mode", s->mode);
 	json_text(j, "role", s->role);
@@ -51,25 +51,35 @@ static void describe_server(struct json *j, const struct options *o, const struc
 
 static void describe_load(struct json *j, const struct options *o)
 {
+	char values[128];
+
 	json_text(j, "arrival",
-		  o->rate <= 0			  ? "closed"
+		  !options_open_loop(o)		  ? "closed"
 		  : o->arrival == ARRIVAL_POISSON ? "poisson"
 						  : "constant");
 	json_number(j, "rate", o->rate);
 	json_count(j, "connections", o->connections);
+	json_count(j, "idle", o->idle);
 	json_count(j, "threads", o->threads);
 	json_count(j, "pipeline", o->pipeline);
+	json_count(j, "batch", o->batch);
 	json_count(j, "requests", o->requests);
 	json_number(j, "duration_s", (double)o->duration_ns * 1e-9);
+	json_number(j, "warmup_s", (double)o->warmup_ns * 1e-9);
 	json_count(j, "keys", o->keys);
 	json_count(j, "fill", o->fill);
-	json_count(j, "value_bytes", o->value_bytes);
+	value_sizes_describe(&o->sizes, values, sizeof(values));
+	json_text(j, "values", values);
+	json_count(j, "value_bytes", o->sizes.kind == SIZE_FIXED ? o->sizes.low : 0);
 	json_count(j, "sets", o->mixed ? o->sets : 0);
 	json_count(j, "gets", o->mixed ? o->gets : 0);
+	if (o->log_mode == LOG_SLOW)
+		json_count(j, "log_slow_ns", o->slow_ns);
 	json_count(j, "seed", o->seed);
 }
 
-char *manifest_make(const struct options *o, const struct server_facts *server, int argc, char **argv)
+char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w, int argc,
+		    char **argv)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -92,8 +102,8 @@ char *manifest_make(const struct options *o, const struct server_facts *server, 
 	json_end(&j, ']');
 	describe_host(&j);
 	json_begin(&j, "ops", '[');
-	for (int i = 0; i < OPERATIONS; i++)
-		json_text(&j, NULL, operation_names[i]);
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		json_text(&j, NULL, w->operations[i].name);
 	json_end(&j, ']');
 	describe_server(&j, o, server);
 	describe_load(&j, o);

@@ -11,59 +11,151 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/un.h>
 
 #include "parse.h"
-
-/* -P times the value size: what one connection's batch may need in memory. */
-#define BATCH_BYTES_MAX (256u << 20)
+#include "suite.h"
 
 enum {
 	OPTION_USER = 256,
 	OPTION_PASSWORD_FILE,
 	OPTION_DATABASE,
-	OPTION_THREADS,
+	OPTION_PROTOCOL,
+	OPTION_LOADING_WAIT,
 	OPTION_RATIO,
+	OPTION_COMMAND,
+	OPTION_COMMAND_RATIO,
+	OPTION_YCSB,
+	OPTION_KEY_PATTERN,
+	OPTION_KEY_SPLIT,
+	OPTION_KEY_PREFIX,
+	OPTION_KEY_LENGTH,
+	OPTION_COMPRESSIBLE,
+	OPTION_FIELDS,
+	OPTION_EXPIRY,
+	OPTION_VERIFY,
+	OPTION_FILL,
+	OPTION_SEED,
+	OPTION_LATENCY,
+	OPTION_INTRINSIC,
+	OPTION_PERIOD,
+	OPTION_IDLE,
+	OPTION_THREADS,
+	OPTION_BATCH,
 	OPTION_DURATION,
+	OPTION_WARMUP,
 	OPTION_RATE,
 	OPTION_ARRIVAL,
-	OPTION_SEED,
-	OPTION_FILL,
-	OPTION_JSON,
+	OPTION_PROFILE,
 	OPTION_DRAIN,
-	OPTION_LOADING_WAIT,
+	OPTION_THINK,
+	OPTION_TIMEOUT,
+	OPTION_RECONNECT,
+	OPTION_BLOCKING,
+	OPTION_NO_WAIT,
+	OPTION_CPUS,
+	OPTION_ON_ERROR,
+	OPTION_BACKOFF,
+	OPTION_MAX_ERRORS,
+	OPTION_LOG,
+	OPTION_JSON,
+	OPTION_CSV,
+	OPTION_HLOG,
+	OPTION_SERIES,
+	OPTION_PERCENTILES,
+	OPTION_BUCKETS,
+	OPTION_DISTRIBUTION,
+	OPTION_REPEAT,
+	OPTION_FAIL_IF,
+	OPTION_NO_OBSERVER,
 };
 
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "The server:", 1},
     {"host", 'h', "HOST", 0, "Host name or address, IPv4 or IPv6 (127.0.0.1)", 0},
-    {"port", 'p', "PORT", 0, "TCP port (6379)", 0},
+    {"server", 0, 0, OPTION_ALIAS, 0, 0},
+    {"port", 'p', "PORT", 0, "TCP port (6379, memcached 11211)", 0},
     {"socket", 's', "PATH", 0, "Unix socket, in place of host and port", 0},
+    {"unix-socket", 0, 0, OPTION_ALIAS, 0, 0},
+    {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text or memcache_binary (redis)", 0},
     {"user", OPTION_USER, "NAME", 0, "ACL user to log in as (the default user)", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "Read the password from FILE's first line; else it is $FORKTAIL_PASSWORD or $REDISCLI_AUTH", 0},
     {"dbnum", OPTION_DATABASE, "N", 0, "Database number (0)", 0},
+    {"select-db", 0, 0, OPTION_ALIAS, 0, 0},
     {"loading-wait", OPTION_LOADING_WAIT, "TIME", 0,
      "How long to wait for a server that loads its data (60s)", 0},
     {0, 0, 0, 0, "What is sent:", 2},
     {"ratio", OPTION_RATIO, "SETS:GETS", 0, "Mix SET and GET at random in this proportion (1:10)", 0},
-    {"tests", 't', "LIST", 0, "Run tests one after the other instead of a mix: set, get", 0},
-    {"key-space", 'r', "N", 0, "Random keys key:000000000000 to N-1 (one fixed key)", 0},
-    {"data-size", 'd', "BYTES", 0, "Size of a value (3)", 0},
+    {"tests", 't', "LIST", 0, "Run redis-benchmark's tests, one after the other: set,get,lrange_100 or all", 0},
+    {"command", OPTION_COMMAND, "TEXT", 0,
+     "Send this command, with placeholders __key__, __data__, __int__, __field__, ...; may be repeated", 0},
+    {"command-ratio", OPTION_COMMAND_RATIO, "N", 0, "Weight of the --command before it (1)", 0},
+    {"ycsb", OPTION_YCSB, "LETTER", 0, "YCSB core workload A to F; load: its load phase; records are -r", 0},
     {"fill", OPTION_FILL, "N", 0, "Set the first N keys in order, each once, and end", 0},
+    {"key-space", 'r', "N", 0, "Keys key:000000000000 to N-1 (one fixed key)", 0},
+    {"key-pattern", OPTION_KEY_PATTERN, "NAME", 0,
+     "uniform, sequential, zipf[:S], zipf-scattered[:S], gaussian[:SD], latest[:S], hot:X:Y (uniform)", 0},
+    {"key-split", OPTION_KEY_SPLIT, 0, 0, "Each connection has a part of the keys to itself", 0},
+    {"key-prefix", OPTION_KEY_PREFIX, "TEXT", 0, "What names of keys begin with (key:)", 0},
+    {"key-length", OPTION_KEY_LENGTH, "BYTES[-MAX]", 0, "Length of names, up to 65536 (prefix and 12 digits)", 0},
+    {"data-size", 'd', "SIZE", 0, "Values: BYTES, LOW-HIGH, SIZE:WEIGHT,..., lognormal:MEDIAN,SIGMA[,MAX] (3)", 0},
+    {"data-size-range", 0, 0, OPTION_ALIAS, 0, 0},
+    {"data-size-list", 0, 0, OPTION_ALIAS, 0, 0},
+    {"compressible", OPTION_COMPRESSIBLE, "PERCENT", 0, "Share of a value that is one letter (0)", 0},
+    {"fields", OPTION_FIELDS, "N", 0, "Fields that __field__ is drawn from (10)", 0},
+    {"expiry", OPTION_EXPIRY, "SECONDS[-MAX]", 0, "Keys that are set expire after this", 0},
+    {"expiry-range", 0, 0, OPTION_ALIAS, 0, 0},
+    {"verify", OPTION_VERIFY, 0, 0, "Values follow from their keys, and GETs check every byte", 0},
     {"seed", OPTION_SEED, "N", 0, "Repeat a run's keys, operations and arrivals (random)", 0},
+    {"latency", OPTION_LATENCY, 0, 0, "Only probe: PING on one connection, 100 a second", 0},
+    {"intrinsic", OPTION_INTRINSIC, 0, 0, "No server: how late this host wakes a thread", 0},
+    {"period", OPTION_PERIOD, "TIME", 0, "Of --intrinsic: a wake-up every TIME (1ms)", 0},
     {0, 0, 0, 0, "How it is sent:", 3},
     {"connections", 'c', "N", 0, "Connections over all threads (50)", 0},
+    {"idle", OPTION_IDLE, "N", 0, "Further connections that send nothing (0)", 0},
     {"threads", OPTION_THREADS, "N", 0, "Load threads (1)", 0},
     {"pipeline", 'P', "N", 0, "Requests on their way per connection (1; 64 for --fill)", 0},
+    {"batch", OPTION_BATCH, "N", 0, "Requests per write, at most the pipeline's (all of it)", 0},
     {"requests", 'n', "N", 0, "Requests in all (100000, or no limit with --duration)", 0},
     {"duration", OPTION_DURATION, "TIME", 0, "How long to send: 60, 500ms, 2m, 1h", 0},
+    {"test-time", 0, 0, OPTION_ALIAS, 0, 0},
+    {"loop", 'l', 0, 0, "Until Ctrl-C", 0},
+    {"warmup", OPTION_WARMUP, "TIME", 0, "What falls due in this time is left out of the figures", 0},
     {"rate", OPTION_RATE, "N", 0, "Open loop: N requests per second fall due, whatever the server does", 0},
     {"arrival", OPTION_ARRIVAL, "KIND", 0, "Of an open loop: constant or poisson (constant)", 0},
+    {"profile", OPTION_PROFILE, "SHAPE", 0,
+     "Rate (or connections:) over time: steps:1000x10s,2000x10s ramp:1000-9000x60s square:LOW,HIGH,PERIOD "
+     "sine:LOW,HIGH,PERIOD",
+     0},
     {"drain", OPTION_DRAIN, "TIME", 0, "How long to await answers after the duration (10s)", 0},
+    {"think", OPTION_THINK, "TIME", 0, "Closed loop: pause of a connection between answer and request", 0},
+    {"timeout", OPTION_TIMEOUT, "TIME", 0, "A request older than this has failed, and its connection is closed", 0},
+    {"reconnect", OPTION_RECONNECT, "N", 0, "A new connection every N requests", 0},
+    {"reconnect-interval", 0, 0, OPTION_ALIAS, 0, 0},
+    {"keep-alive", 'k', "0|1", 0, "0: a new connection for every request (1)", 0},
+    {"blocking", OPTION_BLOCKING, 0, 0, "A thread per connection, write and read, no event loop", 0},
+    {"no-wait", OPTION_NO_WAIT, 0, 0, "Like --blocking, but answers are read later, -P of them at once", 0},
+    {"cpus", OPTION_CPUS, "LIST", 0, "Pin load threads to these CPUs in turn: 0,2-3", 0},
+    {"on-error", OPTION_ON_ERROR, "POLICY", 0, "continue, reconnect or stop (continue)", 0},
+    {"backoff", OPTION_BACKOFF, "TIME", 0, "First pause before connecting again; doubles up to 5s (100ms)", 0},
+    {"max-errors", OPTION_MAX_ERRORS, "N", 0, "End the run at the Nth error", 0},
     {0, 0, 0, 0, "What is reported:", 4},
     {"output", 'o', "FILE", 0, "Log every request to FILE, a recording for forktail explain", 0},
+    {"log", OPTION_LOG, "WHAT", 0, "all, or slow:TIME: only requests that took that long, and a histogram (all)", 0},
     {"json", OPTION_JSON, "FILE", 0, "Write the closing figures to FILE as JSON", 0},
+    {"json-out-file", 0, 0, OPTION_ALIAS, 0, 0},
+    {"csv", OPTION_CSV, "FILE", OPTION_ARG_OPTIONAL, "redis-benchmark's CSV, to FILE or in place of the table", 0},
+    {"hlog", OPTION_HLOG, "FILE", 0, "Write HdrHistogram's interval log (V2), a line per second and operation", 0},
+    {"series", OPTION_SERIES, "FILE", 0, "Write figures of each second to FILE as CSV", 0},
+    {"percentiles", OPTION_PERCENTILES, "LIST", 0, "Percentiles to report (50,90,95,99,99.9,99.99)", 0},
+    {"print-percentiles", 0, 0, OPTION_ALIAS, 0, 0},
+    {"buckets", OPTION_BUCKETS, "LIST", OPTION_ARG_OPTIONAL,
+     "How many requests took up to 25ms,50ms,100ms,200ms,300ms,400ms,500ms and more, or up to LIST", 0},
+    {"distribution", OPTION_DISTRIBUTION, 0, 0, "Print the distribution of latencies", 0},
+    {"repeat", OPTION_REPEAT, "N", 0, "Run N times and say best, worst, mean and spread (1)", 0},
+    {"run-count", 0, 0, OPTION_ALIAS, 0, 0},
+    {"fail-if", OPTION_FAIL_IF, "LIMIT", 0, "Exit with 1 if so: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'; may be repeated", 0},
+    {"no-observer", OPTION_NO_OBSERVER, 0, 0, "Don't ask the server for INFO, SLOWLOG and LATENCY each second", 0},
     {"quiet", 'q', 0, 0, "No line of progress each second", 0},
     {"password", 'a', "PASSWORD", OPTION_HIDDEN, 0, 0},
     {0},
@@ -73,7 +165,7 @@ const char *argp_program_version = "forktail-load " FORKTAIL_VERSION;
 
 struct reading {
 	struct options *o;
-	bool pipeline_given, connections_given;
+	struct given given;
 };
 
 /* One sentence on stderr; the value for argp_parse to return. */
@@ -114,45 +206,194 @@ static error_t read_time(const char *text, const char *what, bool zero, uint64_t
 		      zero ? "" : " above 0", text);
 }
 
-static error_t read_tests(const char *text, struct options *o)
+/* One of `names`, by its number. */
+static error_t read_name(const char *text, const char *what, const char *const *names, int count, int *out)
 {
-	size_t length;
+	char all[128] = "";
 
-	memset(o->tests, 0, sizeof(o->tests));
-	for (;; text += length + 1) {
-		bool known = false;
-
-		length = strcspn(text, ",");
-		for (int i = 0; i < OPERATIONS; i++) {
-			if (strncasecmp(text, operation_names[i], length) != 0 ||
-			    strlen(operation_names[i]) != length)
-				continue;
-			known = o->tests[i] = true;
-		}
-		if (!known)
-			return refuse("there is no test \"%.*s\"; -t takes set and get, separated by commas",
-				      (int)length, text);
-		if (text[length] == 0)
+	for (int i = 0; i < count; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = i;
 			return 0;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
 	}
+	return refuse("%s is %s, not \"%s\"", what, all, text);
 }
 
-static error_t read_arrival(const char *text, struct options *o)
+static error_t read_arrival(const char *text, struct options *o, struct given *given)
 {
-	if (strcmp(text, "constant") == 0)
-		o->arrival = ARRIVAL_CONSTANT;
-	else if (strcmp(text, "poisson") == 0)
-		o->arrival = ARRIVAL_POISSON;
+	static const char *const names[] = {"constant", "poisson"};
+	int which = 0;
+	error_t result = read_name(text, "--arrival", names, 2, &which);
+
+	o->arrival = (enum arrival)which;
+	given->rate_kind = true;
+	return result;
+}
+
+static error_t read_protocol(const char *text, struct options *o)
+{
+	int which = 0;
+	error_t result = read_name(text, "--protocol", protocol_names, 3, &which);
+
+	o->protocol = (enum protocol)which;
+	return result;
+}
+
+static error_t read_on_error(const char *text, struct options *o)
+{
+	static const char *const names[] = {"continue", "reconnect", "stop"};
+	int which = 0;
+	error_t result = read_name(text, "--on-error", names, 3, &which);
+
+	o->on_error = (enum on_error)which;
+	return result;
+}
+
+static error_t read_ycsb(const char *text, struct options *o)
+{
+	if (strcmp(text, "load") == 0)
+		o->ycsb = 'L';
+	else if (text[0] && !text[1] && ycsb_find(text[0]))
+		o->ycsb = ycsb_find(text[0])->letter;
 	else
-		return refuse("--arrival is constant or poisson, not \"%s\"", text);
+		return refuse("--ycsb is A, B, C, D, E, F or load, not \"%s\"", text);
 	return 0;
 }
 
-static error_t check(struct reading *r);
+static error_t read_command(const char *text, struct options *o)
+{
+	struct command c;
+	char error[256];
+
+	if (o->command_count == COMMANDS_MAX)
+		return refuse("at most %d --command fit into a run", COMMANDS_MAX);
+	if (!command_parse(&c, text, error, sizeof(error)))
+		return refuse("%s", error);
+	command_free(&c);
+	o->commands[o->command_count++] = (struct custom_command){text, 1};
+	return 0;
+}
+
+static error_t read_command_ratio(const char *text, struct options *o)
+{
+	if (o->command_count == 0)
+		return refuse("--command-ratio is the weight of the --command before it; there is none");
+	return read_count32(text, "--command-ratio", 1, 1000000, &o->commands[o->command_count - 1].weight);
+}
+
+/* "LOW" or "LOW-HIGH" */
+static error_t read_expiry(const char *text, struct options *o)
+{
+	char *copy = strdup(text), *dash = copy ? strchr(copy, '-') : NULL;
+	uint64_t low = 0, high = 0;
+	bool good = copy != NULL;
+
+	if (dash)
+		*dash++ = 0;
+	good = good && parse_count(copy, 1, 100000000, &low) && parse_count(dash ? dash : copy, low, 100000000, &high);
+	free(copy);
+	o->expiry_low = (uint32_t)low;
+	o->expiry_high = (uint32_t)high;
+	return good ? 0 : refuse("--expiry is SECONDS or LOW-HIGH, 1 to 100000000, not \"%s\"", text);
+}
+
+static error_t read_profile(const char *text, struct options *o)
+{
+	bool connections = strncmp(text, "connections:", 12) == 0;
+	struct profile *p = connections ? &o->connections_over_time : &o->rate_over_time;
+	char error[256];
+
+	if (!profile_parse(text, p, error, sizeof(error)))
+		return refuse("%s", error);
+	*(connections ? &o->has_connections_profile : &o->has_rate_profile) = true;
+	return 0;
+}
+
+static error_t read_cpus(const char *text, struct options *o)
+{
+	char *copy = strdup(text), *rest = copy, *part;
+	bool good = copy != NULL;
+
+	o->cpu_count = 0;
+	while (good && (part = strsep(&rest, ","))) {
+		char *dash = strchr(part, '-');
+		uint64_t low, high;
+
+		if (dash)
+			*dash++ = 0;
+		good = parse_count(part, 0, CPUS_MAX - 1, &low) && parse_count(dash ? dash : part, low, CPUS_MAX - 1, &high);
+		for (uint64_t i = low; good && i <= high && o->cpu_count < CPUS_MAX; i++)
+			o->cpus[o->cpu_count++] = (int)i;
+	}
+	free(copy);
+	return good ? 0 : refuse("--cpus is a list such as 0,2-3, not \"%s\"", text);
+}
+
+static error_t read_log_mode(const char *text, struct options *o)
+{
+	if (strcmp(text, "all") == 0) {
+		o->log_mode = LOG_ALL;
+		return 0;
+	}
+	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, false, &o->slow_ns))
+		return refuse("--log is all or slow:TIME, not \"%s\"", text);
+	o->log_mode = LOG_SLOW;
+	return 0;
+}
+
+static error_t read_limit(const char *text, struct options *o)
+{
+	struct limit *l = &o->limits[o->limit_count];
+	char error[256];
+
+	if (o->limit_count == LIMITS_MAX)
+		return refuse("at most %d --fail-if fit into a run", LIMITS_MAX);
+	if (!limit_parse(text, l, error, sizeof(error)))
+		return refuse("%s", error);
+	o->limit_count++;
+	return 0;
+}
+
+static error_t read_percent(const char *text, const char *what, double *share)
+{
+	double percent = 0;
+
+	if (strcmp(text, "0") != 0 && !parse_positive(text, 100, &percent))
+		return refuse("%s is a share in percent, 0 to 100, not \"%s\"", what, text);
+	*share = percent / 100;
+	return 0;
+}
+
+static error_t read_where(int key, char *arg, struct reading *r);
+static error_t read_what(int key, char *arg, struct reading *r);
+static error_t read_how(int key, char *arg, struct reading *r);
+static error_t read_report(int key, char *arg, struct reading *r);
 
 static error_t read_option(int key, char *arg, struct argp_state *state)
 {
 	struct reading *r = state->input;
+	char error[512] = "";
+	error_t result;
+
+	if (key == ARGP_KEY_ARG)
+		return refuse("what is \"%s\"? Everything is said with options; see --help", arg);
+	if (key == ARGP_KEY_END) {
+		options_check(r->o, &r->given, error, sizeof(error));
+		return *error ? refuse("%s", error) : 0;
+	}
+	result = read_where(key, arg, r);
+	if (result == ARGP_ERR_UNKNOWN)
+		result = read_what(key, arg, r);
+	if (result == ARGP_ERR_UNKNOWN)
+		result = read_how(key, arg, r);
+	return result == ARGP_ERR_UNKNOWN ? read_report(key, arg, r) : result;
+}
+
+static error_t read_where(int key, char *arg, struct reading *r)
+{
 	struct options *o = r->o;
 
 	switch (key) {
@@ -160,6 +401,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 		o->host = arg;
 		return 0;
 	case 'p':
+		r->given.port = true;
 		return read_count32(arg, "-p", 1, 65535, &o->port);
 	case 's':
 		o->socket = arg;
@@ -167,26 +409,8 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	case 'a':
 		return refuse("a password on the command line can be read by every user of this host; set "
 			      "FORKTAIL_PASSWORD in the environment or use --password-file");
-	case 'c':
-		r->connections_given = true;
-		return read_count32(arg, "-c", 1, 1000000, &o->connections);
-	case 'n':
-		return read_count(arg, "-n", 1, UINT64_MAX / 2, &o->requests);
-	case 'd':
-		return read_count32(arg, "-d", 1, 64u << 20, &o->value_bytes);
-	case 'r':
-		return read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
-	case 'P':
-		r->pipeline_given = true;
-		return read_count32(arg, "-P", 1, 100000, &o->pipeline);
-	case 't':
-		return read_tests(arg, o);
-	case 'q':
-		o->quiet = true;
-		return 0;
-	case 'o':
-		o->log_path = arg;
-		return 0;
+	case OPTION_PROTOCOL:
+		return read_protocol(arg, o);
 	case OPTION_USER:
 		o->user = arg;
 		return 0;
@@ -195,80 +419,195 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_DATABASE:
 		return read_count32(arg, "--dbnum", 0, 1000000, &o->database);
-	case OPTION_THREADS:
-		return read_count32(arg, "--threads", 1, 1024, &o->threads);
-	case OPTION_RATIO:
-		o->mixed = true;
-		return parse_ratio(arg, &o->sets, &o->gets)
-			   ? 0
-			   : refuse("--ratio is SETS:GETS such as 1:10, not \"%s\"", arg);
-	case OPTION_DURATION:
-		return read_time(arg, "--duration", false, &o->duration_ns);
-	case OPTION_RATE:
-		return parse_positive(arg, 1e9, &o->rate)
-			   ? 0
-			   : refuse("--rate is a number of requests per second above 0, not \"%s\"", arg);
-	case OPTION_ARRIVAL:
-		return read_arrival(arg, o);
-	case OPTION_SEED:
-		return read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
-	case OPTION_FILL:
-		return read_count(arg, "--fill", 1, KEY_SPACE_MAX, &o->fill);
-	case OPTION_JSON:
-		o->json_path = arg;
-		return 0;
-	case OPTION_DRAIN:
-		return read_time(arg, "--drain", true, &o->drain_ns);
 	case OPTION_LOADING_WAIT:
 		return read_time(arg, "--loading-wait", true, &o->loading_ns);
-	case ARGP_KEY_ARG:
-		return refuse("what is \"%s\"? Everything is said with options; see --help", arg);
-	case ARGP_KEY_END:
-		return check(r);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-/* What only shows when all options are known. */
-static error_t check(struct reading *r)
+static error_t read_what(int key, char *arg, struct reading *r)
 {
 	struct options *o = r->o;
-	bool tests = false;
+	char error[256];
 
-	for (int i = 0; i < OPERATIONS; i++)
-		tests |= o->tests[i];
-	if (o->socket && strlen(o->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return refuse("-s is longer than a Unix socket's path may be (%zu bytes)",
-			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-	if (o->fill && (tests || o->mixed || o->requests || o->duration_ns || o->rate > 0 || o->keys))
-		return refuse(
-		    "--fill sets N keys and ends; -t, --ratio, -n, -r, --duration and --rate don't go "
-		    "with it");
-	if (tests && o->mixed)
-		return refuse("-t runs one test after the other and --ratio mixes them; choose one");
-	if (o->rate <= 0 && o->arrival != ARRIVAL_CONSTANT)
-		return refuse("--arrival belongs to an open loop; set its --rate");
-	if (!o->mixed && !tests && !o->fill) {
+	switch (key) {
+	case OPTION_RATIO:
 		o->mixed = true;
-		o->sets = 1;
-		o->gets = 10;
+		return parse_ratio(arg, &o->sets, &o->gets)
+			   ? 0
+			   : refuse("--ratio is SETS:GETS such as 1:10, not \"%s\"", arg);
+	case 't':
+		o->tests = arg;
+		return 0;
+	case OPTION_COMMAND:
+		return read_command(arg, o);
+	case OPTION_COMMAND_RATIO:
+		return read_command_ratio(arg, o);
+	case OPTION_YCSB:
+		return read_ycsb(arg, o);
+	case OPTION_FILL:
+		return read_count(arg, "--fill", 1, KEY_SPACE_MAX, &o->fill);
+	case 'r':
+		r->given.key_space = true;
+		return read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
+	case OPTION_KEY_PATTERN:
+		return key_distribution_parse(arg, &o->distribution, error, sizeof(error)) ? 0 : refuse("%s", error);
+	case OPTION_KEY_SPLIT:
+		o->split = true;
+		return 0;
+	case OPTION_KEY_PREFIX:
+		o->key_prefix = arg;
+		return 0;
+	case OPTION_KEY_LENGTH:
+		o->key_length = arg;
+		return 0;
+	case 'd':
+		r->given.sizes = true;
+		return value_sizes_parse(arg, &o->sizes, error, sizeof(error)) ? 0 : refuse("%s", error);
+	case OPTION_COMPRESSIBLE:
+		return read_percent(arg, "--compressible", &o->compressible);
+	case OPTION_FIELDS:
+		return read_count32(arg, "--fields", 1, 1000000000, &o->fields);
+	case OPTION_EXPIRY:
+		return read_expiry(arg, o);
+	case OPTION_VERIFY:
+		o->verify = true;
+		return 0;
+	case OPTION_SEED:
+		return read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+	case OPTION_LATENCY:
+		o->mode = MODE_LATENCY;
+		return 0;
+	case OPTION_INTRINSIC:
+		o->mode = MODE_INTRINSIC;
+		return 0;
+	case OPTION_PERIOD:
+		return read_time(arg, "--period", false, &o->period_ns);
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
-	if (!r->connections_given && o->connections < o->threads)
-		o->connections = o->threads;
-	if (o->connections < o->threads)
-		return refuse("%u threads need at least as many connections; -c is %u", o->threads,
-			      o->connections);
-	if (o->fill && !r->pipeline_given)
-		o->pipeline = 64;
-	if (o->fill)
-		o->requests = o->fill;
-	if (!o->requests && !o->duration_ns)
-		o->requests = 100000;
-	if ((uint64_t)o->pipeline * (o->value_bytes + 64u) > BATCH_BYTES_MAX)
-		return refuse("%u requests of %u bytes per batch are more than %u MB; lower -P or -d",
-			      o->pipeline, o->value_bytes, BATCH_BYTES_MAX >> 20);
-	return 0;
+}
+
+static error_t read_how(int key, char *arg, struct reading *r)
+{
+	struct options *o = r->o;
+	uint64_t ns = 0;
+	error_t result;
+
+	switch (key) {
+	case 'c':
+		r->given.connections = true;
+		return read_count32(arg, "-c", 1, 1000000, &o->connections);
+	case OPTION_IDLE:
+		return read_count32(arg, "--idle", 0, 1000000, &o->idle);
+	case OPTION_THREADS:
+		return read_count32(arg, "--threads", 1, 1024, &o->threads);
+	case 'P':
+		r->given.pipeline = true;
+		return read_count32(arg, "-P", 1, 100000, &o->pipeline);
+	case OPTION_BATCH:
+		r->given.batch = true;
+		return read_count32(arg, "--batch", 1, 100000, &o->batch);
+	case 'n':
+		return read_count(arg, "-n", 1, UINT64_MAX / 2, &o->requests);
+	case 'l':
+		o->loop = true;
+		return 0;
+	case OPTION_DURATION:
+		return read_time(arg, "--duration", false, &o->duration_ns);
+	case OPTION_WARMUP:
+		return read_time(arg, "--warmup", true, &o->warmup_ns);
+	case OPTION_RATE:
+		return parse_positive(arg, 1e9, &o->rate)
+			   ? 0
+			   : refuse("--rate is a number of requests per second above 0, not \"%s\"", arg);
+	case OPTION_ARRIVAL:
+		return read_arrival(arg, o, &r->given);
+	case OPTION_PROFILE:
+		return read_profile(arg, o);
+	case OPTION_DRAIN:
+		return read_time(arg, "--drain", true, &o->drain_ns);
+	case OPTION_THINK:
+		return read_time(arg, "--think", true, &o->think_ns);
+	case OPTION_TIMEOUT:
+		return read_time(arg, "--timeout", false, &o->timeout_ns);
+	case OPTION_RECONNECT:
+		return read_count32(arg, "--reconnect", 1, 1000000000, &o->reconnect_after);
+	case 'k':
+		result = read_count(arg, "-k", 0, 1, &ns);
+		o->reconnect_after = result == 0 && ns == 0 ? 1 : 0;
+		return result;
+	case OPTION_BLOCKING:
+		o->blocking = true;
+		return 0;
+	case OPTION_NO_WAIT:
+		o->blocking = o->no_wait = true;
+		return 0;
+	case OPTION_CPUS:
+		return read_cpus(arg, o);
+	case OPTION_ON_ERROR:
+		return read_on_error(arg, o);
+	case OPTION_BACKOFF:
+		result = read_time(arg, "--backoff", false, &ns);
+		o->backoff_ms = ns < 1000000 ? 1 : ns > 5000000000u ? 5000 : (uint32_t)(ns / 1000000);
+		return result;
+	case OPTION_MAX_ERRORS:
+		return read_count(arg, "--max-errors", 1, UINT64_MAX / 2, &o->max_errors);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t read_report(int key, char *arg, struct reading *r)
+{
+	struct options *o = r->o;
+
+	switch (key) {
+	case 'o':
+		o->log_path = arg;
+		return 0;
+	case OPTION_LOG:
+		return read_log_mode(arg, o);
+	case OPTION_JSON:
+		o->json_path = arg;
+		return 0;
+	case OPTION_CSV:
+		o->csv = true;
+		o->csv_path = arg;
+		return 0;
+	case OPTION_HLOG:
+		o->hlog_path = arg;
+		return 0;
+	case OPTION_SERIES:
+		o->series_path = arg;
+		return 0;
+	case OPTION_PERCENTILES:
+		return percentiles_parse(arg, &o->wanted)
+			   ? 0
+			   : refuse("--percentiles is a list of up to %d such as 50,99,99.9, not \"%s\"",
+				    PERCENTILES_MAX, arg);
+	case OPTION_BUCKETS:
+		return buckets_parse(arg ? arg : "default", &o->wanted)
+			   ? 0
+			   : refuse("--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, not \"%s\"",
+				    BUCKETS_MAX, arg);
+	case OPTION_DISTRIBUTION:
+		o->distribution_table = true;
+		return 0;
+	case OPTION_REPEAT:
+		return read_count32(arg, "--repeat", 1, 1000, &o->repeat);
+	case OPTION_FAIL_IF:
+		return read_limit(arg, o);
+	case OPTION_NO_OBSERVER:
+		o->no_observer = true;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
 }
 
 /* The first line of a file, without its end. */
@@ -315,11 +654,10 @@ static int read_password(struct options *o)
 int options_read(struct options *o, int argc, char **argv)
 {
 	static const char about[] =
-	    "Puts load on a Redis server, times every request and logs it.\v"
+	    "Puts load on a Redis or memcached server, times every request and logs it.\v"
 	    "Latency of an open loop (--rate) counts from when a request was due, so a server that stalls is "
-	    "charged for every request that had to wait. Exit status: 0 done, 2 wrong usage, 3 the server, "
-	    "the "
-	    "disk or this host didn't let it finish.";
+	    "charged for every request that had to wait. Exit status: 0 done, 1 a --fail-if came true, 2 wrong "
+	    "usage, 3 the server, the disk or this host didn't let it finish.";
 	const struct argp argp = {table, read_option, 0, about, 0, 0, 0};
 	struct reading r = {.o = o};
 
@@ -329,10 +667,15 @@ int options_read(struct options *o, int argc, char **argv)
 	    .connections = 50,
 	    .threads = 1,
 	    .pipeline = 1,
-	    .value_bytes = 3,
+	    .key_prefix = "key:",
+	    .sizes = {.kind = SIZE_FIXED, .low = 3, .high = 3},
+	    .fields = 10,
 	    .drain_ns = 10000000000u,
 	    .loading_ns = 60000000000u,
+	    .backoff_ms = 100,
+	    .repeat = 1,
 	};
+	percentiles_parse("50,90,95,99,99.9,99.99", &o->wanted);
 	if (getrandom(&o->seed, sizeof(o->seed), GRND_NONBLOCK) < 0)
 		o->seed = 1;
 	o->seed >>= 11; /* a number that every JSON reader keeps */

@@ -8,42 +8,106 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "figures.h"
+#include "keys.h"
+#include "limits.h"
 #include "pacing.h"
-#include "workload.h"
+#include "profile.h"
+#include "thread.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Exit statuses of forktail's programs. 1 is for gates: "the answer is no". */
-enum { EXIT_DONE = 0, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+/* Exit statuses of forktail's programs. */
+enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+
+enum { COMMANDS_MAX = 32, LIMITS_MAX = 32, CPUS_MAX = 1024 };
+
+enum load_mode { MODE_LOAD, MODE_LATENCY, MODE_INTRINSIC };
+enum log_mode { LOG_ALL, LOG_SLOW };
+
+struct custom_command {
+	const char *text;
+	uint32_t weight; /* --command-ratio */
+};
 
 struct options {
+	/* the server */
 	const char *host, *socket; /* socket wins when set */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
-	const char *log_path, *json_path;
-	uint64_t requests;    /* 0: no limit */
-	uint64_t duration_ns; /* 0: no limit */
+	enum protocol protocol;
+	uint32_t port, database;
+	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
+
+	/* what is sent */
+	enum load_mode mode;
+	bool mixed;	      /* SET and GET by ratio */
+	uint32_t sets, gets;  /* --ratio */
+	const char *tests;    /* -t, checked; NULL: none */
+	struct custom_command commands[COMMANDS_MAX];
+	uint32_t command_count;
+	char ycsb;	      /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
 	uint64_t keys;	      /* key space; 0: one fixed key */
 	uint64_t fill;	      /* keys to fill; 0: run a workload */
+	struct key_distribution distribution;
+	bool split;
+	const char *key_prefix, *key_length;
+	struct value_sizes sizes;
+	double compressible;
+	uint32_t fields;
+	uint32_t expiry_low, expiry_high;
+	bool verify;
 	uint64_t seed;
-	uint64_t drain_ns;   /* how long answers are awaited after the last request was due */
-	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
-	double rate;	     /* requests per second over all threads; 0: closed loop */
-	uint32_t port, database, connections, threads, pipeline;
-	uint32_t value_bytes;
-	uint32_t sets, gets;	/* --ratio */
-	bool tests[OPERATIONS]; /* -t: one after the other */
-	bool mixed;		/* by ratio; else by tests */
-	bool quiet;
+
+	/* how it is sent */
+	uint32_t connections, idle, threads, pipeline, batch;
+	uint64_t requests;    /* 0: no limit */
+	uint64_t duration_ns; /* 0: no limit */
+	uint64_t warmup_ns, think_ns, timeout_ns;
+	double rate; /* requests per second over all threads; 0: closed loop */
 	enum arrival arrival;
+	struct profile rate_over_time, connections_over_time;
+	bool has_rate_profile, has_connections_profile;
+	uint64_t drain_ns; /* how long answers are awaited after the last request was due */
+	uint32_t reconnect_after;
+	bool blocking, no_wait, loop;
+	int cpus[CPUS_MAX];
+	uint32_t cpu_count;
+	enum on_error on_error;
+	uint32_t backoff_ms;
+	uint64_t max_errors;
+	uint64_t period_ns; /* --intrinsic */
+
+	/* what is reported */
+	const char *log_path, *json_path, *csv_path, *hlog_path, *series_path;
+	enum log_mode log_mode;
+	uint64_t slow_ns;
+	struct wanted_figures wanted;
+	bool csv, distribution_table, quiet, no_observer;
+	uint32_t repeat;
+	struct limit limits[LIMITS_MAX];
+	uint32_t limit_count;
 };
+
+/* True when an open loop paces the load. */
+static inline bool options_open_loop(const struct options *o)
+{
+	return o->rate > 0 || o->has_rate_profile;
+}
 
 /* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one
  * sentence on stderr. --help and --version print and exit. */
 int options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
+
+/* What only shows when all options are known; fills in defaults that hang on others. A sentence for the user,
+ * or "" when all is well. */
+struct given {
+	bool pipeline, batch, connections, port, rate_kind, sizes, key_space;
+};
+void options_check(struct options *o, const struct given *g, char *error, size_t size);
 
 #ifdef __cplusplus
 }

@@ -16,24 +16,11 @@
 #include <unistd.h>
 
 #include "connect.h"
-#include "figures.h"
 #include "recording/recording.h"
-#include "report.h"
-#include "thread.h"
 
 #define SECOND_NS 1000000000ull
 /* How long after the threads' own tick the main thread looks: theirs is a matter of microseconds. */
 #define TICK_DELAY_NS 20000000ull
-
-/* What is sent, by which threads, and what they counted. */
-struct phase {
-	char name[32];
-	struct load_plan plan;
-	struct load_thread *threads;
-	uint32_t thread_count, started;
-	struct stats *totals;
-	struct progress progress;
-};
 
 static void end_line(struct run *r)
 {
@@ -49,13 +36,21 @@ void complain(struct run *r, const char *text)
 	r->status = EXIT_ENVIRONMENT;
 }
 
+void complain_of_limit(struct run *r, const char *text)
+{
+	int status = r->status;
+
+	complain(r, text);
+	r->status = status ? status : EXIT_NO;
+}
+
 /* The size of one of `parts` parts that differ by one at most. */
 static uint64_t share(uint64_t all, uint32_t parts, uint32_t part)
 {
 	return all / parts + (part < all % parts);
 }
 
-static double cpu_seconds(void)
+double cpu_seconds(void)
 {
 	struct rusage u;
 
@@ -92,7 +87,7 @@ static int make_thread(struct run *r, struct phase *p, uint32_t index)
 	char error[512];
 
 	while (fds && made < count) {
-		fds[made] = server_connect(o, error, sizeof(error));
+		fds[made] = server_connect(&r->server, r->next_connection + made, error, sizeof(error));
 		if (fds[made] < 0) {
 			complain(r, error);
 			break;
@@ -116,18 +111,52 @@ static int make_thread(struct run *r, struct phase *p, uint32_t index)
 	return rc;
 }
 
-static int prepare(struct run *r, struct phase *p)
+static void make_plan(struct run *r, struct phase *p, const struct test *test)
 {
 	const struct options *o = r->o;
 
-	p->plan.drain_ns = o->drain_ns;
-	p->plan.pipeline = o->pipeline;
-	p->plan.open_loop = o->rate > 0;
-	p->plan.done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	p->plan = (struct load_plan){
+	    .workload = r->workload,
+	    .mix = test->mix,
+	    .log_over_ns = o->log_mode == LOG_SLOW ? o->slow_ns : 0,
+	    .drain_ns = o->drain_ns,
+	    .think_ns = o->think_ns,
+	    .timeout_ns = o->timeout_ns,
+	    .seed = o->seed,
+	    .pipeline = o->pipeline,
+	    .batch = o->batch,
+	    .reconnect_after = o->reconnect_after,
+	    .connections = o->connections,
+	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
+	    .open_loop = options_open_loop(o),
+	    .blocking = o->blocking,
+	    .no_wait = o->no_wait,
+	    .on_error = o->on_error,
+	    .backoff_ms = o->backoff_ms,
+	    .server = r->server.socket,
+	    .greeting = r->server.greeting.at,
+	    .greeting_bytes = r->server.greeting.length,
+	    .greetings = r->server.greetings,
+	    .max_errors = o->max_errors,
+	    .measure_ns = o->warmup_ns ? UINT64_MAX : 0, /* the start isn't known yet */
+	    .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+	};
+}
+
+static int prepare(struct run *r, struct phase *p, const struct test *test)
+{
+	const struct options *o = r->o;
+	char error[512];
+
+	if (server_prepare(&r->server, test->preparation, r->workload->keys, error, sizeof(error))) {
+		complain(r, error);
+		return -1;
+	}
+	make_plan(r, p, test);
 	p->threads = calloc(o->threads, sizeof(*p->threads));
-	if (p->plan.done_fd < 0 || !p->threads ||
-	    workload_prepare(&p->plan.workload, o->value_bytes, o->seed) ||
-	    !(p->totals = stats_new(&p->plan.workload))) {
+	p->totals = stats_new(&p->plan.mix);
+	p->second = stats_new(&p->plan.mix);
+	if (p->plan.done_fd < 0 || !p->threads || !p->totals || !p->second) {
 		complain(r, "not enough memory for the load");
 		return -1;
 	}
@@ -143,34 +172,56 @@ static void wake_all(struct phase *p)
 		load_thread_wake(&p->threads[i]);
 }
 
+/* When a thread's requests fall due in an open loop. */
+static void start_pacing(const struct run *r, struct phase *p, uint32_t i, uint64_t requests)
+{
+	const struct options *o = r->o;
+	struct load_thread *t = &p->threads[i];
+	double phase = (double)i / o->threads;
+	struct random_stream random = random_begin(o->seed, i, 3);
+
+	if (o->has_rate_profile)
+		pacing_start_profile(&t->pacing, o->arrival, &o->rate_over_time, 1.0 / o->threads, phase,
+				     p->plan.start_ns, p->plan.end_ns, requests, random);
+	else
+		pacing_start(&t->pacing, o->arrival, o->rate / o->threads, phase, p->plan.start_ns, p->plan.end_ns,
+			     requests, random);
+}
+
+/* A thread's part of the load. */
+static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t first_connection)
+{
+	const struct options *o = r->o;
+	struct load_thread *t = &p->threads[i];
+	uint64_t requests = o->requests ? share(o->requests, o->threads, i) : UINT64_MAX;
+
+	t->left = requests;
+	t->cpu = o->cpu_count ? o->cpus[i % o->cpu_count] : -1;
+	if (p->plan.open_loop)
+		start_pacing(r, p, i, requests);
+	return chooser_init(&t->chooser, r->workload, o->seed, i, i, o->threads, t->connection_count,
+			    first_connection, o->connections);
+}
+
 /* Gives each thread its part and lets them loose. */
 static void start(struct run *r, struct phase *p)
 {
 	const struct options *o = r->o;
-	uint64_t next_key = 0;
+	uint32_t connections = 0;
 
-	p->plan.start_ns = ft_now_ns();
-	p->plan.end_ns = o->duration_ns ? p->plan.start_ns + o->duration_ns : PACING_NEVER;
+	p->plan.start_ns = p->second_ns = ft_now_ns();
+	p->plan.end_ns = o->duration_ns ? p->plan.start_ns + o->warmup_ns + o->duration_ns : PACING_NEVER;
+	p->plan.measure_ns = o->warmup_ns ? p->plan.start_ns + o->warmup_ns : 0;
 	for (uint32_t i = 0; i < o->threads; i++) {
 		struct load_thread *t = &p->threads[i];
-		uint64_t requests = o->requests ? share(o->requests, o->threads, i) : UINT64_MAX;
 
-		t->left = requests;
-		t->chooser = (struct chooser){
-		    .keys = random_begin(o->seed, i, 1),
-		    .operations = random_begin(o->seed, i, 2),
-		    .next_key = next_key,
-		};
-		next_key += requests;
-		if (p->plan.open_loop)
-			pacing_start(&t->pacing, o->arrival, o->rate / o->threads, (double)i / o->threads,
-				     p->plan.start_ns, p->plan.end_ns, requests, random_begin(o->seed, i, 3));
-		if (load_thread_start(t)) {
+		if (hand_out(r, p, i, connections) || load_thread_start(t)) {
 			complain(r, "a load thread can't be started");
 			atomic_store(&p->plan.abandon, true);
 			wake_all(p);
 			return;
 		}
+		connections += t->connection_count;
 		p->started++;
 	}
 }
@@ -192,8 +243,17 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 	return eta;
 }
 
+/* What was handed out goes into the files and the totals. */
+static void take_second(struct run *r, struct phase *p, uint64_t now)
+{
+	outputs_second(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
+	stats_merge(p->totals, p->second);
+	stats_reset(p->second);
+	p->second_ns = now;
+}
+
 /* Takes over what the threads handed out, and shows it. */
-static void tick(struct run *r, struct phase *p)
+void phase_tick(struct run *r, struct phase *p)
 {
 	bool tty = isatty(STDERR_FILENO);
 	uint64_t now = ft_now_ns();
@@ -203,9 +263,7 @@ static void tick(struct run *r, struct phase *p)
 		struct stats *s = load_thread_take(&p->threads[i]);
 		if (!s)
 			continue;
-		stats_merge(p->totals, s);
-		if (!r->o->quiet)
-			progress_add(&p->progress, s);
+		stats_merge(p->second, s);
 		load_thread_return(&p->threads[i], s);
 	}
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
@@ -216,10 +274,11 @@ static void tick(struct run *r, struct phase *p)
 		complain(r, text);
 	}
 	if (!r->o->quiet) {
-		r->progress_open |= tty && p->progress.span_ns > 0;
-		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, &p->progress,
-				stats_errors(p->totals), eta_seconds(r, p, now));
+		r->progress_open |= tty && p->second->span_ns > 0;
+		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, p->second,
+				stats_errors(p->totals) + stats_errors(p->second), eta_seconds(r, p, now));
 	}
+	take_second(r, p, now);
 }
 
 static void on_signal(struct run *r, struct phase *p)
@@ -234,6 +293,18 @@ static void on_signal(struct run *r, struct phase *p)
 	wake_all(p);
 }
 
+/* The event says that a thread has ended, or that an error was one too many. */
+static void look_around(struct run *r, struct phase *p, uint64_t *ended)
+{
+	*ended = 0;
+	for (uint32_t i = 0; i < p->started; i++)
+		*ended += atomic_load(&p->threads[i].ended);
+	if (!atomic_exchange(&p->plan.gave_up, false))
+		return;
+	r->end = RUN_ERRORS;
+	wake_all(p);
+}
+
 static void supervise(struct run *r, struct phase *p)
 {
 	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN},
@@ -243,7 +314,7 @@ static void supervise(struct run *r, struct phase *p)
 	while (ended < p->started) {
 		now = ft_now_ns();
 		if (now >= next) {
-			tick(r, p);
+			phase_tick(r, p);
 			next += ((now - next) / SECOND_NS + 1) * SECOND_NS;
 			continue;
 		}
@@ -252,7 +323,7 @@ static void supervise(struct run *r, struct phase *p)
 		if (fds[0].revents)
 			on_signal(r, p);
 		if (fds[1].revents && read(p->plan.done_fd, &count, sizeof(count)) == sizeof(count))
-			ended += count;
+			look_around(r, p, &ended);
 	}
 	end_line(r);
 }
@@ -266,82 +337,12 @@ static void collect(struct run *r, struct phase *p)
 
 		load_thread_join(t);
 		if (t->ready)
-			stats_merge(p->totals, t->ready);
-		stats_merge(p->totals, t->stats);
+			stats_merge(p->second, t->ready);
+		stats_merge(p->second, t->stats);
 	}
+	take_second(r, p, ft_now_ns());
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		log_connections(r, &p->threads[i], true);
-}
-
-/* What went wrong short of everything, in a sentence each. */
-static void complain_of(struct run *r, struct phase *p, const struct figures *f)
-{
-	const uint64_t *status = f->operations[TOTAL].status;
-	const char *why = NULL;
-	uint32_t lost = 0, all = 0;
-	uint64_t drops = 0;
-	char text[512];
-
-	for (uint32_t i = 0; i < p->thread_count; i++) {
-		lost += p->threads[i].lost;
-		all += p->threads[i].connection_count;
-		drops += p->threads[i].lane.all_drops;
-		if (p->threads[i].broken)
-			why = p->threads[i].broken;
-	}
-	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all) {
-		snprintf(text, sizeof(text),
-			 "%llu requests got no answer and %llu were never sent within --drain after the end",
-			 (unsigned long long)status[FT_STATUS_TIMEOUT],
-			 (unsigned long long)status[FT_STATUS_UNSENT]);
-		complain(r, text);
-	}
-	if (lost == all) {
-		snprintf(text, sizeof(text), "all %u connections were lost: %s", all, why ? why : "?");
-		complain(r, text);
-		if (r->end == RUN_DONE)
-			r->end = RUN_SERVER_LOST;
-	} else if (lost > 0) {
-		fprintf(stderr, "forktail-load: %u of %u connections were lost: %s\n", lost, all,
-			why ? why : "?");
-	}
-	if (drops)
-		fprintf(stderr,
-			"forktail-load: the disk did not keep up: %llu requests are missing in the log\n",
-			(unsigned long long)drops);
-}
-
-static void report(struct run *r, struct phase *p, double cpu_s)
-{
-	uint64_t last = p->totals->last_end_ns, now = ft_now_ns(), busiest_ns = 0;
-	uint64_t end = last > p->plan.start_ns ? last : now;
-	double seconds = (double)(end - p->plan.start_ns) * 1e-9;
-	char headline[256];
-	struct figures f;
-
-	figures_from_stats(&f, p->totals, seconds);
-	f.cpu_s = cpu_s;
-	for (uint32_t i = 0; i < p->started; i++) {
-		f.log_drops += p->threads[i].lane.all_drops;
-		if (p->threads[i].cpu_ns > busiest_ns)
-			busiest_ns = p->threads[i].cpu_ns;
-	}
-	f.busiest = (double)busiest_ns / (double)(now - p->plan.start_ns);
-	if (r->log && !request_log_error(r->log)) {
-		request_log_drain(r->log);
-		ft_writer_flush(request_log_writer(r->log));
-		figures_from_log(&f, p->totals, r->o->log_path, p->plan.start_ns, now);
-	}
-	complain_of(r, p, &f);
-	report_headline(headline, sizeof(headline), r->o, p->name);
-	report_table(stdout, &f, headline);
-	fflush(stdout);
-	json_begin(&r->runs, NULL, '{');
-	json_text(&r->runs, "name", p->name);
-	json_count(&r->runs, "start_ns", p->plan.start_ns);
-	json_count(&r->runs, "end_ns", end);
-	report_json(&r->runs, &f);
-	json_end(&r->runs, '}');
 }
 
 static void release(struct phase *p)
@@ -349,8 +350,8 @@ static void release(struct phase *p)
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		load_thread_free(&p->threads[i]);
 	free(p->threads);
-	workload_free(&p->plan.workload);
 	stats_free(p->totals);
+	stats_free(p->second);
 	if (p->plan.done_fd >= 0)
 		close(p->plan.done_fd);
 }
@@ -368,6 +369,8 @@ static void note_start(struct run *r, const struct phase *p)
 	json_count(&j, "t_ns", p->plan.start_ns);
 	json_text(&j, "kind", "load-start");
 	json_text(&j, "name", p->name);
+	if (p->plan.measure_ns)
+		json_count(&j, "warmup_end_ns", p->plan.measure_ns);
 	json_begin(&j, "tids", '[');
 	for (uint32_t i = 0; i < p->started; i++)
 		json_count(&j, NULL, (uint64_t)atomic_load(&p->threads[i].tid));
@@ -378,26 +381,25 @@ static void note_start(struct run *r, const struct phase *p)
 	free(text);
 }
 
-void run_phase(struct run *r, const char *name, const struct workload *w)
+void run_phase(struct run *r, const struct test *test)
 {
-	struct phase *p = calloc(1, sizeof(*p)); /* a histogram is too large for the stack */
+	struct phase *p = calloc(1, sizeof(*p));
 	double cpu_s;
 
 	if (!p) {
 		complain(r, "not enough memory for the load");
 		return;
 	}
-	p->plan.workload = *w;
 	p->plan.done_fd = -1;
-	snprintf(p->name, sizeof(p->name), "%s", name);
-	if (prepare(r, p) == 0) {
+	p->name = test->name;
+	if (prepare(r, p, test) == 0) {
 		cpu_s = cpu_seconds();
 		start(r, p);
 		note_start(r, p);
 		supervise(r, p);
 		cpu_s = cpu_seconds() - cpu_s;
 		collect(r, p);
-		report(r, p, cpu_s);
+		phase_report(r, p, cpu_s);
 	}
 	release(p);
 	free(p);

@@ -6,15 +6,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "connect.h"
 #include "json.h"
 #include "log.h"
 #include "options.h"
+#include "outputs.h"
 #include "report.h"
-#include "workload.h"
+#include "suite.h"
+#include "thread.h"
 
 struct run {
 	const struct options *o;
+	struct server server;
+	struct workload *workload;
+	struct suite suite;
 	struct request_log *log;
+	struct outputs outputs;
+	FILE *csv; /* NULL: tables */
 	bool log_failed; /* and it was said */
 	int signal_fd;
 	uint32_t next_connection;
@@ -22,13 +30,35 @@ struct run {
 	enum run_end end;
 	int status;
 	struct json runs; /* of the figures: what goes into "runs" */
+	struct test_summary *summaries;
+	size_t summary_count;
+};
+
+/* A test: what is sent, by which threads, and what they counted. */
+struct phase {
+	const char *name;
+	struct load_plan plan;
+	struct load_thread *threads;
+	uint32_t thread_count, started;
+	struct stats *totals, *second; /* all so far; the second that was handed over last */
+	uint64_t second_ns;	       /* when that began */
 };
 
 /* One sentence on stderr, below the line of progress; the run's exit status says it too. */
 void complain(struct run *r, const char *text);
+/* The same, when the run failed a limit (exit status 1, unless something worse was said). */
+void complain_of_limit(struct run *r, const char *text);
 
-/* Runs one test from connecting to its table, and adds its figures to r->runs. `w` is what is asked of the
- * server, not prepared yet. */
-void run_phase(struct run *r, const char *name, const struct workload *w);
+/* Runs one test from connecting to its table, and adds its figures to r->runs. */
+void run_phase(struct run *r, const struct test *test);
+
+/* User and system time of this process so far. */
+double cpu_seconds(void);
+
+/* Takes over what the threads handed out last, and shows it. */
+void phase_tick(struct run *r, struct phase *p);
+
+/* closing.c: figures, table, limits and JSON of a test that has ended. `cpu_s`: what the program used. */
+void phase_report(struct run *r, struct phase *p, double cpu_s);
 
 #endif

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *const run_end_names[] = {"done", "interrupted", "server lost"};
+const char *const run_end_names[] = {"done", "interrupted", "server lost", "errors"};
 
 /* 1234567 -> "1,234,567". */
 static const char *grouped(char out[32], uint64_t value)
@@ -23,35 +23,29 @@ static const char *grouped(char out[32], uint64_t value)
 	return out;
 }
 
-void progress_add(struct progress *p, const struct stats *s)
-{
-	p->requests += stats_requests(s);
-	if (s->span_ns > p->span_ns)
-		p->span_ns = s->span_ns;
-	for (int i = 0; i < OPERATIONS; i++)
-		if (s->operations[i])
-			ft_histogram_merge(&p->latency, &s->operations[i]->latency);
-}
-
-void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, struct progress *p,
+void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s)
 {
-	char number[32], latency[96] = "no answer", eta[32] = "";
+	static struct ft_histogram latency; /* too large for the stack; the main thread alone prints */
+	char number[32], text[96] = "no answer", eta[32] = "";
 
-	if (p->span_ns == 0)
+	if (second->span_ns == 0)
 		return;
-	if (p->latency.count > 0)
-		snprintf(latency, sizeof(latency), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
-			 (double)ft_histogram_percentile(&p->latency, 50) * 1e-6,
-			 (double)ft_histogram_percentile(&p->latency, 99) * 1e-6,
-			 (double)p->latency.max_ns * 1e-6);
+	ft_histogram_reset(&latency);
+	for (int i = 0; i < OPERATIONS_MAX; i++)
+		if (second->operations[i])
+			ft_histogram_merge(&latency, &second->operations[i]->latency);
+	if (latency.count > 0)
+		snprintf(text, sizeof(text), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
+			 (double)ft_histogram_percentile(&latency, 50) * 1e-6,
+			 (double)ft_histogram_percentile(&latency, 99) * 1e-6, (double)latency.max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
 	fprintf(to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
-		grouped(number, (uint64_t)((double)p->requests * 1e9 / (double)p->span_ns + 0.5)), latency,
-		errors, eta, tty ? "" : "\n");
+		grouped(number,
+			(uint64_t)((double)stats_requests(second) * 1e9 / (double)second->span_ns + 0.5)),
+		text, errors, eta, tty ? "" : "\n");
 	fflush(to);
-	memset(p, 0, sizeof(*p));
 }
 
 static size_t put(char *out, size_t size, size_t at, const char *text)
@@ -63,26 +57,40 @@ static size_t put(char *out, size_t size, size_t at, const char *text)
 
 void report_headline(char *out, size_t size, const struct options *o, const char *name)
 {
-	char part[96];
+	char part[128];
 	size_t at = put(out, size, 0, name);
 
+	if (o->mode == MODE_INTRINSIC) {
+		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: how late this host wakes them", o->threads,
+			 o->threads == 1 ? "" : "s", (double)(o->period_ns ? o->period_ns : 1000000) * 1e-6);
+		put(out, size, at, part);
+		return;
+	}
 	if (o->mixed) {
 		snprintf(part, sizeof(part), " %u:%u", o->sets, o->gets);
 		at = put(out, size, at, part);
 	}
-	snprintf(part, sizeof(part), ", %u connection%s, %u thread%s, pipeline %u, %u-byte values, ",
-		 o->connections, o->connections == 1 ? "" : "s", o->threads, o->threads == 1 ? "" : "s",
-		 o->pipeline, o->value_bytes);
+	snprintf(part, sizeof(part), ", %u connection%s, %u thread%s, %s %u, ", o->connections,
+		 o->connections == 1 ? "" : "s", o->threads, o->threads == 1 ? "" : "s",
+		 o->no_wait	 ? "answers read later, at most"
+		 : o->blocking ? "blocking calls of"
+			       : "pipeline",
+		 o->pipeline);
 	at = put(out, size, at, part);
-	if (o->rate > 0)
-		snprintf(part, sizeof(part), "open loop at %.10g/s (%s)", o->rate,
+	value_sizes_describe(&o->sizes, part, sizeof(part));
+	at = put(out, size, at, part);
+	if (o->has_rate_profile)
+		snprintf(part, sizeof(part), ", open loop, rate by profile (%s)",
+			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
+	else if (o->rate > 0)
+		snprintf(part, sizeof(part), ", open loop at %.10g/s (%s)", o->rate,
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
 	else
-		snprintf(part, sizeof(part), "closed loop");
+		snprintf(part, sizeof(part), ", closed loop");
 	put(out, size, at, part);
 }
 
-enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 16 };
+enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 18 };
 
 static void row_count(FILE *to, const struct figures *f, const char *label,
 		      uint64_t (*value)(const struct operation_figures *))
@@ -107,18 +115,6 @@ static uint64_t errors(const struct operation_figures *f)
 static uint64_t misses(const struct operation_figures *f)
 {
 	return f->status[FT_STATUS_MISS];
-}
-
-/* Requests that got an answer, of whatever kind: what the server's throughput is. */
-static uint64_t answered(const struct operation_figures *f)
-{
-	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +
-	       f->status[FT_STATUS_WRONG];
-}
-
-static double per_second(const struct figures *f, double amount)
-{
-	return f->seconds > 0 ? amount / f->seconds : 0;
 }
 
 static void row_ms(FILE *to, const struct figures *f, const char *label,
@@ -152,7 +148,14 @@ static double percentile(const struct operation_figures *f, int which)
 	return (double)f->percentile_ns[which];
 }
 
-static void error_rows(FILE *to, const struct figures *f)
+/* "first 1.204 s, last 3.950 s" after the start. */
+static void print_times(FILE *to, const struct error_times *t, uint64_t start_ns)
+{
+	fprintf(to, "   first %.3f s, last %.3f s\n", ((double)t->first_ns - (double)start_ns) * 1e-9,
+		((double)t->last_ns - (double)start_ns) * 1e-9);
+}
+
+static void error_rows(FILE *to, const struct figures *f, uint64_t start_ns)
 {
 	char number[32], label[64];
 
@@ -163,19 +166,49 @@ static void error_rows(FILE *to, const struct figures *f)
 		for (int i = 0; i <= TOTAL; i++)
 			if (f->operations[i].used)
 				fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->operations[i].status[k]));
-		fputc('\n', to);
-		for (int i = 0; k == FT_STATUS_ERROR_REPLY && i < ERROR_WORDS && f->errors[i].count; i++) {
+		print_times(to, &f->statuses[k], start_ns);
+		for (int i = 0; k == FT_STATUS_ERROR_REPLY && i < ERROR_WORDS && f->errors[i].times.count; i++) {
 			snprintf(label, sizeof(label), "    -%s", f->errors[i].word);
 			fprintf(to, "%-*s", LABEL_WIDTH, label);
-			for (int op = 0; op < OPERATIONS; op++)
-				if (f->operations[op].used)
-					fprintf(to, "%*s", COLUMN_WIDTH, "");
-			fprintf(to, "%*s\n", COLUMN_WIDTH, grouped(number, f->errors[i].count));
+			for (uint32_t op = 0; op < f->used; op++)
+				fprintf(to, "%*s", COLUMN_WIDTH, "");
+			fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->errors[i].times.count));
+			print_times(to, &f->errors[i].times, start_ns);
 		}
+	}
+	if (f->operations[TOTAL].errors)
+		fprintf(to, "  %-*s%*.4f %%\n", LABEL_WIDTH - 2, "failed share",
+			(int)(COLUMN_WIDTH * (f->used + 1)) - 2,
+			100.0 * (double)f->operations[TOTAL].errors / (double)f->operations[TOTAL].requests);
+	if (f->broken)
+		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "connections broken", grouped(number, f->broken));
+	if (f->connects_failed) {
+		fprintf(to, "%-*s%s", LABEL_WIDTH, "connects refused", grouped(number, f->connects_failed));
+		print_times(to, &f->statuses[FT_STATUS_REFUSED], start_ns);
 	}
 }
 
-void report_table(FILE *to, const struct figures *f, const char *headline)
+static void bucket_rows(FILE *to, const struct figures *f)
+{
+	const struct wanted_figures *w = f->wanted;
+	char number[32], label[32];
+
+	if (w->bucket_count)
+		fprintf(to, "requests by latency\n");
+	for (uint32_t b = 0; b <= w->bucket_count && w->bucket_count; b++) {
+		bool over = b == w->bucket_count;
+		snprintf(label, sizeof(label), "%s %.6g ms", over ? ">" : "<=",
+			 (double)w->bucket_ns[over ? b - 1 : b] * 1e-6);
+		fprintf(to, "  %-*s", LABEL_WIDTH - 2, label);
+		for (int i = 0; i <= TOTAL; i++)
+			if (f->operations[i].used)
+				fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->operations[i].buckets[b]));
+		fputc('\n', to);
+	}
+}
+
+void report_table(FILE *to, const struct figures *f, const struct workload *w, const char *headline,
+		  uint64_t start_ns)
 {
 	const struct operation_figures *total = &f->operations[TOTAL];
 	char number[32];
@@ -183,32 +216,33 @@ void report_table(FILE *to, const struct figures *f, const char *headline)
 	fprintf(to, "%s\n\n%-*s", headline, LABEL_WIDTH, "");
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)
-			fprintf(to, "%*s", COLUMN_WIDTH, i == TOTAL ? "total" : operation_names[i]);
+			fprintf(to, "%*s", COLUMN_WIDTH, i == TOTAL ? "total" : w->operations[i].name);
 	fputc('\n', to);
 	row_count(to, f, "requests", requests);
 	if (total->status[FT_STATUS_MISS])
 		row_count(to, f, "misses", misses);
 	row_count(to, f, "errors", errors);
-	error_rows(to, f);
+	error_rows(to, f, start_ns);
 	fprintf(to, "%-*s", LABEL_WIDTH, "requests/s");
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)
-			fprintf(
-			    to, "%*s", COLUMN_WIDTH,
-			    grouped(number,
-				    (uint64_t)(per_second(f, (double)answered(&f->operations[i])) + 0.5)));
+			fprintf(to, "%*s", COLUMN_WIDTH,
+				grouped(number, (uint64_t)(figures_per_second(
+								   f, (double)figures_answered(&f->operations[i])) +
+							   0.5)));
 	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)
 			fprintf(to, "%*.3f", COLUMN_WIDTH,
-				per_second(f, (double)f->operations[i].bytes * 1e-6));
+				figures_per_second(f, (double)f->operations[i].bytes * 1e-6));
 	fprintf(to, "\nlatency (ms)\n");
 	row_ms(to, f, "average", average, 0);
 	row_ms(to, f, "minimum", minimum, 0);
-	for (int i = 0; i < PERCENTILES; i++)
-		row_ms(to, f, percentile_names[i], percentile, i);
+	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+		row_ms(to, f, f->wanted->names[i], percentile, (int)i);
 	row_ms(to, f, "maximum", maximum, 0);
 	row_ms(to, f, "standard deviation", deviation, 0);
+	bucket_rows(to, f);
 	if (f->late_max_ns)
 		fprintf(to, "sent late (ms)            average %.3f, maximum %.3f\n", f->late_mean_ns * 1e-6,
 			(double)f->late_max_ns * 1e-6);
@@ -219,14 +253,14 @@ void report_table(FILE *to, const struct figures *f, const char *headline)
 		f->cpu_s, total->requests ? f->cpu_s / (double)total->requests * 1e6 : 0, f->busiest * 100);
 }
 
-static void json_latency(struct json *j, const struct operation_figures *o)
+static void json_latency(struct json *j, const struct wanted_figures *w, const struct operation_figures *o)
 {
 	json_begin(j, "latency_ns", '{');
-	json_count(j, "count", o->timed);
+	json_count(j, "count", o->requests);
 	json_number(j, "mean", o->mean_ns);
 	json_count(j, "min", o->min_ns);
-	for (int i = 0; i < PERCENTILES; i++)
-		json_count(j, percentile_names[i], o->percentile_ns[i]);
+	for (uint32_t i = 0; i < w->percentile_count; i++)
+		json_count(j, w->names[i], o->percentile_ns[i]);
 	json_count(j, "max", o->max_ns);
 	json_number(j, "stddev", o->stddev_ns);
 	json_end(j, '}');
@@ -244,28 +278,60 @@ static void json_operation(struct json *j, const char *name, const struct figure
 		if (status_is_error((unsigned)k) && o->status[k])
 			json_count(j, status_names[k], o->status[k]);
 	json_end(j, '}');
-	json_number(j, "requests_per_s", per_second(f, (double)answered(o)));
+	json_number(j, "requests_per_s", figures_per_second(f, (double)figures_answered(o)));
 	json_count(j, "bytes", o->bytes);
-	json_number(j, "mb_per_s", per_second(f, (double)o->bytes * 1e-6));
-	json_latency(j, o);
+	json_number(j, "mb_per_s", figures_per_second(f, (double)o->bytes * 1e-6));
+	json_latency(j, f->wanted, o);
+	if (f->wanted->bucket_count) {
+		json_begin(j, "buckets", '[');
+		for (uint32_t i = 0; i <= f->wanted->bucket_count; i++) {
+			json_begin(j, NULL, '{');
+			if (i < f->wanted->bucket_count)
+				json_count(j, "up_to_ns", f->wanted->bucket_ns[i]);
+			else
+				json_count(j, "over_ns", f->wanted->bucket_ns[i - 1]);
+			json_count(j, "requests", o->buckets[i]);
+			json_end(j, '}');
+		}
+		json_end(j, ']');
+	}
 	json_end(j, '}');
 }
 
-void report_json(struct json *j, const struct figures *f)
+/* Each kind of error with its first and last time, CLOCK_MONOTONIC. */
+static void json_times(struct json *j, const char *name, const struct error_times *t)
+{
+	json_begin(j, name, '{');
+	json_count(j, "count", t->count);
+	json_count(j, "first_ns", t->first_ns);
+	json_count(j, "last_ns", t->last_ns);
+	json_end(j, '}');
+}
+
+void report_json(struct json *j, const struct figures *f, const struct workload *w)
 {
 	json_number(j, "seconds", f->seconds);
 	json_truth(j, "exact", f->exact);
 	json_number(j, "percentile_error", f->exact ? 0 : 0.001);
 	json_begin(j, "operations", '{');
-	for (int i = 0; i < OPERATIONS; i++)
+	for (int i = 0; i < OPERATIONS_MAX; i++)
 		if (f->operations[i].used)
-			json_operation(j, operation_names[i], f, &f->operations[i]);
+			json_operation(j, w->operations[i].name, f, &f->operations[i]);
 	json_end(j, '}');
 	json_operation(j, "total", f, &f->operations[TOTAL]);
 	json_begin(j, "error_replies", '{');
-	for (int i = 0; i < ERROR_WORDS && f->errors[i].count; i++)
-		json_count(j, f->errors[i].word, f->errors[i].count);
+	for (int i = 0; i < ERROR_WORDS && f->errors[i].times.count; i++)
+		json_count(j, f->errors[i].word, f->errors[i].times.count);
 	json_end(j, '}');
+	json_begin(j, "error_times", '{');
+	for (int i = 0; i < ERROR_WORDS && f->errors[i].times.count; i++)
+		json_times(j, f->errors[i].word, &f->errors[i].times);
+	for (int i = 0; i < STATUSES; i++)
+		if (f->statuses[i].count)
+			json_times(j, status_names[i], &f->statuses[i]);
+	json_end(j, '}');
+	json_count(j, "connections_broken", f->broken);
+	json_count(j, "connects_failed", f->connects_failed);
 	json_begin(j, "sent_late_ns", '{');
 	json_number(j, "mean", f->late_mean_ns);
 	json_count(j, "max", f->late_max_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user reads: the progress line, the closing table, the figures as JSON. */
+/* What the user reads: the progress line, the closing table, the figures as JSON and CSV. */
 #ifndef FORKTAIL_LOADGEN_REPORT_H
 #define FORKTAIL_LOADGEN_REPORT_H
 
@@ -10,36 +10,49 @@
 #include "figures.h"
 #include "json.h"
 #include "options.h"
+#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* How a run ended; anything but RUN_DONE is said in words. */
-enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST };
-extern const char *const run_end_names[]; /* "done", "interrupted", "server lost" */
+enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST, RUN_ERRORS };
+extern const char *const run_end_names[]; /* "done", "interrupted", "server lost", "errors" */
 
-/* What one line of progress says. */
-struct progress {
-	uint64_t requests;
-	uint64_t span_ns; /* in which they ended */
-	struct ft_histogram latency;
-};
-
-void progress_add(struct progress *p, const struct stats *s);
-
-/* Prints it, if there is anything, and empties it. eta_s < 0: not known. `tty`: the line overwrites the one
- * before. */
-void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, struct progress *p,
+/* Prints the line of progress for one second's counts, if there are any. eta_s < 0: not known. `tty`: the line
+ * overwrites the one before. */
+void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s);
 
 /* "SET+GET 1:10, 50 connections, closed loop ..." */
 void report_headline(char *out, size_t size, const struct options *o, const char *name);
 
-void report_table(FILE *to, const struct figures *f, const char *headline);
+/* start_ns: what times of errors count from. */
+void report_table(FILE *to, const struct figures *f, const struct workload *w, const char *headline,
+		  uint64_t start_ns);
+/* Latencies and the share of requests up to each, halving what is left: as redis-benchmark prints them. */
+void report_distribution(FILE *to, const struct stats *s);
+
+/* redis-benchmark's CSV: its header, and a test's row. */
+void report_csv_header(FILE *to);
+void report_csv_row(FILE *to, const char *name, const struct figures *f);
 
 /* The same figures as members of an object that is already open. */
-void report_json(struct json *j, const struct figures *f);
+void report_json(struct json *j, const struct figures *f, const struct workload *w);
+
+/* What is left of a test's figures once several were run. */
+struct test_summary {
+	char name[32];
+	double rps, mean_ns, p50_ns, p99_ns, p999_ns, max_ns;
+	uint64_t requests, errors;
+};
+void report_summarize(struct test_summary *s, const char *name, const struct figures *f);
+/* A row per test. */
+void report_suite(FILE *to, const struct test_summary *all, size_t count);
+/* A test run `count` times: best, worst, mean and spread (standard deviation) of its figures. */
+void report_repeats(FILE *to, const struct test_summary *all, size_t count);
+void report_repeats_json(struct json *j, const struct test_summary *all, size_t count);
 
 #ifdef __cplusplus
 }

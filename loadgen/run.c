@@ -12,42 +12,18 @@
 
 #include "connect.h"
 #include "manifest.h"
+#include "observer.h"
 #include "phase.h"
+#include "probe.h"
 #include "recording/recording.h"
 
-static void run_phases(struct run *r)
-{
-	const struct options *o = r->o;
-	struct workload w = {.keys = o->keys ? o->keys : 1};
-
-	if (o->fill) {
-		w.used[OPERATION_SET] = w.sequential = true;
-		run_phase(r, "fill", &w);
-		return;
-	}
-	if (o->mixed) {
-		w.mixed = o->sets > 0 && o->gets > 0;
-		w.used[OPERATION_SET] = o->sets > 0;
-		w.used[OPERATION_GET] = o->gets > 0;
-		w.set_share = (uint64_t)(((unsigned __int128)o->sets << 64) / ((uint64_t)o->sets + o->gets));
-		run_phase(r, "SET+GET", &w);
-		return;
-	}
-	/* As redis-benchmark has them, whatever the order they're named in: SET first, so that GET finds. */
-	for (int i = OPERATIONS - 1; i >= 0 && r->status == 0 && r->end == RUN_DONE; i--) {
-		if (!o->tests[i])
-			continue;
-		memset(w.used, 0, sizeof(w.used));
-		w.used[i] = true;
-		run_phase(r, operation_names[i], &w);
-	}
-}
+/* ---- the log ---- */
 
 /* What goes to --json and into the recording as its summary; to be freed. */
 static char *closing_words(struct run *r, const char *runs)
 {
 	char *text = NULL;
-	size_t size = 0;
+	size_t size = 0, tests = r->suite.count;
 	struct json j = {open_memstream(&text, &size), true};
 	int error = r->log ? request_log_error(r->log) : 0;
 
@@ -57,10 +33,17 @@ static char *closing_words(struct run *r, const char *runs)
 	json_text(&j, "program", "forktail-load");
 	json_text(&j, "version", FORKTAIL_VERSION);
 	json_text(&j, "reason", run_end_names[r->end]);
+	json_count(&j, "exit_status", (uint64_t)r->status);
 	json_count(&j, "end_ns", ft_now_ns());
 	json_text(&j, "log", r->log ? r->o->log_path : "");
 	json_text(&j, "log_error", error ? strerror(-error) : "");
 	fprintf(j.to, ",\"runs\":%s", runs);
+	if (r->o->repeat > 1 && tests > 0 && r->summary_count >= 2 * tests) {
+		json_begin(&j, "repeats", '[');
+		for (size_t i = 0; i < tests; i++)
+			report_repeats_json(&j, r->summaries + i * r->o->repeat, r->summary_count / tests);
+		json_end(&j, ']');
+	}
 	json_end(&j, '}');
 	if (fclose(j.to) != 0) {
 		free(text);
@@ -83,9 +66,9 @@ static void write_json(struct run *r, const char *text)
 	}
 }
 
-static int open_log(struct run *r, const struct server_facts *facts, int argc, char **argv)
+static int open_log(struct run *r, int argc, char **argv)
 {
-	char *manifest = manifest_make(r->o, facts, argc, argv), text[512];
+	char *manifest = manifest_make(r->o, &r->server.facts, r->workload, argc, argv), text[512];
 	int rc = manifest ? request_log_open(&r->log, r->o->log_path, manifest, r->o->threads) : -ENOMEM;
 
 	free(manifest);
@@ -112,44 +95,207 @@ static void close_log(struct run *r, const char *summary)
 	}
 }
 
-int run_load(const struct options *o, int argc, char **argv)
+/* ---- the tests ---- */
+
+/* Test after test, each as often as asked for; then what only shows when all are done. */
+static void run_tests(struct run *r)
 {
-	struct run r = {.o = o, .signal_fd = -1};
-	struct server_facts facts;
-	char error[512], *runs = NULL, *summary;
-	size_t size = 0;
+	const struct options *o = r->o;
+
+	for (uint32_t i = 0; i < r->suite.count; i++) {
+		size_t first = r->summary_count;
+
+		for (uint32_t k = 0; k < o->repeat; k++) {
+			if (r->status == EXIT_ENVIRONMENT || r->end != RUN_DONE)
+				return;
+			run_phase(r, &r->suite.tests[i]);
+			if (r->csv != stdout && (k + 1 < o->repeat || i + 1 < r->suite.count))
+				fputc('\n', stdout);
+		}
+		if (o->repeat > 1 && r->csv != stdout && r->summary_count - first > 1)
+			report_repeats(stdout, r->summaries + first, r->summary_count - first);
+	}
+	if (r->suite.count > 1 && o->repeat == 1 && r->csv != stdout)
+		report_suite(stdout, r->summaries, r->summary_count);
+	fflush(stdout);
+}
+
+/* Connections that are there and send nothing. */
+static int *open_idle(struct run *r)
+{
+	int *fds = malloc(sizeof(*fds) * (r->o->idle + 1u));
+	char error[512];
+
+	for (uint32_t i = 0; fds && i < r->o->idle; i++) {
+		fds[i] = server_connect(&r->server, r->o->connections + i, error, sizeof(error));
+		if (fds[i] < 0) {
+			complain(r, error);
+			while (i > 0)
+				close(fds[--i]);
+			free(fds);
+			return NULL;
+		}
+	}
+	return fds;
+}
+
+static void close_idle(const struct run *r, int *fds)
+{
+	for (uint32_t i = 0; fds && i < r->o->idle; i++)
+		close(fds[i]);
+	free(fds);
+}
+
+static struct observer *start_observer(struct run *r)
+{
+	const struct options *o = r->o;
+	const struct observer_server server = {
+	    .host = o->host,
+	    .socket = o->socket,
+	    .port = o->port,
+	    .user = o->user,
+	    .password = o->password,
+	    .memcached = o->protocol != PROTOCOL_REDIS,
+	};
+	struct observer *observer = NULL;
+
+	/* A run without it is still a run. */
+	if (r->log && !o->no_observer && observer_start(&observer, &server, request_log_writer(r->log)))
+		fprintf(stderr, "forktail-load: the server can't be observed beside the load\n");
+	return observer;
+}
+
+static void load_server(struct run *r)
+{
+	struct observer *observer;
+	int *idle = open_idle(r);
+
+	if (!idle)
+		return;
+	observer = start_observer(r);
+	run_tests(r);
+	observer_stop(observer);
+	close_idle(r, idle);
+}
+
+/* ---- the frame ---- */
+
+static int open_outputs(struct run *r)
+{
+	const struct options *o = r->o;
+	char text[512];
+
+	r->summaries = calloc((size_t)o->repeat * (r->suite.count + 1u), sizeof(*r->summaries));
+	if (!r->summaries) {
+		complain(r, "not enough memory to begin");
+		return -1;
+	}
+	if (outputs_open(&r->outputs, o, text, sizeof(text))) {
+		complain(r, text);
+		return -1;
+	}
+	if (o->csv)
+		r->csv = o->csv_path ? fopen(o->csv_path, "w") : stdout;
+	if (o->csv && !r->csv) {
+		snprintf(text, sizeof(text), "can't write %s: %s", o->csv_path, strerror(errno));
+		complain(r, text);
+		return -1;
+	}
+	if (r->csv)
+		report_csv_header(r->csv);
+	return 0;
+}
+
+static void close_outputs(struct run *r)
+{
+	char text[512];
+
+	if (outputs_close(&r->outputs, r->o, text, sizeof(text)))
+		complain(r, text);
+	if (r->csv && r->csv != stdout && fclose(r->csv) != 0)
+		complain(r, "the CSV is not complete: the disk didn't take it");
+	free(r->summaries);
+}
+
+/* All that a run needs to begin. False: it was said why not. */
+static bool begin(struct run *r)
+{
+	const struct options *o = r->o;
+	char error[512];
+	int rc;
+
+	if (o->mode != MODE_INTRINSIC && (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
+					  server_probe(&r->server, o, error, sizeof(error)))) {
+		complain(r, error);
+		return false;
+	}
+	rc = o->mode == MODE_INTRINSIC ? probe_build(r, error, sizeof(error))
+				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
+	if (rc) {
+		complain(r, error);
+		r->status = rc == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;
+		return false;
+	}
+	return true;
+}
+
+static int handle_signals(void)
+{
 	sigset_t signals;
 
-	signal(SIGPIPE, SIG_IGN); /* a server that closes is an error to report, also while connecting */
-	if (descriptors_reserve(o->connections, error, sizeof(error)) ||
-	    server_probe(o, &facts, error, sizeof(error))) {
-		complain(&r, error);
-		return r.status;
-	}
-	if (o->log_path && open_log(&r, &facts, argc, argv))
-		return r.status;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	r.signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	r.runs = (struct json){open_memstream(&runs, &size), true};
-	if (r.signal_fd >= 0 && r.runs.to) {
-		json_begin(&r.runs, NULL, '[');
-		run_phases(&r);
-		json_end(&r.runs, ']');
+	return signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static void run_all(struct run *r, int argc, char **argv)
+{
+	char *runs = NULL, *summary;
+	size_t size = 0;
+
+	if (open_outputs(r) || (r->o->log_path && open_log(r, argc, argv)))
+		return;
+	r->signal_fd = handle_signals();
+	r->runs = (struct json){open_memstream(&runs, &size), true};
+	if (r->signal_fd >= 0 && r->runs.to) {
+		json_begin(&r->runs, NULL, '[');
+		if (r->o->mode == MODE_INTRINSIC)
+			probe_intrinsic(r);
+		else
+			load_server(r);
+		json_end(&r->runs, ']');
 	} else {
-		complain(&r, "not enough memory or descriptors to begin");
+		complain(r, "not enough memory or descriptors to begin");
 	}
-	if (r.runs.to)
-		fclose(r.runs.to);
-	summary = runs ? closing_words(&r, runs) : NULL;
-	if (summary && o->json_path)
-		write_json(&r, summary);
-	close_log(&r, summary);
+	if (r->runs.to)
+		fclose(r->runs.to);
+	summary = runs ? closing_words(r, runs) : NULL;
+	if (summary && r->o->json_path)
+		write_json(r, summary);
+	close_log(r, summary);
 	free(summary);
 	free(runs);
-	if (r.signal_fd >= 0)
-		close(r.signal_fd);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+}
+
+int run_load(const struct options *o, int argc, char **argv)
+{
+	struct run r = {.o = o, .signal_fd = -1, .workload = calloc(1, sizeof(*r.workload))};
+
+	if (!r.workload) {
+		complain(&r, "not enough memory to begin");
+		return r.status;
+	}
+	signal(SIGPIPE, SIG_IGN); /* a server that closes is an error to report, also while connecting */
+	if (begin(&r)) {
+		run_all(&r, argc, argv);
+		close_outputs(&r);
+	}
+	workload_free(r.workload);
+	free(r.workload);
+	server_free(&r.server);
 	return r.status;
 }

@@ -16,17 +16,18 @@ const char *const status_names[STATUSES] = {
     [FT_STATUS_UNSENT] = "never sent",
 };
 
-struct stats *stats_new(const struct workload *w)
+struct stats *stats_new(const struct mix *m)
 {
 	struct stats *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	for (int i = 0; i < OPERATIONS; i++) {
-		if (!w->used[i])
-			continue;
-		s->operations[i] = calloc(1, sizeof(*s->operations[i]));
-		if (!s->operations[i]) {
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct operation_stats **o = &s->operations[m->operations[i]];
+
+		if (!*o)
+			*o = calloc(1, sizeof(**o));
+		if (!*o) {
 			stats_free(s);
 			return NULL;
 		}
@@ -38,56 +39,81 @@ void stats_free(struct stats *s)
 {
 	if (!s)
 		return;
-	for (int i = 0; i < OPERATIONS; i++)
+	for (int i = 0; i < OPERATIONS_MAX; i++)
 		free(s->operations[i]);
 	free(s);
 }
 
 void stats_reset(struct stats *s)
 {
-	for (int i = 0; i < OPERATIONS; i++)
+	struct stats empty = {0};
+
+	for (int i = 0; i < OPERATIONS_MAX; i++) {
 		if (s->operations[i])
 			memset(s->operations[i], 0, sizeof(*s->operations[i]));
-	s->late_sum_ns = s->late_max_ns = s->sent = s->last_end_ns = s->span_ns = 0;
-	memset(s->errors, 0, sizeof(s->errors));
+		empty.operations[i] = s->operations[i];
+	}
+	*s = empty;
 }
 
-static void add_word(struct stats *s, const char *word, uint64_t count)
+static void add_times(struct error_times *into, const struct error_times *from)
 {
-	struct error_word *e = s->errors;
+	if (!from->count)
+		return;
+	if (!into->count || from->first_ns < into->first_ns)
+		into->first_ns = from->first_ns;
+	if (from->last_ns > into->last_ns)
+		into->last_ns = from->last_ns;
+	into->count += from->count;
+}
 
-	while (e < s->errors + ERROR_WORDS - 1 && e->count && strcmp(e->word, word) != 0)
+static void add_word(struct stats *s, const char *word, const struct error_times *times)
+{
+	struct error_word *e = s->errors, *last = s->errors + ERROR_WORDS - 1;
+
+	while (e < last && e->times.count && strcmp(e->word, word) != 0)
 		e++;
-	if (!e->count)
-		memcpy(e->word, e == s->errors + ERROR_WORDS - 1 ? "other" : word,
-		       e == s->errors + ERROR_WORDS - 1 ? sizeof("other") : strlen(word) + 1);
-	e->count += count;
+	if (!e->times.count)
+		memcpy(e->word, e == last ? "other" : word, e == last ? sizeof("other") : strlen(word) + 1);
+	add_times(&e->times, times);
 }
 
-void stats_error_word(struct stats *s, const char *word)
+void stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
 {
+	const struct error_times once = {1, now_ns, now_ns};
 	char clean[RESP_WORD] = "";
 
 	/* It goes to terminals and JSON: what a server sends there is kept to letters it should send. */
 	for (size_t i = 0; word[i] && i < RESP_WORD - 1; i++)
 		clean[i] =
 		    word[i] > ' ' && word[i] < 127 && word[i] != '"' && word[i] != '\\' ? word[i] : '?';
-	add_word(s, clean[0] ? clean : "?", 1);
+	add_word(s, clean[0] ? clean : "?", &once);
+}
+
+void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns)
+{
+	const struct error_times once = {1, now_ns, now_ns};
+
+	add_times(&s->statuses[status], &once);
 }
 
 void stats_merge(struct stats *into, const struct stats *from)
 {
 	into->late_sum_ns += from->late_sum_ns;
 	into->sent += from->sent;
+	into->broken += from->broken;
+	into->connects_failed += from->connects_failed;
 	if (from->late_max_ns > into->late_max_ns)
 		into->late_max_ns = from->late_max_ns;
 	if (from->last_end_ns > into->last_end_ns)
 		into->last_end_ns = from->last_end_ns;
 	if (from->span_ns > into->span_ns)
 		into->span_ns = from->span_ns;
-	for (int i = 0; i < ERROR_WORDS && from->errors[i].count; i++)
-		add_word(into, from->errors[i].word, from->errors[i].count);
-	for (int i = 0; i < OPERATIONS; i++) {
+	for (int i = 0; i < ERROR_WORDS && from->errors[i].times.count; i++)
+		add_word(into, from->errors[i].word, &from->errors[i].times);
+	for (int i = 0; i < STATUSES; i++)
+		add_times(&into->statuses[i], &from->statuses[i]);
+	for (int i = 0; i < OPERATIONS_MAX; i++) {
 		if (!from->operations[i] || !into->operations[i])
 			continue;
 		into->operations[i]->bytes += from->operations[i]->bytes;
@@ -101,7 +127,7 @@ static uint64_t count(const struct stats *s, bool only_errors)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < OPERATIONS; i++)
+	for (int i = 0; i < OPERATIONS_MAX; i++)
 		for (unsigned k = 0; s->operations[i] && k < STATUSES; k++)
 			if (!only_errors || status_is_error(k))
 				sum += s->operations[i]->status[k];

@@ -2,10 +2,9 @@
 /* What a load thread counts. A thread fills one `struct stats` a second and hands it over whole, so the
  * hot path shares nothing: no atomics, no locks, and the second's percentiles come for free.
  *
- * Latency is counted for every request that was due and either got an answer or was given up (time-out,
- * never sent): those last are counted up to the moment they were given up, since leaving them out would
- * make a stalled server look better the longer it stalls. Requests on a connection that broke have no
- * meaningful latency and are counted as errors only.
+ * Latency is counted for every request, failed ones too: up to its answer, or up to when it was given up
+ * (time-out, connection lost, never sent). Leaving failures out would make a server look better the worse it
+ * fares.
  */
 #ifndef FORKTAIL_LOADGEN_STATS_H
 #define FORKTAIL_LOADGEN_STATS_H
@@ -25,10 +24,15 @@ extern "C" {
 
 enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16 };
 
+/* How often something went wrong, and when first and last (CLOCK_MONOTONIC). */
+struct error_times {
+	uint64_t count, first_ns, last_ns;
+};
+
 /* Error replies by their first word; the last entry takes what came after the table was full. */
 struct error_word {
 	char word[RESP_WORD];
-	uint64_t count;
+	struct error_times times;
 };
 
 struct operation_stats {
@@ -41,12 +45,15 @@ struct stats {
 	uint64_t late_sum_ns, late_max_ns; /* from due to handed to the kernel */
 	uint64_t sent;
 	uint64_t last_end_ns;
-	uint64_t span_ns; /* the time that was counted; of several threads, the longest */
+	uint64_t span_ns;	  /* the time that was counted; of several threads, the longest */
+	uint64_t broken;	  /* connections */
+	uint64_t connects_failed; /* when opened again */
 	struct error_word errors[ERROR_WORDS];
-	struct operation_stats *operations[OPERATIONS]; /* NULL: not used in this run */
+	struct error_times statuses[STATUSES];		    /* of errors, with or without a request */
+	struct operation_stats *operations[OPERATIONS_MAX]; /* NULL: not in this mix */
 };
 
-struct stats *stats_new(const struct workload *w);
+struct stats *stats_new(const struct mix *m);
 void stats_free(struct stats *s);
 void stats_reset(struct stats *s);
 void stats_merge(struct stats *into, const struct stats *from);
@@ -54,17 +61,29 @@ void stats_merge(struct stats *into, const struct stats *from);
 /* Requests that ended in an error, and all that ended. */
 uint64_t stats_errors(const struct stats *s);
 uint64_t stats_requests(const struct stats *s);
-void stats_error_word(struct stats *s, const char *word);
+void stats_error_word(struct stats *s, const char *word, uint64_t now_ns);
+void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns);
 
-/* Whether a request that ended so has a latency. */
-static inline bool status_has_latency(unsigned status)
+static inline void stats_add(struct stats *s, unsigned operation, unsigned status, uint64_t latency_ns,
+			     uint64_t bytes)
 {
-	return status != FT_STATUS_RESET && status != FT_STATUS_REFUSED;
+	struct operation_stats *o = s->operations[operation];
+
+	o->status[status]++;
+	o->bytes += bytes;
+	ft_histogram_add(&o->latency, latency_ns);
+}
+
+static inline void stats_sent_late(struct stats *s, uint64_t late_ns)
+{
+	s->late_sum_ns += late_ns;
+	if (late_ns > s->late_max_ns)
+		s->late_max_ns = late_ns;
 }
 
 static inline bool status_is_error(unsigned status)
 {
-	return status != FT_STATUS_OK && status != FT_STATUS_MISS;
+	return status > FT_STATUS_MISS;
 }
 
 extern const char *const status_names[STATUSES];

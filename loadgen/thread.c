@@ -9,6 +9,7 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inspection.h"
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ull
@@ -82,6 +84,12 @@ static void give_up(struct load_thread *t, uint64_t now_ns)
 	check_finished(t, now_ns);
 }
 
+void load_thread_tick(struct load_thread *t, uint64_t now_ns)
+{
+	log_lane_flush(&t->lane, now_ns);
+	hand_over(t, now_ns);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct load_thread *t = arg;
@@ -89,8 +97,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	log_lane_flush(&t->lane, now);
-	hand_over(t, now);
+	load_thread_tick(t, now);
 	if (now >= t->give_up_ns)
 		give_up(t, now);
 	else
@@ -106,6 +113,15 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	t->armed_ns = 0;
 	open_loop_pump(t, ft_now_ns());
+}
+
+static void on_timers(evutil_socket_t fd, short what, void *arg)
+{
+	struct load_thread *t = arg;
+
+	(void)fd;
+	(void)what;
+	timers_run(&t->timers, ft_now_ns());
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -152,6 +168,22 @@ static int make_base(struct load_thread *t)
 	return t->base ? 0 : -ENOMEM;
 }
 
+/* The event loop and what it watches beside connections. */
+static int make_loop(struct load_thread *t)
+{
+	int rc = make_base(t);
+
+	if (rc == 0)
+		rc = watch(t, &t->due_event, t->due_fd, on_due);
+	if (rc == 0)
+		rc = watch(t, &t->tick_event, t->tick_fd, on_tick);
+	if (rc == 0)
+		rc = watch(t, &t->wake_event, t->wake_fd, on_wake);
+	if (rc == 0)
+		rc = watch(t, &t->timers_event, t->timers.fd, on_timers);
+	return rc;
+}
+
 int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, const int *fds,
 		     uint32_t count, uint32_t first_id, struct request_log *log)
 {
@@ -162,9 +194,13 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	    .index = index,
 	    .connection_count = count,
 	    .alive = count,
+	    .active = count,
+	    .cpu = -1,
+	    .counting = plan->measure_ns == 0,
 	    .due_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
 	    .tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
 	    .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+	    .timers.fd = -1,
 	};
 	pthread_mutex_init(&t->lock, NULL);
 	TAILQ_INIT(&t->idle);
@@ -175,49 +211,71 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 		t->connections[i].fd = fds[i];
 	t->rings = calloc((size_t)count * plan->pipeline, sizeof(*t->rings));
 	t->read_buffer = malloc(READ_BYTES);
-	t->stats = stats_new(&plan->workload);
-	t->spare = stats_new(&plan->workload);
+	t->stats = stats_new(&plan->mix);
+	t->spare = stats_new(&plan->mix);
 	if (!t->connections || !t->rings || !t->read_buffer || !t->stats || !t->spare)
 		return -ENOMEM;
-	rc = request_buffer_init(&t->requests, &plan->workload, plan->pipeline);
+	/* One timer for each connection, and one each for time-outs and a profile. */
+	rc = timers_init(&t->timers, count + 2);
 	if (rc == 0)
-		rc = make_base(t);
-	if (rc == 0)
-		rc = watch(t, &t->due_event, t->due_fd, on_due);
-	if (rc == 0)
-		rc = watch(t, &t->tick_event, t->tick_fd, on_tick);
-	if (rc == 0)
-		rc = watch(t, &t->wake_event, t->wake_fd, on_wake);
+		rc = request_buffer_init(&t->requests, plan->workload, plan->pipeline,
+					 random_begin(plan->seed, index, 4));
+	if (rc == 0 && !plan->blocking)
+		rc = make_loop(t);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = connection_open(&t->connections[i], t, fds[i], first_id + i,
 				     t->rings + (size_t)i * plan->pipeline);
 	return rc;
 }
 
+static void run_loop(struct load_thread *t)
+{
+	uint64_t now = ft_now_ns();
+
+	arm_tick(t, now);
+	watch_connections(t);
+	if (t->plan->open_loop)
+		open_loop_pump(t, now);
+	for (uint32_t i = 0; i < t->connection_count && !t->plan->open_loop; i++)
+		if (t->connections[i].fd >= 0 && t->connections[i].in_flight == 0)
+			connection_refill(&t->connections[i], 0);
+	if (!t->finished)
+		event_base_dispatch(t->base);
+}
+
+/* To the CPU it is to run on; one that isn't there was refused before (options). */
+static void settle_on_cpu(const struct load_thread *t)
+{
+	cpu_set_t set;
+
+	if (t->cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)t->cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 static void *run_thread(void *arg)
 {
 	struct load_thread *t = arg;
 	struct rusage used;
-	uint64_t one = 1, now;
+	uint64_t one = 1;
 	char name[16];
 
 	snprintf(name, sizeof(name), "load-%u", t->index);
 	pthread_setname_np(pthread_self(), name);
 	atomic_store(&t->tid, (int)gettid());
 	prctl(PR_SET_TIMERSLACK, 1ul);
-	now = ft_now_ns();
-	arm_tick(t, now);
-	if (t->plan->open_loop)
-		open_loop_pump(t, now);
-	for (uint32_t i = 0; i < t->connection_count && !t->plan->open_loop; i++)
-		if (t->connections[i].fd >= 0)
-			connection_refill(&t->connections[i], ft_now_ns());
-	if (!t->finished)
-		event_base_dispatch(t->base);
+	settle_on_cpu(t);
+	if (t->plan->blocking)
+		run_blocking(t);
+	else
+		run_loop(t);
 	log_lane_close(&t->lane, ft_now_ns());
 	if (getrusage(RUSAGE_THREAD, &used) == 0)
 		t->cpu_ns = ((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * SECOND_NS +
 			    ((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
+	atomic_store(&t->ended, 1);
 	if (write(t->plan->done_fd, &one, sizeof(one)) < 0) {
 		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
 	}
@@ -258,13 +316,16 @@ void load_thread_free(struct load_thread *t)
 	for (uint32_t i = 0; t->connections && i < t->connection_count; i++) {
 		close_fd(t->connections[i].fd);
 		free(t->connections[i].unsent);
+		inspection_free(t->connections[i].inspection);
 	}
 	if (t->base)
 		event_base_free(t->base);
 	close_fd(t->due_fd);
 	close_fd(t->tick_fd);
 	close_fd(t->wake_fd);
+	timers_free(&t->timers);
 	request_buffer_free(&t->requests);
+	chooser_free(&t->chooser);
 	free(t->read_buffer);
 	free(t->rings);
 	free(t->connections);

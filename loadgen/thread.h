@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A load thread: its connections, its event loop, its part of the load. It shares nothing with other load
- * threads but the read-only plan; what it counts it hands over once a second.
+ * threads but the plan, read-only except for a few atomics; what it counts it hands over once a second.
  *
- * Closed loop: a connection sends a batch of `pipeline` requests, awaits all answers, sends the next.
+ * Closed loop: a connection keeps up to `pipeline` requests on their way, sent `batch` at a time.
  * Open loop: when a request falls due it goes to the connection that has been idle longest, else to one
  * with room in its pipeline; while none has room it waits, and its latency counts from when it was due.
+ * Blocking: no event loop; one connection, write, read, as a plain client does (blocking.c).
  */
 #ifndef FORKTAIL_LOADGEN_THREAD_H
 #define FORKTAIL_LOADGEN_THREAD_H
@@ -19,8 +20,10 @@
 
 #include "log.h"
 #include "pacing.h"
-#include "resp.h"
+#include "reply.h"
+#include "socket.h"
 #include "stats.h"
+#include "timers.h"
 #include "workload.h"
 
 /* Of a log entry that never got as far as a connection. */
@@ -29,7 +32,7 @@
 /* A request on its way. */
 struct pending {
 	uint64_t intended_ns, start_ns;
-	uint64_t key : 56, operation : 8;
+	uint64_t key : 48, operation : 8, step : 8;
 };
 
 enum room { ROOM_NONE, ROOM_IDLE, ROOM_PARTIAL };
@@ -41,35 +44,70 @@ struct unsent {
 	char bytes[];
 };
 
+/* Bytes of a reply looked at beyond finding its end: --verify, scans. */
+struct inspection;
+
 struct connection {
 	struct event readable;
 	struct load_thread *thread;
 	struct pending *pending; /* a ring of ring_size, the pipeline's depth */
 	struct unsent *unsent;
+	struct inspection *inspection; /* NULL: nobody looks */
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
 	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
 	uint32_t id;
-	int fd;	      /* -1: closed */
-	uint8_t room; /* the list it's on */
+	uint32_t taken;	     /* requests since it was opened last */
+	uint32_t backoff_ms; /* before it is opened again; doubles with each failure */
+	int fd;		     /* -1: closed */
+	uint8_t room;	     /* the list it's on */
+	uint8_t greetings;   /* answers to set-up commands still to come */
+	bool connecting;     /* in the kernel's hands */
+	bool waiting;	     /* a timer will come back to it */
+	bool parked;	     /* a profile keeps it idle */
 	uint16_t local_port;
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
-	struct resp_scanner scan;
+	union reply_scanner scan;
 };
 
 TAILQ_HEAD(connection_list, connection);
 
-/* What all threads are to do; read-only while they run, but for the two flags. */
+enum on_error { ON_ERROR_CONTINUE, ON_ERROR_RECONNECT, ON_ERROR_STOP };
+
+/* What all threads are to do; read-only while they run, but for the atomics. */
 struct load_plan {
-	struct workload workload;
+	const struct workload *workload;
+	struct mix mix;
 	uint64_t start_ns, end_ns; /* end_ns: PACING_NEVER without a duration */
-	uint64_t drain_ns;
-	uint32_t pipeline;
-	bool open_loop;
+	uint64_t measure_ns;	   /* requests due before it are warm-up: logged, not counted */
+	uint64_t log_over_ns;	   /* quicker requests stay out of the log, unless they failed */
+	uint64_t drain_ns, think_ns, timeout_ns; /* 0: none */
+	uint64_t seed;
+	uint32_t pipeline, batch;
+	uint32_t reconnect_after; /* requests on a connection; 0: it stays */
+	uint32_t connections;	  /* over all threads */
+	const struct profile *connections_over_time;
+	bool open_loop, blocking, no_wait;
+	enum on_error on_error;
+	uint32_t backoff_ms;
+	struct server_socket server;
+	const char *greeting; /* set-up commands of a connection that is opened again */
+	size_t greeting_bytes;
+	uint8_t greetings; /* their number */
+	uint64_t max_errors; /* 0: no limit */
+	atomic_uint_fast64_t errors;
 	atomic_bool stop;    /* send nothing more, await answers for a second at most */
 	atomic_bool abandon; /* await nothing more */
-	int done_fd;	     /* eventfd: a thread has ended */
+	atomic_bool gave_up; /* an error ended the run */
+	int done_fd;	     /* eventfd: a thread has ended, or `stop` was set */
+};
+
+/* The first wrong byte that --verify found. */
+struct wrong_byte {
+	bool found;
+	uint64_t key;
+	int64_t offset;
 };
 
 struct load_thread {
@@ -77,23 +115,29 @@ struct load_thread {
 	struct event_base *base;
 	struct connection *connections;
 	struct pending *rings;
-	uint32_t connection_count, alive;
-	uint32_t lost; /* connections that broke; not those closed because time was up */
+	uint32_t connection_count;
+	uint32_t alive;	 /* connections that send or will be opened again */
+	uint32_t active; /* those that a profile lets send: the first ones */
+	uint32_t lost;	 /* connections that broke; not those closed because time was up */
 	uint32_t index;
+	int cpu;	    /* to run on; -1: anywhere */
 	uint64_t left;	    /* requests still to be taken up; closed loop */
 	uint64_t in_flight; /* over all connections */
 	uint64_t give_up_ns;
 	bool stopping, finished;
+	bool counting; /* warm-up is over */
 	const char *broken; /* why the last lost connection was lost */
+	struct wrong_byte wrong;
 
 	struct chooser chooser;
 	struct request_buffer requests;
 	char *read_buffer;
 	struct connection_list idle, partial;
 	struct pacing pacing;
+	struct timers timers;
 	uint64_t armed_ns; /* what due_fd is set to */
 	int due_fd, tick_fd, wake_fd;
-	struct event due_event, tick_event, wake_event;
+	struct event due_event, tick_event, wake_event, timers_event;
 
 	struct log_lane lane;
 	struct stats *stats;  /* the second that runs */
@@ -103,6 +147,7 @@ struct load_thread {
 
 	pthread_t handle;
 	atomic_int tid;	 /* 0 until it runs */
+	atomic_uint ended; /* 1 once it has */
 	uint64_t cpu_ns; /* once it has ended */
 };
 
@@ -111,7 +156,7 @@ enum { READ_BYTES = 64 << 10 };
 /* Takes over `fds` (non-blocking, count > 0), numbered from first_id. Negative errno. */
 int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, const int *fds,
 		     uint32_t count, uint32_t first_id, struct request_log *log);
-/* `requests` and `pacing` are this thread's part; plan->start_ns must be set. */
+/* `left`, `chooser`, `pacing` and `cpu` are this thread's part; plan->start_ns must be set. */
 int load_thread_start(struct load_thread *t);
 /* Tells it that plan->stop or plan->abandon was set. */
 void load_thread_wake(struct load_thread *t);
@@ -120,19 +165,55 @@ struct stats *load_thread_take(struct load_thread *t);
 void load_thread_return(struct load_thread *t, struct stats *s);
 void load_thread_join(struct load_thread *t);
 void load_thread_free(struct load_thread *t);
+/* Hands over a second's counts, flushes the log, and sees whether time is up. */
+void load_thread_tick(struct load_thread *t, uint64_t now_ns);
 
-/* ---- connection.c, the hot path, for thread.c ---- */
+/* ---- connection.c, the hot path ---- */
 
-int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_t id, struct pending *ring);
-/* Takes up to a pipeline of requests, if the thread has any left, and sends them. Closed loop. */
+/* Takes up as many requests as there is room and reason for, and sends them. Closed loop. */
 void connection_refill(struct connection *c, uint64_t now_ns);
 /* Hands out requests that are due to connections with room, and sets the timer for the next. Open loop. */
 void open_loop_pump(struct load_thread *t, uint64_t now_ns);
-/* Fails what is in flight with `status` and closes. */
-void connection_fail(struct connection *c, unsigned status, const char *why);
+/* Puts the connection on the list that it belongs to now. Open loop only. */
+void settle_room(struct connection *c);
+void leave_room(struct connection *c);
+/* Adds one request to those in flight; it's due at intended_ns (0: when it is sent). */
+void take_up(struct connection *c, uint64_t intended_ns);
+/* Writes the requests that were taken up since the last call. now_ns 0: not known. */
+void send_batch(struct connection *c, uint64_t now_ns);
+/* Takes the answers in at..end. False: the connection is gone. */
+bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns);
+/* A request ended: counts it and logs it. */
+void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+		unsigned status, uint64_t bytes);
 /* Counts requests due up to now and never sent. */
 void fail_unsent(struct load_thread *t, uint64_t now_ns);
 /* Ends the loop when nothing is on its way and nothing more will be sent. */
 void check_finished(struct load_thread *t, uint64_t now_ns);
+/* The event handlers of an open connection. */
+void connection_readable(evutil_socket_t fd, short what, void *arg);
+/* Keeps what the kernel did not take, to be written when it can. */
+void keep_unsent(struct connection *c, const char *bytes, size_t length);
+
+/* ---- lifecycle.c: opening, breaking and opening again ---- */
+
+int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_t id, struct pending *ring);
+/* Fails what is in flight with `status` and closes; opens it again if that is the policy. */
+void connection_fail(struct connection *c, unsigned status, const char *why);
+/* Closes an idle connection and opens it again (reconnect_after). */
+void connection_renew(struct connection *c, uint64_t now_ns);
+/* A pending connect() has ended, one way or the other. False: it failed, and was dealt with. */
+bool connection_arrived(struct connection *c);
+/* Sends nothing for the think time. */
+void connection_think(struct connection *c, uint64_t now_ns);
+/* Starts looking for requests older than the time-out and following the profile of connections. */
+void watch_connections(struct load_thread *t);
+/* Counts an error against the plan's limits; ends the run when it is one too many. */
+void count_error(struct load_thread *t);
+
+/* ---- blocking.c ---- */
+
+/* Does this thread's load on its one connection without an event loop. */
+void run_blocking(struct load_thread *t);
 
 #endif

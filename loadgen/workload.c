@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Templates of GET and SET, and the patching of keys. */
+/* Templates, shares and the choice of keys. */
 #include "workload.h"
 
 #include <errno.h>
@@ -7,114 +7,276 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const operation_names[OPERATIONS] = {"GET", "SET"};
+enum { TEMPLATE_NONE = 0xffff };
 
-static int template_prepare(struct request_template *t, enum operation operation, const char *value,
-			    uint32_t bytes)
+/* ---- operations ---- */
+
+/* What a Redis command answers when all is well, and when there is nothing; for others any reply but an error
+ * will do. */
+static void expect_redis(struct step *s, const char *name)
 {
-	static const char key[] = "$16\r\nkey:000000000000\r\n";
-	size_t room = 64 + sizeof(key) + bytes;
-	int head;
+	static const struct {
+		const char *name;
+		char kind, nil_kind;
+	} replies[] = {
+	    {"GET", '$', 'n'},	   {"SET", '+', 0},    {"INCR", ':', 0},    {"LPUSH", ':', 0},	{"RPUSH", ':', 0},
+	    {"LPOP", '$', 'n'},	   {"RPOP", '$', 'n'}, {"SADD", ':', 0},    {"HSET", ':', 0},	{"SPOP", '$', 'n'},
+	    {"ZADD", ':', 0},	   {"MSET", '+', 0},   {"XADD", '$', 0},    {"HGET", '$', 'n'}, {"SMEMBERS", '*', 0},
+	    {"ZPOPMIN", '*', 0},   {"LRANGE", '*', 0}, {"HGETALL", '*', 0}, {"HMSET", '+', 0},	{"PING", '+', 0},
+	    {"ZRANGEBYSCORE", '*', 0},
+	};
 
-	t->bytes = malloc(room);
-	if (!t->bytes)
-		return -ENOMEM;
-	t->key_at = sizeof("*2\r\n$3\r\nGET\r\n$16\r\nkey:") - 1;
-	if (operation == OPERATION_GET) {
-		head = snprintf(t->bytes, room, "*2\r\n$3\r\nGET\r\n%s", key);
-		t->length = (uint32_t)head;
-		t->kind = '$';
-		t->nil_kind = 'n';
-		return 0;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
+		if (strcmp(replies[i].name, name) != 0)
+			continue;
+		s->kind = replies[i].kind;
+		s->nil_kind = replies[i].nil_kind;
+		/* LPOP key count, SPOP key count: arrays */
+		if (s->command.word_count > 2 && strstr(name, "POP"))
+			s->kind = s->nil_kind = 0;
 	}
-	head = snprintf(t->bytes, room, "*3\r\n$3\r\nSET\r\n%s$%u\r\n", key, bytes);
-	memcpy(t->bytes + head, value, bytes);
-	memcpy(t->bytes + head + bytes, "\r\n", 2);
-	t->length = (uint32_t)head + bytes + 2;
-	t->kind = '+';
+}
+
+int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
+		 size_t size)
+{
+	struct operation *o = &w->operations[w->operation_count];
+	char verb[OPERATION_NAME];
+
+	if (w->operation_count == OPERATIONS_MAX) {
+		snprintf(error, size, "a run has at most %d operations", OPERATIONS_MAX);
+		return -EINVAL;
+	}
+	memset(o, 0, sizeof(*o));
+	w->operation_count++;
+	for (uint32_t i = 0; i < steps; i++) {
+		struct step *s = &o->steps[i];
+
+		if (!command_parse(&s->command, texts[i], error, size) ||
+		    !command_fits(&s->command, w->protocol, error, size))
+			return -EINVAL;
+		command_name(&s->command, verb, sizeof(verb));
+		if (w->protocol == PROTOCOL_REDIS)
+			expect_redis(s, verb);
+		if (i == 0)
+			snprintf(o->name, sizeof(o->name), "%s", name ? name : verb);
+		o->inserts |= s->command.inserts;
+		o->step_count++;
+	}
+	/* Only a read of the key's own value, and nothing else, can be checked. */
+	o->verifies = steps == 1 && strcmp(verb, "GET") == 0 && o->steps[0].command.word_count == 2 &&
+		      o->steps[0].command.part_count == 2 && o->steps[0].command.parts[1].kind == PART_KEY;
+	w->growing |= o->inserts;
+	return (int)w->operation_count - 1;
+}
+
+void mix_add(struct mix *m, uint32_t operation, uint64_t weight)
+{
+	m->operations[m->count] = (uint8_t)operation;
+	m->below[m->count++] = weight;
+}
+
+void mix_close(struct mix *m)
+{
+	unsigned __int128 sum = 0, seen = 0;
+
+	for (uint32_t i = 0; i < m->count; i++)
+		sum += m->below[i];
+	for (uint32_t i = 0; i < m->count; i++) {
+		seen += m->below[i];
+		m->below[i] = i + 1 == m->count ? UINT64_MAX : (uint64_t)((seen << 64) / sum) - 1;
+	}
+}
+
+/* ---- templates ---- */
+
+/* Formats a step of fixed width once. */
+static int make_template(const struct workload *w, struct step *s)
+{
+	const struct request_values none = {0};
+	struct random_stream random = {0};
+	struct bytes bytes = {0};
+
+	if (!command_fixed(&s->command, &w->fill))
+		return 0;
+	if (!command_write(&s->command, w->protocol, &w->fill, &none, &random, &bytes, &s->patches)) {
+		free(bytes.at);
+		return -ENOMEM;
+	}
+	s->bytes = bytes.at;
+	s->length = (uint32_t)bytes.length;
 	return 0;
 }
 
-int workload_prepare(struct workload *w, uint32_t value_bytes, uint64_t seed)
+int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 {
 	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
-	char *value = malloc(value_bytes + 1u);
-	int rc = 0;
+	uint32_t bytes = w->values.sizes.high;
 
-	if (!value)
+	if (values_prepare(&w->values, compressible, w->verify ? 1 : random_next(&random)))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < value_bytes; i++)
-		value[i] = (char)('!' + random_below(&random, '~' - '!' + 1));
-	for (int i = 0; i < OPERATIONS && rc == 0; i++) {
-		if (!w->used[i])
-			continue;
-		rc = template_prepare(&w->templates[i], (enum operation)i, value, value_bytes);
-		w->only = (enum operation)i;
-		if (w->templates[i].length > w->longest)
-			w->longest = w->templates[i].length;
+	if (w->values.sizes.kind == SIZE_FIXED && !w->verify) {
+		w->fixed_value = malloc(bytes);
+		if (!w->fixed_value)
+			return -ENOMEM;
+		value_copy(&w->values, random_next(&random), 0, w->fixed_value, bytes);
 	}
-	free(value);
-	return rc;
+	w->fill.names = &w->names;
+	w->fill.values = &w->values;
+	w->fill.keys = w->keys;
+	w->fill.values_of_keys = w->verify;
+	w->fill.fixed_value = w->fixed_value;
+	if (w->growing) {
+		w->base = malloc(sizeof(*w->base));
+		if (!w->base)
+			return -ENOMEM;
+		key_base_init(w->base, w->keys);
+	}
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		for (uint32_t k = 0; k < w->operations[i].step_count; k++)
+			if (make_template(w, &w->operations[i].steps[k]))
+				return -ENOMEM;
+	return 0;
 }
 
 void workload_free(struct workload *w)
 {
-	for (int i = 0; i < OPERATIONS; i++)
-		free(w->templates[i].bytes);
+	for (uint32_t i = 0; i < w->operation_count; i++) {
+		for (uint32_t k = 0; k < STEPS_MAX; k++) {
+			command_free(&w->operations[i].steps[k].command);
+			free(w->operations[i].steps[k].bytes);
+		}
+	}
+	values_free(&w->values);
+	key_names_free(&w->names);
+	free(w->fixed_value);
+	free(w->base);
+	free(w->ycsb);
 	memset(w, 0, sizeof(*w));
 }
 
-int request_buffer_init(struct request_buffer *b, const struct workload *w, uint32_t pipeline)
+/* ---- keys ---- */
+
+int chooser_init(struct chooser *c, const struct workload *w, uint64_t seed, uint32_t thread, uint64_t first,
+		 uint64_t stride, uint32_t connections, uint32_t first_connection, uint32_t all_connections)
 {
-	b->bytes = malloc((size_t)w->longest * pipeline);
-	b->slots = malloc(sizeof(*b->slots) * (pipeline + 1u));
-	if (!b->bytes || !b->slots)
+	*c = (struct chooser){
+	    .keys = random_begin(seed, thread, 1),
+	    .operations = random_begin(seed, thread, 2),
+	    .next_key = first,
+	    .stride = stride,
+	    .first_connection = first_connection,
+	    .all_connections = all_connections,
+	};
+	key_drawer_init(&c->drawer, &w->distribution);
+	if (w->ycsb)
+		c->ycsb = *w->ycsb;
+	if (w->split && w->distribution.pattern == KEYS_SEQUENTIAL) {
+		c->own_next = calloc(connections, sizeof(*c->own_next));
+		if (!c->own_next)
+			return -ENOMEM;
+	}
+	c->plain = !w->growing && !w->ycsb && !w->split && w->distribution.pattern == KEYS_UNIFORM;
+	return 0;
+}
+
+void chooser_free(struct chooser *c)
+{
+	free(c->own_next);
+	c->own_next = NULL;
+}
+
+/* The keys of one connection: an even part of the key space, of one key at least. */
+static uint64_t split_key(const struct workload *w, struct chooser *c, uint32_t connection)
+{
+	uint64_t number = c->first_connection + connection, all = c->all_connections;
+	uint64_t low = (uint64_t)((unsigned __int128)w->keys * number / all);
+	uint64_t high = (uint64_t)((unsigned __int128)w->keys * (number + 1) / all);
+	uint64_t count = high > low ? high - low : 1;
+
+	if (c->own_next)
+		return low + c->own_next[connection]++ % count;
+	return low + key_draw(&c->drawer, &c->keys, count);
+}
+
+uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c, uint32_t operation,
+			   uint32_t connection)
+{
+	uint64_t items = w->keys, key;
+
+	if (w->operations[operation].inserts) {
+		key = key_base_take(w->base);
+		return key == KEY_BASE_FULL ? key_base_count(w->base) : key;
+	}
+	if (w->growing)
+		items = key_base_count(w->base);
+	if (items == 0)
+		return 0;
+	if (m->sequential || (w->distribution.pattern == KEYS_SEQUENTIAL && !w->split)) {
+		key = c->next_key;
+		c->next_key += c->stride;
+		return m->sequential ? key : key % items;
+	}
+	if (w->ycsb)
+		return ycsb_draw_key(&c->ycsb, &c->keys, items);
+	if (w->split)
+		return split_key(w, c, connection);
+	return key_draw(&c->drawer, &c->keys, items);
+}
+
+/* ---- requests ---- */
+
+int request_buffer_init(struct request_buffer *b, const struct workload *w, uint32_t batch,
+			struct random_stream random)
+{
+	size_t longest = 64;
+
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		for (uint32_t k = 0; k < w->operations[i].step_count; k++)
+			if (w->operations[i].steps[k].length > longest)
+				longest = w->operations[i].steps[k].length;
+	*b = (struct request_buffer){.random = random};
+	b->slots = malloc(sizeof(*b->slots) * (batch + 1u));
+	if (!b->slots || !bytes_reserve(&b->bytes, longest * batch))
 		return -ENOMEM;
-	for (uint32_t i = 0; i <= pipeline; i++)
-		b->slots[i] = (struct slot){.operation = OPERATIONS};
+	for (uint32_t i = 0; i <= batch; i++)
+		b->slots[i] = (struct slot){.template = TEMPLATE_NONE};
 	return 0;
 }
 
 void request_buffer_free(struct request_buffer *b)
 {
-	free(b->bytes);
+	free(b->bytes.at);
 	free(b->slots);
 	memset(b, 0, sizeof(*b));
 }
 
-static inline void put_pair(char *to, uint32_t below_100)
+size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at, uint32_t operation,
+		   uint32_t step, const struct request_values *v)
 {
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-				    "25262728293031323334353637383940414243444546474849"
-				    "50515253545556575859606162636465666768697071727374"
-				    "75767778798081828384858687888990919293949596979899";
+	const struct step *s = &w->operations[operation].steps[step];
+	uint16_t template = (uint16_t)(operation * STEPS_MAX + step);
+	struct slot *place = &b->slots[slot];
+	char *to;
 
-	memcpy(to, pairs + 2 * below_100, 2);
-}
-
-static inline void put_four(char *to, uint32_t below_10000)
-{
-	put_pair(to, below_10000 / 100);
-	put_pair(to + 2, below_10000 % 100);
-}
-
-uint32_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, uint32_t at,
-		     enum operation operation, uint64_t key)
-{
-	const struct request_template *t = &w->templates[operation];
-	struct slot *s = &b->slots[slot];
-	char *to = b->bytes + at;
-
-	if (s->operation != operation || s->at != at) {
-		memcpy(to, t->bytes, t->length);
-		*s = (struct slot){at, (uint8_t)operation};
-		s[1].operation =
-		    OPERATIONS; /* may lie under it; and so on, slot by slot, as they are filled */
+	if (!s->bytes) {
+		place->template = place[1].template = TEMPLATE_NONE;
+		b->bytes.length = at;
+		return command_write(&s->command, w->protocol, &w->fill, v, &b->random, &b->bytes, NULL)
+			   ? b->bytes.length
+			   : 0;
 	}
-	to += t->key_at;
-	put_four(to, (uint32_t)(key / 100000000));
-	key %= 100000000;
-	put_four(to + 4, (uint32_t)key / 10000);
-	put_four(to + 8, (uint32_t)key % 10000);
-	return at + t->length;
+	if (place->template != template || place->at != at) {
+		b->bytes.length = at;
+		if (!bytes_reserve(&b->bytes, s->length))
+			return 0;
+		memcpy(b->bytes.at + at, s->bytes, s->length);
+		*place = (struct slot){(uint32_t)at, template};
+		/* What follows may lie under it; and so on, slot by slot, as they are filled. */
+		place[1].template = TEMPLATE_NONE;
+	}
+	to = b->bytes.at + at;
+	for (uint32_t i = 0; i < s->patches.count; i++)
+		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, to);
+	return at + s->length;
 }

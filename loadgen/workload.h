@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the server: operations, their share, keys and values, and the bytes of a request.
+/* What is asked of the server: the operations of a run, their shares, which keys, and the bytes of each
+ * request.
  *
- * Requests are made once, as templates, and only patched while the load runs: the key is 12 digits of
- * fixed width, the value is one text for the whole run. A thread's request buffer remembers which template
- * lies at which place, so a run of one operation copies nothing but digits.
+ * An operation is one command or several, one after the other on the same connection and timed as one (YCSB's
+ * insert, scan, read-modify-write). Commands of fixed width are made once, as templates, and only patched
+ * while the load runs; a thread's request buffer remembers which template lies at which place, so a run of
+ * one operation copies nothing but digits. Others are formatted per request.
  */
 #ifndef FORKTAIL_LOADGEN_WORKLOAD_H
 #define FORKTAIL_LOADGEN_WORKLOAD_H
@@ -12,78 +14,132 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "command.h"
+#include "keys.h"
 #include "random.h"
+#include "ycsb.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Operations; the number is the request log's op, the name its manifest's "ops" entry. */
-enum operation { OPERATION_GET = 0, OPERATION_SET = 1, OPERATIONS };
-extern const char *const operation_names[OPERATIONS];
+enum { OPERATIONS_MAX = 64, STEPS_MAX = 2, OPERATION_NAME = 24, NO_OPERATION = 255 };
 
-/* "key:" and this many digits, as redis-benchmark names keys. */
-enum { KEY_DIGITS = 12 };
-#define KEY_SPACE_MAX 1000000000000u
-
-struct request_template {
-	char *bytes;
-	uint32_t length, key_at;
+/* A command of an operation, ready to send. */
+struct step {
+	struct command command;
+	char *bytes; /* the template; NULL: formatted per request */
+	uint32_t length;
+	struct patches patches;
+	char kind;     /* kind of reply that means success; 0: any but an error */
 	char nil_kind; /* kind of reply that means a miss; 0: none does */
-	char kind;     /* kind of reply that means success */
 };
 
-/* What all threads share; read-only while they run. */
+struct operation {
+	char name[OPERATION_NAME];
+	struct step steps[STEPS_MAX];
+	uint32_t step_count;
+	bool scan;     /* the last step is repeated for each key in the first one's answer */
+	bool verifies; /* the reply is the value of the key */
+	bool inserts;  /* the key is the next of the growing base */
+};
+
+/* All operations of a run; read-only while it runs, but for the base. Operations are numbered as the log and
+ * its manifest's "ops" have them. */
 struct workload {
-	struct request_template templates[OPERATIONS];
-	bool used[OPERATIONS];
-	enum operation only; /* when one operation is used */
-	bool mixed;
-	uint64_t set_share; /* of 2^64: a draw below it is a SET */
-	uint64_t keys;	    /* key space, at least 1 */
-	bool sequential;    /* keys in order, each once (a fill) */
-	uint32_t longest;   /* template, in bytes */
+	enum protocol protocol;
+	struct fill fill;
+	struct key_names names;
+	struct values values;
+	struct key_distribution distribution;
+	struct operation operations[OPERATIONS_MAX];
+	uint32_t operation_count;
+	uint64_t keys;		 /* key space, at least 1; with a growing base, where it began */
+	bool growing;		 /* an operation inserts: keys are drawn from the base */
+	bool split;		 /* each connection has keys of its own */
+	bool verify;		 /* replies of operations that say so are checked byte by byte */
+	struct key_base *base;	 /* when growing */
+	struct ycsb_keys *ycsb;	 /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
+	char *fixed_value;
+};
+
+/* One test's part of the workload. */
+struct mix {
+	uint32_t count;
+	uint8_t operations[OPERATIONS_MAX]; /* numbers */
+	uint64_t below[OPERATIONS_MAX];	    /* a draw of 64 bits up to this is operations[i] */
+	bool sequential;		    /* keys in order, each once (a fill), whatever the distribution */
 };
 
 /* A thread's place in the workload. */
 struct chooser {
 	struct random_stream keys, operations;
-	uint64_t next_key; /* sequential */
+	uint64_t next_key, stride; /* sequential: this thread's next, and the distance to the one after */
+	struct key_drawer drawer;
+	struct ycsb_keys ycsb;
+	uint64_t *own_next; /* sequential and split: by connection of this thread */
+	uint32_t first_connection, all_connections;
+	bool plain; /* uniform over a fixed space: the quick way */
 };
 
 struct request_buffer {
-	char *bytes;
+	struct bytes bytes;
+	struct random_stream random; /* placeholders' draws */
 	struct slot {
 		uint32_t at;
-		uint8_t operation; /* OPERATIONS: nothing yet */
+		uint16_t template; /* TEMPLATE_NONE: nothing known */
 	} * slots;
 };
 
-/* used[], mixed, set_share, keys and sequential are set by the caller. -ENOMEM on failure. */
-int workload_prepare(struct workload *w, uint32_t value_bytes, uint64_t seed);
+/* Adds an operation whose steps' commands are in `texts` (command_parse's form). Its number, or -EINVAL and a
+ * sentence. */
+int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
+		 size_t size);
+/* Makes templates; protocol, names, values.sizes, fill and operations are set. -ENOMEM. */
+int workload_prepare(struct workload *w, double compressible, uint64_t seed);
 void workload_free(struct workload *w);
+/* Adds an operation with a weight above 0; mix_close turns weights into shares. */
+void mix_add(struct mix *m, uint32_t operation, uint64_t weight);
+void mix_close(struct mix *m);
 
-int request_buffer_init(struct request_buffer *b, const struct workload *w, uint32_t pipeline);
+int request_buffer_init(struct request_buffer *b, const struct workload *w, uint32_t batch,
+			struct random_stream random);
 void request_buffer_free(struct request_buffer *b);
 
-static inline enum operation choose_operation(const struct workload *w, struct chooser *c)
+static inline uint32_t choose_operation(const struct mix *m, struct chooser *c)
 {
-	if (!w->mixed)
-		return w->only;
-	return random_next(&c->operations) < w->set_share ? OPERATION_SET : OPERATION_GET;
+	uint64_t draw;
+	uint32_t i = 0;
+
+	if (m->count == 1)
+		return m->operations[0];
+	draw = random_next(&c->operations);
+	while (draw > m->below[i])
+		i++;
+	return m->operations[i];
 }
 
-static inline uint64_t choose_key(const struct workload *w, struct chooser *c)
+/* A thread's chooser: it takes the sequential keys `first`, `first` + `stride`, ...; `connections` of its own
+ * when keys are split, numbered from first_connection among all_connections. -ENOMEM. */
+int chooser_init(struct chooser *c, const struct workload *w, uint64_t seed, uint32_t thread, uint64_t first,
+		 uint64_t stride, uint32_t connections, uint32_t first_connection, uint32_t all_connections);
+void chooser_free(struct chooser *c);
+/* The key of a request of `operation`, on this thread's connection number `connection`. */
+uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c, uint32_t operation,
+			   uint32_t connection);
+
+static inline uint64_t choose_key(const struct workload *w, const struct mix *m, struct chooser *c,
+				  uint32_t operation, uint32_t connection)
 {
-	if (w->sequential)
-		return c->next_key++;
-	return w->keys == 1 ? 0 : random_below(&c->keys, w->keys);
+	if (c->plain)
+		return w->keys == 1 ? 0 : random_below(&c->keys, w->keys);
+	return choose_key_slowly(w, m, c, operation, connection);
 }
 
-/* Puts the request number `slot` of a batch at byte `at`; returns the byte after it. Slots are filled in
- * order, from slot 0 at byte 0. */
-uint32_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, uint32_t at,
-		     enum operation operation, uint64_t key);
+/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short.
+ * Slots are filled in order, from slot 0 at byte 0. */
+size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at, uint32_t operation,
+		   uint32_t step, const struct request_values *v);
 
 #ifdef __cplusplus
 }

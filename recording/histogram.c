@@ -20,8 +20,7 @@ static unsigned slot_of(uint64_t value)
 	return bucket * (SUB_COUNT / 2) + (unsigned)(value >> bucket);
 }
 
-/* The highest value that slot_of() puts into `slot`. */
-static uint64_t slot_top(unsigned slot)
+uint64_t ft_histogram_slot_value(unsigned slot)
 {
 	unsigned bucket = slot < SUB_COUNT ? 0 : slot / (SUB_COUNT / 2) - 1;
 	uint64_t sub = slot - bucket * (SUB_COUNT / 2);
@@ -75,7 +74,7 @@ uint64_t ft_histogram_percentile(const struct ft_histogram *h, double percentile
 	for (unsigned i = 0; i < FT_HIST_SLOTS; i++) {
 		seen += h->slots[i];
 		if (seen >= wanted)
-			return slot_top(i) < h->max_ns ? slot_top(i) : h->max_ns;
+			return ft_histogram_slot_value(i) < h->max_ns ? ft_histogram_slot_value(i) : h->max_ns;
 	}
 	return h->max_ns;
 }

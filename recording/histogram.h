@@ -28,6 +28,8 @@ void ft_histogram_merge(struct ft_histogram *into, const struct ft_histogram *fr
 /* The value at `percentile` (0..100], the highest value its bucket can hold, capped at max_ns; 0 when empty.
  */
 uint64_t ft_histogram_percentile(const struct ft_histogram *h, double percentile);
+/* The highest value that is counted in slots[slot]. */
+uint64_t ft_histogram_slot_value(unsigned slot);
 double ft_histogram_mean(const struct ft_histogram *h);
 double ft_histogram_stddev(const struct ft_histogram *h);
 

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* A test has ended: its figures, what went wrong in words, its table, and whether it kept its limits. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phase.h"
+#include "recording/recording.h"
+
+/* What went wrong short of everything, in a sentence each. */
+static void complain_of(struct run *r, struct phase *p, const struct figures *f)
+{
+	const uint64_t *status = f->operations[TOTAL].status;
+	const char *why = NULL;
+	uint32_t lost = 0, all = 0;
+	uint64_t drops = 0;
+	char text[512];
+
+	for (uint32_t i = 0; i < p->thread_count; i++) {
+		const struct load_thread *t = &p->threads[i];
+
+		lost += t->lost;
+		all += t->connection_count;
+		drops += t->lane.all_drops;
+		if (t->broken)
+			why = t->broken;
+		if (t->wrong.found) {
+			snprintf(text, sizeof(text),
+				 "the value of key number %llu is not what was written: %s%lld",
+				 (unsigned long long)t->wrong.key,
+				 t->wrong.offset < 0 ? "the reply has another shape, code "
+						     : "the first wrong byte is at offset ",
+				 (long long)t->wrong.offset);
+			complain_of_limit(r, text);
+		}
+	}
+	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
+	    !r->o->timeout_ns) {
+		snprintf(text, sizeof(text),
+			 "%llu requests got no answer and %llu were never sent within --drain after the end",
+			 (unsigned long long)status[FT_STATUS_TIMEOUT],
+			 (unsigned long long)status[FT_STATUS_UNSENT]);
+		complain(r, text);
+	}
+	if (r->end == RUN_ERRORS) {
+		snprintf(text, sizeof(text), "ended by an error (%s)",
+			 r->o->on_error == ON_ERROR_STOP ? "--on-error stop" : "--max-errors");
+		complain(r, text);
+	}
+	if (lost == all && all > 0) {
+		snprintf(text, sizeof(text), "all %u connections were lost: %s", all, why ? why : "?");
+		complain(r, text);
+		if (r->end == RUN_DONE)
+			r->end = RUN_SERVER_LOST;
+	} else if (lost > 0) {
+		fprintf(stderr, "forktail-load: %u of %u connections were lost: %s\n", lost, all,
+			why ? why : "?");
+	}
+	if (drops)
+		fprintf(stderr,
+			"forktail-load: the disk did not keep up: %llu requests are missing in the log\n",
+			(unsigned long long)drops);
+}
+
+/* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test. */
+static const struct operation_figures *limited(const struct figures *f, const struct workload *w, const struct limit *l)
+{
+	if (!l->operation[0])
+		return &f->operations[TOTAL];
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		if (f->operations[i].used && strcasecmp(w->operations[i].name, l->operation) == 0)
+			return &f->operations[i];
+	return NULL;
+}
+
+static double figure_of(const struct figures *f, const struct operation_figures *o, const struct limit *l)
+{
+	switch (l->figure) {
+	case LIMIT_PERCENTILE:
+		for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+			if (f->wanted->points[i] == l->percentile)
+				return o->requests ? (double)o->percentile_ns[i] : NAN;
+		return NAN;
+	case LIMIT_AVERAGE:
+		return o->requests ? o->mean_ns : NAN;
+	case LIMIT_MINIMUM:
+		return o->requests ? (double)o->min_ns : NAN;
+	case LIMIT_MAXIMUM:
+		return o->requests ? (double)o->max_ns : NAN;
+	case LIMIT_STDDEV:
+		return o->requests ? o->stddev_ns : NAN;
+	case LIMIT_ERRORS:
+		return (double)o->errors;
+	case LIMIT_ERROR_PERCENT:
+		return o->requests ? 100.0 * (double)o->errors / (double)o->requests : NAN;
+	case LIMIT_MISSES:
+		return (double)o->status[FT_STATUS_MISS];
+	case LIMIT_RPS:
+		return figures_per_second(f, (double)figures_answered(o));
+	case LIMIT_REQUESTS:
+		return (double)o->requests;
+	case LIMIT_MB_PER_S:
+		return figures_per_second(f, (double)o->bytes * 1e-6);
+	}
+	return NAN;
+}
+
+static void check_limits(struct run *r, const struct figures *f, const char *name)
+{
+	char sentence[192], text[256];
+
+	for (uint32_t i = 0; i < r->o->limit_count; i++) {
+		const struct limit *l = &r->o->limits[i];
+		const struct operation_figures *o = limited(f, r->workload, l);
+		double value = o ? figure_of(f, o, l) : NAN;
+
+		if (!o && r->suite.count > 1)
+			continue; /* another test's */
+		if (!limit_broken(l, value))
+			continue;
+		limit_sentence(l, value, sentence, sizeof(sentence));
+		snprintf(text, sizeof(text), "%s: %s", name, sentence);
+		complain_of_limit(r, text);
+	}
+}
+
+/* A histogram goes into the log where single requests don't. */
+static void log_histograms(struct run *r, const struct phase *p)
+{
+	for (uint32_t i = 0; i < r->workload->operation_count; i++) {
+		const struct operation_stats *s = p->totals->operations[i];
+		char *text = NULL;
+		size_t size = 0;
+		struct json j = {s ? open_memstream(&text, &size) : NULL, true};
+
+		if (!j.to)
+			continue;
+		json_begin(&j, NULL, '{');
+		json_text(&j, "test", p->name);
+		json_text(&j, "operation", r->workload->operations[i].name);
+		json_count(&j, "op", i);
+		json_count(&j, "start_ns", p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns);
+		json_count(&j, "end_ns", p->totals->last_end_ns);
+		json_count(&j, "sub_bits", FT_HIST_SUB_BITS);
+		json_count(&j, "count", s->latency.count);
+		json_count(&j, "min_ns", s->latency.min_ns);
+		json_count(&j, "max_ns", s->latency.max_ns);
+		json_begin(&j, "slots", '['); /* [highest value in ns, count], ... */
+		for (unsigned k = 0; k < FT_HIST_SLOTS; k++) {
+			if (!s->latency.slots[k])
+				continue;
+			json_begin(&j, NULL, '[');
+			json_count(&j, NULL, ft_histogram_slot_value(k));
+			json_count(&j, NULL, s->latency.slots[k]);
+			json_end(&j, ']');
+		}
+		json_end(&j, ']');
+		json_end(&j, '}');
+		if (fclose(j.to) == 0)
+			ft_writer_json(request_log_writer(r->log), FT_BLOCK_HISTOGRAM, text);
+		free(text);
+	}
+}
+
+static void exact_from_log(struct run *r, struct phase *p, struct figures *f, uint64_t now)
+{
+	uint64_t from = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
+
+	if (!r->log || request_log_error(r->log))
+		return;
+	request_log_drain(r->log);
+	if (r->o->log_mode == LOG_SLOW)
+		log_histograms(r, p);
+	ft_writer_flush(request_log_writer(r->log));
+	if (r->o->log_mode == LOG_ALL)
+		figures_from_log(f, r->o->log_path, from, now);
+}
+
+static void print(struct run *r, struct phase *p, const struct figures *f)
+{
+	char headline[256];
+
+	if (r->csv) {
+		report_csv_row(r->csv, p->name, f);
+		fflush(r->csv);
+	}
+	if (r->csv != stdout) {
+		report_headline(headline, sizeof(headline), r->o, p->name);
+		report_table(stdout, f, r->workload, headline, p->plan.start_ns);
+		if (r->o->distribution_table)
+			report_distribution(stdout, p->totals);
+		fflush(stdout);
+	}
+}
+
+void phase_report(struct run *r, struct phase *p, double cpu_s)
+{
+	uint64_t last = p->totals->last_end_ns, now = ft_now_ns(), busiest_ns = 0;
+	uint64_t begin = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
+	uint64_t end = last > begin ? last : now;
+	struct figures *f = malloc(sizeof(*f));
+
+	if (!f) {
+		complain(r, "not enough memory for the figures");
+		return;
+	}
+	figures_from_stats(f, p->totals, &r->o->wanted, (double)(end - begin) * 1e-9);
+	f->cpu_s = cpu_s;
+	for (uint32_t i = 0; i < p->started; i++) {
+		f->log_drops += p->threads[i].lane.all_drops;
+		if (p->threads[i].cpu_ns > busiest_ns)
+			busiest_ns = p->threads[i].cpu_ns;
+	}
+	f->busiest = (double)busiest_ns / (double)(now - p->plan.start_ns);
+	exact_from_log(r, p, f, now);
+	complain_of(r, p, f);
+	print(r, p, f);
+	check_limits(r, f, p->name);
+	report_summarize(&r->summaries[r->summary_count++], p->name, f);
+	json_begin(&r->runs, NULL, '{');
+	json_text(&r->runs, "name", p->name);
+	json_count(&r->runs, "start_ns", begin);
+	json_count(&r->runs, "end_ns", end);
+	report_json(&r->runs, f, r->workload);
+	json_end(&r->runs, '}');
+	free(f);
+}

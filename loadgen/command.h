@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* A command with placeholders, and its bytes on the wire in each protocol.
+ *
+ * A command is a list of words, a word a list of parts: text, or a placeholder that a number drawn per
+ * request fills. Where every part has a fixed width the command is formatted once, as a template, and only
+ * its placeholders' digits are patched while the load runs (workload.c); else it is formatted per request.
+ * Both come from command_write, so that they can't differ.
+ */
+#ifndef FORKTAIL_LOADGEN_COMMAND_H
+#define FORKTAIL_LOADGEN_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "keynames.h"
+#include "random.h"
+#include "values.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum protocol { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY };
+extern const char *const protocol_names[]; /* "redis", "memcache_text", "memcache_binary", as memtier's */
+
+enum part_kind {
+	PART_TEXT,
+	PART_KEY,	  /* __key__: the name of the request's key */
+	PART_OTHER_KEY,	  /* __other_key__: another key, drawn uniformly */
+	PART_DATA,	  /* __data__: a value */
+	PART_INT,	  /* __int__, __rand_int__: 12 digits of a number below the key space */
+	PART_SCORE,	  /* __score__: 0.000000 .. 0.999999 */
+	PART_FIELD,	  /* __field__: field0 .. field9, or to --fields N */
+	PART_EXPIRY,	  /* __expiry__: seconds from --expiry */
+	PART_INDEX_SCORE, /* YCSB's score of the key */
+	PART_SCAN_LENGTH, /* YCSB: 1 .. 100 */
+	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
+};
+
+struct command_part {
+	enum part_kind kind;
+	uint32_t length; /* PART_TEXT */
+	char *text;
+};
+
+struct command_word {
+	uint32_t first, count; /* of the command's parts */
+};
+
+enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 8, COMMAND_PATCHES_MAX = 64 };
+
+struct command {
+	struct command_word *words;
+	struct command_part *parts;
+	uint32_t word_count, part_count;
+	bool inserts;	/* __new_key__: the key is the next one of a growing base */
+	bool inlined;	/* Redis' inline form: the words, CRLF */
+};
+
+/* What placeholders draw from; shared and read-only but for `random`. */
+struct fill {
+	const struct key_names *names;
+	const struct values *values;
+	uint64_t keys;
+	uint32_t fields;
+	uint32_t expiry_low, expiry_high; /* seconds; high 0: no expiry */
+	bool values_of_keys;		  /* a value's seed is its key's */
+	const char *fixed_value;	  /* not NULL: every value is this one */
+};
+
+/* Where a placeholder's digits stand in a formatted command of fixed width. */
+struct patch {
+	uint32_t at;
+	uint16_t kind, width; /* enum part_kind; digits */
+};
+struct patches {
+	uint32_t count;
+	bool complete; /* false: there were too many, or one of no fixed width */
+	struct patch list[COMMAND_PATCHES_MAX];
+};
+
+/* A growing buffer. */
+struct bytes {
+	char *at;
+	size_t length, room;
+};
+/* Room for `more` bytes behind the last. False: out of memory. */
+bool bytes_reserve(struct bytes *b, size_t more);
+void bytes_add(struct bytes *b, const void *from, size_t count); /* the room is there */
+
+/* From text as a user writes it: words apart by blanks, "quoted words" with \n \r \t \xHH \" \\ in them.
+ * False, and a sentence in `error`. */
+bool command_parse(struct command *c, const char *text, char *error, size_t size);
+void command_free(struct command *c);
+/* The first word, in capitals. */
+void command_name(const struct command *c, char *out, size_t size);
+/* Whether every placeholder has a fixed width for this fill. */
+bool command_fixed(const struct command *c, const struct fill *f);
+
+/* What differs from request to request, beyond what is drawn. */
+struct request_values {
+	uint64_t key;
+	const char *captured; /* PART_CAPTURED */
+	uint32_t captured_length;
+};
+
+/* Appends one request. `patches`: NULL, or takes where placeholders landed. False: out of memory. */
+bool command_write(const struct command *c, enum protocol protocol, const struct fill *f,
+		   const struct request_values *v, struct random_stream *random, struct bytes *to,
+		   struct patches *patches);
+/* Whether the protocol has the command; else false, and a sentence. */
+bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size);
+
+/* Writes a patch's digits anew. */
+static inline void patch_apply(const struct patch *p, const struct fill *f, uint64_t key,
+			       struct random_stream *random, char *request)
+{
+	uint64_t number = key;
+
+	if (p->kind != PART_KEY)
+		number = p->kind == PART_SCORE	 ? random_below(random, 1000000)
+			 : p->kind == PART_FIELD ? random_below(random, f->fields)
+						 : random_below(random, f->keys);
+	digits_write(request + p->at, p->width, number);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

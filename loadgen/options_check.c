@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Options that don't go together, each refused in one sentence, and defaults that hang on other options. */
+#include <sched.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "suite.h"
+
+/* -P times the value size: what one connection's batch may need in memory. */
+#define BATCH_BYTES_MAX (256u << 20)
+enum { YCSB_RECORDS = 1000, LATENCY_RATE = 100, BLOCKING_THREADS_MAX = 1024, MEMCACHED_KEY = 250 };
+
+static void check_what(struct options *o, char *error, size_t size)
+{
+	int kinds = (o->tests != NULL) + o->mixed + (o->fill != 0) + (o->command_count > 0) + (o->ycsb != 0) +
+		    (o->mode != MODE_LOAD);
+
+	if (o->fill && (kinds > 1 || o->requests || o->duration_ns || options_open_loop(o) || o->keys))
+		snprintf(error, size,
+			 "--fill sets N keys and ends; -t, --ratio, --command, --ycsb, -n, -r, --duration and --rate "
+			 "don't go with it");
+	else if (kinds > 1)
+		snprintf(error, size,
+			 "choose one: -t runs tests one after the other, --ratio mixes SET and GET, --command sends "
+			 "your own, --ycsb is a workload of its own, --latency and --intrinsic only probe");
+	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
+		return;
+	else if (o->protocol != PROTOCOL_REDIS && o->ycsb)
+		snprintf(error, size, "--ycsb has Redis' layout of records; memcached has no hashes");
+	else if (o->protocol != PROTOCOL_REDIS && (o->user || o->database))
+		snprintf(error, size, "memcached has neither users nor numbered databases here; leave --user and --dbnum "
+				      "out");
+	else if (o->ycsb == 'E' && o->pipeline > 1)
+		snprintf(error, size, "a scan's reads follow its first answer: workload E needs -P 1");
+	else if (o->verify && (o->ycsb || o->command_count || o->tests) && o->ycsb)
+		snprintf(error, size, "--verify checks the values of GETs; YCSB's records are hashes");
+	else if (o->expiry_high && o->ycsb)
+		snprintf(error, size, "YCSB's records don't expire; leave --expiry out");
+}
+
+static void check_how(struct options *o, const struct given *g, char *error, size_t size)
+{
+	if (o->rate > 0 && o->has_rate_profile)
+		snprintf(error, size, "a rate that changes is --profile, one that doesn't is --rate; choose one");
+	else if (!options_open_loop(o) && g->rate_kind)
+		snprintf(error, size, "--arrival belongs to an open loop; set its --rate");
+	else if (options_open_loop(o) && o->think_ns)
+		snprintf(error, size, "--think belongs to a closed loop; in an open one requests fall due by the clock");
+	else if (options_open_loop(o) && g->batch)
+		snprintf(error, size, "--batch belongs to a closed loop; in an open one all that is due is sent at once");
+	else if (o->batch > o->pipeline)
+		snprintf(error, size, "--batch is at most the pipeline: -P is %u", o->pipeline);
+	else if (o->has_connections_profile && o->blocking)
+		snprintf(error, size, "a profile of connections needs the event loop; --blocking has none");
+	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
+		 profile_length(&o->rate_over_time) > 1e9)
+		snprintf(error, size, "this profile goes on for ever; say how long with --duration, -n or -l");
+	else if (o->loop && (o->requests || o->duration_ns))
+		snprintf(error, size, "-l goes on until Ctrl-C; -n and --duration end a run");
+	else if (!g->connections && o->connections < o->threads)
+		o->connections = o->threads;
+	else if (o->connections < o->threads)
+		snprintf(error, size, "%u threads need at least as many connections; -c is %u", o->threads,
+			 o->connections);
+	if (!*error && o->blocking && o->connections > BLOCKING_THREADS_MAX)
+		snprintf(error, size, "--blocking has a thread for each connection, %d at most", BLOCKING_THREADS_MAX);
+}
+
+static void check_cpus(const struct options *o, char *error, size_t size)
+{
+	cpu_set_t allowed;
+
+	if (o->cpu_count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	for (uint32_t i = 0; i < o->cpu_count; i++) {
+		if (CPU_ISSET((size_t)o->cpus[i], &allowed))
+			continue;
+		snprintf(error, size, "cpu %d of --cpus isn't there, or not for this process", o->cpus[i]);
+		return;
+	}
+}
+
+static void check_report(struct options *o, char *error, size_t size)
+{
+	if (o->log_mode == LOG_SLOW && !o->log_path)
+		snprintf(error, size, "--log says what goes into the log; name its file with -o");
+	for (uint32_t i = 0; i < o->limit_count; i++)
+		if (o->limits[i].figure == LIMIT_PERCENTILE && !percentiles_add(&o->wanted, o->limits[i].percentile))
+			snprintf(error, size, "there are at most %d percentiles, those of --fail-if included",
+				 PERCENTILES_MAX);
+}
+
+/* What a mode or another option implies. */
+static void fill_in(struct options *o, const struct given *g)
+{
+	if (o->protocol != PROTOCOL_REDIS && !g->port)
+		o->port = 11211;
+	if (o->ycsb && !o->keys)
+		o->keys = YCSB_RECORDS;
+	if (o->ycsb == 'L' && !o->requests)
+		o->requests = o->keys;
+	if (o->ycsb && !g->sizes)
+		o->sizes = (struct value_sizes){.kind = SIZE_FIXED, .low = YCSB_FIELD_BYTES, .high = YCSB_FIELD_BYTES};
+	if (o->ycsb)
+		o->fields = YCSB_FIELDS;
+	if (o->fill && !g->pipeline)
+		o->pipeline = 64;
+	if (o->no_wait && !g->pipeline)
+		o->pipeline = 1000;
+	if (o->fill)
+		o->requests = o->fill;
+	if (!o->mixed && !o->tests && !o->fill && !o->command_count && !o->ycsb && o->mode == MODE_LOAD) {
+		o->mixed = true;
+		o->sets = 1;
+		o->gets = 10;
+	}
+	if (o->fill)
+		o->sets = 1;
+	if (o->mode == MODE_LATENCY) {
+		o->commands[0] = (struct custom_command){o->protocol == PROTOCOL_REDIS	? "PING"
+							 : o->protocol == PROTOCOL_MEMCACHE_TEXT ? "version"
+												  : "noop",
+							 1};
+		o->command_count = 1;
+		o->connections = g->connections ? o->connections : 1;
+		o->rate = options_open_loop(o) ? o->rate : LATENCY_RATE;
+		o->loop = !o->requests && !o->duration_ns;
+	}
+	if (o->mode == MODE_INTRINSIC)
+		o->loop = !o->duration_ns;
+	if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop)
+		o->duration_ns = (uint64_t)(profile_length(&o->rate_over_time) * 1e9);
+	if (!o->requests && !o->duration_ns && !o->loop)
+		o->requests = 100000;
+}
+
+void options_check(struct options *o, const struct given *g, char *error, size_t size)
+{
+	if (o->socket && strlen(o->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		snprintf(error, size, "-s is longer than a Unix socket's path may be (%zu bytes)",
+			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		return;
+	}
+	check_what(o, error, size);
+	if (!*error)
+		fill_in(o, g);
+	if (!*error)
+		check_how(o, g, error, size);
+	if (!*error)
+		check_cpus(o, error, size);
+	if (!*error)
+		check_report(o, error, size);
+	if (!*error && (uint64_t)o->pipeline * (o->sizes.high + 64u) > BATCH_BYTES_MAX)
+		snprintf(error, size, "%u requests of %u bytes per batch are more than %u MB; lower -P or -d",
+			 o->pipeline, o->sizes.high, BATCH_BYTES_MAX >> 20);
+	if (!*error && o->protocol != PROTOCOL_REDIS && o->key_length && strtoull(o->key_length, NULL, 10) > MEMCACHED_KEY)
+		snprintf(error, size, "memcached's keys have %d bytes at most", MEMCACHED_KEY);
+	if (!g->batch)
+		o->batch = o->no_wait ? 1 : o->pipeline;
+	if (o->blocking)
+		o->threads = o->connections;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Wake-ups as requests: due when the thread asked to be woken, answered when it was. So everything that is
+ * made of a load's log can be made of them too. */
+#include "probe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "intrinsic.h"
+#include "recording/recording.h"
+
+#define SECOND_NS 1000000000ull
+
+struct sleeper {
+	struct load_thread *t; /* its stats and its lane of the log */
+	struct intrinsic_options options;
+	pthread_t handle;
+	int rc;
+};
+
+int probe_build(struct run *r, char *error, size_t size)
+{
+	struct test *t = &r->suite.tests[0];
+	const char *text = "WAKE";
+	int n;
+
+	snprintf(error, size, "not enough memory for the probe");
+	n = workload_add(r->workload, NULL, &text, 1, error, size);
+	if (n < 0)
+		return n;
+	r->suite.count = 1;
+	snprintf(t->name, sizeof(t->name), "wake-up");
+	mix_add(&t->mix, (uint32_t)n, 1);
+	mix_close(&t->mix);
+	return 0;
+}
+
+static void on_wake(void *arg, uint64_t intended_ns, uint64_t woken_ns)
+{
+	struct load_thread *t = arg;
+	const struct pending p = {.intended_ns = intended_ns, .start_ns = intended_ns};
+
+	record_end(t, t->index, &p, woken_ns, FT_STATUS_OK, 0);
+	t->stats->last_end_ns = woken_ns;
+	if (woken_ns - t->second_ns >= SECOND_NS)
+		load_thread_tick(t, woken_ns);
+}
+
+static void *sleep_and_wake(void *arg)
+{
+	struct sleeper *s = arg;
+	struct intrinsic_result result;
+	uint64_t one = 1;
+
+	pthread_setname_np(pthread_self(), "intrinsic");
+	s->rc = intrinsic_run(&s->options, on_wake, s->t, &result);
+	log_lane_close(&s->t->lane, ft_now_ns());
+	(void)!write(s->t->plan->done_fd, &one, sizeof(one));
+	return NULL;
+}
+
+/* Waits for all threads, showing each second, until a signal ends them. */
+static void watch(struct run *r, struct phase *p, volatile int *stop)
+{
+	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN}, {.fd = p->plan.done_fd, .events = POLLIN}};
+	uint64_t ended = 0, count;
+
+	while (ended < p->thread_count) {
+		struct signalfd_siginfo info;
+
+		if (poll(fds, 2, 1000) == 0)
+			phase_tick(r, p);
+		if (fds[0].revents && read(r->signal_fd, &info, sizeof(info)) > 0) {
+			*stop = 1;
+			r->end = RUN_INTERRUPTED;
+		}
+		if (fds[1].revents && read(p->plan.done_fd, &count, sizeof(count)) == sizeof(count))
+			ended += count;
+	}
+}
+
+static int set_up(struct run *r, struct phase *p, struct sleeper *sleepers, volatile int *stop)
+{
+	const struct options *o = r->o;
+
+	p->totals = stats_new(&p->plan.mix);
+	p->second = stats_new(&p->plan.mix);
+	if (!p->totals || !p->second || p->plan.done_fd < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->threads; i++) {
+		struct load_thread *t = &p->threads[i];
+
+		t->plan = &p->plan;
+		t->index = i;
+		t->counting = true;
+		t->second_ns = p->plan.start_ns;
+		pthread_mutex_init(&t->lock, NULL);
+		log_lane_open(&t->lane, r->log);
+		t->stats = stats_new(&p->plan.mix);
+		t->spare = stats_new(&p->plan.mix);
+		if (!t->stats || !t->spare)
+			return -ENOMEM;
+		sleepers[i] = (struct sleeper){
+		    .t = t,
+		    .options = {.period_ns = o->period_ns,
+				.duration_ns = o->duration_ns,
+				.cpu = o->cpu_count ? o->cpus[i % o->cpu_count] : -1,
+				.stop = stop},
+		};
+		if (pthread_create(&sleepers[i].handle, NULL, sleep_and_wake, &sleepers[i]))
+			return -EAGAIN;
+		p->thread_count++;
+	}
+	return 0;
+}
+
+static void release(struct phase *p)
+{
+	for (uint32_t i = 0; i < p->thread_count; i++) {
+		stats_free(p->threads[i].stats);
+		stats_free(p->threads[i].ready);
+		stats_free(p->threads[i].spare);
+		pthread_mutex_destroy(&p->threads[i].lock);
+	}
+	stats_free(p->totals);
+	stats_free(p->second);
+	if (p->plan.done_fd >= 0)
+		close(p->plan.done_fd);
+}
+
+void probe_intrinsic(struct run *r)
+{
+	const struct options *o = r->o;
+	struct load_thread *threads = calloc(o->threads, sizeof(*threads));
+	struct sleeper *sleepers = calloc(o->threads, sizeof(*sleepers));
+	volatile int stop = 0;
+	struct phase p = {
+	    .name = r->suite.tests[0].name,
+	    .plan = {.workload = r->workload,
+		     .mix = r->suite.tests[0].mix,
+		     .start_ns = ft_now_ns(),
+		     .end_ns = o->duration_ns ? ft_now_ns() + o->duration_ns : PACING_NEVER,
+		     .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
+	    .threads = threads,
+	    .second_ns = ft_now_ns(),
+	};
+	double cpu_s = cpu_seconds();
+	char text[128];
+	int rc = threads && sleepers ? set_up(r, &p, sleepers, &stop) : -ENOMEM;
+
+	if (rc)
+		stop = 1;
+	p.started = p.thread_count;
+	watch(r, &p, &stop);
+	for (uint32_t i = 0; i < p.thread_count; i++) {
+		pthread_join(sleepers[i].handle, NULL);
+		rc = rc ? rc : sleepers[i].rc;
+		stats_merge(p.second, p.threads[i].stats); /* phase_tick takes over the rest */
+	}
+	if (rc) {
+		snprintf(text, sizeof(text), "this host's wake-ups can't be measured: %s", strerror(-rc));
+		complain(r, text);
+	} else {
+		phase_tick(r, &p);
+		phase_report(r, &p, cpu_seconds() - cpu_s);
+	}
+	release(&p);
+	free(threads);
+	free(sleepers);
+}

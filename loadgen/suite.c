@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with keys
+ * from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's INSERT,
+ * SELECT and UPDATE are additions. */
+#include "suite.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MSET_PAIR " __other_key__ __data__"
+
+static const struct entry {
+	const char *name;  /* in tables and -t */
+	const char *group; /* -t also knows it by this */
+	const char *text;
+	bool memcached;
+	enum preparation preparation;
+} entries[] = {
+    {"PING_INLINE", "PING", "PING", false, PREPARE_NOTHING},
+    {"PING_MBULK", "PING", "PING", false, PREPARE_NOTHING},
+    {"SET", 0, "SET __key__ __data__", false, PREPARE_NOTHING},
+    {"GET", 0, "GET __key__", false, PREPARE_NOTHING},
+    {"INCR", 0, "INCR counter:__int__", false, PREPARE_NOTHING},
+    {"LPUSH", 0, "LPUSH mylist __data__", false, PREPARE_NOTHING},
+    {"RPUSH", 0, "RPUSH mylist __data__", false, PREPARE_NOTHING},
+    {"LPOP", 0, "LPOP mylist", false, PREPARE_NOTHING},
+    {"RPOP", 0, "RPOP mylist", false, PREPARE_NOTHING},
+    {"SADD", 0, "SADD myset element:__int__", false, PREPARE_NOTHING},
+    {"HSET", 0, "HSET myhash element:__int__ __data__", false, PREPARE_NOTHING},
+    {"SPOP", 0, "SPOP myset", false, PREPARE_NOTHING},
+    {"ZADD", 0, "ZADD myzset __int__ element:__int__", false, PREPARE_NOTHING},
+    {"ZPOPMIN", 0, "ZPOPMIN myzset", false, PREPARE_NOTHING},
+    {"LRANGE_100", "LRANGE", "LRANGE mylist 0 99", false, PREPARE_LIST},
+    {"LRANGE_300", "LRANGE", "LRANGE mylist 0 299", false, PREPARE_LIST},
+    {"LRANGE_500", "LRANGE", "LRANGE mylist 0 499", false, PREPARE_LIST},
+    {"LRANGE_600", "LRANGE", "LRANGE mylist 0 599", false, PREPARE_LIST},
+    {"MSET", 0,
+     "MSET" MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR, false,
+     PREPARE_NOTHING},
+    {"XADD", 0, "XADD mystream * myfield __data__", false, PREPARE_NOTHING},
+    {"SMEMBERS", 0, "SMEMBERS set:__int__", false, PREPARE_SETS},
+    {"INSERT", 0, "SET __new_key__ __data__", false, PREPARE_NOTHING},
+    {"SELECT", 0, "GET __key__", false, PREPARE_NOTHING},
+    {"UPDATE", 0, "SET __key__ __data__", false, PREPARE_NOTHING},
+    {"SET", 0, "set __key__ __data__", true, PREPARE_NOTHING},
+    {"GET", 0, "get __key__", true, PREPARE_NOTHING},
+    {"ADD", 0, "add __key__ __data__", true, PREPARE_NOTHING},
+    {"REPLACE", 0, "replace __key__ __data__", true, PREPARE_NOTHING},
+    {"APPEND", 0, "append __key__ __data__", true, PREPARE_NOTHING},
+    {"PREPEND", 0, "prepend __key__ __data__", true, PREPARE_NOTHING},
+    {"INCR", 0, "incr __key__ 1", true, PREPARE_NOTHING},
+    {"DECR", 0, "decr __key__ 1", true, PREPARE_NOTHING},
+    {"TOUCH", 0, "touch __key__ 3600", true, PREPARE_NOTHING},
+    {"DELETE", 0, "delete __key__", true, PREPARE_NOTHING},
+    {"INSERT", 0, "set __new_key__ __data__", true, PREPARE_NOTHING},
+    {"SELECT", 0, "get __key__", true, PREPARE_NOTHING},
+    {"UPDATE", 0, "set __key__ __data__", true, PREPARE_NOTHING},
+};
+enum { ENTRIES = sizeof(entries) / sizeof(*entries) };
+
+static bool is(const char *name, const char *text, size_t length)
+{
+	return name && strlen(name) == length && strncasecmp(name, text, length) == 0;
+}
+
+/* The growing base's tests are asked for by name only. */
+static bool in_all(const struct entry *e)
+{
+	return !strstr("INSERT SELECT UPDATE", e->name);
+}
+
+/* Whether an item of a list names the entry. */
+static bool names_entry(const struct entry *e, const char *text, size_t length)
+{
+	return is(e->name, text, length) || is(e->group, text, length) || (is("all", text, length) && in_all(e));
+}
+
+static bool wanted(const char *list, const struct entry *e)
+{
+	for (;; list++) {
+		size_t length = strcspn(list, ",");
+
+		if (names_entry(e, list, length))
+			return true;
+		list += length;
+		if (!*list)
+			return false;
+	}
+}
+
+bool suite_check(const char *list, enum protocol protocol, char *error, size_t size)
+{
+	for (;; list++) {
+		size_t length = strcspn(list, ",");
+		bool known = false;
+
+		for (int i = 0; i < ENTRIES; i++)
+			known |= entries[i].memcached == (protocol != PROTOCOL_REDIS) &&
+				 names_entry(&entries[i], list, length);
+		if (!known) {
+			snprintf(error, size,
+				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by commas (set,get, "
+				 "lrange_100, ...), smembers, insert, select, update, or all",
+				 (int)length, list, protocol != PROTOCOL_REDIS ? " for memcached" : "");
+			return false;
+		}
+		list += length;
+		if (!*list)
+			return true;
+	}
+}
+
+/* ---- building ---- */
+
+struct build {
+	const struct options *o;
+	struct workload *w;
+	struct suite *s;
+	char *error;
+	size_t size;
+};
+
+/* A SET's text with the expiry that the options ask for. */
+static const char *with_expiry(const struct build *b, const char *text, char *room, size_t size)
+{
+	bool sets = strncasecmp(text, "SET ", 4) == 0;
+
+	if (!sets || !b->o->expiry_high)
+		return text;
+	snprintf(room, size, "%s%s __expiry__", text, b->o->protocol == PROTOCOL_REDIS ? " EX" : "");
+	return room;
+}
+
+static int add_operation(struct build *b, const char *name, const char *text)
+{
+	char room[128];
+	const char *texts[1] = {with_expiry(b, text, room, sizeof(room))};
+
+	return workload_add(b->w, name, texts, 1, b->error, b->size);
+}
+
+static struct test *add_test(struct build *b, const char *name, enum preparation preparation)
+{
+	struct test *t = &b->s->tests[b->s->count++];
+
+	memset(t, 0, sizeof(*t));
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->preparation = preparation;
+	return t;
+}
+
+static int build_tests(struct build *b)
+{
+	for (int i = 0; i < ENTRIES; i++) {
+		const struct entry *e = &entries[i];
+		struct test *t;
+		int n;
+
+		if (e->memcached != (b->o->protocol != PROTOCOL_REDIS) || !wanted(b->o->tests, e))
+			continue;
+		n = add_operation(b, e->name, e->text);
+		if (n < 0)
+			return n;
+		if (strcmp(e->name, "PING_INLINE") == 0)
+			b->w->operations[n].steps[0].command.inlined = true;
+		t = add_test(b, e->name, e->preparation);
+		mix_add(&t->mix, (uint32_t)n, 1);
+		mix_close(&t->mix);
+	}
+	return 0;
+}
+
+/* GET before SET, so that tables, logs and older recordings have them in one order. */
+static int build_mix(struct build *b)
+{
+	bool redis = b->o->protocol == PROTOCOL_REDIS;
+	struct test *t = add_test(b, b->o->fill ? "fill" : "SET+GET", PREPARE_NOTHING);
+	int get = b->o->gets ? add_operation(b, "GET", redis ? "GET __key__" : "get __key__") : 0;
+	int set = b->o->sets ? add_operation(b, "SET", redis ? "SET __key__ __data__" : "set __key__ __data__") : 0;
+
+	if (get < 0 || set < 0)
+		return -EINVAL;
+	if (b->o->gets)
+		mix_add(&t->mix, (uint32_t)get, b->o->gets);
+	if (b->o->sets)
+		mix_add(&t->mix, (uint32_t)set, b->o->sets);
+	mix_close(&t->mix);
+	t->mix.sequential = b->o->fill != 0;
+	return 0;
+}
+
+/* Commands of the same verb are told apart by number: SET, SET#2. */
+static int build_commands(struct build *b)
+{
+	struct test *t = add_test(b, "commands", PREPARE_NOTHING);
+
+	for (uint32_t i = 0; i < b->o->command_count; i++) {
+		int n = workload_add(b->w, NULL, &b->o->commands[i].text, 1, b->error, b->size);
+		uint32_t same = 1;
+		char *name;
+
+		if (n < 0)
+			return n;
+		name = b->w->operations[n].name;
+		for (int k = 0; k < n; k++)
+			same += strncmp(b->w->operations[k].name, name, strlen(name)) == 0 &&
+				strchr("#", b->w->operations[k].name[strlen(name)]) != NULL;
+		if (same > 1)
+			snprintf(name + strlen(name), OPERATION_NAME - strlen(name), "#%u", same);
+		mix_add(&t->mix, (uint32_t)n, b->o->commands[i].weight);
+	}
+	mix_close(&t->mix);
+	return 0;
+}
+
+/* ---- YCSB ---- */
+
+/* Redis' layout in YCSB's binding: a hash for a record, and a sorted set of all keys for scans. */
+static int build_ycsb(struct build *b)
+{
+	static const char *const read[] = {"HGETALL __key__"};
+	static const char *const update[] = {"HMSET __key__ __field__ __data__"};
+	static const char *const insert[] = {
+	    "HMSET __new_key__ field0 __data__ field1 __data__ field2 __data__ field3 __data__ field4 __data__ "
+	    "field5 __data__ field6 __data__ field7 __data__ field8 __data__ field9 __data__",
+	    "ZADD _indices __index_score__ __key__"};
+	static const char *const scan[] = {"ZRANGEBYSCORE _indices __index_score__ +inf LIMIT 0 __scan_length__",
+					   "HGETALL __captured__"};
+	static const char *const modify[] = {"HGETALL __key__", "HMSET __key__ __field__ __data__"};
+	static const struct {
+		enum ycsb_operation operation;
+		const char *name;
+		const char *const *texts;
+		uint32_t steps;
+	} all[] = {
+	    {YCSB_READ, "READ", read, 1},
+	    {YCSB_UPDATE, "UPDATE", update, 1},
+	    {YCSB_INSERT, "INSERT", insert, 2},
+	    {YCSB_SCAN, "SCAN", scan, 2},
+	    {YCSB_READ_MODIFY_WRITE, "READ-MODIFY-WRITE", modify, 2},
+	};
+	const struct ycsb_workload *y = b->o->ycsb == 'L' ? NULL : ycsb_find(b->o->ycsb);
+	char name[TEST_NAME];
+	struct test *t;
+
+	snprintf(name, sizeof(name), y ? "YCSB %c" : "YCSB load", b->o->ycsb);
+	t = add_test(b, name, PREPARE_NOTHING);
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		double share = y ? y->shares[all[i].operation] : all[i].operation == YCSB_INSERT;
+		int n;
+
+		if (share <= 0)
+			continue;
+		n = workload_add(b->w, all[i].name, all[i].texts, all[i].steps, b->error, b->size);
+		if (n < 0)
+			return n;
+		b->w->operations[n].scan = all[i].operation == YCSB_SCAN;
+		mix_add(&t->mix, (uint32_t)n, (uint64_t)(share * 1000000 + 0.5));
+	}
+	mix_close(&t->mix);
+	b->w->names.ycsb = true;
+	if (!y) {
+		b->w->keys = 0; /* the base grows from nothing */
+		return 0;
+	}
+	b->w->ycsb = malloc(sizeof(*b->w->ycsb));
+	if (!b->w->ycsb)
+		return -ENOMEM;
+	ycsb_keys_init(b->w->ycsb, y, b->w->keys, b->o->requests ? b->o->requests : b->w->keys);
+	return 0;
+}
+
+int suite_build(const struct options *o, struct workload *w, struct suite *s, char *error, size_t size)
+{
+	struct build b = {o, w, s, error, size};
+	int rc;
+
+	memset(w, 0, sizeof(*w));
+	memset(s, 0, sizeof(*s));
+	snprintf(error, size, "not enough memory for the workload");
+	w->protocol = o->protocol;
+	w->keys = o->fill ? o->fill : o->keys ? o->keys : 1;
+	w->distribution = o->distribution;
+	w->split = o->split;
+	w->verify = o->verify;
+	w->values.sizes = o->sizes;
+	w->fill.fields = o->fields;
+	w->fill.expiry_low = o->expiry_low;
+	w->fill.expiry_high = o->expiry_high;
+	rc = key_names_prepare(&w->names, o->key_prefix, o->key_length, w->keys, error, size);
+	if (rc)
+		return rc;
+	rc = o->ycsb	       ? build_ycsb(&b)
+	     : o->command_count ? build_commands(&b)
+	     : o->tests	       ? build_tests(&b)
+			       : build_mix(&b);
+	return rc ? rc : workload_prepare(w, o->compressible, o->seed);
+}
