@@ -334,7 +334,7 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 			value_copy(f->values, d->number, 0, at, d->length);
 		break;
 	case PART_INT:
-		digits_write(at, KEY_DIGITS, d->number);
+		digits_write_key(at, d->number);
 		note_patch(patches, p->kind, to->length, KEY_DIGITS);
 		break;
 	case PART_SCORE:

@@ -122,7 +122,10 @@ static inline void patch_apply(const struct patch *p, const struct fill *f, uint
 		number = p->kind == PART_SCORE	 ? random_below(random, 1000000)
 			 : p->kind == PART_FIELD ? random_below(random, f->fields)
 						 : random_below(random, f->keys);
-	digits_write(request + p->at, p->width, number);
+	if (p->width == KEY_DIGITS)
+		digits_write_key(request + p->at, number);
+	else
+		digits_write(request + p->at, p->width, number);
 }
 
 #ifdef __cplusplus

@@ -87,8 +87,8 @@ static inline void count_bytes(struct load_thread *t, unsigned operation, uint64
 		t->stats->operations[operation]->bytes += bytes;
 }
 
-void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
-		unsigned status, uint64_t bytes)
+static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+			  unsigned status, uint64_t bytes)
 {
 	const struct workload *w = t->plan->workload;
 	struct ft_request q = {
@@ -112,6 +112,12 @@ void record_end(struct load_thread *t, uint32_t connection, const struct pending
 		stats_note_error(t->stats, status, end_ns);
 		count_error(t);
 	}
+}
+
+void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+		unsigned status, uint64_t bytes)
+{
+	record(t, connection, p, end_ns, status, bytes);
 }
 
 void check_finished(struct load_thread *t, uint64_t now_ns)
@@ -239,22 +245,29 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
 	uint32_t count = c->to_send, from = ring_index(c, c->in_flight - count);
+	uint32_t operation = 0, number = 0;
+	const struct step *step = NULL;
+	struct request_values v = {0};
 	size_t at = 0, after;
 	ssize_t n;
 
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		const struct pending *p = &c->pending[i];
-		struct request_values v = {.key = p->key};
-		uint32_t step = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
 
-		if (__builtin_expect(p->step > 0, 0))
+		v.key = p->key;
+		if (!step || p->operation != operation || p->step) {
+			operation = p->operation;
+			number = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
+			step = &w->operations[operation].steps[number];
 			choose_captured(c, p, &v);
-		after = request_put(&t->requests, w, k, at, p->operation, step, &v);
+		}
+		after = request_put(&t->requests, w, k, at, step, operation * STEPS_MAX + number, &v);
 		if (after == 0) {
 			connection_fail(c, FT_STATUS_RESET, "out of memory");
 			return;
 		}
-		count_bytes(t, p->operation, after - at);
+		if (__builtin_expect(!step->bytes, 0))
+			count_bytes(t, operation, after - at); /* a template's are counted with its answer */
 		at = after;
 		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
@@ -293,10 +306,11 @@ void take_up(struct connection *c, uint64_t intended_ns)
 	struct pending *p = &c->pending[ring_index(c, c->in_flight)];
 	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
 
-	p->intended_ns = intended_ns;
-	p->operation = (uint8_t)operation;
-	p->step = 0;
-	p->key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, (uint32_t)(c - t->connections));
+	*p = (struct pending){
+	    .intended_ns = intended_ns,
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, (uint32_t)(c - t->connections)),
+	    .operation = (uint8_t)operation,
+	};
 	c->in_flight++;
 	c->to_send++;
 	c->taken++;
@@ -408,6 +422,7 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	const char *word = NULL;
 	unsigned status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
 
+	bytes += o->steps[step].length;
 	if (__builtin_expect(word != NULL, 0))
 		stats_error_word(t->stats, word, now_ns);
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
@@ -422,7 +437,7 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 		count_bytes(t, p->operation, bytes);
 		return;
 	}
-	record_end(t, c->id, p, now_ns, status, bytes);
+	record(t, c->id, p, now_ns, status, bytes);
 	if (__builtin_expect(c->inspection != NULL, 0))
 		inspection_reset(c->inspection);
 	c->first = ring_index(c, 1);

@@ -22,31 +22,8 @@ uint32_t digits_count(uint64_t value)
 	return n;
 }
 
-static inline void put_pair(char *to, uint32_t below_100)
-{
-	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-				    "25262728293031323334353637383940414243444546474849"
-				    "50515253545556575859606162636465666768697071727374"
-				    "75767778798081828384858687888990919293949596979899";
-
-	memcpy(to, pairs + 2 * below_100, 2);
-}
-
-static inline void put_four(char *to, uint32_t below_10000)
-{
-	put_pair(to, below_10000 / 100);
-	put_pair(to + 2, below_10000 % 100);
-}
-
 void digits_write(char *to, uint32_t width, uint64_t value)
 {
-	if (width == KEY_DIGITS) { /* nearly always */
-		put_four(to, (uint32_t)(value / 100000000 % 10000));
-		value %= 100000000;
-		put_four(to + 4, (uint32_t)value / 10000);
-		put_four(to + 8, (uint32_t)value % 10000);
-		return;
-	}
 	for (char *p = to + width; p > to; value /= 10)
 		*--p = (char)('0' + value % 10);
 }
@@ -127,7 +104,7 @@ void key_name_write(const struct key_names *k, uint64_t key, char *to, uint32_t 
 	}
 	memcpy(to, k->prefix, k->prefix_length);
 	if (length - k->prefix_length == KEY_DIGITS) {
-		digits_write(to + k->prefix_length, KEY_DIGITS, key);
+		digits_write_key(to + k->prefix_length, key);
 		return;
 	}
 	memset(to + k->prefix_length, '0', length - k->prefix_length);

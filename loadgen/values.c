@@ -113,17 +113,23 @@ void value_sizes_describe(const struct value_sizes *s, char *out, size_t size)
 	}
 }
 
-int values_prepare(struct values *v, double compressible, uint64_t seed)
+void values_text(char *to, uint32_t bytes, double compressible, struct random_stream *random)
 {
 	enum { RUN = 64 };
-	struct random_stream random = {seed};
 	uint32_t same = (uint32_t)(compressible * RUN + 0.5);
+
+	for (uint32_t i = 0; i < bytes; i++)
+		to[i] = i % RUN < same ? 'x' : (char)('!' + random_below(random, '~' - '!' + 1));
+}
+
+int values_prepare(struct values *v, double compressible, uint64_t seed)
+{
+	struct random_stream random = {seed};
 
 	v->pool = malloc(2 * VALUE_POOL_BYTES);
 	if (!v->pool)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < VALUE_POOL_BYTES; i++)
-		v->pool[i] = i % RUN < same ? 'x' : (char)('!' + random_below(&random, '~' - '!' + 1));
+	values_text(v->pool, VALUE_POOL_BYTES, compressible, &random);
 	memcpy(v->pool + VALUE_POOL_BYTES, v->pool, VALUE_POOL_BYTES);
 	return 0;
 }

@@ -44,6 +44,8 @@ bool value_sizes_parse(const char *text, struct value_sizes *s, char *error, siz
 /* What the table's headline says: "100-byte values". */
 void value_sizes_describe(const struct value_sizes *s, char *out, size_t size);
 
+/* Printable bytes, of which in each 64 the share `compressible` (0..1) is one letter. */
+void values_text(char *to, uint32_t bytes, double compressible, struct random_stream *random);
 /* v->sizes is set by the caller. `compressible`: share 0..1 of the bytes that are one letter. -ENOMEM. */
 int values_prepare(struct values *v, double compressible, uint64_t seed);
 void values_free(struct values *v);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEMPLATE_NONE = 0xffff };
-
 /* ---- operations ---- */
 
 /* What a Redis command answers when all is well, and when there is nothing; for others any reply but an error
@@ -113,13 +111,13 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
 	uint32_t bytes = w->values.sizes.high;
 
-	if (values_prepare(&w->values, compressible, w->verify ? 1 : random_next(&random)))
-		return -ENOMEM;
 	if (w->values.sizes.kind == SIZE_FIXED && !w->verify) {
 		w->fixed_value = malloc(bytes);
 		if (!w->fixed_value)
 			return -ENOMEM;
-		value_copy(&w->values, random_next(&random), 0, w->fixed_value, bytes);
+		values_text(w->fixed_value, bytes, compressible, &random);
+	} else if (values_prepare(&w->values, compressible, w->verify ? 1 : random_next(&random))) {
+		return -ENOMEM;
 	}
 	w->fill.names = &w->names;
 	w->fill.values = &w->values;
@@ -251,32 +249,25 @@ void request_buffer_free(struct request_buffer *b)
 	memset(b, 0, sizeof(*b));
 }
 
-size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at, uint32_t operation,
-		   uint32_t step, const struct request_values *v)
+size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
+			  const struct step *s, uint16_t template, const struct request_values *v)
 {
-	const struct step *s = &w->operations[operation].steps[step];
-	uint16_t template = (uint16_t)(operation * STEPS_MAX + step);
 	struct slot *place = &b->slots[slot];
-	char *to;
 
+	b->bytes.length = at;
+	/* What follows may lie under it; and so on, slot by slot, as they are filled. */
+	place[1].template = TEMPLATE_NONE;
 	if (!s->bytes) {
-		place->template = place[1].template = TEMPLATE_NONE;
-		b->bytes.length = at;
+		place->template = TEMPLATE_NONE;
 		return command_write(&s->command, w->protocol, &w->fill, v, &b->random, &b->bytes, NULL)
 			   ? b->bytes.length
 			   : 0;
 	}
-	if (place->template != template || place->at != at) {
-		b->bytes.length = at;
-		if (!bytes_reserve(&b->bytes, s->length))
-			return 0;
-		memcpy(b->bytes.at + at, s->bytes, s->length);
-		*place = (struct slot){(uint32_t)at, template};
-		/* What follows may lie under it; and so on, slot by slot, as they are filled. */
-		place[1].template = TEMPLATE_NONE;
-	}
-	to = b->bytes.at + at;
+	if (!bytes_reserve(&b->bytes, s->length))
+		return 0;
+	memcpy(b->bytes.at + at, s->bytes, s->length);
+	*place = (struct slot){(uint32_t)at, template};
 	for (uint32_t i = 0; i < s->patches.count; i++)
-		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, to);
+		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
 	return at + s->length;
 }

@@ -28,8 +28,8 @@ enum { OPERATIONS_MAX = 64, STEPS_MAX = 2, OPERATION_NAME = 24, NO_OPERATION = 2
 /* A command of an operation, ready to send. */
 struct step {
 	struct command command;
-	char *bytes; /* the template; NULL: formatted per request */
-	uint32_t length;
+	char *bytes;	 /* the template; NULL: formatted per request */
+	uint32_t length; /* of the template; 0 without one */
 	struct patches patches;
 	char kind;     /* kind of reply that means success; 0: any but an error */
 	char nil_kind; /* kind of reply that means a miss; 0: none does */
@@ -136,10 +136,23 @@ static inline uint64_t choose_key(const struct workload *w, const struct mix *m,
 	return choose_key_slowly(w, m, c, operation, connection);
 }
 
-/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short.
- * Slots are filled in order, from slot 0 at byte 0. */
-size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at, uint32_t operation,
-		   uint32_t step, const struct request_values *v);
+enum { TEMPLATE_NONE = 0xffff };
+
+size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
+			  const struct step *s, uint16_t template, const struct request_values *v);
+
+/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short. `s` is
+ * the step and `template` its number, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
+ * byte 0. */
+static inline size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
+				 const struct step *s, uint32_t template, const struct request_values *v)
+{
+	if (b->slots[slot].template != template || b->slots[slot].at != at)
+		return request_put_slowly(b, w, slot, at, s, (uint16_t)template, v);
+	for (uint32_t i = 0; i < s->patches.count; i++)
+		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
+	return at + s->length;
+}
 
 #ifdef __cplusplus
 }
