@@ -255,7 +255,7 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		const struct pending *p = &c->pending[i];
 
 		v.key = p->key;
-		if (!step || p->operation != operation || p->step) {
+		if (!step || p->operation != operation || (p->step | number)) {
 			operation = p->operation;
 			number = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
 			step = &w->operations[operation].steps[number];
