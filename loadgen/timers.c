@@ -78,8 +78,15 @@ static struct timer pop(struct timers *t)
 
 void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t), void *who)
 {
-	if (t->count == t->room) /* the caller has as many things to do later as it said, never more */
-		abort();
+	struct timer *grown;
+
+	if (t->count == t->room) {
+		grown = realloc(t->heap, sizeof(*grown) * t->room * 2);
+		if (!grown)
+			abort(); /* a few bytes; a timer lost would leave a connection silent for good */
+		t->heap = grown;
+		t->room *= 2;
+	}
 	push(t, &(struct timer){when_ns, act, who});
 	arm(t);
 }

@@ -19,7 +19,7 @@ struct timers {
 	int fd;
 };
 
-/* Room for `room` timers at once. Negative errno. */
+/* Room for `room` timers (1 or more) at first; it grows. Negative errno. */
 int timers_init(struct timers *t, uint32_t room);
 void timers_free(struct timers *t);
 /* A timer can't be taken back: `act` has to see for itself whether there is still something to do. */
