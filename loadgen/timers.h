@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct timer {
 	uint64_t when_ns;
 	void (*act)(void *who, uint64_t now_ns);
@@ -27,4 +31,7 @@ void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t
 /* Acts on all that are due. */
 void timers_run(struct timers *t, uint64_t now_ns);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -238,7 +238,7 @@ int request_buffer_init(struct request_buffer *b, const struct workload *w, uint
 	if (!b->slots || !bytes_reserve(&b->bytes, longest * batch))
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= batch; i++)
-		b->slots[i] = (struct slot){.template = TEMPLATE_NONE};
+		b->slots[i] = (struct slot){.from = TEMPLATE_NONE};
 	return 0;
 }
 
@@ -250,15 +250,15 @@ void request_buffer_free(struct request_buffer *b)
 }
 
 size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
-			  const struct step *s, uint16_t template, const struct request_values *v)
+			  const struct step *s, uint16_t number, const struct request_values *v)
 {
 	struct slot *place = &b->slots[slot];
 
 	b->bytes.length = at;
 	/* What follows may lie under it; and so on, slot by slot, as they are filled. */
-	place[1].template = TEMPLATE_NONE;
+	place[1].from = TEMPLATE_NONE;
 	if (!s->bytes) {
-		place->template = TEMPLATE_NONE;
+		place->from = TEMPLATE_NONE;
 		return command_write(&s->command, w->protocol, &w->fill, v, &b->random, &b->bytes, NULL)
 			   ? b->bytes.length
 			   : 0;
@@ -266,7 +266,7 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 	if (!bytes_reserve(&b->bytes, s->length))
 		return 0;
 	memcpy(b->bytes.at + at, s->bytes, s->length);
-	*place = (struct slot){(uint32_t)at, template};
+	*place = (struct slot){(uint32_t)at, number};
 	for (uint32_t i = 0; i < s->patches.count; i++)
 		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
 	return at + s->length;

@@ -87,7 +87,7 @@ struct request_buffer {
 	struct random_stream random; /* placeholders' draws */
 	struct slot {
 		uint32_t at;
-		uint16_t template; /* TEMPLATE_NONE: nothing known */
+		uint16_t from; /* which template; TEMPLATE_NONE: nothing known */
 	} * slots;
 };
 
@@ -139,16 +139,16 @@ static inline uint64_t choose_key(const struct workload *w, const struct mix *m,
 enum { TEMPLATE_NONE = 0xffff };
 
 size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
-			  const struct step *s, uint16_t template, const struct request_values *v);
+			  const struct step *s, uint16_t number, const struct request_values *v);
 
 /* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short. `s` is
- * the step and `template` its number, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
+ * the step and `number` its, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
  * byte 0. */
 static inline size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
-				 const struct step *s, uint32_t template, const struct request_values *v)
+				 const struct step *s, uint32_t number, const struct request_values *v)
 {
-	if (b->slots[slot].template != template || b->slots[slot].at != at)
-		return request_put_slowly(b, w, slot, at, s, (uint16_t)template, v);
+	if (b->slots[slot].from != number || b->slots[slot].at != at)
+		return request_put_slowly(b, w, slot, at, s, (uint16_t)number, v);
 	for (uint32_t i = 0; i < s->patches.count; i++)
 		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
 	return at + s->length;
