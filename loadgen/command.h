@@ -76,7 +76,6 @@ struct patch {
 };
 struct patches {
 	uint32_t count;
-	bool complete; /* false: there were too many, or one of no fixed width */
 	struct patch list[COMMAND_PATCHES_MAX];
 };
 

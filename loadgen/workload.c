@@ -88,7 +88,19 @@ void mix_close(struct mix *m)
 
 /* ---- templates ---- */
 
-/* Formats a step of fixed width once. */
+/* Placeholders whose digits change from request to request. */
+static uint32_t count_patched(const struct command *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->part_count; i++)
+		n += c->parts[i].kind == PART_KEY || c->parts[i].kind == PART_OTHER_KEY ||
+		     c->parts[i].kind == PART_INT || c->parts[i].kind == PART_SCORE || c->parts[i].kind == PART_FIELD;
+	return n;
+}
+
+/* Formats a step of fixed width once. One whose numbers aren't digits on the wire (memcached's binary protocol)
+ * can't be patched, and is formatted per request. */
 static int make_template(const struct workload *w, struct step *s)
 {
 	const struct request_values none = {0};
@@ -100,6 +112,10 @@ static int make_template(const struct workload *w, struct step *s)
 	if (!command_write(&s->command, w->protocol, &w->fill, &none, &random, &bytes, &s->patches)) {
 		free(bytes.at);
 		return -ENOMEM;
+	}
+	if (s->patches.count < count_patched(&s->command)) {
+		free(bytes.at);
+		return 0;
 	}
 	s->bytes = bytes.at;
 	s->length = (uint32_t)bytes.length;
