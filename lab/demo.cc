@@ -276,6 +276,7 @@ bool RunLoad(Demo *demo, std::string *error)
 	Command load;
 	load.name = "forktail-load";
 	load.argv = {demo->programs + "/forktail-load",
+		     "--progress",
 		     "-s",
 		     demo->redis.socket,
 		     "-c",

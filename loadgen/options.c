@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "parse.h"
 #include "suite.h"
@@ -67,6 +68,7 @@ enum {
 	OPTION_REPEAT,
 	OPTION_FAIL_IF,
 	OPTION_NO_OBSERVER,
+	OPTION_PROGRESS,
 };
 
 static const struct argp_option table[] = {
@@ -156,7 +158,8 @@ static const struct argp_option table[] = {
     {"run-count", 0, 0, OPTION_ALIAS, 0, 0},
     {"fail-if", OPTION_FAIL_IF, "LIMIT", 0, "Exit with 1 if so: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'; may be repeated", 0},
     {"no-observer", OPTION_NO_OBSERVER, 0, 0, "Don't ask the server for INFO, SLOWLOG and LATENCY each second", 0},
-    {"quiet", 'q', 0, 0, "No line of progress each second", 0},
+    {"progress", OPTION_PROGRESS, 0, 0, "A line of progress each second, on a terminal or not (on a terminal)", 0},
+    {"quiet", 'q', 0, 0, "No line of progress", 0},
     {"password", 'a', "PASSWORD", OPTION_HIDDEN, 0, 0},
     {0},
 };
@@ -602,8 +605,11 @@ static error_t read_report(int key, char *arg, struct reading *r)
 	case OPTION_NO_OBSERVER:
 		o->no_observer = true;
 		return 0;
+	case OPTION_PROGRESS:
+		o->progress = true;
+		return 0;
 	case 'q':
-		o->quiet = true;
+		o->progress = false;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -674,6 +680,7 @@ int options_read(struct options *o, int argc, char **argv)
 	    .loading_ns = 60000000000u,
 	    .backoff_ms = 100,
 	    .repeat = 1,
+	    .progress = isatty(STDERR_FILENO),
 	};
 	percentiles_parse("50,90,95,99,99.9,99.99", &o->wanted);
 	if (getrandom(&o->seed, sizeof(o->seed), GRND_NONBLOCK) < 0)

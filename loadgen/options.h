@@ -85,7 +85,8 @@ struct options {
 	enum log_mode log_mode;
 	uint64_t slow_ns;
 	struct wanted_figures wanted;
-	bool csv, distribution_table, quiet, no_observer;
+	bool csv, distribution_table, no_observer;
+	bool progress; /* a line each second */
 	uint32_t repeat;
 	struct limit limits[LIMITS_MAX];
 	uint32_t limit_count;

@@ -273,7 +273,7 @@ void phase_tick(struct run *r, struct phase *p)
 			 r->o->log_path, strerror(-request_log_error(r->log)));
 		complain(r, text);
 	}
-	if (!r->o->quiet) {
+	if (r->o->progress) {
 		r->progress_open |= tty && p->second->span_ns > 0;
 		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, p->second,
 				stats_errors(p->totals) + stats_errors(p->second), eta_seconds(r, p, now));

@@ -304,10 +304,11 @@ TEST_CASE("replies larger than the read buffer, requests larger than the socket'
 	CHECK(get.figures["total"]["bytes"].get<uint64_t>() > 300000000);
 }
 
-TEST_CASE("a line of progress each second, none with -q")
+TEST_CASE("a line of progress each second with --progress, none where there is no terminal")
 {
 	Redis redis;
-	Result r = load({"-s", redis.socket(), "--duration", "2200ms", "--rate", "500"});
+	CHECK(load({"-s", redis.socket(), "--duration", "1200ms", "--rate", "500"}).err == "");
+	Result r = load({"-s", redis.socket(), "--duration", "2200ms", "--rate", "500", "--progress"});
 	CHECK(r.status == 0);
 	CHECK(lines(r.err) >= 2);
 	CHECK(lines(r.err) <= 4);
