@@ -162,10 +162,8 @@ static void log_histograms(struct run *r, const struct phase *p)
 	}
 }
 
-static void exact_from_log(struct run *r, struct phase *p, struct figures *f, uint64_t now)
+static void exact_from_log(struct run *r, struct phase *p, struct figures *f)
 {
-	uint64_t from = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
-
 	if (!r->log || request_log_error(r->log))
 		return;
 	request_log_drain(r->log);
@@ -173,7 +171,7 @@ static void exact_from_log(struct run *r, struct phase *p, struct figures *f, ui
 		log_histograms(r, p);
 	ft_writer_flush(request_log_writer(r->log));
 	if (r->o->log_mode == LOG_ALL)
-		figures_from_log(f, r->o->log_path, from, now);
+		figures_from_log(f, r->o->log_path, p->log_offset, p->plan.measure_ns);
 }
 
 static void print(struct run *r, struct phase *p, const struct figures *f)
@@ -212,7 +210,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 			busiest_ns = p->threads[i].cpu_ns;
 	}
 	f->busiest = (double)busiest_ns / (double)(now - p->plan.start_ns);
-	exact_from_log(r, p, f, now);
+	exact_from_log(r, p, f);
 	complain_of(r, p, f);
 	print(r, p, f);
 	check_limits(r, f, p->name);

@@ -230,32 +230,45 @@ static uint64_t rank_of(double percentile, uint64_t count)
 }
 
 struct decoded {
-	uint64_t intended_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK];
+	uint64_t intended_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK], latency_ns[FT_REQUEST_BLOCK];
 	uint8_t op[FT_REQUEST_BLOCK];
 };
 
-/* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
-static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader, uint64_t from_ns,
-		     uint64_t to_ns, struct decoded *d)
+/* Latencies and ops of a block's requests that were due at or after from_ns (0: all). Returns their number. */
+static int latencies(const struct ft_block *block, uint64_t from_ns, struct decoded *d)
 {
 	const struct ft_request_columns columns = {
 	    .intended_ns = d->intended_ns, .end_ns = d->end_ns, .op = d->op};
+	int count, kept = 0;
+
+	if (!from_ns)
+		return ft_requests_latencies(block->payload, block->bytes, block->count, d->latency_ns, d->op);
+	count = ft_requests_decode(block->payload, block->bytes, block->count, &columns);
+	for (int i = 0; i < count; i++) {
+		if (d->intended_ns[i] < from_ns)
+			continue;
+		d->latency_ns[kept] = d->end_ns[i] - d->intended_ns[i];
+		d->op[kept++] = d->op[i];
+	}
+	return kept;
+}
+
+/* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
+static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader, uint64_t from_offset,
+		     uint64_t from_ns, struct decoded *d)
+{
 	struct ft_block block;
 
 	while (ft_reader_next(reader, &block)) {
 		int count;
 
-		if (block.kind != FT_BLOCK_REQUEST)
+		if (block.kind != FT_BLOCK_REQUEST || block.offset < from_offset)
 			continue;
-		count = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
+		count = latencies(&block, from_ns, d);
 		for (int i = 0; i < count; i++) {
-			uint64_t latency = d->end_ns[i] - d->intended_ns[i];
-
-			if (d->intended_ns[i] < from_ns || d->end_ns[i] > to_ns || d->op[i] >= OPERATIONS_MAX)
-				continue;
-			if (f->used > 1)
-				fine_add(&fine[d->op[i]], latency, f->wanted);
-			fine_add(&fine[TOTAL], latency, f->wanted);
+			if (f->used > 1 && d->op[i] < OPERATIONS_MAX)
+				fine_add(&fine[d->op[i]], d->latency_ns[i], f->wanted);
+			fine_add(&fine[TOTAL], d->latency_ns[i], f->wanted);
 		}
 	}
 }
@@ -270,7 +283,7 @@ static void take_exact(struct operation_figures *f, const struct fine *fine, con
 	memcpy(f->buckets, fine->buckets, sizeof(f->buckets));
 }
 
-void figures_from_log(struct figures *f, const char *path, uint64_t from_ns, uint64_t to_ns)
+void figures_from_log(struct figures *f, const char *path, uint64_t from_offset, uint64_t from_ns)
 {
 	struct fine *fine = calloc(OPERATIONS_MAX + 1, sizeof(*fine));
 	struct decoded *decoded = malloc(sizeof(*decoded));
@@ -282,7 +295,7 @@ void figures_from_log(struct figures *f, const char *path, uint64_t from_ns, uin
 		if (f->operations[i].used && (i == TOTAL || f->used > 1))
 			good = fine_init(&fine[i], &f->operations[i], f->wanted->percentile_count);
 	if (good)
-		read_log(fine, f, reader, from_ns, to_ns, decoded);
+		read_log(fine, f, reader, from_offset, from_ns, decoded);
 	for (int i = 0; i <= TOTAL && good; i++)
 		if (fine[i].count > 0)
 			good = fine[i].values == f->operations[i].requests;

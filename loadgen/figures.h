@@ -62,9 +62,10 @@ struct figures {
 void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds);
 
-/* Makes percentiles and buckets exact from the log at `path`, taking requests that were due at or after from_ns
- * and ended up to to_ns. Sets f->exact when log and counts agree; otherwise nothing changes. */
-void figures_from_log(struct figures *f, const char *path, uint64_t from_ns, uint64_t to_ns);
+/* Makes percentiles and buckets exact from the log at `path`, taking the requests in blocks at or behind
+ * from_offset that were due at or after from_ns (0: all). Sets f->exact when log and counts agree; otherwise
+ * nothing changes. */
+void figures_from_log(struct figures *f, const char *path, uint64_t from_offset, uint64_t from_ns);
 
 /* Requests that got an answer, of whatever kind: what the server's throughput is. */
 static inline uint64_t figures_answered(const struct operation_figures *f)

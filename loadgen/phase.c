@@ -209,6 +209,8 @@ static void start(struct run *r, struct phase *p)
 	const struct options *o = r->o;
 	uint32_t connections = 0;
 
+	if (r->log)
+		p->log_offset = ft_writer_bytes(request_log_writer(r->log));
 	p->plan.start_ns = p->second_ns = ft_now_ns();
 	p->plan.end_ns = o->duration_ns ? p->plan.start_ns + o->warmup_ns + o->duration_ns : PACING_NEVER;
 	p->plan.measure_ns = o->warmup_ns ? p->plan.start_ns + o->warmup_ns : 0;

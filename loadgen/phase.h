@@ -42,6 +42,7 @@ struct phase {
 	uint32_t thread_count, started;
 	struct stats *totals, *second; /* all so far; the second that was handed over last */
 	uint64_t second_ns;	       /* when that began */
+	uint64_t log_offset;	       /* where in the log this test's requests begin */
 };
 
 /* One sentence on stderr, below the line of progress; the run's exit status says it too. */

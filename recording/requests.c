@@ -258,34 +258,83 @@ static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint
 	return true;
 }
 
+/* Where the columns of a payload lie. False for one that makes no sense. */
+static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
+			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
+			 const uint8_t **rest)
+{
+	const uint8_t *at = (const uint8_t *)payload + sizeof(*head);
+	uint64_t total = sizeof(*head);
+
+	if (!count || count > FT_REQUEST_BLOCK || bytes < sizeof(*head))
+		return false;
+	memcpy(head, payload, sizeof(*head));
+	for (unsigned i = 0; i < COLUMNS; i++)
+		total += head->bytes[i];
+	if (total != bytes)
+		return false;
+	for (unsigned i = 0; i < VARINT_COLUMNS; at += head->bytes[i++]) {
+		c[i] = (struct column){.at = at, .end = at + head->bytes[i], .step = ~0u};
+		/* A column of one value in a block of several. */
+		if (count > 1 && head->bytes[i] && varint_bytes(at) == head->bytes[i]) {
+			memcpy(same[i], at, head->bytes[i]);
+			c[i] = (struct column){.at = same[i], .end = same[i] + VARINT_MAX, .step = 0};
+		}
+	}
+	*rest = at;
+	return true;
+}
+
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out)
 {
 	struct request_head head;
 	struct column c[VARINT_COLUMNS];
 	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
-	const uint8_t *at = (const uint8_t *)payload + sizeof(head);
-	uint64_t total = sizeof(head);
+	const uint8_t *at;
 
-	if (!count || count > FT_REQUEST_BLOCK || bytes < sizeof(head))
+	if (!open_columns(payload, bytes, count, &head, c, same, &at))
 		return -EBADMSG;
-	memcpy(&head, payload, sizeof(head));
-	for (unsigned i = 0; i < COLUMNS; i++)
-		total += head.bytes[i];
-	if (total != bytes)
-		return -EBADMSG;
-	for (unsigned i = 0; i < VARINT_COLUMNS; at += head.bytes[i++]) {
-		c[i] = (struct column){.at = at, .end = at + head.bytes[i], .step = ~0u};
-		/* A column of one value in a block of several. */
-		if (count > 1 && head.bytes[i] && varint_bytes(at) == head.bytes[i]) {
-			memcpy(same[i], at, head.bytes[i]);
-			c[i] = (struct column){.at = same[i], .end = same[i] + VARINT_MAX, .step = 0};
-		}
-	}
 	if (!decode_varints(c, head.base_ns, count, out))
 		return -EBADMSG;
 	if (!decode_bytes(at, head.bytes[4], count, out->op) ||
 	    !decode_bytes(at + head.bytes[4], head.bytes[5], count, out->status))
+		return -EBADMSG;
+	return (int)count;
+}
+
+/* Adds a column to `sums`. A chain of its own: the other columns needn't be looked at. */
+static bool add_column(struct column c, uint32_t count, uint64_t *sums)
+{
+	bool varied = c.step != 0;
+	uint64_t value;
+
+	for (uint32_t row = 0; row < count;) {
+		uint32_t sure = sure_values(&c, count - row);
+
+		if (!sure) {
+			if (!next_checked(&c, &value))
+				return false;
+			sums[row++] += value;
+		}
+		for (; sure; sure--)
+			sums[row++] += next_value(&c);
+	}
+	return !varied || c.at == c.end;
+}
+
+int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns, uint8_t *op)
+{
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	const uint8_t *at;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at))
+		return -EBADMSG;
+	memset(latency_ns, 0, sizeof(*latency_ns) * count);
+	if (!add_column(c[1], count, latency_ns) || !add_column(c[2], count, latency_ns) ||
+	    !decode_bytes(at, head.bytes[4], count, op))
 		return -EBADMSG;
 	return (int)count;
 }

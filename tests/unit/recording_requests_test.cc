@@ -56,7 +56,19 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 	std::vector<uint8_t> op(count), status(count);
 	const ft_request_columns out = {intended.data(),   start.data(), end.data(),
 					connection.data(), op.data(),	 status.data()};
-	const int rc = ft_requests_decode(memory.place(payload), payload.size(), count, &out);
+	const char *placed = memory.place(payload);
+	const int rc = ft_requests_decode(placed, payload.size(), count, &out);
+	// The short way reads the same payload: never beyond it, and to the same end where all is well.
+	std::vector<uint64_t> latencies(count);
+	std::vector<uint8_t> ops(count);
+	const int quick =
+	    ft_requests_latencies(placed, payload.size(), count, latencies.data(), ops.data());
+	if (rc > 0)
+		CHECK(quick == rc);
+	size_t differ = 0;
+	for (size_t i = 0; rc > 0 && i < count; i++)
+		differ += latencies[i] != end[i] - intended[i] || ops[i] != op[i];
+	CHECK(differ == 0);
 	for (int i = 0; to && i < rc; i++)
 		to->push_back({intended[static_cast<size_t>(i)], start[static_cast<size_t>(i)],
 			       end[static_cast<size_t>(i)], connection[static_cast<size_t>(i)],

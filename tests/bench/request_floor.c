@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request costs a client at least: epoll_wait, read, write, and nothing else. One request, always the same,
+ * over 50 connections, in batches; the reply's length is known, so nothing is parsed, timed or kept. Any server whose
+ * protocol has such requests will do. It takes the one reply it needs to know that length from the server itself.
+ *
+ *   request_floor unix:PATH|tcp:PORT REQUESTS PIPELINE SETUP REQUEST
+ *
+ * SETUP is sent once before ("" for nothing), its reply read; both are text with \r, \n and \xHH. Exit status 3 when
+ * the server can't be reached or answers within ten seconds with nothing. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CONNECTIONS = 50, PIPELINE_MAX = 200, REQUEST_MAX = 4096, FAILED = 3 };
+
+static _Noreturn void fail(const char *what)
+{
+	fprintf(stderr, "request_floor: %s\n", what);
+	exit(FAILED);
+}
+
+static int dial(const char *where)
+{
+	const struct timeval timeout = {10, 0};
+	struct sockaddr_un u = {.sun_family = AF_UNIX};
+	struct sockaddr_in i = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(strncmp(where, "unix:", 5) == 0 ? AF_UNIX : AF_INET, SOCK_STREAM, 0), one = 1, rc;
+
+	if (strncmp(where, "unix:", 5) == 0) {
+		snprintf(u.sun_path, sizeof(u.sun_path), "%s", where + 5);
+		rc = connect(fd, (struct sockaddr *)&u, sizeof(u));
+	} else {
+		i.sin_port = htons((unsigned short)atoi(where + 4));
+		rc = connect(fd, (struct sockaddr *)&i, sizeof(i));
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	}
+	if (rc)
+		fail("the server can't be reached");
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	return fd;
+}
+
+static size_t unescape(char *to, const char *from)
+{
+	char *begin = to;
+
+	while (*from && to - begin < REQUEST_MAX) {
+		if (*from != '\\') {
+			*to++ = *from++;
+		} else if (from[1] == 'x') {
+			char hex[3] = {from[2], from[3], 0};
+			*to++ = (char)strtol(hex, NULL, 16);
+			from += 4;
+		} else {
+			*to++ = from[1] == 'r' ? '\r' : '\n';
+			from += 2;
+		}
+	}
+	return (size_t)(to - begin);
+}
+
+/* Sends one request and gives the length of its reply: what comes until the server is silent for 50 ms. */
+static size_t reply_length(int fd, const char *request, size_t bytes)
+{
+	static char buffer[1 << 16];
+	size_t length = 0;
+	ssize_t n;
+
+	if (write(fd, request, bytes) != (ssize_t)bytes)
+		fail("the server takes nothing");
+	n = read(fd, buffer, sizeof(buffer));
+	if (n <= 0)
+		fail("the server answers nothing");
+	for (; n > 0; n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT)) {
+		length += (size_t)n;
+		usleep(50000);
+	}
+	return length;
+}
+
+int main(int argc, char **argv)
+{
+	static char setup[REQUEST_MAX], request[REQUEST_MAX], batch[PIPELINE_MAX * REQUEST_MAX], buffer[1 << 16];
+	int fds[CONNECTIONS], ep = epoll_create1(0);
+	size_t got[CONNECTIONS] = {0}, bytes, length, reply;
+	long total, done = 0, depth;
+	struct epoll_event events[CONNECTIONS];
+
+	if (argc != 6 || (total = atol(argv[2])) < 1 || (depth = atol(argv[3])) < 1 || depth > PIPELINE_MAX) {
+		fprintf(stderr, "usage: %s unix:PATH|tcp:PORT REQUESTS PIPELINE SETUP REQUEST\n", argv[0]);
+		return 2;
+	}
+	bytes = unescape(request, argv[5]);
+	for (long i = 0; i < depth; i++)
+		memcpy(batch + (size_t)i * bytes, request, bytes);
+	fds[0] = dial(argv[1]);
+	length = unescape(setup, argv[4]);
+	if (length)
+		reply_length(fds[0], setup, length);
+	reply = reply_length(fds[0], request, bytes) * (size_t)depth;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		struct epoll_event e = {.events = EPOLLIN, .data.u32 = (unsigned)i};
+
+		if (i > 0)
+			fds[i] = dial(argv[1]);
+		epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &e);
+		(void)!write(fds[i], batch, bytes * (size_t)depth);
+	}
+	while (done < total) {
+		int count = epoll_wait(ep, events, CONNECTIONS, 10000);
+
+		if (count <= 0)
+			fail("the server has stopped answering");
+		for (int k = 0; k < count; k++) {
+			unsigned i = events[k].data.u32;
+			ssize_t n = read(fds[i], buffer, sizeof(buffer));
+
+			if (n <= 0)
+				fail("the server closed a connection");
+			got[i] += (size_t)n;
+			if (got[i] < reply)
+				continue;
+			got[i] = 0;
+			done += depth;
+			(void)!write(fds[i], batch, bytes * (size_t)depth);
+		}
+	}
+	return 0;
+}
