@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memcached's requests, text and binary. A command is written as VERB KEY [DATA or NUMBER] [EXPIRY] whatever
  * the protocol; flags are 0. The binary protocol's numbers are those of memcached's protocol_binary.h. */
+#include <ctype.h>
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,11 @@ bool write_memcached_text(const struct command *c, const struct fill *f, const s
 	char head[24];
 	size_t length;
 
-	if (!write_word(c, 0, f, v, random, to, patches, false))
+	/* The server reads lower case only. */
+	for (length = 0; verb->name[length]; length++)
+		head[length] = (char)tolower(verb->name[length]);
+	head[length] = 0;
+	if (!add_text(to, head))
 		return false;
 	for (uint32_t i = 1; i < c->word_count && (verb->form != FORM_STORE || i == 1); i++)
 		if (!add_text(to, " ") || !write_word(c, i, f, v, random, to, patches, false))
