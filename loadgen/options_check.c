@@ -94,6 +94,16 @@ static void check_report(struct options *o, char *error, size_t size)
 				 PERCENTILES_MAX);
 }
 
+/* What memcached refuses: longer names. What is no length at all is refused when names are prepared. */
+static bool key_too_long_for_memcached(const struct options *o)
+{
+	const char *dash = o->key_length ? strchr(o->key_length, '-') : NULL;
+
+	if (!o->key_length)
+		return strlen(o->key_prefix) + KEY_DIGITS > MEMCACHED_KEY;
+	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > MEMCACHED_KEY;
+}
+
 /* What a mode or another option implies. */
 static void fill_in(struct options *o, const struct given *g)
 {
@@ -157,7 +167,7 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 	if (!*error && (uint64_t)o->pipeline * (o->sizes.high + 64u) > BATCH_BYTES_MAX)
 		snprintf(error, size, "%u requests of %u bytes per batch are more than %u MB; lower -P or -d",
 			 o->pipeline, o->sizes.high, BATCH_BYTES_MAX >> 20);
-	if (!*error && o->protocol != PROTOCOL_REDIS && o->key_length && strtoull(o->key_length, NULL, 10) > MEMCACHED_KEY)
+	if (!*error && o->protocol != PROTOCOL_REDIS && key_too_long_for_memcached(o))
 		snprintf(error, size, "memcached's keys have %d bytes at most", MEMCACHED_KEY);
 	if (!g->batch)
 		o->batch = o->no_wait ? 1 : o->pipeline;
