@@ -199,8 +199,8 @@ static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t f
 	t->cpu = o->cpu_count ? o->cpus[i % o->cpu_count] : -1;
 	if (p->plan.open_loop)
 		start_pacing(r, p, i, requests);
-	return chooser_init(&t->chooser, r->workload, o->seed, i, i, o->threads, t->connection_count,
-			    first_connection, o->connections);
+	return chooser_init(&t->chooser, r->workload, &p->plan.mix, o->seed, i, i, o->threads,
+			    t->connection_count, first_connection, o->connections);
 }
 
 /* Gives each thread its part and lets them loose. */

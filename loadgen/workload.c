@@ -171,8 +171,9 @@ void workload_free(struct workload *w)
 
 /* ---- keys ---- */
 
-int chooser_init(struct chooser *c, const struct workload *w, uint64_t seed, uint32_t thread, uint64_t first,
-		 uint64_t stride, uint32_t connections, uint32_t first_connection, uint32_t all_connections)
+int chooser_init(struct chooser *c, const struct workload *w, const struct mix *m, uint64_t seed,
+		 uint32_t thread, uint64_t first, uint64_t stride, uint32_t connections,
+		 uint32_t first_connection, uint32_t all_connections)
 {
 	*c = (struct chooser){
 	    .keys = random_begin(seed, thread, 1),
@@ -190,7 +191,8 @@ int chooser_init(struct chooser *c, const struct workload *w, uint64_t seed, uin
 		if (!c->own_next)
 			return -ENOMEM;
 	}
-	c->plain = !w->growing && !w->ycsb && !w->split && w->distribution.pattern == KEYS_UNIFORM;
+	c->plain =
+	    !m->sequential && !w->growing && !w->ycsb && !w->split && w->distribution.pattern == KEYS_UNIFORM;
 	return 0;
 }
 

@@ -121,8 +121,9 @@ static inline uint32_t choose_operation(const struct mix *m, struct chooser *c)
 
 /* A thread's chooser: it takes the sequential keys `first`, `first` + `stride`, ...; `connections` of its own
  * when keys are split, numbered from first_connection among all_connections. -ENOMEM. */
-int chooser_init(struct chooser *c, const struct workload *w, uint64_t seed, uint32_t thread, uint64_t first,
-		 uint64_t stride, uint32_t connections, uint32_t first_connection, uint32_t all_connections);
+int chooser_init(struct chooser *c, const struct workload *w, const struct mix *m, uint64_t seed,
+		 uint32_t thread, uint64_t first, uint64_t stride, uint32_t connections,
+		 uint32_t first_connection, uint32_t all_connections);
 void chooser_free(struct chooser *c);
 /* The key of a request of `operation`, on this thread's connection number `connection`. */
 uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c, uint32_t operation,
