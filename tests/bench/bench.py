@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""What the load generator's benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit,
+and tables that go between the markers of a page.
+
+A client is waited for with wait4(), which tells its CPU time alone; its memory is the high-water mark of its own
+address space, read while it runs, since wait4()'s begins with that of the Python it was forked from.
+"""
+import os
+import platform
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGE = os.path.join(ROOT, "docs", "loadgen-speed.md")
+SERVER_CPU, CLIENT_CPU = "0", "1"
+
+
+class Ended:
+    """How a client fared."""
+
+    def __init__(self, argv, status, usage, memory_kb, out, err):
+        self.argv, self.status, self.out, self.err = argv, status, out, err
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.memory_kb = memory_kb
+
+
+def high_water_kb(pid):
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            found = re.search(r"VmHWM:\s*(\d+) kB", f.read())
+        return int(found.group(1)) if found else 0
+    except OSError:
+        return 0
+
+
+def start(argv, cpu=CLIENT_CPU, **how):
+    return subprocess.Popen(["taskset", "-c", cpu] + argv, **how)
+
+
+def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,)):
+    """Runs a client to its end, or to the time limit. `meanwhile` is called while it runs."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = start(argv, stdout=out, stderr=err)
+        killer = threading.Timer(limit_s, process.kill)
+        killer.start()
+        memory_kb = 0
+        if meanwhile:
+            meanwhile()
+        while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            memory_kb = max(memory_kb, high_water_kb(process.pid))
+            time.sleep(0.02)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        killer.cancel()
+        texts = []
+        for f in (out, err):
+            f.seek(0)
+            texts.append(f.read().decode(errors="replace"))
+    if process.returncode not in allowed:
+        why = f"took longer than {limit_s} s" if process.returncode == -signal.SIGKILL else "failed"
+        sys.exit(f"{' '.join(argv)} {why}:\n{texts[0]}{texts[1]}")
+    return Ended(argv, process.returncode, usage, memory_kb, *texts)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """A server on cpu 0, by Unix socket or TCP, that ends with its block."""
+
+    def __init__(self, kind, directory, unix):
+        self.kind = kind
+        self.socket = os.path.join(directory, f"{kind}.sock") if unix else None
+        self.port = free_port()
+        if kind == "redis":
+            argv = ["redis-server", "--port", "0" if unix else str(self.port), "--bind", "127.0.0.1", "--save", "",
+                    "--dir", directory, "--maxclients", "20000"]
+            argv += ["--unixsocket", self.socket] if unix else []
+        else:
+            argv = ["memcached", "-t", "1", "-c", "20000", "-U", "0"]
+            argv += ["-u", "root"] if os.geteuid() == 0 else []
+            argv += ["-s", self.socket] if unix else ["-l", "127.0.0.1", "-p", str(self.port)]
+        self.process = start(argv, SERVER_CPU, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            try:
+                # Peers name keys in their own ways; every GET is to find 16 bytes.
+                for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
+                    self.store(key, b"abcdefghijklmnop")
+                return
+            except OSError:
+                time.sleep(0.05)
+        self.stop()
+        sys.exit(f"{argv[0]} does not come up")
+
+    def store(self, key, value):
+        with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as s:
+            s.settimeout(5)
+            s.connect(self.socket if self.socket else ("127.0.0.1", self.port))
+            if self.kind == "redis":
+                s.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
+                          % (len(key), key.encode(), len(value), value))
+            else:
+                s.sendall(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value))
+            if s.recv(64) not in (b"+OK\r\n", b"STORED\r\n"):
+                raise OSError("it does not store")
+
+    def where(self):
+        """As forktail-load and redis-benchmark are told."""
+        return ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def allow_descriptors(count):
+    """For us and all that we start; as many as may be had otherwise."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def host():
+    with open("/proc/cpuinfo") as f:
+        model = re.search(r"model name\s*:\s*(.*)", f.read())
+    versions = []
+    for name, flag in (("redis-server", "--version"), ("memcached", "-V")):
+        if shutil.which(name):
+            text = subprocess.run([name, flag], capture_output=True, text=True).stdout
+            versions.append(f"{name} {re.search(r'[0-9]+[.][0-9.]*[0-9]', text).group(0)}")
+    return (f"{os.cpu_count()} CPUs ({model.group(1) if model else platform.machine()}), Linux {platform.release()}, "
+            f"{', '.join(versions)}; load average at the end {os.getloadavg()[0]:.1f}")
+
+
+def publish(text, script, write):
+    """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
+    print(text)
+    if not write:
+        return
+    begin, end = f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->"
+    with open(PAGE) as f:
+        before, rest = f.read().split(begin)
+    with open(PAGE, "w") as f:
+        f.write(before + begin + text + "\n" + end + rest.split(end, 1)[1])
