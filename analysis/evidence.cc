@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analysis/server_word.h"
+
 namespace forktail
 {
 
@@ -14,6 +16,8 @@ namespace
 
 // A cause below this share of an episode gets no sentence, unless it is the first.
 constexpr double kWorthSaying = 0.03;
+// Sentences of the server itself for an episode, at most.
+constexpr size_t kServerWords = 2;
 
 // Who held the CPU longest during a wait, if the recorder could tell.
 void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
@@ -147,6 +151,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			if (std::string text = Sentence(scene, cause); !text.empty())
 				e.evidence.push_back(std::move(text));
 		}
+		for (std::string &text : ServerWords(run, e.since_ns, e.end_ns, e.worst_ns, kServerWords))
+			e.evidence.push_back(std::move(text));
 	}
 }
 

@@ -13,3 +13,9 @@ add_dependencies(test_explain forktail forktail-load forktail-record)
 # Writes a run of 10 million requests; tests/bench/explain.sh times `forktail explain` on it.
 add_executable(bench_explain_run bench/explain_run.cc)
 target_link_libraries(bench_explain_run PRIVATE forktail_recording)
+forktail_test(explain_server_word system
+  SOURCES system/explain_server_word_test.cc
+  LIBRARIES forktail_recording forktail_test_support)
+if(TARGET forktail-load)
+  add_dependencies(test_explain_server_word forktail forktail-load)
+endif()

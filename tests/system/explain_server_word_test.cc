@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Without a recorder on the server's host, forktail explain still has the server's own word: what the load
+// generator's observer wrote down of the slow log and of forks, set beside the episode that it belongs to.
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/system/loadgen_load.h"
+
+using namespace ft::test;
+
+TEST_CASE("a slow command that only the server knows of is named beside its episode")
+{
+	Redis redis({.config = {"--slowlog-log-slower-than", "10000", "--enable-debug-command", "yes"}});
+	TempDir dir;
+	Process load(load_command(
+	    {"-s", redis.socket(), "--rate", "1000", "--duration", "4", "-o", dir.file("load.forktail")}));
+	usleep(1'500'000);
+	redis.command({"DEBUG", "SLEEP", "0.4"});
+	REQUIRE(load.wait(Seconds(30)) == 0);
+
+	Result explained =
+	    run({program("forktail"), "explain", "--slow", "100ms", dir.file("load.forktail")});
+	INFO(explained.out << explained.err);
+	CHECK(explained.status == 0);
+	CHECK(contains(explained.out, "Redis' slow log has DEBUG SLEEP 0.4"));
+	// Nothing is said of requests that had nothing to do with it.
+	Result json =
+	    run({program("forktail"), "explain", "--json", "--slow", "100ms", dir.file("load.forktail")});
+	size_t told = 0, episodes = 0;
+	const Json explanation = Json::parse(json.out);
+	for (const Json &episode : explanation["episodes"]) {
+		episodes++;
+		for (const Json &sentence : episode["evidence"])
+			told += contains(sentence.get<std::string>(), "DEBUG SLEEP");
+	}
+	CHECK(told >= 1);
+	CHECK(told <= episodes);
+}
