@@ -11,9 +11,10 @@
 #include "figures.h"
 #include "keys.h"
 #include "limits.h"
+#include "on_error.h"
 #include "pacing.h"
 #include "profile.h"
-#include "thread.h"
+#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "log.h"
+#include "on_error.h"
 #include "pacing.h"
 #include "reply.h"
 #include "socket.h"
@@ -72,8 +73,6 @@ struct connection {
 };
 
 TAILQ_HEAD(connection_list, connection);
-
-enum on_error { ON_ERROR_CONTINUE, ON_ERROR_RECONNECT, ON_ERROR_STOP };
 
 /* What all threads are to do; read-only while they run, but for the atomics. */
 struct load_plan {
