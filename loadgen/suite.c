@@ -273,6 +273,20 @@ static int build_ycsb(struct build *b)
 	return 0;
 }
 
+/* The numbers of keys that names must hold: a growing base goes on behind the key space. */
+static uint64_t keys_named(const struct options *o, const struct workload *w)
+{
+	static const struct entry insert = {.name = "INSERT"};
+	bool grows = o->tests && wanted(o->tests, &insert);
+	uint64_t inserted = o->requests ? o->requests : KEY_SPACE_MAX;
+
+	for (uint32_t i = 0; i < o->command_count; i++)
+		grows |= strstr(o->commands[i].text, "__new_key__") != NULL;
+	if (!grows)
+		return w->keys;
+	return inserted < KEY_SPACE_MAX - w->keys ? w->keys + inserted : KEY_SPACE_MAX;
+}
+
 int suite_build(const struct options *o, struct workload *w, struct suite *s, char *error, size_t size)
 {
 	struct build b = {o, w, s, error, size};
@@ -290,7 +304,7 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	w->fill.fields = o->fields;
 	w->fill.expiry_low = o->expiry_low;
 	w->fill.expiry_high = o->expiry_high;
-	rc = key_names_prepare(&w->names, o->key_prefix, o->key_length, w->keys, error, size);
+	rc = key_names_prepare(&w->names, o->key_prefix, o->key_length, keys_named(o, w), error, size);
 	if (rc)
 		return rc;
 	rc = o->ycsb	       ? build_ycsb(&b)
