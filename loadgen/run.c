@@ -224,16 +224,17 @@ static bool begin(struct run *r)
 	char error[512];
 	int rc;
 
-	if (o->mode != MODE_INTRINSIC && (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
-					  server_probe(&r->server, o, error, sizeof(error)))) {
-		complain(r, error);
-		return false;
-	}
+	/* First, so that wrong usage is said whether the server is there or not. */
 	rc = o->mode == MODE_INTRINSIC ? probe_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
 	if (rc) {
 		complain(r, error);
 		r->status = rc == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;
+		return false;
+	}
+	if (o->mode != MODE_INTRINSIC && (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
+					  server_probe(&r->server, o, error, sizeof(error)))) {
+		complain(r, error);
 		return false;
 	}
 	return true;
