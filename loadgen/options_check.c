@@ -40,6 +40,10 @@ static void check_what(struct options *o, char *error, size_t size)
 		snprintf(error, size, "--verify checks the values of GETs; YCSB's records are hashes");
 	else if (o->expiry_high && o->ycsb)
 		snprintf(error, size, "YCSB's records don't expire; leave --expiry out");
+	/* Here, since a profile's length becomes the duration when nothing else ends the run. */
+	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
+		 profile_length(&o->rate_over_time) > 1e9)
+		snprintf(error, size, "this profile goes on for ever; say how long with --duration, -n or -l");
 }
 
 static void check_how(struct options *o, const struct given *g, char *error, size_t size)
@@ -56,9 +60,6 @@ static void check_how(struct options *o, const struct given *g, char *error, siz
 		snprintf(error, size, "--batch is at most the pipeline: -P is %u", o->pipeline);
 	else if (o->has_connections_profile && o->blocking)
 		snprintf(error, size, "a profile of connections needs the event loop; --blocking has none");
-	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
-		 profile_length(&o->rate_over_time) > 1e9)
-		snprintf(error, size, "this profile goes on for ever; say how long with --duration, -n or -l");
 	else if (o->loop && (o->requests || o->duration_ns))
 		snprintf(error, size, "-l goes on until Ctrl-C; -n and --duration end a run");
 	else if (!g->connections && o->connections < o->threads)
