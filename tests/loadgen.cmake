@@ -2,7 +2,9 @@
 # Tests of the load generator: its parts, and the program on real servers.
 forktail_test(loadgen unit
   SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
-          unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
+          unit/loadgen_command_test.cc unit/loadgen_values_test.cc unit/loadgen_keynames_test.cc
+          unit/loadgen_suite_test.cc unit/loadgen_timers_test.cc unit/loadgen_inspection_test.cc
+          unit/loadgen_summary_test.cc unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
           unit/loadgen_options_test.cc unit/loadgen_keys_test.cc unit/loadgen_ycsb_test.cc
           unit/loadgen_profile_test.cc unit/loadgen_pacing_profile_test.cc unit/loadgen_hdr_log_test.cc
           unit/loadgen_limits_test.cc unit/loadgen_intrinsic_test.cc

@@ -63,8 +63,8 @@ std::string refused(const std::string &text, protocol wire = PROTOCOL_REDIS)
 {
 	command c = {};
 	char error[256] = "";
-	const bool good =
-	    command_parse(&c, text.c_str(), error, sizeof(error)) && command_fits(&c, wire, error, sizeof(error));
+	const bool good = command_parse(&c, text.c_str(), error, sizeof(error)) &&
+			  command_fits(&c, wire, error, sizeof(error));
 	command_free(&c);
 	return good ? "" : error;
 }
@@ -96,7 +96,8 @@ TEST_CASE("a command's exact bytes for Redis")
 	CHECK(s.write("  SET\t__key__   __data__ ") == "*3\r\n$3\r\nSET\r\n$4\r\nk007\r\n$3\r\nVAL\r\n");
 	CHECK(s.write("SET a:__key__:b x__data__y") ==
 	      "*3\r\n$3\r\nSET\r\n$8\r\na:k007:b\r\n$5\r\nxVALy\r\n");
-	CHECK(s.write("SET __new_key__ 1", PROTOCOL_REDIS, 42) == "*3\r\n$3\r\nSET\r\n$4\r\nk042\r\n$1\r\n1\r\n");
+	CHECK(s.write("SET __new_key__ 1", PROTOCOL_REDIS, 42) ==
+	      "*3\r\n$3\r\nSET\r\n$4\r\nk042\r\n$1\r\n1\r\n");
 	CHECK(s.write("HGETALL __captured__", PROTOCOL_REDIS, 0, "any name") ==
 	      "*2\r\n$7\r\nHGETALL\r\n$8\r\nany name\r\n");
 	s.f.expiry_low = s.f.expiry_high = 300;
@@ -124,10 +125,14 @@ TEST_CASE("quotes and escapes")
 {
 	Source s;
 	const std::map<std::string, std::string> cases = {
-	    {R"("two words")", "two words"}, {R"("")", ""},
-	    {R"("a\nb\r\tc")", "a\nb\r\tc"}, {R"("\"\\")", "\"\\"},
-	    {R"("\x00\xff\x4A\x4a")", "\0\xff\x4a\x4a"s}, {R"("\0x")", "\0x"s},
-	    {R"(a"b)", "a\"b"},		     {R"(\n)", "\\n"},
+	    {R"("two words")", "two words"},
+	    {R"("")", ""},
+	    {R"("a\nb\r\tc")", "a\nb\r\tc"},
+	    {R"("\"\\")", "\"\\"},
+	    {R"("\x00\xff\x4A\x4a")", "\0\xff\x4a\x4a"s},
+	    {R"("\0x")", "\0x"s},
+	    {R"(a"b)", "a\"b"},
+	    {R"(\n)", "\\n"},
 	    {R"("pre __key__ post")", "pre k007 post"},
 	};
 	for (const auto &[written, meant] : cases) {
@@ -141,8 +146,8 @@ TEST_CASE("quotes and escapes")
 
 TEST_CASE("what is no command is refused in one sentence")
 {
-	for (const std::string text : {"", "   ", "SET \"x", R"(SET "x\")", R"(SET "\q")", R"(SET "\x4")", R"(SET "\xzz")",
-				       R"(SET "a"b)", R"("\)"}) {
+	for (const std::string text : {"", "   ", "SET \"x", R"(SET "x\")", R"(SET "\q")", R"(SET "\x4")",
+				       R"(SET "\xzz")", R"(SET "a"b)", R"("\)"}) {
 		INFO(text);
 		CHECK(refused(text).find("this is no command") == 0);
 	}
@@ -167,7 +172,8 @@ TEST_CASE("placeholders keep to their ranges and use them whole")
 	s.f.expiry_high = 101;
 	std::map<std::string, std::map<std::string, int>> seen;
 	for (int i = 0; i < 4000; i++) {
-		const auto got = words(s.write("X __int__ __rand_int__ __other_key__ __field__ __expiry__ __scan_length__"));
+		const auto got = words(
+		    s.write("X __int__ __rand_int__ __other_key__ __field__ __expiry__ __scan_length__"));
 		for (size_t k = 1; k < got.size(); k++)
 			seen[std::to_string(k)][got[k]]++;
 	}
@@ -260,10 +266,11 @@ TEST_CASE("memcached's binary: a command's exact bytes")
 	      "\x80\1\0\4\x08\0\0\0\0\0\0\x0f"s + zeros + std::string(8, 0) + "k007VAL");
 	CHECK(s.write("set __key__ __data__ 3600", binary) ==
 	      "\x80\1\0\4\x08\0\0\0\0\0\0\x0f"s + zeros + "\0\0\0\0\0\0\x0e\x10"s + "k007VAL");
-	CHECK(s.write("append __key__ __data__", binary) == "\x80\x0e\0\4\0\0\0\0\0\0\0\7"s + zeros + "k007VAL");
-	CHECK(s.write("incr __key__ 258", binary) ==
-	      "\x80\5\0\4\x14\0\0\0\0\0\0\x18"s + zeros + "\0\0\0\0\0\0\1\2"s + std::string(8, 0) +
-		  "\xff\xff\xff\xff" + "k007");
+	CHECK(s.write("append __key__ __data__", binary) ==
+	      "\x80\x0e\0\4\0\0\0\0\0\0\0\7"s + zeros + "k007VAL");
+	CHECK(s.write("incr __key__ 258", binary) == "\x80\5\0\4\x14\0\0\0\0\0\0\x18"s + zeros +
+							 "\0\0\0\0\0\0\1\2"s + std::string(8, 0) +
+							 "\xff\xff\xff\xff" + "k007");
 	CHECK(s.write("touch __key__ 16", binary) ==
 	      "\x80\x1c\0\4\4\0\0\0\0\0\0\x08"s + zeros + "\0\0\0\x10"s + "k007");
 	CHECK(s.write("delete __key__", binary) == "\x80\4\0\4\0\0\0\0\0\0\0\4"s + zeros + "k007");
@@ -276,7 +283,9 @@ TEST_CASE("memcached's binary: a command's exact bytes")
 TEST_CASE("commands that memcached doesn't have, and wrong numbers of words")
 {
 	for (protocol wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
-		CHECK(refused("LPUSH a b", wire).find("LPUSH is no command that forktail sends to memcached") == 0);
+		CHECK(
+		    refused("LPUSH a b", wire).find("LPUSH is no command that forktail sends to memcached") ==
+		    0);
 		CHECK(refused("set k", wire) == "memcached's SET is written as SET KEY DATA [EXPIRY]");
 		CHECK(refused("set k v 1 2", wire) == "memcached's SET is written as SET KEY DATA [EXPIRY]");
 		CHECK(refused("get", wire) == "memcached's GET is written as GET KEY");

@@ -82,7 +82,9 @@ TEST_CASE("a range of lengths is used whole, and no two keys share a name")
 		all.insert(name);
 	}
 	CHECK(all.size() == 200000);
-	CHECK(lengths.size() == 99);
+	// Of the hundred numbers that two digits hold, few if any get just two.
+	for (size_t length = 3; length <= 100; length++)
+		CHECK(lengths.count(length) == 1);
 	CHECK(n.of(5) == n.of(5));
 	// It grows to what the number needs.
 	Names tight("p", "1-3", 100000);

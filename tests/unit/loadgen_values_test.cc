@@ -53,9 +53,26 @@ TEST_CASE("sizes as users write them")
 	CHECK((s.low == 1 && s.high == 1u << 20));
 	describe("lognormal:200,1.2,65536");
 	CHECK(s.high == 65536);
-	for (const char *bad : {"", "0", "-5", "67108865", "10-", "-10", "20-10", "10-20-30", "10:0", "10:1,", "10:1,20", ":1",
-				"lognormal:", "lognormal:5", "lognormal:5,0", "lognormal:0,1", "lognormal:5,1,0",
-				"lognormal:5,11", "many", "10 "}) {
+	for (const char *bad : {"",
+				"0",
+				"-5",
+				"67108865",
+				"10-",
+				"-10",
+				"20-10",
+				"10-20-30",
+				"10:0",
+				"10:1,",
+				"10:1,20",
+				":1",
+				"lognormal:",
+				"lognormal:5",
+				"lognormal:5,0",
+				"lognormal:0,1",
+				"lognormal:5,1,0",
+				"lognormal:5,11",
+				"many",
+				"10 "}) {
 		INFO(bad);
 		CHECK_FALSE(value_sizes_parse(bad, &s, error, sizeof(error)));
 		CHECK(std::string(error).find("not \"" + std::string(bad) + "\"") != std::string::npos);

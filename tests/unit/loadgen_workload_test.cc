@@ -17,8 +17,8 @@ struct Workload {
 	mix m = {};
 	char error[256] = "";
 
-	explicit Workload(const std::vector<const char *> &texts, const char *sizes = "3", uint64_t keys = 1000,
-			  protocol wire = PROTOCOL_REDIS)
+	explicit Workload(const std::vector<const char *> &texts, const char *sizes = "3",
+			  uint64_t keys = 1000, protocol wire = PROTOCOL_REDIS)
 	{
 		w.protocol = wire;
 		w.keys = keys;
@@ -44,8 +44,8 @@ std::string formatted(const workload &w, uint32_t operation, uint64_t key, rando
 {
 	bytes to = {};
 	const request_values v = {key, nullptr, 0};
-	REQUIRE(command_write(&w.operations[operation].steps[0].command, w.protocol, &w.fill, &v, &random, &to,
-			      nullptr));
+	REQUIRE(command_write(&w.operations[operation].steps[0].command, w.protocol, &w.fill, &v, &random,
+			      &to, nullptr));
 	std::string all(to.at, to.length);
 	free(to.at);
 	return all;
@@ -72,7 +72,8 @@ void check_batches(const Workload &x, int rounds)
 			const auto op = static_cast<uint32_t>(random_below(&random, x.w.operation_count));
 			const request_values v = {random_below(&random, x.w.keys), nullptr, 0};
 			want += formatted(x.w, op, v.key, same);
-			size = request_put(&b, &x.w, i, size, op, 0, &v);
+			size =
+			    request_put(&b, &x.w, i, size, &x.w.operations[op].steps[0], op * STEPS_MAX, &v);
 			REQUIRE(size == want.size());
 		}
 		REQUIRE(std::string(b.bytes.at, size) == want);
@@ -90,7 +91,7 @@ TEST_CASE("keys have twelve digits, whatever their size")
 	for (uint64_t key :
 	     {0ull, 1ull, 9ull, 10ull, 99999999ull, 100000000ull, 123456789012ull, 999999999999ull}) {
 		const request_values v = {key, nullptr, 0};
-		const size_t size = request_put(&b, &get.w, 0, 0, 0, 0, &v);
+		const size_t size = request_put(&b, &get.w, 0, 0, &get.w.operations[0].steps[0], 0, &v);
 		CHECK(std::string(b.bytes.at, size) ==
 		      "*2\r\n$3\r\nGET\r\n$16\r\nkey:" + digits(key) + "\r\n");
 	}
@@ -105,8 +106,9 @@ TEST_CASE("patched templates hold what formatting each request gives")
 			CHECK(both.w.operations[i].steps[0].bytes != nullptr);
 		check_batches(both, 5000);
 	}
-	Workload many({"MSET __other_key__ __data__ a__int__b__int__ __data__", "ZADD z __score__ m:__rand_int__",
-		       "HSET __key__ __field__ __data__", "PING", "INCR __key__:__key__"},
+	Workload many({"MSET __other_key__ __data__ a__int__b__int__ __data__",
+		       "ZADD z __score__ m:__rand_int__", "HSET __key__ __field__ __data__", "PING",
+		       "INCR __key__:__key__"},
 		      "20", 5000);
 	for (uint32_t i = 0; i < many.w.operation_count; i++)
 		CHECK(many.w.operations[i].steps[0].bytes != nullptr);
@@ -124,9 +126,9 @@ TEST_CASE("commands of changing width between templates disturb neither")
 
 TEST_CASE("memcached's templates too, and numbers that aren't digits on the wire are drawn anew")
 {
-	const std::vector<const char *> commands = {"get __key__", "set __key__ __data__", "incr __key__ __int__",
-						    "set __key__ __data__ __int__", "touch __key__ __int__",
-						    "delete k"};
+	const std::vector<const char *> commands = {"get __key__",	     "set __key__ __data__",
+						    "incr __key__ __int__",  "set __key__ __data__ __int__",
+						    "touch __key__ __int__", "delete k"};
 	for (protocol wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		Workload x(commands, "30", 100000, wire);
 		CHECK(x.w.operations[1].steps[0].bytes != nullptr);
@@ -154,7 +156,8 @@ TEST_CASE("values that follow from their keys are formatted per request")
 	for (uint64_t key : {0u, 17u, 999u}) {
 		const std::string request = formatted(verified, 0, key, random);
 		value_copy(&verified.values, value_seed_of_key(key), 0, &value[0], 40);
-		CHECK(request == "*3\r\n$3\r\nSET\r\n$16\r\nkey:" + digits(key) + "\r\n$40\r\n" + value + "\r\n");
+		CHECK(request ==
+		      "*3\r\n$3\r\nSET\r\n$16\r\nkey:" + digits(key) + "\r\n$40\r\n" + value + "\r\n");
 	}
 	CHECK(random.state == 1);
 	workload_free(&verified);
@@ -162,8 +165,8 @@ TEST_CASE("values that follow from their keys are formatted per request")
 
 TEST_CASE("what an operation is called, answers, and whether its reply can be checked")
 {
-	Workload x({"get __key__", "SET __key__ __data__", "GET __key__:x", "LPOP list", "LPOP list 2", "EVAL x 0",
-		    "GET __new_key__", "mget __key__ __key__"});
+	Workload x({"get __key__", "SET __key__ __data__", "GET __key__:x", "LPOP list", "LPOP list 2",
+		    "EVAL x 0", "GET __new_key__", "mget __key__ __key__"});
 	const operation *o = x.w.operations;
 	CHECK(std::string(o[0].name) == "GET");
 	CHECK(std::string(o[7].name) == "MGET");
@@ -205,7 +208,7 @@ TEST_CASE("the choice of keys and operations follows weights, key space and seed
 	mix_close(&m);
 	CHECK(m.below[2] == UINT64_MAX);
 	chooser c, same;
-	REQUIRE(chooser_init(&c, &both.w, 1, 0, 0, 1, 1, 0, 1) == 0);
+	REQUIRE(chooser_init(&c, &both.w, &m, 1, 0, 0, 1, 1, 0, 1) == 0);
 	same = c;
 	std::map<uint32_t, int> seen;
 	std::vector<int> keys(1000);
@@ -245,15 +248,17 @@ TEST_CASE("shares of a mix are exact to the last bit")
 TEST_CASE("a fill takes each key once over all threads, in order, beyond the distribution")
 {
 	Workload x({"SET __key__ __data__"});
-	x.w.distribution.pattern = KEYS_ZIPF;
-	x.w.distribution.exponent = 1;
 	x.m.sequential = true;
-	chooser a, b;
-	REQUIRE(chooser_init(&a, &x.w, 1, 0, 0, 2, 1, 0, 2) == 0);
-	REQUIRE(chooser_init(&b, &x.w, 1, 1, 1, 2, 1, 1, 2) == 0);
-	for (uint64_t i = 0; i < 100; i++) {
-		CHECK(choose_key(&x.w, &x.m, &a, 0, 0) == 2 * i);
-		CHECK(choose_key(&x.w, &x.m, &b, 0, 0) == 2 * i + 1);
+	for (key_pattern pattern : {KEYS_UNIFORM, KEYS_ZIPF}) {
+		x.w.distribution.pattern = pattern;
+		x.w.distribution.exponent = 1;
+		chooser a, b;
+		REQUIRE(chooser_init(&a, &x.w, &x.m, 1, 0, 0, 2, 1, 0, 2) == 0);
+		REQUIRE(chooser_init(&b, &x.w, &x.m, 1, 1, 1, 2, 1, 1, 2) == 0);
+		for (uint64_t i = 0; i < 100; i++) {
+			CHECK(choose_key(&x.w, &x.m, &a, 0, 0) == 2 * i);
+			CHECK(choose_key(&x.w, &x.m, &b, 0, 0) == 2 * i + 1);
+		}
 	}
 }
 
@@ -266,7 +271,7 @@ TEST_CASE("split keys: every connection its own part, together all of them")
 		std::vector<int> owner(1003, -1);
 		for (uint32_t thread = 0; thread < 2; thread++) {
 			chooser c;
-			REQUIRE(chooser_init(&c, &x.w, 1, thread, thread, 2, 5, thread * 5, 10) == 0);
+			REQUIRE(chooser_init(&c, &x.w, &x.m, 1, thread, thread, 2, 5, thread * 5, 10) == 0);
 			for (uint32_t i = 0; i < 10000; i++) {
 				const uint32_t connection = i % 5;
 				const uint64_t key = choose_key(&x.w, &x.m, &c, 0, connection);
@@ -283,7 +288,7 @@ TEST_CASE("split keys: every connection its own part, together all of them")
 	// More connections than keys: each has one.
 	x.w.keys = 3;
 	chooser c;
-	REQUIRE(chooser_init(&c, &x.w, 1, 0, 0, 1, 10, 0, 10) == 0);
+	REQUIRE(chooser_init(&c, &x.w, &x.m, 1, 0, 0, 1, 10, 0, 10) == 0);
 	for (uint32_t i = 0; i < 10; i++)
 		CHECK(choose_key(&x.w, &x.m, &c, 0, i) < 3);
 	chooser_free(&c);
@@ -293,7 +298,7 @@ TEST_CASE("inserts take the base's next keys, reads what is acknowledged")
 {
 	Workload x({"SET __new_key__ __data__", "GET __key__"}, "3", 10);
 	chooser c;
-	REQUIRE(chooser_init(&c, &x.w, 1, 0, 0, 1, 1, 0, 1) == 0);
+	REQUIRE(chooser_init(&c, &x.w, &x.m, 1, 0, 0, 1, 1, 0, 1) == 0);
 	CHECK(choose_key(&x.w, &x.m, &c, 0, 0) == 10);
 	CHECK(choose_key(&x.w, &x.m, &c, 0, 0) == 11);
 	uint64_t highest = 0;
