@@ -94,6 +94,13 @@ void UseManifest(OpenFile *f, Run *run)
 		for (const Json &item : *missing)
 			run->missing.push_back({Text(item, "what"), Text(item, "why")});
 
+	if (const Json *devices = Member(m, "block_devices"); devices && devices->is_object())
+		for (const auto &[number, name] : devices->items()) {
+			unsigned major = 0, minor = 0;
+			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
+				run->devices[major << 20 | minor] = name.get<std::string>();
+		}
+
 	f->first_connection = static_cast<uint32_t>(run->connections.size());
 	const Json *infos = Member(m, "server_info");
 	std::vector<std::string> servers = Texts(m, "servers");

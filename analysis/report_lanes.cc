@@ -364,7 +364,7 @@ void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes
 		busy.issuers[std::string(io.comm, strnlen(io.comm, sizeof io.comm))] += io.bytes;
 	}
 	for (auto &[key, disk] : disks) {
-		disk.lane.name = std::to_string(key.first >> 20) + ":" + std::to_string(key.first & 0xfffff);
+		disk.lane.name = DeviceName(run, key.first);
 		disk.lane.note = LaneCauseName(kDiskRead + key.second) + sizeof "disk";
 		disk.lane.kind = "disk";
 		disk.lane.group = "Disk requests";

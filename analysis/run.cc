@@ -264,4 +264,12 @@ void IndexRun(Run *run)
 	FindExtent(run);
 }
 
+std::string DeviceName(const Run &run, uint32_t dev)
+{
+	auto found = run.devices.find(dev);
+	if (found != run.devices.end())
+		return found->second;
+	return std::to_string(dev >> 20) + ":" + std::to_string(dev & ((1u << 20) - 1));
+}
+
 } // namespace forktail

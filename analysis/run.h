@@ -171,6 +171,7 @@ struct Run {
 	Column<ft_span> iterations;  // overlays, kept apart: they take no part in the account
 	std::vector<Detail> details; // [0] is empty
 	std::vector<ft_io> ios;	     // by start
+	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;	   // readings of all recordings
@@ -190,6 +191,9 @@ struct Run {
 	uint64_t end_ns = 0;
 	std::vector<std::string> warnings; // damage and the like, one sentence each
 };
+
+// What a block device is called: "vda", else "254:0".
+std::string DeviceName(const Run &run, uint32_t dev);
 
 // Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
 // failure: what is whole is read, and *run's warnings say what was lost.

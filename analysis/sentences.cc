@@ -164,12 +164,7 @@ std::string ChildrenText(const Scene &scene)
 	return "";
 }
 
-std::string DeviceText(uint32_t dev)
-{
-	return "block device " + std::to_string(dev >> 20) + ":" + std::to_string(dev & ((1u << 20) - 1));
-}
-
-// What the disks did in [from, to): "; meanwhile 84.0 MB were written to block device 254:0 by x (1)".
+// What the disks did in [from, to): "; block device vda meanwhile wrote 84.0 MB, most for x (1)".
 std::string DiskText(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	struct Use {
@@ -198,7 +193,7 @@ std::string DiskText(const Run &run, uint64_t from_ns, uint64_t to_ns)
 	const Use &use = busiest->second;
 	auto issuer = std::max_element(use.by.begin(), use.by.end(),
 				       [](const auto &a, const auto &b) { return a.second < b.second; });
-	std::string text = "; " + DeviceText(busiest->first) + " meanwhile ";
+	std::string text = "; block device " + DeviceName(run, busiest->first) + " meanwhile ";
 	if (use.written)
 		text += "wrote " + FormatBytes(use.written);
 	if (use.read)

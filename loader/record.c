@@ -6,6 +6,7 @@
  * purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
 #include "record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -56,6 +57,30 @@ struct recorder {
 	json_t *missing;
 };
 
+/* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
+static json_t *block_devices(void)
+{
+	json_t *names = json_object();
+	DIR *d = opendir("/sys/dev/block");
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[300], target[512], *name;
+		ssize_t n;
+
+		snprintf(path, sizeof path, "/sys/dev/block/%s", e->d_name);
+		n = readlink(path, target, sizeof target - 1);
+		if (n <= 0)
+			continue;
+		target[n] = 0;
+		name = strrchr(target, '/');
+		json_object_set_new(names, e->d_name, json_string(name ? name + 1 : target));
+	}
+	if (d)
+		closedir(d);
+	return names;
+}
+
 static json_t *manifest(struct recorder *r)
 {
 	json_t *argv = json_array(), *targets = json_array();
@@ -74,11 +99,12 @@ static json_t *manifest(struct recorder *r)
 	uname(&u);
 	char boot[40];
 	ft_boot_id(boot);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O}", "program",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o}", "program",
 			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
 			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
 			 (json_int_t)r->options->min_span_ns, "targets", targets, "cpus", r->support.cpus,
-			 "start_ns", (json_int_t)r->start_ns, "missing", r->missing);
+			 "start_ns", (json_int_t)r->start_ns, "missing", r->missing, "block_devices",
+			 block_devices());
 }
 
 static void write_json(struct recorder *r, enum ft_block_kind kind, json_t *o)

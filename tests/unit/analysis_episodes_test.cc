@@ -157,10 +157,11 @@ TEST_CASE("evidence of a blocked write names the file, who was in fsync, and the
 	b.run.ios.push_back(io);
 	io.start_ns = kBase + 60 * ms; // not while it was blocked
 	b.run.ios.push_back(io);
+	b.run.devices[254u << 20] = "vda";
 	b.Finish();
 	Holds(EvidenceOf(&b),
 	      "write() to appendonly.aof.1.incr.aof was blocked 30.0 ms; bio_aof_fsync (102) sat in "
-	      "fdatasync() for 34.0 ms; block device 254:0 meanwhile wrote 84.0 MB, most for "
+	      "fdatasync() for 34.0 ms; block device vda meanwhile wrote 84.0 MB, most for "
 	      "kworker/u4:1 (55)");
 }
 
