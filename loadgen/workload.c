@@ -127,7 +127,8 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
 	uint32_t bytes = w->values.sizes.high;
 
-	if (w->values.sizes.kind == SIZE_FIXED && !w->verify) {
+	/* YCSB draws each field anew; others send one value, as redis-benchmark does, which needs no copying. */
+	if (w->values.sizes.kind == SIZE_FIXED && !w->verify && !w->names.ycsb) {
 		w->fixed_value = malloc(bytes);
 		if (!w->fixed_value)
 			return -ENOMEM;
