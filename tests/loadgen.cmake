@@ -18,6 +18,9 @@ forktail_test(loadgen_open_loop system TIMEOUT 300
 forktail_test(loadgen_input system TIMEOUT 300
   SOURCES system/loadgen_input_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_workloads system TIMEOUT 300
+  SOURCES system/loadgen_workloads_test.cc system/loadgen_ycsb_test.cc system/loadgen_memcached_test.cc
+  LIBRARIES forktail_test_support)
 forktail_test(servers system
   SOURCES system/servers_test.cc
   LIBRARIES forktail_test_support)
@@ -25,7 +28,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/loadgen_observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input)
+  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()

@@ -298,7 +298,7 @@ TEST_CASE("nonsense in mid-run: the connection is given up, the requests are err
 	}));
 	TempDir dir;
 	const Result r =
-	    load({"-p", server.port(), "-t", "set", "-c", "1", "-n", "100", "-q", "-o", dir.file("log")});
+	    load({"-p", server.port(), "-t", "set", "-c", "1", "-n", "100", "-q", "--no-observer", "-o", dir.file("log")});
 	INFO(r.err);
 	CHECK(r.status == 3);
 	CHECK(contains(r.err, "what is no reply in this protocol"));
