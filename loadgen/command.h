@@ -108,6 +108,9 @@ struct request_values {
 bool command_write(const struct command *c, enum protocol protocol, const struct fill *f,
 		   const struct request_values *v, struct random_stream *random, struct bytes *to,
 		   struct patches *patches);
+/* Which replies answer a memcached command: of the text protocol a letter (v: values, s: of a store, n: numbers,
+ * d: of a delete, t: of a touch, b: others), of the binary one the opcode plus 1. 0: any. */
+char memcached_reply_kind(const struct command *c, enum protocol protocol);
 /* Whether the protocol has the command; else false, and a sentence. */
 bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size);
 

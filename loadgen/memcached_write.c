@@ -35,6 +35,19 @@ static const struct verb *verb_of(const struct command *c)
 	return NULL;
 }
 
+char memcached_reply_kind(const struct command *c, enum protocol protocol)
+{
+	static const char text[] = {[FORM_KEY] = 'v', [FORM_STORE] = 's', [FORM_NUMBER] = 'n', [FORM_EXPIRY] = 't',
+				    [FORM_BARE] = 'b'};
+	const struct verb *v = verb_of(c);
+
+	if (!v)
+		return 0;
+	if (protocol == PROTOCOL_MEMCACHE_BINARY)
+		return (char)(v->opcode + 1);
+	return v->opcode == 0x04 ? 'd' : text[v->form];
+}
+
 bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size)
 {
 	const struct verb *v;

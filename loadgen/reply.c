@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's replies as statuses. The text protocol doesn't say which command it answers, so any of its
- * well-formed replies is taken for what it says. */
+/* memcached's replies as statuses. A binary reply says which command it answers. One of the text protocol doesn't,
+ * but few commands share a reply: what cannot be the answer to this one is a wrong reply. */
 #include "reply.h"
+
+#include <stdbool.h>
 
 static unsigned status_of_text(const struct memcached_text_scanner *s, const char **word)
 {
@@ -51,7 +53,42 @@ static unsigned status_of_binary(const struct memcached_binary_scanner *s, const
 	return FT_STATUS_WRONG;
 }
 
-unsigned reply_status_memcached(enum protocol protocol, const union reply_scanner *s, const char **word)
+/* Whether a text reply may answer a command of this kind (memcached_reply_kind). Errors answer any. */
+static bool answers(uint8_t reply, char kind)
 {
-	return protocol == PROTOCOL_MEMCACHE_TEXT ? status_of_text(&s->text, word) : status_of_binary(&s->binary, word);
+	switch ((enum memcached_text_kind)reply) {
+	case MEMCACHED_TEXT_HIT:
+	case MEMCACHED_TEXT_MISS:
+		return kind == 'v';
+	case MEMCACHED_TEXT_STORED:
+	case MEMCACHED_TEXT_NOT_STORED:
+	case MEMCACHED_TEXT_EXISTS:
+		return kind == 's';
+	case MEMCACHED_TEXT_NOT_FOUND:
+		return kind != 'v' && kind != 'b';
+	case MEMCACHED_TEXT_DELETED:
+		return kind == 'd';
+	case MEMCACHED_TEXT_TOUCHED:
+		return kind == 't';
+	case MEMCACHED_TEXT_NUMBER:
+		return kind == 'n';
+	case MEMCACHED_TEXT_OK:
+	case MEMCACHED_TEXT_VERSION:
+	case MEMCACHED_TEXT_STATS:
+		return kind == 'b';
+	case MEMCACHED_TEXT_NONE:
+	case MEMCACHED_TEXT_ERROR:
+		break;
+	}
+	return true;
+}
+
+unsigned reply_status_memcached(enum protocol protocol, const union reply_scanner *s, const struct step *step,
+				const char **word)
+{
+	if (protocol == PROTOCOL_MEMCACHE_TEXT)
+		return step->kind && !answers(s->text.kind, step->kind) ? FT_STATUS_WRONG : status_of_text(&s->text, word);
+	if (step->kind && s->binary.opcode != (uint8_t)(step->kind - 1))
+		return FT_STATUS_WRONG;
+	return status_of_binary(&s->binary, word);
 }

@@ -34,7 +34,8 @@ static inline int reply_scan(enum protocol protocol, union reply_scanner *s, con
 }
 
 /* The FT_STATUS_* of memcached's reply; *word: an error's class, else as it was. */
-unsigned reply_status_memcached(enum protocol protocol, const union reply_scanner *s, const char **word);
+unsigned reply_status_memcached(enum protocol protocol, const union reply_scanner *s, const struct step *step,
+				const char **word);
 
 /* The FT_STATUS_* of a complete reply to `step`. For an error reply *word is its class: the first word, or
  * "OOM" where a server says so in more of them. */
@@ -44,7 +45,7 @@ static inline unsigned reply_status(enum protocol protocol, const union reply_sc
 	char kind;
 
 	if (__builtin_expect(protocol != PROTOCOL_REDIS, 0))
-		return reply_status_memcached(protocol, s, word);
+		return reply_status_memcached(protocol, s, step, word);
 	kind = (char)s->resp.kind;
 	if (kind == step->kind)
 		return FT_STATUS_OK;

@@ -32,6 +32,11 @@ static void expect_redis(struct step *s, const char *name)
 		/* LPOP key count, SPOP key count: arrays */
 		if (s->command.word_count > 2 && strstr(name, "POP"))
 			s->kind = s->nil_kind = 0;
+		/* SET key value NX, ... GET; ZADD key INCR: other replies, or none */
+		if ((strcmp(name, "SET") == 0 && s->command.word_count > 3) ||
+		    (strcmp(name, "ZADD") == 0 && s->command.word_count > 4) ||
+		    (strcmp(name, "XADD") == 0 && s->command.word_count > 5))
+			s->kind = s->nil_kind = 0;
 	}
 }
 
@@ -56,6 +61,8 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 		command_name(&s->command, verb, sizeof(verb));
 		if (w->protocol == PROTOCOL_REDIS)
 			expect_redis(s, verb);
+		else
+			s->kind = memcached_reply_kind(&s->command, w->protocol);
 		if (i == 0)
 			snprintf(o->name, sizeof(o->name), "%s", name ? name : verb);
 		o->inserts |= s->command.inserts;
