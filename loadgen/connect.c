@@ -18,7 +18,11 @@
 #include "recording/recording.h"
 #include "reply.h"
 
-enum { TIMEOUT_S = 5, SPARE_DESCRIPTORS = 64 };
+enum {
+	TIMEOUT_S = 5,
+	SPARE_DESCRIPTORS = 64,
+	REPLY_BYTES_MAX = 1 << 20, /* of an answer to a set-up command; INFO has some 10 KB */
+};
 
 enum outcome { READY, FAILED, LOADING };
 
@@ -78,9 +82,38 @@ static void say_no_reply(const struct options *o, const redisContext *c, char *e
 		say(o, error, size, "broke the connection: %s", c->errstr);
 }
 
+/* The answer to one command of ours. hiredis' own way of waiting keeps a reply of any length, and its time-out
+ * begins anew with each byte; what listens there is not known to be a Redis yet, so both are bounded here. */
 static redisReply *command(redisContext *c, int count, const char *const *words)
 {
-	return redisCommandArgv(c, count, (const char **)words, NULL);
+	uint64_t give_up_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
+	size_t read = 0, before;
+	void *reply = NULL;
+	int written = 0;
+
+	if (redisAppendCommandArgv(c, count, (const char **)words, NULL) != REDIS_OK)
+		return NULL;
+	while (!written)
+		if (redisBufferWrite(c, &written) != REDIS_OK)
+			return NULL;
+	while (redisGetReplyFromReader(c, &reply) == REDIS_OK && !reply) {
+		before = c->reader->len;
+		if (redisBufferRead(c) != REDIS_OK)
+			return NULL;
+		read += c->reader->len - before;
+		if (read > REPLY_BYTES_MAX) {
+			c->err = REDIS_ERR_PROTOCOL;
+			snprintf(c->errstr, sizeof(c->errstr), "more than %d bytes", REPLY_BYTES_MAX);
+			return NULL;
+		}
+		if (ft_now_ns() >= give_up_ns) {
+			c->err = REDIS_ERR_IO;
+			errno = EAGAIN;
+			snprintf(c->errstr, sizeof(c->errstr), "too slow");
+			return NULL;
+		}
+	}
+	return reply;
 }
 
 static bool begins(const char *text, const char *with)
@@ -274,6 +307,7 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 	bool is_text = o->protocol == PROTOCOL_MEMCACHE_TEXT;
 	union reply_scanner scan = {0};
 	int fd = reach(s, number, error, size), complete = 0;
+	uint64_t give_up_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
 	char reply[256];
 	size_t have = 0;
 
@@ -285,7 +319,7 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 		ssize_t n = recv(fd, reply + have, sizeof(reply) - 1 - have, 0);
 		const char *at = reply + have;
 
-		if (n <= 0) {
+		if (n <= 0 || ft_now_ns() >= give_up_ns) {
 			say(o, error, size, n == 0 ? "accepted the connection and closed it; is that a memcached?"
 						   : "did not answer within 5 s; is that a memcached, and is it stuck?");
 			close(fd);
