@@ -34,6 +34,16 @@ void inspection_reset(struct inspection *i)
 	i->overflow = false;
 }
 
+/* The number at *p, which ends before `end`; the bytes have no closing 0. */
+static size_t digits_read(const char *p, const char *end)
+{
+	size_t n = 0;
+
+	while (p < end && *p >= '0' && *p <= '9' && n <= INSPECTION_BYTES_MAX)
+		n = n * 10 + (size_t)(*p++ - '0');
+	return n;
+}
+
 /* Where the value begins in a reply of one value, and its length. */
 static bool find_value(const struct inspection *i, enum protocol protocol, size_t *at, size_t *length)
 {
@@ -56,13 +66,13 @@ static bool find_value(const struct inspection *i, enum protocol protocol, size_
 		return false;
 	*at = (size_t)(line - reply) + 2;
 	if (protocol == PROTOCOL_REDIS) {
-		*length = reply[0] == '$' ? strtoull(reply + 1, NULL, 10) : 0;
+		*length = reply[0] == '$' ? digits_read(reply + 1, line) : 0;
 	} else {
 		/* VALUE key flags bytes [cas] */
 		const char *p = reply;
 		for (int blanks = 0; blanks < 3 && p < line; p++)
 			blanks += *p == ' ';
-		*length = strtoull(p, NULL, 10);
+		*length = digits_read(p, line);
 	}
 	return *at + *length <= i->reply.length;
 }
