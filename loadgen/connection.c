@@ -23,7 +23,7 @@
 #include "recording/recording.h"
 #include "thread.h"
 
-enum { SHARED_CLOCK_REQUESTS = 2 };
+enum { SHARED_CLOCK_REQUESTS = 2, READS_AT_ONCE = 64 };
 
 /* ---- who has room ---- */
 
@@ -518,6 +518,7 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 	struct connection *c = arg;
 	struct load_thread *t = c->thread;
 	uint64_t now = 0;
+	uint32_t rounds = 0;
 	ssize_t n;
 
 	if (__builtin_expect(c->connecting, 0))
@@ -536,6 +537,13 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 		now = ft_now_ns();
 		if (!take_answers(c, t->read_buffer, t->read_buffer + n, now))
 			return;
+		/* A stream without end must not keep the loop from its timers, nor from other connections: an event
+		 * that is added anew fires again if there is more. */
+		if (__builtin_expect(++rounds == READS_AT_ONCE, 0)) {
+			event_del(&c->readable);
+			event_add(&c->readable, NULL);
+			break;
+		}
 	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED));
 	if (now == 0)
 		return;
