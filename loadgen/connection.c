@@ -109,7 +109,8 @@ static inline void record(struct load_thread *t, uint32_t connection, const stru
 	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
 		key_base_ack(w->base, p->key);
 	if (__builtin_expect(status_is_error(status), 0)) {
-		stats_note_error(t->stats, status, end_ns);
+		if (p->intended_ns >= t->plan->measure_ns)
+			stats_note_error(t->stats, status, end_ns);
 		count_error(t);
 	}
 }
@@ -277,14 +278,15 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		struct pending *p = &c->pending[i];
 		if (__builtin_expect(p->step == 0, 1)) {
 			p->start_ns = now_ns;
-			if (p->intended_ns)
-				stats_sent_late(t->stats, now_ns - p->intended_ns);
-			else
+			if (!p->intended_ns) {
 				p->intended_ns = now_ns;
+			} else if (p->intended_ns >= t->plan->measure_ns) {
+				stats_sent_late(t->stats, now_ns - p->intended_ns);
+				t->stats->sent++;
+			}
 		}
 		i = i + 1 < c->ring_size ? i + 1 : 0;
 	}
-	t->stats->sent += count;
 	c->to_send = 0;
 	do {
 		n = write(c->fd, t->requests.bytes.at, at);
@@ -423,7 +425,7 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	unsigned status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
 
 	bytes += o->steps[step].length;
-	if (__builtin_expect(word != NULL, 0))
+	if (__builtin_expect(word != NULL, 0) && p->intended_ns >= t->plan->measure_ns)
 		stats_error_word(t->stats, word, now_ns);
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
 		status = inspect(c, p, status);

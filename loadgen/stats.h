@@ -43,7 +43,7 @@ struct operation_stats {
 
 struct stats {
 	uint64_t late_sum_ns, late_max_ns; /* from due to handed to the kernel */
-	uint64_t sent;
+	uint64_t sent; /* of an open loop, warm-up left out: what lateness is averaged over */
 	uint64_t last_end_ns;
 	uint64_t span_ns;	  /* the time that was counted; of several threads, the longest */
 	uint64_t broken;	  /* connections */
