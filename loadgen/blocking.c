@@ -22,9 +22,7 @@ static const struct timeval look_up = {0, 100000};
 
 static bool over(struct load_thread *t, uint64_t now_ns)
 {
-	if (atomic_load_explicit(&t->plan->stop, memory_order_relaxed))
-		t->stopping = true;
-	return t->stopping || now_ns >= t->plan->end_ns ||
+	return atomic_load_explicit(&t->plan->stop, memory_order_relaxed) || t->stopping || now_ns >= t->plan->end_ns ||
 	       (t->plan->open_loop ? t->pacing.due_ns == PACING_NEVER : t->left == 0);
 }
 
@@ -36,15 +34,36 @@ static void set_up(struct connection *c)
 	if (!c->thread->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &look_up, sizeof(look_up));
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &look_up, sizeof(look_up));
+}
+
+bool blocking_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns)
+{
+	struct load_thread *t = c->thread;
+	uint64_t limit = t->plan->timeout_ns, wait = t->plan->drain_ns;
+
+	/* Nobody wakes this thread when the run is stopped: it looks for itself. */
+	if (atomic_load(&t->plan->stop) && !t->stopping) {
+		t->stopping = true;
+		t->give_up_ns = now_ns + (wait < SECOND_NS ? wait : SECOND_NS);
+	}
+	if (limit && now_ns - since_ns > limit)
+		connection_fail(c, FT_STATUS_TIMEOUT, "no answer within --timeout");
+	else if (now_ns >= t->give_up_ns || atomic_load(&t->plan->abandon))
+		connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
+	return c->fd >= 0;
 }
 
 /* Reads until at most `keep` requests are in flight. */
 static void read_answers(struct connection *c, uint32_t keep)
 {
 	struct load_thread *t = c->thread;
-	uint64_t now, since = ft_now_ns(), limit = t->plan->timeout_ns;
+	uint64_t now, since = ft_now_ns();
+	uint32_t before = c->in_flight;
 	int flags = t->plan->no_wait ? fcntl(c->fd, F_GETFL) : 0;
 
+	if (c->to_send) /* further steps, of answers that were read while a write had no room */
+		send_batch(c, 0);
 	if (t->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	while (c->fd >= 0 && c->in_flight > keep) {
@@ -56,13 +75,15 @@ static void read_answers(struct connection *c, uint32_t keep)
 				t->stats->last_end_ns = now;
 			if (c->fd >= 0 && c->to_send)
 				send_batch(c, 0);
-			since = now;
+			/* Bytes without an answer's end are no progress. */
+			if (c->in_flight < before)
+				since = now;
+			else if (c->fd >= 0)
+				blocking_patience(c, now, since);
+			before = c->in_flight;
 		} else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 			load_thread_tick(t, now);
-			if (limit && now - since > limit)
-				connection_fail(c, FT_STATUS_TIMEOUT, "no answer within --timeout");
-			else if (now >= t->give_up_ns || atomic_load(&t->plan->abandon))
-				connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
+			blocking_patience(c, now, since);
 		} else {
 			connection_fail(c, FT_STATUS_RESET, n == 0 ? "the server closed the connection" : strerror(errno));
 		}

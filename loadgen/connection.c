@@ -207,12 +207,17 @@ static void push_unsent(struct connection *c, const char *bytes, size_t length)
 {
 	struct load_thread *t = c->thread;
 	struct pollfd p = {.fd = c->fd, .events = POLLIN | POLLOUT};
+	uint64_t since = ft_now_ns();
 
-	while (length > 0 && c->fd >= 0 && !atomic_load(&t->plan->abandon)) {
+	while (length > 0 && c->fd >= 0) {
 		ssize_t n;
 
-		if (poll(&p, 1, 100) <= 0)
+		if (poll(&p, 1, 100) <= 0) {
+			if (!blocking_patience(c, ft_now_ns(), since))
+				return;
 			continue;
+		}
+		since = ft_now_ns();
 		if (p.revents & POLLOUT) {
 			n = write(c->fd, bytes, length);
 			bytes += n > 0 ? n : 0;

@@ -214,5 +214,7 @@ void count_error(struct load_thread *t);
 
 /* Does this thread's load on its one connection without an event loop. */
 void run_blocking(struct load_thread *t);
+/* Whether to wait on for an answer, since_ns being when the last one came; else the connection has failed. */
+bool blocking_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns);
 
 #endif
