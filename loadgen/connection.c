@@ -506,14 +506,14 @@ static void go_on(struct connection *c, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
 
-	if (plan->reconnect_after && c->taken >= plan->reconnect_after && c->in_flight == 0 &&
-	    !c->thread->stopping && c->thread->left > 0) {
-		connection_renew(c, now_ns);
-		return;
-	}
 	if (plan->think_ns) {
 		if (c->in_flight == 0 && !c->waiting)
 			connection_think(c, now_ns);
+		return;
+	}
+	if (plan->reconnect_after && c->taken >= plan->reconnect_after && c->in_flight == 0 &&
+	    !c->thread->stopping && c->thread->left > 0) {
+		connection_renew(c, now_ns);
 		return;
 	}
 	if (c->ring_size - c->in_flight >= plan->batch || c->in_flight == 0)

@@ -247,7 +247,8 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	if (status != FT_STATUS_TIMEOUT || t->plan->timeout_ns)
 		t->broken = why;
 	if (again && t->base) {
-		try_later(c, now);
+		if (!c->waiting) /* else it thinks, and think_over sees to it: a connection has one timer */
+			try_later(c, now);
 		return;
 	}
 	if (again)
@@ -263,10 +264,16 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 static void think_over(void *who, uint64_t now_ns)
 {
 	struct connection *c = who;
+	const struct load_plan *plan = c->thread->plan;
 
 	c->waiting = false;
-	if (c->fd >= 0)
+	if (c->fd >= 0 && plan->reconnect_after && c->taken >= plan->reconnect_after && c->thread->left > 0 &&
+	    !c->thread->stopping)
+		connection_renew(c, now_ns);
+	else if (c->fd >= 0)
 		connection_refill(c, now_ns);
+	else if (plan->on_error == ON_ERROR_RECONNECT && !c->thread->stopping)
+		try_later(c, now_ns);
 }
 
 void connection_think(struct connection *c, uint64_t now_ns)
