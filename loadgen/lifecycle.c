@@ -68,6 +68,7 @@ void count_error(struct load_thread *t)
 	if (atomic_exchange(&plan->stop, true))
 		return;
 	atomic_store(&plan->gave_up, true);
+	t->left = 0; /* not one request more from here; other threads hear of it in a moment */
 	/* The main thread wakes the others, and this one once it's back in its loop. */
 	(void)!write(plan->done_fd, &one, sizeof(one));
 }
