@@ -116,7 +116,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 {
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
 
-	while (c->fd < 0 && t->plan->on_error == ON_ERROR_RECONNECT && !over(t, ft_now_ns())) {
+	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) && !over(t, ft_now_ns())) {
 		uint64_t now = ft_now_ns();
 
 		pause_until(t, now + wait_ns);
@@ -126,10 +126,14 @@ static bool open_again(struct load_thread *t, struct connection *c)
 			stats_note_error(t->stats, FT_STATUS_REFUSED, now);
 			t->stats->connects_failed++;
 			c->fd = -1;
+			c->backoff_ms = t->plan->backoff_ms;
 			count_error(t);
 			continue;
 		}
 		c->taken = c->first = 0;
+		c->closed_ns = 0;
+		c->waiting = false;
+		c->backoff_ms = 0;
 		c->greetings = t->plan->greetings;
 		memset(&c->scan, 0, sizeof(c->scan));
 		set_up(c);

@@ -113,7 +113,6 @@ static void refused(struct connection *c, int error, uint64_t now_ns)
 /* A connection is there: the first requests. */
 static void begin_sending(struct connection *c, uint64_t now_ns)
 {
-	c->backoff_ms = 0;
 	c->local_port = socket_local_port(c->fd);
 	if (c->unsent)
 		return; /* the greeting first; on_writable goes on */
@@ -165,7 +164,6 @@ bool connection_arrived(struct connection *c)
 
 	if (rc == 0) {
 		c->connecting = false;
-		c->backoff_ms = 0;
 		c->local_port = socket_local_port(c->fd);
 		return true;
 	}
@@ -200,6 +198,7 @@ static void let_go(struct connection *c, uint64_t now_ns)
 void connection_renew(struct connection *c, uint64_t now_ns)
 {
 	let_go(c, now_ns);
+	c->backoff_ms = 0;
 	if (c->thread->base) {
 		reopen(c, now_ns);
 		return;
@@ -218,6 +217,7 @@ void connection_renew(struct connection *c, uint64_t now_ns)
 	c->thread->stats->connects_failed++;
 	c->thread->broken = strerror(-c->fd);
 	c->fd = -1;
+	c->waiting = true; /* blocking.c tries again, whatever the policy for broken connections */
 	count_error(c->thread);
 }
 
@@ -233,6 +233,9 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	c->in_flight = c->to_send = 0;
 	t->in_flight -= in_flight;
 	let_go(c, now);
+	/* A connection that was accepted and never answered anything is no better than a refused one. */
+	if (c->taken > in_flight)
+		c->backoff_ms = 0;
 	for (uint32_t i = 0; i < in_flight; i++) {
 		struct pending *p = &c->pending[(first + i) % c->ring_size];
 		if (i >= in_flight - unwritten && p->step == 0) {
