@@ -12,7 +12,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 {
 	const uint64_t *status = f->operations[TOTAL].status;
 	const char *why = NULL;
-	uint32_t lost = 0, all = 0;
+	uint32_t lost = 0, away = 0, all = 0;
 	uint64_t drops = 0;
 	char text[512];
 
@@ -21,6 +21,8 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 
 		lost += t->lost;
 		all += t->connection_count;
+		for (uint32_t k = 0; t->connections && k < t->connection_count; k++)
+			away += t->connections[k].fd < 0 && t->connections[k].backoff_ms > 0;
 		drops += t->lane.all_drops;
 		if (t->broken)
 			why = t->broken;
@@ -34,7 +36,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			complain_of_limit(r, text);
 		}
 	}
-	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
+	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all && away < all &&
 	    !r->o->timeout_ns) {
 		snprintf(text, sizeof(text),
 			 "%llu requests got no answer and %llu were never sent within --drain after the end",
@@ -47,8 +49,9 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			 r->o->on_error == ON_ERROR_STOP ? "--on-error stop" : "--max-errors");
 		complain(r, text);
 	}
-	if (lost == all && all > 0) {
-		snprintf(text, sizeof(text), "all %u connections were lost: %s", all, why ? why : "?");
+	if (all > 0 && (lost == all || away == all)) {
+		snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
+			 lost == all ? "" : ", and not opened again before the end", why ? why : "?");
 		complain(r, text);
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;
