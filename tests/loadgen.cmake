@@ -21,6 +21,19 @@ forktail_test(loadgen_input system TIMEOUT 300
 forktail_test(loadgen_workloads system TIMEOUT 300
   SOURCES system/loadgen_workloads_test.cc system/loadgen_ycsb_test.cc system/loadgen_memcached_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_shape system TIMEOUT 300
+  SOURCES system/loadgen_shape_test.cc
+  LIBRARIES forktail_loadgen forktail_test_support)
+forktail_test(loadgen_errors system TIMEOUT 300
+  SOURCES system/loadgen_errors_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_hostile system TIMEOUT 300
+  SOURCES system/loadgen_hostile_test.cc
+  LIBRARIES forktail_test_support)
+# A sanitizer's shadow memory is no memory of ours.
+foreach(test loadgen_shape loadgen_hostile)
+  target_compile_definitions(test_${test} PRIVATE FORKTAIL_SANITIZED=$<BOOL:${FORKTAIL_SANITIZE}>)
+endforeach()
 forktail_test(servers system
   SOURCES system/servers_test.cc
   LIBRARIES forktail_test_support)
@@ -28,7 +41,8 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/loadgen_observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads)
+  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_errors
+          loadgen_hostile)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()
