@@ -90,8 +90,14 @@ static const double csv_percentiles[] = {50, 95, 99};
 
 static void check_report(struct options *o, char *error, size_t size)
 {
+	static const double in_csv[] = {50, 95, 99};
+
 	if (o->log_mode == LOG_SLOW && !o->log_path)
 		snprintf(error, size, "--log says what goes into the log; name its file with -o");
+	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)
+		if (!percentiles_add(&o->wanted, in_csv[i]))
+			snprintf(error, size, "--csv has the 50th, 95th and 99th percentile; with them there are more than %d",
+				 PERCENTILES_MAX);
 	for (uint32_t i = 0; i < o->limit_count; i++)
 		if (o->limits[i].figure == LIMIT_PERCENTILE && !percentiles_add(&o->wanted, o->limits[i].percentile))
 			snprintf(error, size, "there are at most %d percentiles, those of --fail-if included",
