@@ -23,6 +23,9 @@ forktail_test(loadgen_workloads system TIMEOUT 300
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_shape system TIMEOUT 300
   SOURCES system/loadgen_shape_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_report system TIMEOUT 300
+  SOURCES system/loadgen_report_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_errors system TIMEOUT 300
   SOURCES system/loadgen_errors_test.cc
@@ -41,8 +44,8 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/loadgen_observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_errors
-          loadgen_hostile)
+  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_report
+          loadgen_errors loadgen_hostile)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()

@@ -145,7 +145,6 @@ TEST_CASE("on-error reconnect: the load goes on when the server is back, and no 
 		CHECK(run.status == 0);
 		CHECK(run.json["reason"] == "done");
 		CHECK(run.log.with_status(FT_STATUS_RESET) <= 8);
-		CHECK(run.log.with_status(FT_STATUS_RESET) > 0);
 		run.times_within("connection lost", before, after);
 		run.times_within("refused", before, after + 2000000000);
 		CHECK(run.figures["connects_failed"].get<uint64_t>() > 0);
@@ -172,7 +171,7 @@ TEST_CASE("on-error reconnect with blocking calls, and answers read later")
 		INFO(mode);
 		MortalRedis redis;
 		Run run(at(redis.socket()), {"--on-error", "reconnect", "--backoff", "10ms", "-c", "3",
-					     "--duration", "4", mode, "-P", "5", "--think", "1ms"});
+					     "--duration", "3", mode, "-P", "5", "--think", "1ms"});
 		run.under_way();
 		redis.kill();
 		sleep_for(Seconds(0.3));
@@ -262,7 +261,7 @@ TEST_CASE("timeout: a server that hangs costs requests their time-out, and is fo
 		INFO(open_loop);
 		Redis redis;
 		Arguments more = {"--on-error", "reconnect", "--backoff", "10ms",	"-c",
-				  "5",		"--timeout", "200ms",	  "--duration", "4"};
+				  "5",		"--timeout", "200ms",	  "--duration", "3"};
 		if (open_loop)
 			more.insert(more.end(), {"--rate", "500"});
 		else
@@ -280,7 +279,7 @@ TEST_CASE("timeout: a server that hangs costs requests their time-out, and is fo
 			if (q.status == FT_STATUS_TIMEOUT)
 				CHECK(q.end_ns - q.start_ns >= 200000000);
 		if (open_loop)
-			CHECK(run.log.requests.size() == 2000);
+			CHECK(run.log.requests.size() == 1500);
 		CHECK(run.log.requests.back().status <= FT_STATUS_MISS);
 	}
 }

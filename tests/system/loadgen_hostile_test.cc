@@ -83,7 +83,7 @@ struct Run {
 const char *const no_reply = "the server sent what is no reply in this protocol";
 const char *const too_late = "no answer within --timeout";
 const char *const closed = "the server closed the connection";
-const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "700ms", "--no-observer"};
+const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "400ms", "--no-observer"};
 
 // What a server answers each GET with, in which protocol, and what is said of it.
 struct Attack {
@@ -210,7 +210,7 @@ TEST_CASE("a byte now and then is no answer within the time-out")
 		run.lost(too_late);
 		CHECK(run.log.with_status(FT_STATUS_TIMEOUT) == 2);
 		for (const ft_request &q : run.log.requests)
-			CHECK(q.end_ns - q.intended_ns >= 700000000);
+			CHECK(q.end_ns - q.intended_ns >= 400000000);
 	}
 }
 
@@ -332,7 +332,7 @@ TEST_CASE("a greeting without end, or a byte now and then, is given up within se
 	    {"memcache_binary", binary_reply(11, 0, "", "", 1 << 29)}};
 	for (const auto &[protocol, begin] : endless)
 		for (const bool slowly : {false, true}) {
-			if (slowly && begin == "+")
+			if (slowly && begin[0] != '$' && protocol != "memcache_binary")
 				continue; // the same code; and each takes its five seconds
 			INFO(protocol << " " << begin);
 			FakeServer server([&, first = begin](Peer &peer) {
