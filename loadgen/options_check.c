@@ -85,9 +85,6 @@ static void check_cpus(const struct options *o, char *error, size_t size)
 	}
 }
 
-/* The CSV's columns, whatever --percentiles says. */
-static const double csv_percentiles[] = {50, 95, 99};
-
 static void check_report(struct options *o, char *error, size_t size)
 {
 	static const double in_csv[] = {50, 95, 99};
@@ -101,10 +98,6 @@ static void check_report(struct options *o, char *error, size_t size)
 	for (uint32_t i = 0; i < o->limit_count; i++)
 		if (o->limits[i].figure == LIMIT_PERCENTILE && !percentiles_add(&o->wanted, o->limits[i].percentile))
 			snprintf(error, size, "there are at most %d percentiles, those of --fail-if included",
-				 PERCENTILES_MAX);
-	for (size_t i = 0; o->csv && i < sizeof(csv_percentiles) / sizeof(*csv_percentiles); i++)
-		if (!percentiles_add(&o->wanted, csv_percentiles[i]))
-			snprintf(error, size, "there are at most %d percentiles, --csv's 50, 95 and 99 included",
 				 PERCENTILES_MAX);
 }
 

@@ -229,7 +229,8 @@ TEST_CASE("own commands: every placeholder as it arrives, and shares by --comman
 	}
 	CHECK(fields.size() == 25);
 	CHECK(scores.size() > 400);
-	CHECK((first.size() == 50 && second.size() == 50 && other.size() == 50));
+	// 500 draws from 50 leave one out every few hundred times, and never five.
+	CHECK((first.size() > 45 && second.size() > 45 && other.size() > 45));
 	CHECK(expiries == std::set<std::string>{"7", "8", "9"});
 	CHECK(seen.size() == 4);
 	for (const auto &[name, n] : seen)
