@@ -352,9 +352,10 @@ void FinishFile(OpenFile *f, Run *run)
 	if (std::string damage = Describe(f->about.damage); !damage.empty())
 		run->warnings.push_back(name + ": " + damage);
 	if (uint64_t slow_ns = Whole(ParseObject(f->about.manifest), "log_slow_ns"); slow_ns)
-		run->warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
-					std::to_string(slow_ns / 1000) +
-					" us or more and failed ones are in it, and the percentiles are theirs");
+		run->warnings.push_back(
+		    name + ": it was written with --log slow:, so only requests of " +
+		    std::to_string(slow_ns / 1000) +
+		    " us or more and failed ones are in it, and the percentiles are theirs");
 	if (f->malformed)
 		run->warnings.push_back(name + ": " + Plural(f->malformed, "request", "requests") +
 					" of the log made no sense and were left out");

@@ -168,9 +168,9 @@ struct Run {
 	std::vector<Thread> threads; // by start, tid
 	Column<ft_span> spans;	     // grouped by thread; `detail` is an index into details
 	Column<ft_tally> tallies;
-	Column<ft_span> iterations;  // overlays, kept apart: they take no part in the account
-	std::vector<Detail> details; // [0] is empty
-	std::vector<ft_io> ios;	     // by start
+	Column<ft_span> iterations;		 // overlays, kept apart: they take no part in the account
+	std::vector<Detail> details;		 // [0] is empty
+	std::vector<ft_io> ios;			 // by start
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
 	std::vector<ft_drop> drops;

@@ -22,7 +22,8 @@ static const struct timeval look_up = {0, 100000};
 
 static bool over(struct load_thread *t, uint64_t now_ns)
 {
-	return atomic_load_explicit(&t->plan->stop, memory_order_relaxed) || t->stopping || now_ns >= t->plan->end_ns ||
+	return atomic_load_explicit(&t->plan->stop, memory_order_relaxed) || t->stopping ||
+	       now_ns >= t->plan->end_ns ||
 	       (t->plan->open_loop ? t->pacing.due_ns == PACING_NEVER : t->left == 0);
 }
 
@@ -30,7 +31,8 @@ static void set_up(struct connection *c)
 {
 	int flags = fcntl(c->fd, F_GETFL);
 
-	/* With answers read later the other side's queue may fill: then writing has to give way to reading. */
+	/* With answers read later the other side's queue may fill: then writing has to give way to reading.
+	 */
 	if (!c->thread->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &look_up, sizeof(look_up));
@@ -85,7 +87,8 @@ static void read_answers(struct connection *c, uint32_t keep)
 			load_thread_tick(t, now);
 			blocking_patience(c, now, since);
 		} else {
-			connection_fail(c, FT_STATUS_RESET, n == 0 ? "the server closed the connection" : strerror(errno));
+			connection_fail(c, FT_STATUS_RESET,
+					n == 0 ? "the server closed the connection" : strerror(errno));
 		}
 	}
 	if (c->fd >= 0 && t->plan->no_wait)
@@ -116,7 +119,8 @@ static bool open_again(struct load_thread *t, struct connection *c)
 {
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
 
-	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) && !over(t, ft_now_ns())) {
+	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) &&
+	       !over(t, ft_now_ns())) {
 		uint64_t now = ft_now_ns();
 
 		pause_until(t, now + wait_ns);

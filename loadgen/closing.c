@@ -36,8 +36,8 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			complain_of_limit(r, text);
 		}
 	}
-	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all && away < all &&
-	    !r->o->timeout_ns) {
+	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
+	    away < all && !r->o->timeout_ns) {
 		snprintf(text, sizeof(text),
 			 "%llu requests got no answer and %llu were never sent within --drain after the end",
 			 (unsigned long long)status[FT_STATUS_TIMEOUT],
@@ -65,8 +65,10 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			(unsigned long long)drops);
 }
 
-/* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test. */
-static const struct operation_figures *limited(const struct figures *f, const struct workload *w, const struct limit *l)
+/* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test.
+ */
+static const struct operation_figures *limited(const struct figures *f, const struct workload *w,
+					       const struct limit *l)
 {
 	if (!l->operation[0])
 		return &f->operations[TOTAL];

@@ -21,12 +21,18 @@ static const struct {
 	enum part_kind kind;
 	bool inserts;
 } placeholders[] = {
-    {"__key__", PART_KEY, false},	  {"__new_key__", PART_KEY, true},
-    {"__other_key__", PART_OTHER_KEY, false}, {"__data__", PART_DATA, false},
-    {"__int__", PART_INT, false},	  {"__rand_int__", PART_INT, false},
-    {"__score__", PART_SCORE, false},	  {"__field__", PART_FIELD, false},
-    {"__expiry__", PART_EXPIRY, false},	  {"__index_score__", PART_INDEX_SCORE, false},
-    {"__scan_length__", PART_SCAN_LENGTH, false}, {"__captured__", PART_CAPTURED, false},
+    {"__key__", PART_KEY, false},
+    {"__new_key__", PART_KEY, true},
+    {"__other_key__", PART_OTHER_KEY, false},
+    {"__data__", PART_DATA, false},
+    {"__int__", PART_INT, false},
+    {"__rand_int__", PART_INT, false},
+    {"__score__", PART_SCORE, false},
+    {"__field__", PART_FIELD, false},
+    {"__expiry__", PART_EXPIRY, false},
+    {"__index_score__", PART_INDEX_SCORE, false},
+    {"__scan_length__", PART_SCAN_LENGTH, false},
+    {"__captured__", PART_CAPTURED, false},
 };
 
 /* ---- bytes ---- */
@@ -175,7 +181,8 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 	c->parts = calloc(COMMAND_PARTS_MAX, sizeof(*c->parts));
 	while (word && c->words && c->parts && (more = next_word(&at, word, &length)) > 0) {
 		if (!add_word(c, word, length)) {
-			snprintf(error, size, "the command has too many words or placeholders (%d, %d): %.60s...",
+			snprintf(error, size,
+				 "the command has too many words or placeholders (%d, %d): %.60s...",
 				 COMMAND_WORDS_MAX, COMMAND_PARTS_MAX, text);
 			free(word);
 			command_free(c);
@@ -185,8 +192,9 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 	free(word);
 	if (more == 0 && c->word_count > 0)
 		return true;
-	snprintf(error, size, "this is no command: \"%.100s\"; words are apart by blanks, quotes are closed, "
-			      "escapes are \\n \\r \\t \\0 \\\" \\\\ \\xHH",
+	snprintf(error, size,
+		 "this is no command: \"%.100s\"; words are apart by blanks, quotes are closed, "
+		 "escapes are \\n \\r \\t \\0 \\\" \\\\ \\xHH",
 		 text);
 	command_free(c);
 	return false;
@@ -268,7 +276,9 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 		d.length = key_name_length(f->names, d.number);
 		break;
 	case PART_DATA:
-		d.number = f->fixed_value ? 0 : f->values_of_keys ? value_seed_of_key(v->key) : random_next(random);
+		d.number = f->fixed_value      ? 0
+			   : f->values_of_keys ? value_seed_of_key(v->key)
+					       : random_next(random);
 		d.length = value_size(f->values, d.number);
 		break;
 	case PART_INT:

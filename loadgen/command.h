@@ -54,8 +54,8 @@ struct command {
 	struct command_word *words;
 	struct command_part *parts;
 	uint32_t word_count, part_count;
-	bool inserts;	/* __new_key__: the key is the next one of a growing base */
-	bool inlined;	/* Redis' inline form: the words, CRLF */
+	bool inserts; /* __new_key__: the key is the next one of a growing base */
+	bool inlined; /* Redis' inline form: the words, CRLF */
 };
 
 /* What placeholders draw from; shared and read-only but for `random`. */
@@ -108,8 +108,8 @@ struct request_values {
 bool command_write(const struct command *c, enum protocol protocol, const struct fill *f,
 		   const struct request_values *v, struct random_stream *random, struct bytes *to,
 		   struct patches *patches);
-/* Which replies answer a memcached command: of the text protocol a letter (v: values, s: of a store, n: numbers,
- * d: of a delete, t: of a touch, b: others), of the binary one the opcode plus 1. 0: any. */
+/* Which replies answer a memcached command: of the text protocol a letter (v: values, s: of a store, n:
+ * numbers, d: of a delete, t: of a touch, b: others), of the binary one the opcode plus 1. 0: any. */
 char memcached_reply_kind(const struct command *c, enum protocol protocol);
 /* Whether the protocol has the command; else false, and a sentence. */
 bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size);

@@ -82,8 +82,9 @@ static void say_no_reply(const struct options *o, const redisContext *c, char *e
 		say(o, error, size, "broke the connection: %s", c->errstr);
 }
 
-/* The answer to one command of ours. hiredis' own way of waiting keeps a reply of any length, and its time-out
- * begins anew with each byte; what listens there is not known to be a Redis yet, so both are bounded here. */
+/* The answer to one command of ours. hiredis' own way of waiting keeps a reply of any length, and its
+ * time-out begins anew with each byte; what listens there is not known to be a Redis yet, so both are bounded
+ * here. */
 static redisReply *command(redisContext *c, int count, const char *const *words)
 {
 	uint64_t give_up_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
@@ -300,7 +301,8 @@ static void ask_facts(redisContext *c, struct server_facts *f)
 }
 
 /* memcached has no PING; it's asked for its version. */
-static int enter_memcached(struct server *s, uint32_t number, struct server_facts *facts, char *error, size_t size)
+static int enter_memcached(struct server *s, uint32_t number, struct server_facts *facts, char *error,
+			   size_t size)
 {
 	static const char text[] = "version\r\n", binary[24] = {(char)0x80, 0x0b};
 	const struct options *o = s->options;
@@ -320,8 +322,9 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 		const char *at = reply + have;
 
 		if (n <= 0 || ft_now_ns() >= give_up_ns) {
-			say(o, error, size, n == 0 ? "accepted the connection and closed it; is that a memcached?"
-						   : "did not answer within 5 s; is that a memcached, and is it stuck?");
+			say(o, error, size,
+			    n == 0 ? "accepted the connection and closed it; is that a memcached?"
+				   : "did not answer within 5 s; is that a memcached, and is it stuck?");
 			close(fd);
 			return -1;
 		}
@@ -330,7 +333,8 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 	}
 	reply[have] = 0;
 	if (complete <= 0) {
-		say(o, error, size, "is no memcached that speaks %s: it answered \"version\" with something else",
+		say(o, error, size,
+		    "is no memcached that speaks %s: it answered \"version\" with something else",
 		    protocol_names[o->protocol]);
 		close(fd);
 		return -1;
@@ -338,7 +342,9 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 	if (facts) {
 		reply[strcspn(reply, "\r\n")] = 0;
 		snprintf(facts->version, sizeof(facts->version), "%.31s",
-			 is_text && begins(reply, "VERSION ") ? reply + 8 : is_text ? "" : reply + 24);
+			 is_text && begins(reply, "VERSION ") ? reply + 8
+			 : is_text			      ? ""
+							      : reply + 24);
 	}
 	return fd;
 }
@@ -453,8 +459,8 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 }
 
 /* Sends a command of our own `count` times, a thousand at a time; error replies end it. */
-static int send_many(struct server *s, redisContext *c, uint64_t count, int (*append)(redisContext *, uint64_t),
-		     char *error, size_t size)
+static int send_many(struct server *s, redisContext *c, uint64_t count,
+		     int (*append)(redisContext *, uint64_t), char *error, size_t size)
 {
 	uint64_t sent = 0, answered = 0;
 	void *reply;
@@ -464,12 +470,14 @@ static int send_many(struct server *s, redisContext *c, uint64_t count, int (*ap
 			append(c, sent++);
 		while (answered < sent) {
 			if (redisGetReply(c, &reply) != REDIS_OK) {
-				say(s->options, error, size, "broke the connection while a test was prepared: %s", c->errstr);
+				say(s->options, error, size,
+				    "broke the connection while a test was prepared: %s", c->errstr);
 				return -1;
 			}
 			answered++;
 			if (((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
-				say(s->options, error, size, "refused what a test needs: %.150s", ((redisReply *)reply)->str);
+				say(s->options, error, size, "refused what a test needs: %.150s",
+				    ((redisReply *)reply)->str);
 				freeReplyObject(reply);
 				return -1;
 			}
@@ -486,7 +494,8 @@ static int append_element(redisContext *c, uint64_t i)
 
 static int append_member(redisContext *c, uint64_t i)
 {
-	return redisAppendCommand(c, "SADD set:%012llu member:%02llu", (unsigned long long)(i / PREPARED_MEMBERS),
+	return redisAppendCommand(c, "SADD set:%012llu member:%02llu",
+				  (unsigned long long)(i / PREPARED_MEMBERS),
 				  (unsigned long long)(i % PREPARED_MEMBERS));
 }
 

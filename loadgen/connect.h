@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching the server: connect, prove that it is a Redis (or a memcached), log in, choose the database. All of
- * it happens before the load begins, with time-outs, and fails with one sentence for the user. */
+/* Reaching the server: connect, prove that it is a Redis (or a memcached), log in, choose the database. All
+ * of it happens before the load begins, with time-outs, and fails with one sentence for the user. */
 #ifndef FORKTAIL_LOADGEN_CONNECT_H
 #define FORKTAIL_LOADGEN_CONNECT_H
 
@@ -33,16 +33,17 @@ struct server {
 /* "unix:/run/redis.sock", "127.0.0.1:6379" or "[::1]:6379". */
 void server_address(const struct options *o, char *out, size_t size);
 
-/* Is a ready server there that lets us in? Waits while it loads its data set, saying so on stderr. Fills *s. 0,
- * or -1 and a sentence in `error`; server_free in both cases. */
+/* Is a ready server there that lets us in? Waits while it loads its data set, saying so on stderr. Fills *s.
+ * 0, or -1 and a sentence in `error`; server_free in both cases. */
 int server_probe(struct server *s, const struct options *o, char *error, size_t size);
 void server_free(struct server *s);
 
-/* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence. */
+/* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence.
+ */
 int server_connect(struct server *s, uint32_t number, char *error, size_t size);
 
-/* Puts there what a test needs: a list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members. 0,
- * or -1 and a sentence. */
+/* Puts there what a test needs: a list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members.
+ * 0, or -1 and a sentence. */
 int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size);
 
 /* Makes room for `count` descriptors. 0, or -1 and a sentence. */

@@ -87,8 +87,8 @@ static inline void count_bytes(struct load_thread *t, unsigned operation, uint64
 		t->stats->operations[operation]->bytes += bytes;
 }
 
-static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
-			  unsigned status, uint64_t bytes)
+static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p,
+			  uint64_t end_ns, unsigned status, uint64_t bytes)
 {
 	const struct workload *w = t->plan->workload;
 	struct ft_request q = {
@@ -202,7 +202,8 @@ void keep_unsent(struct connection *c, const char *bytes, size_t length)
 		settle_room(c);
 }
 
-/* Without an event loop: writes the rest now, reading answers meanwhile so that neither side waits for ever. */
+/* Without an event loop: writes the rest now, reading answers meanwhile so that neither side waits for ever.
+ */
 static void push_unsent(struct connection *c, const char *bytes, size_t length)
 {
 	struct load_thread *t = c->thread;
@@ -227,7 +228,8 @@ static void push_unsent(struct connection *c, const char *bytes, size_t length)
 			n = read(c->fd, t->read_buffer, READ_BYTES);
 			if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 				connection_fail(c, FT_STATUS_RESET,
-						n == 0 ? "the server closed the connection" : strerror(errno));
+						n == 0 ? "the server closed the connection"
+						       : strerror(errno));
 			else if (n > 0)
 				take_answers(c, t->read_buffer, t->read_buffer + n, ft_now_ns());
 		}
@@ -315,7 +317,8 @@ void take_up(struct connection *c, uint64_t intended_ns)
 
 	*p = (struct pending){
 	    .intended_ns = intended_ns,
-	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, (uint32_t)(c - t->connections)),
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation,
+			      (uint32_t)(c - t->connections)),
 	    .operation = (uint8_t)operation,
 	};
 	c->in_flight++;
@@ -434,7 +437,8 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 		stats_error_word(t->stats, word, now_ns);
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
 		status = inspect(c, p, status);
-	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) && p->step + 1u < steps_of(c, o)) {
+	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
+	    p->step + 1u < steps_of(c, o)) {
 		old = *p;
 		c->first = ring_index(c, 1);
 		p = &c->pending[ring_index(c, c->in_flight - 1)];
@@ -456,7 +460,8 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 static bool greeted(struct connection *c)
 {
 	if (c->scan.resp.kind == '-') {
-		connection_fail(c, FT_STATUS_REFUSED, "the server refused the login of a connection opened again");
+		connection_fail(c, FT_STATUS_REFUSED,
+				"the server refused the login of a connection opened again");
 		return false;
 	}
 	c->greetings--;
@@ -480,7 +485,8 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 		}
 		complete = reply_scan(w->protocol, &c->scan, &at, end);
 		if (complete < 0) {
-			connection_fail(c, FT_STATUS_WRONG, "the server sent what is no reply in this protocol");
+			connection_fail(c, FT_STATUS_WRONG,
+					"the server sent what is no reply in this protocol");
 			return false;
 		}
 		if (__builtin_expect(c->greetings != 0, 0)) {
@@ -544,8 +550,8 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 		now = ft_now_ns();
 		if (!take_answers(c, t->read_buffer, t->read_buffer + n, now))
 			return;
-		/* A stream without end must not keep the loop from its timers, nor from other connections: an event
-		 * that is added anew fires again if there is more. */
+		/* A stream without end must not keep the loop from its timers, nor from other connections: an
+		 * event that is added anew fires again if there is more. */
 		if (__builtin_expect(++rounds == READS_AT_ONCE, 0)) {
 			event_del(&c->readable);
 			event_add(&c->readable, NULL);

@@ -234,7 +234,8 @@ struct decoded {
 	uint8_t op[FT_REQUEST_BLOCK];
 };
 
-/* Latencies and ops of a block's requests that were due at or after from_ns (0: all). Returns their number. */
+/* Latencies and ops of a block's requests that were due at or after from_ns (0: all). Returns their number.
+ */
 static int latencies(const struct ft_block *block, uint64_t from_ns, struct decoded *d)
 {
 	const struct ft_request_columns columns = {
@@ -242,7 +243,8 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 	int count, kept = 0;
 
 	if (!from_ns)
-		return ft_requests_latencies(block->payload, block->bytes, block->count, d->latency_ns, d->op);
+		return ft_requests_latencies(block->payload, block->bytes, block->count, d->latency_ns,
+					     d->op);
 	count = ft_requests_decode(block->payload, block->bytes, block->count, &columns);
 	for (int i = 0; i < count; i++) {
 		if (d->intended_ns[i] < from_ns)
@@ -254,8 +256,8 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 }
 
 /* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
-static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader, uint64_t from_offset,
-		     uint64_t from_ns, struct decoded *d)
+static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader,
+		     uint64_t from_offset, uint64_t from_ns, struct decoded *d)
 {
 	struct ft_block block;
 
@@ -273,7 +275,8 @@ static void read_log(struct fine *fine, const struct figures *f, struct ft_reade
 	}
 }
 
-static void take_exact(struct operation_figures *f, const struct fine *fine, const struct wanted_figures *wanted)
+static void take_exact(struct operation_figures *f, const struct fine *fine,
+		       const struct wanted_figures *wanted)
 {
 	for (uint32_t i = 0; i < wanted->percentile_count; i++) {
 		uint64_t value = fine_value(fine, rank_of(wanted->points[i], f->requests));

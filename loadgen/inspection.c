@@ -21,7 +21,8 @@ void inspection_add(struct inspection *i, const char *from, const char *to)
 {
 	size_t count = (size_t)(to - from);
 
-	if (i->overflow || i->reply.length + count > INSPECTION_BYTES_MAX || !bytes_reserve(&i->reply, count)) {
+	if (i->overflow || i->reply.length + count > INSPECTION_BYTES_MAX ||
+	    !bytes_reserve(&i->reply, count)) {
 		i->overflow = true;
 		return;
 	}
@@ -53,8 +54,8 @@ static bool find_value(const struct inspection *i, enum protocol protocol, size_
 	if (i->overflow)
 		return false;
 	if (protocol == PROTOCOL_MEMCACHE_BINARY) {
-		uint32_t body = (uint32_t)header[8] << 24 | (uint32_t)header[9] << 16 | (uint32_t)header[10] << 8 |
-				header[11];
+		uint32_t body = (uint32_t)header[8] << 24 | (uint32_t)header[9] << 16 |
+				(uint32_t)header[10] << 8 | header[11];
 		size_t before = header[4] + ((size_t)header[2] << 8 | header[3]);
 
 		*at = 24 + before;

@@ -37,7 +37,8 @@ void inspection_add(struct inspection *i, const char *from, const char *to);
 void inspection_reset(struct inspection *i);
 
 /* The offset of the first byte of the value in the reply that isn't what the key's value holds, -1 when all
- * are, -2 when the reply is cut or of another shape. A wrong length shows as a wrong byte at the shorter one. */
+ * are, -2 when the reply is cut or of another shape. A wrong length shows as a wrong byte at the shorter one.
+ */
 int64_t inspection_check(const struct inspection *i, const struct workload *w, uint64_t key);
 /* Takes the keys out of a Redis array of strings. */
 void inspection_capture(struct inspection *i);

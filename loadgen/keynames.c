@@ -38,7 +38,8 @@ static bool parse_length(const char *text, struct key_names *k)
 		return false;
 	if (dash)
 		*dash++ = 0;
-	good = parse_count(copy, 1, KEY_NAME_MAX, &low) && parse_count(dash ? dash : copy, low, KEY_NAME_MAX, &high);
+	good = parse_count(copy, 1, KEY_NAME_MAX, &low) &&
+	       parse_count(dash ? dash : copy, low, KEY_NAME_MAX, &high);
 	free(copy);
 	k->low = (uint32_t)low;
 	k->high = (uint32_t)high;
@@ -62,11 +63,13 @@ int key_names_prepare(struct key_names *k, const char *prefix, const char *lengt
 	k->prefix_length = (uint32_t)strlen(prefix);
 	k->low = k->high = k->prefix_length + KEY_DIGITS;
 	if (length && !parse_length(length, k)) {
-		snprintf(error, size, "--key-length is BYTES or LOW-HIGH, 1 to %u, not \"%s\"", KEY_NAME_MAX, length);
+		snprintf(error, size, "--key-length is BYTES or LOW-HIGH, 1 to %u, not \"%s\"", KEY_NAME_MAX,
+			 length);
 		return -EINVAL;
 	}
 	if (k->low == k->high && k->low < k->prefix_length + needs) {
-		snprintf(error, size, "names of %u bytes don't hold the prefix and the %u digits of %llu keys", k->low,
+		snprintf(error, size,
+			 "names of %u bytes don't hold the prefix and the %u digits of %llu keys", k->low,
 			 needs, (unsigned long long)keys);
 		return -EINVAL;
 	}

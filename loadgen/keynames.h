@@ -41,7 +41,8 @@ uint32_t key_name_length(const struct key_names *k, uint64_t key);
 void key_name_write(const struct key_names *k, uint64_t key, char *to, uint32_t length);
 
 /* Eight decimal digits of a number below 10^8 as the bytes of a little-endian word: divided by 10^4, then all
- * halves by 100 and all quarters by 10 at once, by multiplying with reciprocals that are exact in these ranges. */
+ * halves by 100 and all quarters by 10 at once, by multiplying with reciprocals that are exact in these
+ * ranges. */
 static inline uint64_t digits_eight(uint32_t value)
 {
 	uint64_t word = value / 10000 | (uint64_t)(value % 10000) << 32, tops;

@@ -298,11 +298,13 @@ static void look_for_timeouts(void *who, uint64_t now_ns)
 	for (uint32_t i = 0; i < t->connection_count && !t->finished; i++) {
 		struct connection *c = &t->connections[i];
 		/* What still waits to be written has no start yet. */
-		if (c->fd >= 0 && c->in_flight > c->to_send && c->pending[c->first].start_ns + limit <= now_ns)
+		if (c->fd >= 0 && c->in_flight > c->to_send &&
+		    c->pending[c->first].start_ns + limit <= now_ns)
 			connection_fail(c, FT_STATUS_TIMEOUT, "no answer within --timeout");
 	}
 	if (!t->finished)
-		timers_add(&t->timers, now_ns + (limit / 10 > 1000000 ? limit / 10 : 1000000), look_for_timeouts, t);
+		timers_add(&t->timers, now_ns + (limit / 10 > 1000000 ? limit / 10 : 1000000),
+			   look_for_timeouts, t);
 }
 
 /* As many connections send as the profile says for now. */

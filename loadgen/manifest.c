@@ -78,8 +78,8 @@ static void describe_load(struct json *j, const struct options *o)
 	json_count(j, "seed", o->seed);
 }
 
-char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w, int argc,
-		    char **argv)
+char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w,
+		    int argc, char **argv)
 {
 	char *text = NULL;
 	size_t size = 0;

@@ -4,15 +4,16 @@
 #define FORKTAIL_LOADGEN_MANIFEST_H
 
 #include "connect.h"
-#include "workload.h"
 #include "options.h"
+#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* JSON text, to be freed; NULL when memory is short. There is no secret in it: none is ever in argv. */
-char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w, int argc, char **argv);
+char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w,
+		    int argc, char **argv);
 
 #ifdef __cplusplus
 }

@@ -17,10 +17,12 @@ static const struct verb {
 	uint8_t opcode;
 	uint8_t words_min, words_max;
 } verbs[] = {
-    {"GET", FORM_KEY, 0x00, 2, 2},	{"GETS", FORM_KEY, 0x00, 2, 2},	    {"SET", FORM_STORE, 0x01, 3, 4},
-    {"ADD", FORM_STORE, 0x02, 3, 4},	{"REPLACE", FORM_STORE, 0x03, 3, 4}, {"DELETE", FORM_KEY, 0x04, 2, 2},
-    {"INCR", FORM_NUMBER, 0x05, 3, 3},	{"DECR", FORM_NUMBER, 0x06, 3, 3},   {"NOOP", FORM_BARE, 0x0a, 1, 1},
-    {"VERSION", FORM_BARE, 0x0b, 1, 1}, {"APPEND", FORM_STORE, 0x0e, 3, 3},  {"PREPEND", FORM_STORE, 0x0f, 3, 3},
+    {"GET", FORM_KEY, 0x00, 2, 2},	 {"GETS", FORM_KEY, 0x00, 2, 2},
+    {"SET", FORM_STORE, 0x01, 3, 4},	 {"ADD", FORM_STORE, 0x02, 3, 4},
+    {"REPLACE", FORM_STORE, 0x03, 3, 4}, {"DELETE", FORM_KEY, 0x04, 2, 2},
+    {"INCR", FORM_NUMBER, 0x05, 3, 3},	 {"DECR", FORM_NUMBER, 0x06, 3, 3},
+    {"NOOP", FORM_BARE, 0x0a, 1, 1},	 {"VERSION", FORM_BARE, 0x0b, 1, 1},
+    {"APPEND", FORM_STORE, 0x0e, 3, 3},	 {"PREPEND", FORM_STORE, 0x0f, 3, 3},
     {"TOUCH", FORM_EXPIRY, 0x1c, 3, 3},
 };
 
@@ -37,7 +39,10 @@ static const struct verb *verb_of(const struct command *c)
 
 char memcached_reply_kind(const struct command *c, enum protocol protocol)
 {
-	static const char text[] = {[FORM_KEY] = 'v', [FORM_STORE] = 's', [FORM_NUMBER] = 'n', [FORM_EXPIRY] = 't',
+	static const char text[] = {[FORM_KEY] = 'v',
+				    [FORM_STORE] = 's',
+				    [FORM_NUMBER] = 'n',
+				    [FORM_EXPIRY] = 't',
 				    [FORM_BARE] = 'b'};
 	const struct verb *v = verb_of(c);
 
@@ -59,7 +64,8 @@ bool command_fits(const struct command *c, enum protocol protocol, char *error, 
 	command_name(c, name, sizeof(name));
 	if (!v || (v->opcode == 0x0a && protocol == PROTOCOL_MEMCACHE_TEXT)) {
 		snprintf(error, size,
-			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, append, "
+			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, "
+			 "append, "
 			 "prepend, delete, incr, decr, touch, version",
 			 name);
 		return false;
@@ -87,8 +93,8 @@ static bool add_text(struct bytes *to, const char *text)
 }
 
 /* A word's parts, drawn. Returns its length in bytes. */
-static size_t draw_word(const struct command *c, uint32_t index, const struct fill *f, const struct request_values *v,
-			struct random_stream *random, struct drawn *drawn)
+static size_t draw_word(const struct command *c, uint32_t index, const struct fill *f,
+			const struct request_values *v, struct random_stream *random, struct drawn *drawn)
 {
 	const struct command_word *w = &c->words[index];
 	size_t length = 0;
@@ -101,7 +107,8 @@ static size_t draw_word(const struct command *c, uint32_t index, const struct fi
 }
 
 static bool write_drawn(const struct command *c, uint32_t index, const struct drawn *drawn, size_t length,
-			const struct fill *f, const struct request_values *v, struct bytes *to, struct patches *patches)
+			const struct fill *f, const struct request_values *v, struct bytes *to,
+			struct patches *patches)
 {
 	const struct command_word *w = &c->words[index];
 
@@ -136,7 +143,8 @@ bool write_memcached_text(const struct command *c, const struct fill *f, const s
 		return false;
 	length = draw_word(c, 2, f, v, random, data);
 	snprintf(head, sizeof(head), " %zu\r\n", length);
-	return add_text(to, head) && write_drawn(c, 2, data, length, f, v, to, patches) && add_text(to, "\r\n");
+	return add_text(to, head) && write_drawn(c, 2, data, length, f, v, to, patches) &&
+	       add_text(to, "\r\n");
 }
 
 /* The number that a word of digits stands for. */

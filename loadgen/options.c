@@ -88,7 +88,8 @@ static const struct argp_option table[] = {
      "How long to wait for a server that loads its data (60s)", 0},
     {0, 0, 0, 0, "What is sent:", 2},
     {"ratio", OPTION_RATIO, "SETS:GETS", 0, "Mix SET and GET at random in this proportion (1:10)", 0},
-    {"tests", 't', "LIST", 0, "Run redis-benchmark's tests, one after the other: set,get,lrange_100 or all", 0},
+    {"tests", 't', "LIST", 0, "Run redis-benchmark's tests, one after the other: set,get,lrange_100 or all",
+     0},
     {"command", OPTION_COMMAND, "TEXT", 0,
      "Send this command, with placeholders __key__, __data__, __int__, __field__, ...; may be repeated", 0},
     {"command-ratio", OPTION_COMMAND_RATIO, "N", 0, "Weight of the --command before it (1)", 0},
@@ -99,8 +100,10 @@ static const struct argp_option table[] = {
      "uniform, sequential, zipf[:S], zipf-scattered[:S], gaussian[:SD], latest[:S], hot:X:Y (uniform)", 0},
     {"key-split", OPTION_KEY_SPLIT, 0, 0, "Each connection has a part of the keys to itself", 0},
     {"key-prefix", OPTION_KEY_PREFIX, "TEXT", 0, "What names of keys begin with (key:)", 0},
-    {"key-length", OPTION_KEY_LENGTH, "BYTES[-MAX]", 0, "Length of names, up to 65536 (prefix and 12 digits)", 0},
-    {"data-size", 'd', "SIZE", 0, "Values: BYTES, LOW-HIGH, SIZE:WEIGHT,..., lognormal:MEDIAN,SIGMA[,MAX] (3)", 0},
+    {"key-length", OPTION_KEY_LENGTH, "BYTES[-MAX]", 0, "Length of names, up to 65536 (prefix and 12 digits)",
+     0},
+    {"data-size", 'd', "SIZE", 0,
+     "Values: BYTES, LOW-HIGH, SIZE:WEIGHT,..., lognormal:MEDIAN,SIGMA[,MAX] (3)", 0},
     {"data-size-range", 0, 0, OPTION_ALIAS, 0, 0},
     {"data-size-list", 0, 0, OPTION_ALIAS, 0, 0},
     {"compressible", OPTION_COMPRESSIBLE, "PERCENT", 0, "Share of a value that is one letter (0)", 0},
@@ -131,7 +134,8 @@ static const struct argp_option table[] = {
      0},
     {"drain", OPTION_DRAIN, "TIME", 0, "How long to await answers after the duration (10s)", 0},
     {"think", OPTION_THINK, "TIME", 0, "Closed loop: pause of a connection between answer and request", 0},
-    {"timeout", OPTION_TIMEOUT, "TIME", 0, "A request older than this has failed, and its connection is closed", 0},
+    {"timeout", OPTION_TIMEOUT, "TIME", 0,
+     "A request older than this has failed, and its connection is closed", 0},
     {"reconnect", OPTION_RECONNECT, "N", 0, "A new connection every N requests", 0},
     {"reconnect-interval", 0, 0, OPTION_ALIAS, 0, 0},
     {"keep-alive", 'k', "0|1", 0, "0: a new connection for every request (1)", 0},
@@ -139,15 +143,19 @@ static const struct argp_option table[] = {
     {"no-wait", OPTION_NO_WAIT, 0, 0, "Like --blocking, but answers are read later, -P of them at once", 0},
     {"cpus", OPTION_CPUS, "LIST", 0, "Pin load threads to these CPUs in turn: 0,2-3", 0},
     {"on-error", OPTION_ON_ERROR, "POLICY", 0, "continue, reconnect or stop (continue)", 0},
-    {"backoff", OPTION_BACKOFF, "TIME", 0, "First pause before connecting again; doubles up to 5s (100ms)", 0},
+    {"backoff", OPTION_BACKOFF, "TIME", 0, "First pause before connecting again; doubles up to 5s (100ms)",
+     0},
     {"max-errors", OPTION_MAX_ERRORS, "N", 0, "End the run at the Nth error", 0},
     {0, 0, 0, 0, "What is reported:", 4},
     {"output", 'o', "FILE", 0, "Log every request to FILE, a recording for forktail explain", 0},
-    {"log", OPTION_LOG, "WHAT", 0, "all, or slow:TIME: only requests that took that long, and a histogram (all)", 0},
+    {"log", OPTION_LOG, "WHAT", 0,
+     "all, or slow:TIME: only requests that took that long, and a histogram (all)", 0},
     {"json", OPTION_JSON, "FILE", 0, "Write the closing figures to FILE as JSON", 0},
     {"json-out-file", 0, 0, OPTION_ALIAS, 0, 0},
-    {"csv", OPTION_CSV, "FILE", OPTION_ARG_OPTIONAL, "redis-benchmark's CSV, to FILE or in place of the table", 0},
-    {"hlog", OPTION_HLOG, "FILE", 0, "Write HdrHistogram's interval log (V2), a line per second and operation", 0},
+    {"csv", OPTION_CSV, "FILE", OPTION_ARG_OPTIONAL,
+     "redis-benchmark's CSV, to FILE or in place of the table", 0},
+    {"hlog", OPTION_HLOG, "FILE", 0,
+     "Write HdrHistogram's interval log (V2), a line per second and operation", 0},
     {"series", OPTION_SERIES, "FILE", 0, "Write figures of each second to FILE as CSV", 0},
     {"percentiles", OPTION_PERCENTILES, "LIST", 0, "Percentiles to report (50,90,95,99,99.9,99.99)", 0},
     {"print-percentiles", 0, 0, OPTION_ALIAS, 0, 0},
@@ -156,9 +164,12 @@ static const struct argp_option table[] = {
     {"distribution", OPTION_DISTRIBUTION, 0, 0, "Print the distribution of latencies", 0},
     {"repeat", OPTION_REPEAT, "N", 0, "Run N times and say best, worst, mean and spread (1)", 0},
     {"run-count", 0, 0, OPTION_ALIAS, 0, 0},
-    {"fail-if", OPTION_FAIL_IF, "LIMIT", 0, "Exit with 1 if so: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'; may be repeated", 0},
-    {"no-observer", OPTION_NO_OBSERVER, 0, 0, "Don't ask the server for INFO, SLOWLOG and LATENCY each second", 0},
-    {"progress", OPTION_PROGRESS, 0, 0, "A line of progress each second, on a terminal or not (on a terminal)", 0},
+    {"fail-if", OPTION_FAIL_IF, "LIMIT", 0,
+     "Exit with 1 if so: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'; may be repeated", 0},
+    {"no-observer", OPTION_NO_OBSERVER, 0, 0,
+     "Don't ask the server for INFO, SLOWLOG and LATENCY each second", 0},
+    {"progress", OPTION_PROGRESS, 0, 0,
+     "A line of progress each second, on a terminal or not (on a terminal)", 0},
     {"quiet", 'q', 0, 0, "No line of progress", 0},
     {"password", 'a', "PASSWORD", OPTION_HIDDEN, 0, 0},
     {0},
@@ -220,7 +231,10 @@ static error_t read_name(const char *text, const char *what, const char *const *
 			return 0;
 		}
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
-			 i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
+			 i == 0		  ? ""
+			 : i + 1 == count ? " or "
+					  : ", ",
+			 names[i]);
 	}
 	return refuse("%s is %s, not \"%s\"", what, all, text);
 }
@@ -296,7 +310,8 @@ static error_t read_expiry(const char *text, struct options *o)
 
 	if (dash)
 		*dash++ = 0;
-	good = good && parse_count(copy, 1, 100000000, &low) && parse_count(dash ? dash : copy, low, 100000000, &high);
+	good = good && parse_count(copy, 1, 100000000, &low) &&
+	       parse_count(dash ? dash : copy, low, 100000000, &high);
 	free(copy);
 	o->expiry_low = (uint32_t)low;
 	o->expiry_high = (uint32_t)high;
@@ -327,7 +342,8 @@ static error_t read_cpus(const char *text, struct options *o)
 
 		if (dash)
 			*dash++ = 0;
-		good = parse_count(part, 0, CPUS_MAX - 1, &low) && parse_count(dash ? dash : part, low, CPUS_MAX - 1, &high);
+		good = parse_count(part, 0, CPUS_MAX - 1, &low) &&
+		       parse_count(dash ? dash : part, low, CPUS_MAX - 1, &high);
 		for (uint64_t i = low; good && i <= high && o->cpu_count < CPUS_MAX; i++)
 			o->cpus[o->cpu_count++] = (int)i;
 	}
@@ -455,7 +471,9 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		r->given.key_space = true;
 		return read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
 	case OPTION_KEY_PATTERN:
-		return key_distribution_parse(arg, &o->distribution, error, sizeof(error)) ? 0 : refuse("%s", error);
+		return key_distribution_parse(arg, &o->distribution, error, sizeof(error))
+			   ? 0
+			   : refuse("%s", error);
 	case OPTION_KEY_SPLIT:
 		o->split = true;
 		return 0;
@@ -593,7 +611,8 @@ static error_t read_report(int key, char *arg, struct reading *r)
 	case OPTION_BUCKETS:
 		return buckets_parse(arg ? arg : "default", &o->wanted)
 			   ? 0
-			   : refuse("--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, not \"%s\"",
+			   : refuse("--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, "
+				    "not \"%s\"",
 				    BUCKETS_MAX, arg);
 	case OPTION_DISTRIBUTION:
 		o->distribution_table = true;
@@ -662,7 +681,8 @@ int options_read(struct options *o, int argc, char **argv)
 	static const char about[] =
 	    "Puts load on a Redis or memcached server, times every request and logs it.\v"
 	    "Latency of an open loop (--rate) counts from when a request was due, so a server that stalls is "
-	    "charged for every request that had to wait. Exit status: 0 done, 1 a --fail-if came true, 2 wrong "
+	    "charged for every request that had to wait. Exit status: 0 done, 1 a --fail-if came true, 2 "
+	    "wrong "
 	    "usage, 3 the server, the disk or this host didn't let it finish.";
 	const struct argp argp = {table, read_option, 0, about, 0, 0, 0};
 	struct reading r = {.o = o};

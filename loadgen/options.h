@@ -44,14 +44,14 @@ struct options {
 
 	/* what is sent */
 	enum load_mode mode;
-	bool mixed;	      /* SET and GET by ratio */
-	uint32_t sets, gets;  /* --ratio */
-	const char *tests;    /* -t, checked; NULL: none */
+	bool mixed;	     /* SET and GET by ratio */
+	uint32_t sets, gets; /* --ratio */
+	const char *tests;   /* -t, checked; NULL: none */
 	struct custom_command commands[COMMANDS_MAX];
 	uint32_t command_count;
-	char ycsb;	      /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
-	uint64_t keys;	      /* key space; 0: one fixed key */
-	uint64_t fill;	      /* keys to fill; 0: run a workload */
+	char ycsb;     /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
+	uint64_t keys; /* key space; 0: one fixed key */
+	uint64_t fill; /* keys to fill; 0: run a workload */
 	struct key_distribution distribution;
 	bool split;
 	const char *key_prefix, *key_length;

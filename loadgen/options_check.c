@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that don't go together, each refused in one sentence, and defaults that hang on other options. */
 #include <sched.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,19 +21,22 @@ static void check_what(struct options *o, char *error, size_t size)
 
 	if (o->fill && (kinds > 1 || o->requests || o->duration_ns || options_open_loop(o) || o->keys))
 		snprintf(error, size,
-			 "--fill sets N keys and ends; -t, --ratio, --command, --ycsb, -n, -r, --duration and --rate "
+			 "--fill sets N keys and ends; -t, --ratio, --command, --ycsb, -n, -r, --duration "
+			 "and --rate "
 			 "don't go with it");
 	else if (kinds > 1)
 		snprintf(error, size,
-			 "choose one: -t runs tests one after the other, --ratio mixes SET and GET, --command sends "
+			 "choose one: -t runs tests one after the other, --ratio mixes SET and GET, "
+			 "--command sends "
 			 "your own, --ycsb is a workload of its own, --latency and --intrinsic only probe");
 	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
 		return;
 	else if (o->protocol != PROTOCOL_REDIS && o->ycsb)
 		snprintf(error, size, "--ycsb has Redis' layout of records; memcached has no hashes");
 	else if (o->protocol != PROTOCOL_REDIS && (o->user || o->database))
-		snprintf(error, size, "memcached has neither users nor numbered databases here; leave --user and --dbnum "
-				      "out");
+		snprintf(error, size,
+			 "memcached has neither users nor numbered databases here; leave --user and --dbnum "
+			 "out");
 	else if (o->ycsb == 'E' && o->pipeline > 1)
 		snprintf(error, size, "a scan's reads follow its first answer: workload E needs -P 1");
 	else if (o->verify && (o->ycsb || o->command_count || o->tests) && o->ycsb)
@@ -43,19 +46,23 @@ static void check_what(struct options *o, char *error, size_t size)
 	/* Here, since a profile's length becomes the duration when nothing else ends the run. */
 	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
 		 profile_length(&o->rate_over_time) > 1e9)
-		snprintf(error, size, "this profile goes on for ever; say how long with --duration, -n or -l");
+		snprintf(error, size,
+			 "this profile goes on for ever; say how long with --duration, -n or -l");
 }
 
 static void check_how(struct options *o, const struct given *g, char *error, size_t size)
 {
 	if (o->rate > 0 && o->has_rate_profile)
-		snprintf(error, size, "a rate that changes is --profile, one that doesn't is --rate; choose one");
+		snprintf(error, size,
+			 "a rate that changes is --profile, one that doesn't is --rate; choose one");
 	else if (!options_open_loop(o) && g->rate_kind)
 		snprintf(error, size, "--arrival belongs to an open loop; set its --rate");
 	else if (options_open_loop(o) && o->think_ns)
-		snprintf(error, size, "--think belongs to a closed loop; in an open one requests fall due by the clock");
+		snprintf(error, size,
+			 "--think belongs to a closed loop; in an open one requests fall due by the clock");
 	else if (options_open_loop(o) && g->batch)
-		snprintf(error, size, "--batch belongs to a closed loop; in an open one all that is due is sent at once");
+		snprintf(error, size,
+			 "--batch belongs to a closed loop; in an open one all that is due is sent at once");
 	else if (o->batch > o->pipeline)
 		snprintf(error, size, "--batch is at most the pipeline: -P is %u", o->pipeline);
 	else if (o->has_connections_profile && o->blocking)
@@ -68,7 +75,8 @@ static void check_how(struct options *o, const struct given *g, char *error, siz
 		snprintf(error, size, "%u threads need at least as many connections; -c is %u", o->threads,
 			 o->connections);
 	if (!*error && o->blocking && o->connections > BLOCKING_THREADS_MAX)
-		snprintf(error, size, "--blocking has a thread for each connection, %d at most", BLOCKING_THREADS_MAX);
+		snprintf(error, size, "--blocking has a thread for each connection, %d at most",
+			 BLOCKING_THREADS_MAX);
 }
 
 static void check_cpus(const struct options *o, char *error, size_t size)
@@ -93,10 +101,13 @@ static void check_report(struct options *o, char *error, size_t size)
 		snprintf(error, size, "--log says what goes into the log; name its file with -o");
 	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)
 		if (!percentiles_add(&o->wanted, in_csv[i]))
-			snprintf(error, size, "--csv has the 50th, 95th and 99th percentile; with them there are more than %d",
-				 PERCENTILES_MAX);
+			snprintf(
+			    error, size,
+			    "--csv has the 50th, 95th and 99th percentile; with them there are more than %d",
+			    PERCENTILES_MAX);
 	for (uint32_t i = 0; i < o->limit_count; i++)
-		if (o->limits[i].figure == LIMIT_PERCENTILE && !percentiles_add(&o->wanted, o->limits[i].percentile))
+		if (o->limits[i].figure == LIMIT_PERCENTILE &&
+		    !percentiles_add(&o->wanted, o->limits[i].percentile))
 			snprintf(error, size, "there are at most %d percentiles, those of --fail-if included",
 				 PERCENTILES_MAX);
 }
@@ -121,7 +132,8 @@ static void fill_in(struct options *o, const struct given *g)
 	if (o->ycsb == 'L' && !o->requests)
 		o->requests = o->keys;
 	if (o->ycsb && !g->sizes)
-		o->sizes = (struct value_sizes){.kind = SIZE_FIXED, .low = YCSB_FIELD_BYTES, .high = YCSB_FIELD_BYTES};
+		o->sizes = (struct value_sizes){
+		    .kind = SIZE_FIXED, .low = YCSB_FIELD_BYTES, .high = YCSB_FIELD_BYTES};
 	if (o->ycsb)
 		o->fields = YCSB_FIELDS;
 	if (o->fill && !g->pipeline)
@@ -138,9 +150,9 @@ static void fill_in(struct options *o, const struct given *g)
 	if (o->fill)
 		o->sets = 1;
 	if (o->mode == MODE_LATENCY) {
-		o->commands[0] = (struct custom_command){o->protocol == PROTOCOL_REDIS	? "PING"
+		o->commands[0] = (struct custom_command){o->protocol == PROTOCOL_REDIS		 ? "PING"
 							 : o->protocol == PROTOCOL_MEMCACHE_TEXT ? "version"
-												  : "noop",
+												 : "noop",
 							 1};
 		o->command_count = 1;
 		o->connections = g->connections ? o->connections : 1;

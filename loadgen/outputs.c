@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A row per second and operation. Percentiles of a second come from its histogram (at most 0.1 % too high). */
+/* A row per second and operation. Percentiles of a second come from its histogram (at most 0.1 % too high).
+ */
 #include "outputs.h"
 
 #include <errno.h>
@@ -23,8 +24,10 @@ int outputs_open(struct outputs *out, const struct options *o, char *error, size
 			snprintf(error, size, "can't write %s: %s", o->series_path, strerror(errno));
 			return -1;
 		}
-		fprintf(out->series, "time_s,seconds,test,operation,requests,errors,requests_per_s,mb_per_s,mean_ms,min_ms,"
-				     "p50_ms,p90_ms,p99_ms,p99.9_ms,max_ms\n");
+		fprintf(
+		    out->series,
+		    "time_s,seconds,test,operation,requests,errors,requests_per_s,mb_per_s,mean_ms,min_ms,"
+		    "p50_ms,p90_ms,p99_ms,p99.9_ms,max_ms\n");
 	}
 	if (o->hlog_path)
 		rc = hdr_log_open(&out->hlog, o->hlog_path, clock.realtime_ns, clock.monotonic_ns);
@@ -33,8 +36,8 @@ int outputs_open(struct outputs *out, const struct options *o, char *error, size
 	return rc ? -1 : 0;
 }
 
-static void series_row(struct outputs *out, const char *test, const char *operation, const struct operation_stats *s,
-		       uint64_t from_ns, uint64_t to_ns)
+static void series_row(struct outputs *out, const char *test, const char *operation,
+		       const struct operation_stats *s, uint64_t from_ns, uint64_t to_ns)
 {
 	double seconds = (double)(to_ns - from_ns) * 1e-9;
 	const struct ft_histogram *h = &s->latency;
@@ -44,7 +47,8 @@ static void series_row(struct outputs *out, const char *test, const char *operat
 		requests += s->status[k];
 		errors += status_is_error(k) ? s->status[k] : 0;
 	}
-	fprintf(out->series, "%.3f,%.3f,%s,%s,%" PRIu64 ",%" PRIu64 ",%.1f,%.3f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n",
+	fprintf(out->series,
+		"%.3f,%.3f,%s,%s,%" PRIu64 ",%" PRIu64 ",%.1f,%.3f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n",
 		(double)(from_ns - out->start_ns) * 1e-9, seconds, test, operation, requests, errors,
 		(double)requests / seconds, (double)s->bytes * 1e-6 / seconds, ft_histogram_mean(h) * 1e-6,
 		(double)h->min_ns * 1e-6, (double)ft_histogram_percentile(h, 50) * 1e-6,
@@ -52,8 +56,8 @@ static void series_row(struct outputs *out, const char *test, const char *operat
 		(double)ft_histogram_percentile(h, 99.9) * 1e-6, (double)h->max_ns * 1e-6);
 }
 
-void outputs_second(struct outputs *out, const char *test, const struct workload *w, const struct stats *second,
-		    uint64_t from_ns, uint64_t to_ns)
+void outputs_second(struct outputs *out, const char *test, const struct workload *w,
+		    const struct stats *second, uint64_t from_ns, uint64_t to_ns)
 {
 	if (to_ns <= from_ns)
 		return;
@@ -65,7 +69,8 @@ void outputs_second(struct outputs *out, const char *test, const struct workload
 		if (out->series)
 			series_row(out, test, w->operations[i].name, s, from_ns, to_ns);
 		if (out->hlog && s->latency.count)
-			hdr_log_write(out->hlog, w->operations[i].name, from_ns, to_ns - from_ns, &s->latency);
+			hdr_log_write(out->hlog, w->operations[i].name, from_ns, to_ns - from_ns,
+				      &s->latency);
 	}
 	if (out->series)
 		fflush(out->series);

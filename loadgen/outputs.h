@@ -20,8 +20,8 @@ struct outputs {
 /* Creates the files that the options name. 0, or -1 and a sentence. */
 int outputs_open(struct outputs *out, const struct options *o, char *error, size_t size);
 /* What was counted from from_ns to to_ns in a test. */
-void outputs_second(struct outputs *out, const char *test, const struct workload *w, const struct stats *second,
-		    uint64_t from_ns, uint64_t to_ns);
+void outputs_second(struct outputs *out, const char *test, const struct workload *w,
+		    const struct stats *second, uint64_t from_ns, uint64_t to_ns);
 /* 0, or -1 and a sentence when a file could not be written. */
 int outputs_close(struct outputs *out, const struct options *o, char *error, size_t size);
 

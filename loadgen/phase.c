@@ -184,8 +184,8 @@ static void start_pacing(const struct run *r, struct phase *p, uint32_t i, uint6
 		pacing_start_profile(&t->pacing, o->arrival, &o->rate_over_time, 1.0 / o->threads, phase,
 				     p->plan.start_ns, p->plan.end_ns, requests, random);
 	else
-		pacing_start(&t->pacing, o->arrival, o->rate / o->threads, phase, p->plan.start_ns, p->plan.end_ns,
-			     requests, random);
+		pacing_start(&t->pacing, o->arrival, o->rate / o->threads, phase, p->plan.start_ns,
+			     p->plan.end_ns, requests, random);
 }
 
 /* A thread's part of the load. */

@@ -22,7 +22,7 @@ struct run {
 	struct suite suite;
 	struct request_log *log;
 	struct outputs outputs;
-	FILE *csv; /* NULL: tables */
+	FILE *csv;	 /* NULL: tables */
 	bool log_failed; /* and it was said */
 	int signal_fd;
 	uint32_t next_connection;

@@ -68,7 +68,8 @@ static void *sleep_and_wake(void *arg)
 /* Waits for all threads, showing each second, until a signal ends them. */
 static void watch(struct run *r, struct phase *p, volatile int *stop)
 {
-	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN}, {.fd = p->plan.done_fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN},
+				{.fd = p->plan.done_fd, .events = POLLIN}};
 	uint64_t ended = 0, count;
 
 	while (ended < p->thread_count) {

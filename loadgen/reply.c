@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's replies as statuses. A binary reply says which command it answers. One of the text protocol doesn't,
- * but few commands share a reply: what cannot be the answer to this one is a wrong reply. */
+/* memcached's replies as statuses. A binary reply says which command it answers. One of the text protocol
+ * doesn't, but few commands share a reply: what cannot be the answer to this one is a wrong reply. */
 #include "reply.h"
 
 #include <stdbool.h>
@@ -87,7 +87,8 @@ unsigned reply_status_memcached(enum protocol protocol, const union reply_scanne
 				const char **word)
 {
 	if (protocol == PROTOCOL_MEMCACHE_TEXT)
-		return step->kind && !answers(s->text.kind, step->kind) ? FT_STATUS_WRONG : status_of_text(&s->text, word);
+		return step->kind && !answers(s->text.kind, step->kind) ? FT_STATUS_WRONG
+									: status_of_text(&s->text, word);
 	if (step->kind && s->binary.opcode != (uint8_t)(step->kind - 1))
 		return FT_STATUS_WRONG;
 	return status_of_binary(&s->binary, word);

@@ -39,8 +39,8 @@ unsigned reply_status_memcached(enum protocol protocol, const union reply_scanne
 
 /* The FT_STATUS_* of a complete reply to `step`. For an error reply *word is its class: the first word, or
  * "OOM" where a server says so in more of them. */
-static inline unsigned reply_status(enum protocol protocol, const union reply_scanner *s, const struct step *step,
-				    const char **word)
+static inline unsigned reply_status(enum protocol protocol, const union reply_scanner *s,
+				    const struct step *step, const char **word)
 {
 	char kind;
 

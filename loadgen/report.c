@@ -41,10 +41,10 @@ void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, con
 			 (double)ft_histogram_percentile(&latency, 99) * 1e-6, (double)latency.max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
-	fprintf(to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
-		grouped(number,
-			(uint64_t)((double)stats_requests(second) * 1e9 / (double)second->span_ns + 0.5)),
-		text, errors, eta, tty ? "" : "\n");
+	fprintf(
+	    to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
+	    grouped(number, (uint64_t)((double)stats_requests(second) * 1e9 / (double)second->span_ns + 0.5)),
+	    text, errors, eta, tty ? "" : "\n");
 	fflush(to);
 }
 
@@ -61,8 +61,9 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	size_t at = put(out, size, 0, name);
 
 	if (o->mode == MODE_INTRINSIC) {
-		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: how late this host wakes them", o->threads,
-			 o->threads == 1 ? "" : "s", (double)(o->period_ns ? o->period_ns : 1000000) * 1e-6);
+		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: how late this host wakes them",
+			 o->threads, o->threads == 1 ? "" : "s",
+			 (double)(o->period_ns ? o->period_ns : 1000000) * 1e-6);
 		put(out, size, at, part);
 		return;
 	}
@@ -72,7 +73,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	}
 	snprintf(part, sizeof(part), ", %u connection%s, %u thread%s, %s %u, ", o->connections,
 		 o->connections == 1 ? "" : "s", o->threads, o->threads == 1 ? "" : "s",
-		 o->no_wait	 ? "answers read later, at most"
+		 o->no_wait    ? "answers read later, at most"
 		 : o->blocking ? "blocking calls of"
 			       : "pipeline",
 		 o->pipeline);
@@ -167,7 +168,8 @@ static void error_rows(FILE *to, const struct figures *f, uint64_t start_ns)
 			if (f->operations[i].used)
 				fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->operations[i].status[k]));
 		print_times(to, &f->statuses[k], start_ns);
-		for (int i = 0; k == FT_STATUS_ERROR_REPLY && i < ERROR_WORDS && f->errors[i].times.count; i++) {
+		for (int i = 0; k == FT_STATUS_ERROR_REPLY && i < ERROR_WORDS && f->errors[i].times.count;
+		     i++) {
 			snprintf(label, sizeof(label), "    -%s", f->errors[i].word);
 			fprintf(to, "%-*s", LABEL_WIDTH, label);
 			for (uint32_t op = 0; op < f->used; op++)
@@ -197,12 +199,13 @@ static void bucket_rows(FILE *to, const struct figures *f)
 		fprintf(to, "requests by latency\n");
 	for (uint32_t b = 0; b <= w->bucket_count && w->bucket_count; b++) {
 		bool over = b == w->bucket_count;
-		snprintf(label, sizeof(label), "%s %.6g ms", over ? ">" : "<=",
-			 (double)w->bucket_ns[over ? b - 1 : b] * 1e-6);
+		snprintf(label, sizeof(label), "%s %.6g ms",
+			 over ? ">" : "<=", (double)w->bucket_ns[over ? b - 1 : b] * 1e-6);
 		fprintf(to, "  %-*s", LABEL_WIDTH - 2, label);
 		for (int i = 0; i <= TOTAL; i++)
 			if (f->operations[i].used)
-				fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->operations[i].buckets[b]));
+				fprintf(to, "%*s", COLUMN_WIDTH,
+					grouped(number, f->operations[i].buckets[b]));
 		fputc('\n', to);
 	}
 }
@@ -227,8 +230,8 @@ void report_table(FILE *to, const struct figures *f, const struct workload *w, c
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)
 			fprintf(to, "%*s", COLUMN_WIDTH,
-				grouped(number, (uint64_t)(figures_per_second(
-								   f, (double)figures_answered(&f->operations[i])) +
+				grouped(number, (uint64_t)(figures_per_second(f, (double)figures_answered(
+										     &f->operations[i])) +
 							   0.5)));
 	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");
 	for (int i = 0; i <= TOTAL; i++)

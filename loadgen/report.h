@@ -20,8 +20,8 @@ extern "C" {
 enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST, RUN_ERRORS };
 extern const char *const run_end_names[]; /* "done", "interrupted", "server lost", "errors" */
 
-/* Prints the line of progress for one second's counts, if there are any. eta_s < 0: not known. `tty`: the line
- * overwrites the one before. */
+/* Prints the line of progress for one second's counts, if there are any. eta_s < 0: not known. `tty`: the
+ * line overwrites the one before. */
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s);
 

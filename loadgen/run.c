@@ -232,8 +232,9 @@ static bool begin(struct run *r)
 		r->status = rc == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;
 		return false;
 	}
-	if (o->mode != MODE_INTRINSIC && (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
-					  server_probe(&r->server, o, error, sizeof(error)))) {
+	if (o->mode != MODE_INTRINSIC &&
+	    (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
+	     server_probe(&r->server, o, error, sizeof(error)))) {
 		complain(r, error);
 		return false;
 	}

@@ -25,8 +25,8 @@ static void unix_address(const char *path, struct server_socket *s)
 	s->length = sizeof(*u);
 }
 
-int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s, struct server_socket *s,
-		char *why, size_t size)
+int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
+		struct server_socket *s, char *why, size_t size)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
 	struct addrinfo *all = NULL;
@@ -65,7 +65,8 @@ static void choose_source(int fd, const struct server_socket *s, uint32_t number
 	struct sockaddr_in from = {.sin_family = AF_INET};
 	int one = 1;
 
-	if (to->sin_family != AF_INET || ntohl(to->sin_addr.s_addr) >> 24 != 127 || number < CONNECTIONS_PER_SOURCE)
+	if (to->sin_family != AF_INET || ntohl(to->sin_addr.s_addr) >> 24 != 127 ||
+	    number < CONNECTIONS_PER_SOURCE)
 		return;
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number / CONNECTIONS_PER_SOURCE);
 	/* When either fails, connect() says what is amiss. */

@@ -19,8 +19,8 @@ struct server_socket {
 
 /* Finds the address of a host (or the Unix socket `path`, when not NULL) that accepts a connection; waits
  * timeout_s for each that a name has. 0, or -1 and what went wrong, without the address, in `why`. */
-int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s, struct server_socket *s,
-		char *why, size_t size);
+int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
+		struct server_socket *s, char *why, size_t size);
 
 /* Begins connecting connection `number`; the descriptor (non-blocking, close-on-exec), or a negative errno.
  * *pending: not there yet, it will be writable when it is. A server on the loopback network is reached from

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with keys
- * from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's INSERT,
- * SELECT and UPDATE are additions. */
+/* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with
+ * keys from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's
+ * INSERT, SELECT and UPDATE are additions. */
 #include "suite.h"
 
 #include <errno.h>
@@ -38,8 +38,9 @@ static const struct entry {
     {"LRANGE_500", "LRANGE", "LRANGE mylist 0 499", false, PREPARE_LIST},
     {"LRANGE_600", "LRANGE", "LRANGE mylist 0 599", false, PREPARE_LIST},
     {"MSET", 0,
-     "MSET" MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR, false,
-     PREPARE_NOTHING},
+     "MSET" MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR
+	 MSET_PAIR,
+     false, PREPARE_NOTHING},
     {"XADD", 0, "XADD mystream * myfield __data__", false, PREPARE_NOTHING},
     {"SMEMBERS", 0, "SMEMBERS set:__int__", false, PREPARE_SETS},
     {"INSERT", 0, "SET __new_key__ __data__", false, PREPARE_NOTHING},
@@ -75,7 +76,8 @@ static bool in_all(const struct entry *e)
 /* Whether an item of a list names the entry. */
 static bool names_entry(const struct entry *e, const char *text, size_t length)
 {
-	return is(e->name, text, length) || is(e->group, text, length) || (is("all", text, length) && in_all(e));
+	return is(e->name, text, length) || is(e->group, text, length) ||
+	       (is("all", text, length) && in_all(e));
 }
 
 static bool wanted(const char *list, const struct entry *e)
@@ -102,7 +104,8 @@ bool suite_check(const char *list, enum protocol protocol, char *error, size_t s
 				 names_entry(&entries[i], list, length);
 		if (!known) {
 			snprintf(error, size,
-				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by commas (set,get, "
+				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by "
+				 "commas (set,get, "
 				 "lrange_100, ...), smembers, insert, select, update, or all",
 				 (int)length, list, protocol != PROTOCOL_REDIS ? " for memcached" : "");
 			return false;
@@ -179,7 +182,8 @@ static int build_mix(struct build *b)
 	bool redis = b->o->protocol == PROTOCOL_REDIS;
 	struct test *t = add_test(b, b->o->fill ? "fill" : "SET+GET", PREPARE_NOTHING);
 	int get = b->o->gets ? add_operation(b, "GET", redis ? "GET __key__" : "get __key__") : 0;
-	int set = b->o->sets ? add_operation(b, "SET", redis ? "SET __key__ __data__" : "set __key__ __data__") : 0;
+	int set =
+	    b->o->sets ? add_operation(b, "SET", redis ? "SET __key__ __data__" : "set __key__ __data__") : 0;
 
 	if (get < 0 || set < 0)
 		return -EINVAL;
@@ -224,11 +228,12 @@ static int build_ycsb(struct build *b)
 	static const char *const read[] = {"HGETALL __key__"};
 	static const char *const update[] = {"HMSET __key__ __field__ __data__"};
 	static const char *const insert[] = {
-	    "HMSET __new_key__ field0 __data__ field1 __data__ field2 __data__ field3 __data__ field4 __data__ "
+	    "HMSET __new_key__ field0 __data__ field1 __data__ field2 __data__ field3 __data__ field4 "
+	    "__data__ "
 	    "field5 __data__ field6 __data__ field7 __data__ field8 __data__ field9 __data__",
 	    "ZADD _indices __index_score__ __key__"};
-	static const char *const scan[] = {"ZRANGEBYSCORE _indices __index_score__ +inf LIMIT 0 __scan_length__",
-					   "HGETALL __captured__"};
+	static const char *const scan[] = {
+	    "ZRANGEBYSCORE _indices __index_score__ +inf LIMIT 0 __scan_length__", "HGETALL __captured__"};
 	static const char *const modify[] = {"HGETALL __key__", "HMSET __key__ __field__ __data__"};
 	static const struct {
 		enum ycsb_operation operation;
@@ -307,9 +312,9 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	rc = key_names_prepare(&w->names, o->key_prefix, o->key_length, keys_named(o, w), error, size);
 	if (rc)
 		return rc;
-	rc = o->ycsb	       ? build_ycsb(&b)
+	rc = o->ycsb		? build_ycsb(&b)
 	     : o->command_count ? build_commands(&b)
-	     : o->tests	       ? build_tests(&b)
-			       : build_mix(&b);
+	     : o->tests		? build_tests(&b)
+				: build_mix(&b);
 	return rc ? rc : workload_prepare(w, o->compressible, o->seed);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which tests a run consists of, and what each asks for: redis-benchmark's tests by name, a mix of SET and GET,
- * the user's own commands, YCSB's workloads. From the options come the workload (all operations) and the
+/* Which tests a run consists of, and what each asks for: redis-benchmark's tests by name, a mix of SET and
+ * GET, the user's own commands, YCSB's workloads. From the options come the workload (all operations) and the
  * tests that are run one after the other, each a mix of some of them. */
 #ifndef FORKTAIL_LOADGEN_SUITE_H
 #define FORKTAIL_LOADGEN_SUITE_H

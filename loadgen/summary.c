@@ -42,8 +42,8 @@ static void cell_ms(FILE *to, double ns)
 
 void report_suite(FILE *to, const struct test_summary *all, size_t count)
 {
-	fprintf(to, "\n%-20s%14s%12s%12s%12s%12s%12s%10s\n", "test", "requests/s", "average ms", "p50 ms", "p99 ms",
-		"p99.9 ms", "maximum ms", "errors");
+	fprintf(to, "\n%-20s%14s%12s%12s%12s%12s%12s%10s\n", "test", "requests/s", "average ms", "p50 ms",
+		"p99 ms", "p99.9 ms", "maximum ms", "errors");
 	for (size_t i = 0; i < count; i++) {
 		const struct test_summary *s = &all[i];
 
@@ -93,23 +93,25 @@ static struct spread spread_of(const struct test_summary *all, size_t count, int
 			s.worst = v;
 	}
 	s.mean = sum / (double)count;
-	s.deviation = squares / (double)count > s.mean * s.mean
-			  ? sqrt((squares / (double)count - s.mean * s.mean) * (double)count / (double)(count - 1))
-			  : 0;
+	s.deviation =
+	    squares / (double)count > s.mean * s.mean
+		? sqrt((squares / (double)count - s.mean * s.mean) * (double)count / (double)(count - 1))
+		: 0;
 	return s;
 }
 
 void report_repeats(FILE *to, const struct test_summary *all, size_t count)
 {
-	fprintf(to, "\n%s, %zu times%*s%14s%14s%14s%14s\n", all->name, count, (int)(10 - strlen(all->name) % 10), "",
-		"best", "worst", "mean", "spread");
+	fprintf(to, "\n%s, %zu times%*s%14s%14s%14s%14s\n", all->name, count,
+		(int)(10 - strlen(all->name) % 10), "", "best", "worst", "mean", "spread");
 	for (int i = 0; i < FIGURES; i++) {
 		struct spread s = spread_of(all, count, i);
 
 		if (s.best < 0)
 			continue;
 		fprintf(to, "  %-18s%14.3f%14.3f%14.3f%14.3f\n", repeated[i].name, s.best * repeated[i].scale,
-			s.worst * repeated[i].scale, s.mean * repeated[i].scale, s.deviation * repeated[i].scale);
+			s.worst * repeated[i].scale, s.mean * repeated[i].scale,
+			s.deviation * repeated[i].scale);
 	}
 }
 
@@ -158,8 +160,10 @@ void report_distribution(FILE *to, const struct stats *s)
 
 void report_csv_header(FILE *to)
 {
-	fprintf(to, "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\","
-		    "\"p99_latency_ms\",\"max_latency_ms\"\n");
+	fprintf(
+	    to,
+	    "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\","
+	    "\"p99_latency_ms\",\"max_latency_ms\"\n");
 }
 
 void report_csv_row(FILE *to, const char *name, const struct figures *f)
@@ -167,7 +171,7 @@ void report_csv_row(FILE *to, const char *name, const struct figures *f)
 	const struct operation_figures *t = &f->operations[TOTAL];
 
 	fprintf(to, "\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
-		figures_per_second(f, (double)figures_answered(t)), t->mean_ns * 1e-6, (double)t->min_ns * 1e-6,
-		wanted_percentile(f, 50) * 1e-6, wanted_percentile(f, 95) * 1e-6, wanted_percentile(f, 99) * 1e-6,
-		(double)t->max_ns * 1e-6);
+		figures_per_second(f, (double)figures_answered(t)), t->mean_ns * 1e-6,
+		(double)t->min_ns * 1e-6, wanted_percentile(f, 50) * 1e-6, wanted_percentile(f, 95) * 1e-6,
+		wanted_percentile(f, 99) * 1e-6, (double)t->max_ns * 1e-6);
 }

@@ -93,7 +93,7 @@ struct load_plan {
 	struct server_socket server;
 	const char *greeting; /* set-up commands of a connection that is opened again */
 	size_t greeting_bytes;
-	uint8_t greetings; /* their number */
+	uint8_t greetings;   /* their number */
 	uint64_t max_errors; /* 0: no limit */
 	atomic_uint_fast64_t errors;
 	atomic_bool stop;    /* send nothing more, await answers for a second at most */
@@ -124,7 +124,7 @@ struct load_thread {
 	uint64_t in_flight; /* over all connections */
 	uint64_t give_up_ns;
 	bool stopping, finished;
-	bool counting; /* warm-up is over */
+	bool counting;	    /* warm-up is over */
 	const char *broken; /* why the last lost connection was lost */
 	struct wrong_byte wrong;
 
@@ -145,9 +145,9 @@ struct load_thread {
 	struct stats *ready, *spare;
 
 	pthread_t handle;
-	atomic_int tid;	 /* 0 until it runs */
+	atomic_int tid;	   /* 0 until it runs */
 	atomic_uint ended; /* 1 once it has */
-	uint64_t cpu_ns; /* once it has ended */
+	uint64_t cpu_ns;   /* once it has ended */
 };
 
 enum { READ_BYTES = 64 << 10 };

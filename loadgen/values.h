@@ -37,9 +37,9 @@ struct values {
 	char *pool; /* VALUE_POOL_BYTES, twice: no wrap within a copy */
 };
 
-/* "100", "10-1000" (uniform), "100:80,10000:20" (sizes with weights), "lognormal:200,1.2" (median in bytes and
- * sigma of the logarithm; cut at "lognormal:200,1.2,65536", else at 1 MiB). Sizes are 1 .. VALUE_BYTES_MAX.
- * False, and a sentence in `error`. */
+/* "100", "10-1000" (uniform), "100:80,10000:20" (sizes with weights), "lognormal:200,1.2" (median in bytes
+ * and sigma of the logarithm; cut at "lognormal:200,1.2,65536", else at 1 MiB). Sizes are 1 ..
+ * VALUE_BYTES_MAX. False, and a sentence in `error`. */
 bool value_sizes_parse(const char *text, struct value_sizes *s, char *error, size_t size);
 /* What the table's headline says: "100-byte values". */
 void value_sizes_describe(const struct value_sizes *s, char *out, size_t size);

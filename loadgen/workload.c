@@ -17,10 +17,11 @@ static void expect_redis(struct step *s, const char *name)
 		const char *name;
 		char kind, nil_kind;
 	} replies[] = {
-	    {"GET", '$', 'n'},	   {"SET", '+', 0},    {"INCR", ':', 0},    {"LPUSH", ':', 0},	{"RPUSH", ':', 0},
-	    {"LPOP", '$', 'n'},	   {"RPOP", '$', 'n'}, {"SADD", ':', 0},    {"HSET", ':', 0},	{"SPOP", '$', 'n'},
-	    {"ZADD", ':', 0},	   {"MSET", '+', 0},   {"XADD", '$', 0},    {"HGET", '$', 'n'}, {"SMEMBERS", '*', 0},
-	    {"ZPOPMIN", '*', 0},   {"LRANGE", '*', 0}, {"HGETALL", '*', 0}, {"HMSET", '+', 0},	{"PING", '+', 0},
+	    {"GET", '$', 'n'},	       {"SET", '+', 0},	    {"INCR", ':', 0},	  {"LPUSH", ':', 0},
+	    {"RPUSH", ':', 0},	       {"LPOP", '$', 'n'},  {"RPOP", '$', 'n'},	  {"SADD", ':', 0},
+	    {"HSET", ':', 0},	       {"SPOP", '$', 'n'},  {"ZADD", ':', 0},	  {"MSET", '+', 0},
+	    {"XADD", '$', 0},	       {"HGET", '$', 'n'},  {"SMEMBERS", '*', 0}, {"ZPOPMIN", '*', 0},
+	    {"LRANGE", '*', 0},	       {"HGETALL", '*', 0}, {"HMSET", '+', 0},	  {"PING", '+', 0},
 	    {"ZRANGEBYSCORE", '*', 0},
 	};
 
@@ -102,12 +103,13 @@ static uint32_t count_patched(const struct command *c)
 
 	for (uint32_t i = 0; i < c->part_count; i++)
 		n += c->parts[i].kind == PART_KEY || c->parts[i].kind == PART_OTHER_KEY ||
-		     c->parts[i].kind == PART_INT || c->parts[i].kind == PART_SCORE || c->parts[i].kind == PART_FIELD;
+		     c->parts[i].kind == PART_INT || c->parts[i].kind == PART_SCORE ||
+		     c->parts[i].kind == PART_FIELD;
 	return n;
 }
 
-/* Formats a step of fixed width once. One whose numbers aren't digits on the wire (memcached's binary protocol)
- * can't be patched, and is formatted per request. */
+/* Formats a step of fixed width once. One whose numbers aren't digits on the wire (memcached's binary
+ * protocol) can't be patched, and is formatted per request. */
 static int make_template(const struct workload *w, struct step *s)
 {
 	const struct request_values none = {0};
@@ -134,7 +136,8 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
 	uint32_t bytes = w->values.sizes.high;
 
-	/* YCSB draws each field anew; others send one value, as redis-benchmark does, which needs no copying. */
+	/* YCSB draws each field anew; others send one value, as redis-benchmark does, which needs no copying.
+	 */
 	if (w->values.sizes.kind == SIZE_FIXED && !w->verify && !w->names.ycsb) {
 		w->fixed_value = malloc(bytes);
 		if (!w->fixed_value)
@@ -223,8 +226,8 @@ static uint64_t split_key(const struct workload *w, struct chooser *c, uint32_t 
 	return low + key_draw(&c->drawer, &c->keys, count);
 }
 
-uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c, uint32_t operation,
-			   uint32_t connection)
+uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c,
+			   uint32_t operation, uint32_t connection)
 {
 	uint64_t items = w->keys, key;
 

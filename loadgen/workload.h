@@ -54,12 +54,13 @@ struct workload {
 	struct key_distribution distribution;
 	struct operation operations[OPERATIONS_MAX];
 	uint32_t operation_count;
-	uint64_t keys;		 /* key space, at least 1; with a growing base, where it began */
-	bool growing;		 /* an operation inserts: keys are drawn from the base */
-	bool split;		 /* each connection has keys of its own */
-	bool verify;		 /* replies of operations that say so are checked byte by byte */
-	struct key_base *base;	 /* when growing */
-	struct ycsb_keys *ycsb;	 /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
+	uint64_t keys;	       /* key space, at least 1; with a growing base, where it began */
+	bool growing;	       /* an operation inserts: keys are drawn from the base */
+	bool split;	       /* each connection has keys of its own */
+	bool verify;	       /* replies of operations that say so are checked byte by byte */
+	struct key_base *base; /* when growing */
+	struct ycsb_keys
+	    *ycsb; /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
 	char *fixed_value;
 };
 
@@ -126,8 +127,8 @@ int chooser_init(struct chooser *c, const struct workload *w, const struct mix *
 		 uint32_t first_connection, uint32_t all_connections);
 void chooser_free(struct chooser *c);
 /* The key of a request of `operation`, on this thread's connection number `connection`. */
-uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c, uint32_t operation,
-			   uint32_t connection);
+uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c,
+			   uint32_t operation, uint32_t connection);
 
 static inline uint64_t choose_key(const struct workload *w, const struct mix *m, struct chooser *c,
 				  uint32_t operation, uint32_t connection)
@@ -142,8 +143,8 @@ enum { TEMPLATE_NONE = 0xffff };
 size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
 			  const struct step *s, uint16_t number, const struct request_values *v);
 
-/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short. `s` is
- * the step and `number` its, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
+/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short.
+ * `s` is the step and `number` its, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
  * byte 0. */
 static inline size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
 				 const struct step *s, uint32_t number, const struct request_values *v)

@@ -74,7 +74,8 @@ uint64_t ft_histogram_percentile(const struct ft_histogram *h, double percentile
 	for (unsigned i = 0; i < FT_HIST_SLOTS; i++) {
 		seen += h->slots[i];
 		if (seen >= wanted)
-			return ft_histogram_slot_value(i) < h->max_ns ? ft_histogram_slot_value(i) : h->max_ns;
+			return ft_histogram_slot_value(i) < h->max_ns ? ft_histogram_slot_value(i)
+								      : h->max_ns;
 	}
 	return h->max_ns;
 }

@@ -87,9 +87,10 @@ struct ft_request_columns {
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out);
 
-/* Only what a request took, from when it was due to its end, and its op: half the work. Arrays as above; op may be
- * NULL. */
-int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns, uint8_t *op);
+/* Only what a request took, from when it was due to its end, and its op: half the work. Arrays as above; op
+ * may be NULL. */
+int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns,
+			  uint8_t *op);
 
 /* ---- reading ---- */
 

@@ -323,7 +323,8 @@ static bool add_column(struct column c, uint32_t count, uint64_t *sums)
 	return !varied || c.at == c.end;
 }
 
-int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns, uint8_t *op)
+int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns,
+			  uint8_t *op)
 {
 	struct request_head head;
 	struct column c[VARINT_COLUMNS];

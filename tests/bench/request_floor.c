@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request costs a client at least: epoll_wait, read, write, and nothing else. One request, always the same,
- * over 50 connections, in batches; the reply's length is known, so nothing is parsed, timed or kept. Any server whose
- * protocol has such requests will do. It takes the one reply it needs to know that length from the server itself.
+/* What a request costs a client at least: epoll_wait, read, write, and nothing else. One request, always the
+ * same, over 50 connections, in batches; the reply's length is known, so nothing is parsed, timed or kept.
+ * Any server whose protocol has such requests will do. It takes the one reply it needs to know that length
+ * from the server itself.
  *
  *   request_floor unix:PATH|tcp:PORT REQUESTS PIPELINE SETUP REQUEST
  *
- * SETUP is sent once before ("" for nothing), its reply read; both are text with \r, \n and \xHH. Exit status 3 when
- * the server can't be reached or answers within ten seconds with nothing. */
+ * SETUP is sent once before ("" for nothing), its reply read; both are text with \r, \n and \xHH. Exit status
+ * 3 when the server can't be reached or answers within ten seconds with nothing. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -87,7 +88,8 @@ static size_t reply_length(int fd, const char *request, size_t bytes)
 
 int main(int argc, char **argv)
 {
-	static char setup[REQUEST_MAX], request[REQUEST_MAX], batch[PIPELINE_MAX * REQUEST_MAX], buffer[1 << 16];
+	static char setup[REQUEST_MAX], request[REQUEST_MAX], batch[PIPELINE_MAX * REQUEST_MAX],
+	    buffer[1 << 16];
 	int fds[CONNECTIONS], ep = epoll_create1(0);
 	size_t got[CONNECTIONS] = {0}, bytes, length, reply;
 	long total, done = 0, depth;

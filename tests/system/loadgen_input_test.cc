@@ -297,8 +297,8 @@ TEST_CASE("nonsense in mid-run: the connection is given up, the requests are err
 		return ++sets < 10 ? "+OK\r\n" : "garbage\r\n";
 	}));
 	TempDir dir;
-	const Result r =
-	    load({"-p", server.port(), "-t", "set", "-c", "1", "-n", "100", "-q", "--no-observer", "-o", dir.file("log")});
+	const Result r = load({"-p", server.port(), "-t", "set", "-c", "1", "-n", "100", "-q",
+			       "--no-observer", "-o", dir.file("log")});
 	INFO(r.err);
 	CHECK(r.status == 3);
 	CHECK(contains(r.err, "what is no reply in this protocol"));

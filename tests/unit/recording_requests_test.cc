@@ -61,8 +61,7 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 	// The short way reads the same payload: never beyond it, and to the same end where all is well.
 	std::vector<uint64_t> latencies(count);
 	std::vector<uint8_t> ops(count);
-	const int quick =
-	    ft_requests_latencies(placed, payload.size(), count, latencies.data(), ops.data());
+	const int quick = ft_requests_latencies(placed, payload.size(), count, latencies.data(), ops.data());
 	if (rc > 0)
 		CHECK(quick == rc);
 	size_t differ = 0;
