@@ -6,13 +6,13 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "options_values.h"
 #include "parse.h"
 #include "suite.h"
 
@@ -182,210 +182,6 @@ struct reading {
 	struct given given;
 };
 
-/* One sentence on stderr; the value for argp_parse to return. */
-__attribute__((format(printf, 1, 2))) static error_t refuse(const char *format, ...)
-{
-	va_list args;
-
-	fputs("forktail-load: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return EINVAL;
-}
-
-static error_t read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out)
-{
-	if (parse_count(text, low, high, out))
-		return 0;
-	return refuse("%s is a whole number from %llu to %llu, not \"%s\"", what, (unsigned long long)low,
-		      (unsigned long long)high, text);
-}
-
-static error_t read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out)
-{
-	uint64_t value = 0;
-	error_t result = read_count(text, what, low, high, &value);
-
-	*out = (uint32_t)value;
-	return result;
-}
-
-static error_t read_time(const char *text, const char *what, bool zero, uint64_t *ns)
-{
-	if (parse_duration(text, zero, ns))
-		return 0;
-	return refuse("%s is a time%s such as 10, 2.5s, 500ms, 3m or 1h, not \"%s\"", what,
-		      zero ? "" : " above 0", text);
-}
-
-/* One of `names`, by its number. */
-static error_t read_name(const char *text, const char *what, const char *const *names, int count, int *out)
-{
-	char all[128] = "";
-
-	for (int i = 0; i < count; i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*out = i;
-			return 0;
-		}
-		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
-			 i == 0		  ? ""
-			 : i + 1 == count ? " or "
-					  : ", ",
-			 names[i]);
-	}
-	return refuse("%s is %s, not \"%s\"", what, all, text);
-}
-
-static error_t read_arrival(const char *text, struct options *o, struct given *given)
-{
-	static const char *const names[] = {"constant", "poisson"};
-	int which = 0;
-	error_t result = read_name(text, "--arrival", names, 2, &which);
-
-	o->arrival = (enum arrival)which;
-	given->rate_kind = true;
-	return result;
-}
-
-static error_t read_protocol(const char *text, struct options *o)
-{
-	int which = 0;
-	error_t result = read_name(text, "--protocol", protocol_names, 3, &which);
-
-	o->protocol = (enum protocol)which;
-	return result;
-}
-
-static error_t read_on_error(const char *text, struct options *o)
-{
-	static const char *const names[] = {"continue", "reconnect", "stop"};
-	int which = 0;
-	error_t result = read_name(text, "--on-error", names, 3, &which);
-
-	o->on_error = (enum on_error)which;
-	return result;
-}
-
-static error_t read_ycsb(const char *text, struct options *o)
-{
-	if (strcmp(text, "load") == 0)
-		o->ycsb = 'L';
-	else if (text[0] && !text[1] && ycsb_find(text[0]))
-		o->ycsb = ycsb_find(text[0])->letter;
-	else
-		return refuse("--ycsb is A, B, C, D, E, F or load, not \"%s\"", text);
-	return 0;
-}
-
-static error_t read_command(const char *text, struct options *o)
-{
-	struct command c;
-	char error[256];
-
-	if (o->command_count == COMMANDS_MAX)
-		return refuse("at most %d --command fit into a run", COMMANDS_MAX);
-	if (!command_parse(&c, text, error, sizeof(error)))
-		return refuse("%s", error);
-	command_free(&c);
-	o->commands[o->command_count++] = (struct custom_command){text, 1};
-	return 0;
-}
-
-static error_t read_command_ratio(const char *text, struct options *o)
-{
-	if (o->command_count == 0)
-		return refuse("--command-ratio is the weight of the --command before it; there is none");
-	return read_count32(text, "--command-ratio", 1, 1000000, &o->commands[o->command_count - 1].weight);
-}
-
-/* "LOW" or "LOW-HIGH" */
-static error_t read_expiry(const char *text, struct options *o)
-{
-	char *copy = strdup(text), *dash = copy ? strchr(copy, '-') : NULL;
-	uint64_t low = 0, high = 0;
-	bool good = copy != NULL;
-
-	if (dash)
-		*dash++ = 0;
-	good = good && parse_count(copy, 1, 100000000, &low) &&
-	       parse_count(dash ? dash : copy, low, 100000000, &high);
-	free(copy);
-	o->expiry_low = (uint32_t)low;
-	o->expiry_high = (uint32_t)high;
-	return good ? 0 : refuse("--expiry is SECONDS or LOW-HIGH, 1 to 100000000, not \"%s\"", text);
-}
-
-static error_t read_profile(const char *text, struct options *o)
-{
-	bool connections = strncmp(text, "connections:", 12) == 0;
-	struct profile *p = connections ? &o->connections_over_time : &o->rate_over_time;
-	char error[256];
-
-	if (!profile_parse(text, p, error, sizeof(error)))
-		return refuse("%s", error);
-	*(connections ? &o->has_connections_profile : &o->has_rate_profile) = true;
-	return 0;
-}
-
-static error_t read_cpus(const char *text, struct options *o)
-{
-	char *copy = strdup(text), *rest = copy, *part;
-	bool good = copy != NULL;
-
-	o->cpu_count = 0;
-	while (good && (part = strsep(&rest, ","))) {
-		char *dash = strchr(part, '-');
-		uint64_t low, high;
-
-		if (dash)
-			*dash++ = 0;
-		good = parse_count(part, 0, CPUS_MAX - 1, &low) &&
-		       parse_count(dash ? dash : part, low, CPUS_MAX - 1, &high);
-		for (uint64_t i = low; good && i <= high && o->cpu_count < CPUS_MAX; i++)
-			o->cpus[o->cpu_count++] = (int)i;
-	}
-	free(copy);
-	return good ? 0 : refuse("--cpus is a list such as 0,2-3, not \"%s\"", text);
-}
-
-static error_t read_log_mode(const char *text, struct options *o)
-{
-	if (strcmp(text, "all") == 0) {
-		o->log_mode = LOG_ALL;
-		return 0;
-	}
-	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, false, &o->slow_ns))
-		return refuse("--log is all or slow:TIME, not \"%s\"", text);
-	o->log_mode = LOG_SLOW;
-	return 0;
-}
-
-static error_t read_limit(const char *text, struct options *o)
-{
-	struct limit *l = &o->limits[o->limit_count];
-	char error[256];
-
-	if (o->limit_count == LIMITS_MAX)
-		return refuse("at most %d --fail-if fit into a run", LIMITS_MAX);
-	if (!limit_parse(text, l, error, sizeof(error)))
-		return refuse("%s", error);
-	o->limit_count++;
-	return 0;
-}
-
-static error_t read_percent(const char *text, const char *what, double *share)
-{
-	double percent = 0;
-
-	if (strcmp(text, "0") != 0 && !parse_positive(text, 100, &percent))
-		return refuse("%s is a share in percent, 0 to 100, not \"%s\"", what, text);
-	*share = percent / 100;
-	return 0;
-}
-
 static error_t read_where(int key, char *arg, struct reading *r);
 static error_t read_what(int key, char *arg, struct reading *r);
 static error_t read_how(int key, char *arg, struct reading *r);
@@ -398,10 +194,10 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	error_t result;
 
 	if (key == ARGP_KEY_ARG)
-		return refuse("what is \"%s\"? Everything is said with options; see --help", arg);
+		return options_refuse("what is \"%s\"? Everything is said with options; see --help", arg);
 	if (key == ARGP_KEY_END) {
 		options_check(r->o, &r->given, error, sizeof(error));
-		return *error ? refuse("%s", error) : 0;
+		return *error ? options_refuse("%s", error) : 0;
 	}
 	result = read_where(key, arg, r);
 	if (result == ARGP_ERR_UNKNOWN)
@@ -421,15 +217,16 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		return 0;
 	case 'p':
 		r->given.port = true;
-		return read_count32(arg, "-p", 1, 65535, &o->port);
+		return options_read_count32(arg, "-p", 1, 65535, &o->port);
 	case 's':
 		o->socket = arg;
 		return 0;
 	case 'a':
-		return refuse("a password on the command line can be read by every user of this host; set "
-			      "FORKTAIL_PASSWORD in the environment or use --password-file");
+		return options_refuse(
+		    "a password on the command line can be read by every user of this host; set "
+		    "FORKTAIL_PASSWORD in the environment or use --password-file");
 	case OPTION_PROTOCOL:
-		return read_protocol(arg, o);
+		return options_read_protocol(arg, o);
 	case OPTION_USER:
 		o->user = arg;
 		return 0;
@@ -437,9 +234,9 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		o->password_file = arg;
 		return 0;
 	case OPTION_DATABASE:
-		return read_count32(arg, "--dbnum", 0, 1000000, &o->database);
+		return options_read_count32(arg, "--dbnum", 0, 1000000, &o->database);
 	case OPTION_LOADING_WAIT:
-		return read_time(arg, "--loading-wait", true, &o->loading_ns);
+		return options_read_time(arg, "--loading-wait", true, &o->loading_ns);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -455,25 +252,25 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		o->mixed = true;
 		return parse_ratio(arg, &o->sets, &o->gets)
 			   ? 0
-			   : refuse("--ratio is SETS:GETS such as 1:10, not \"%s\"", arg);
+			   : options_refuse("--ratio is SETS:GETS such as 1:10, not \"%s\"", arg);
 	case 't':
 		o->tests = arg;
 		return 0;
 	case OPTION_COMMAND:
-		return read_command(arg, o);
+		return options_read_command(arg, o);
 	case OPTION_COMMAND_RATIO:
-		return read_command_ratio(arg, o);
+		return options_read_command_ratio(arg, o);
 	case OPTION_YCSB:
-		return read_ycsb(arg, o);
+		return options_read_ycsb(arg, o);
 	case OPTION_FILL:
-		return read_count(arg, "--fill", 1, KEY_SPACE_MAX, &o->fill);
+		return options_read_count(arg, "--fill", 1, KEY_SPACE_MAX, &o->fill);
 	case 'r':
 		r->given.key_space = true;
-		return read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
+		return options_read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
 	case OPTION_KEY_PATTERN:
 		return key_distribution_parse(arg, &o->distribution, error, sizeof(error))
 			   ? 0
-			   : refuse("%s", error);
+			   : options_refuse("%s", error);
 	case OPTION_KEY_SPLIT:
 		o->split = true;
 		return 0;
@@ -485,18 +282,19 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		return 0;
 	case 'd':
 		r->given.sizes = true;
-		return value_sizes_parse(arg, &o->sizes, error, sizeof(error)) ? 0 : refuse("%s", error);
+		return value_sizes_parse(arg, &o->sizes, error, sizeof(error)) ? 0
+									       : options_refuse("%s", error);
 	case OPTION_COMPRESSIBLE:
-		return read_percent(arg, "--compressible", &o->compressible);
+		return options_read_percent(arg, "--compressible", &o->compressible);
 	case OPTION_FIELDS:
-		return read_count32(arg, "--fields", 1, 1000000000, &o->fields);
+		return options_read_count32(arg, "--fields", 1, 1000000000, &o->fields);
 	case OPTION_EXPIRY:
-		return read_expiry(arg, o);
+		return options_read_expiry(arg, o);
 	case OPTION_VERIFY:
 		o->verify = true;
 		return 0;
 	case OPTION_SEED:
-		return read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+		return options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
 	case OPTION_LATENCY:
 		o->mode = MODE_LATENCY;
 		return 0;
@@ -504,7 +302,7 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		o->mode = MODE_INTRINSIC;
 		return 0;
 	case OPTION_PERIOD:
-		return read_time(arg, "--period", false, &o->period_ns);
+		return options_read_time(arg, "--period", false, &o->period_ns);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -519,44 +317,45 @@ static error_t read_how(int key, char *arg, struct reading *r)
 	switch (key) {
 	case 'c':
 		r->given.connections = true;
-		return read_count32(arg, "-c", 1, 1000000, &o->connections);
+		return options_read_count32(arg, "-c", 1, 1000000, &o->connections);
 	case OPTION_IDLE:
-		return read_count32(arg, "--idle", 0, 1000000, &o->idle);
+		return options_read_count32(arg, "--idle", 0, 1000000, &o->idle);
 	case OPTION_THREADS:
-		return read_count32(arg, "--threads", 1, 1024, &o->threads);
+		return options_read_count32(arg, "--threads", 1, 1024, &o->threads);
 	case 'P':
 		r->given.pipeline = true;
-		return read_count32(arg, "-P", 1, 100000, &o->pipeline);
+		return options_read_count32(arg, "-P", 1, 100000, &o->pipeline);
 	case OPTION_BATCH:
 		r->given.batch = true;
-		return read_count32(arg, "--batch", 1, 100000, &o->batch);
+		return options_read_count32(arg, "--batch", 1, 100000, &o->batch);
 	case 'n':
-		return read_count(arg, "-n", 1, UINT64_MAX / 2, &o->requests);
+		return options_read_count(arg, "-n", 1, UINT64_MAX / 2, &o->requests);
 	case 'l':
 		o->loop = true;
 		return 0;
 	case OPTION_DURATION:
-		return read_time(arg, "--duration", false, &o->duration_ns);
+		return options_read_time(arg, "--duration", false, &o->duration_ns);
 	case OPTION_WARMUP:
-		return read_time(arg, "--warmup", true, &o->warmup_ns);
+		return options_read_time(arg, "--warmup", true, &o->warmup_ns);
 	case OPTION_RATE:
 		return parse_positive(arg, 1e9, &o->rate)
 			   ? 0
-			   : refuse("--rate is a number of requests per second above 0, not \"%s\"", arg);
+			   : options_refuse("--rate is a number of requests per second above 0, not \"%s\"",
+					    arg);
 	case OPTION_ARRIVAL:
-		return read_arrival(arg, o, &r->given);
+		return options_read_arrival(arg, o, &r->given);
 	case OPTION_PROFILE:
-		return read_profile(arg, o);
+		return options_read_profile(arg, o);
 	case OPTION_DRAIN:
-		return read_time(arg, "--drain", true, &o->drain_ns);
+		return options_read_time(arg, "--drain", true, &o->drain_ns);
 	case OPTION_THINK:
-		return read_time(arg, "--think", true, &o->think_ns);
+		return options_read_time(arg, "--think", true, &o->think_ns);
 	case OPTION_TIMEOUT:
-		return read_time(arg, "--timeout", false, &o->timeout_ns);
+		return options_read_time(arg, "--timeout", false, &o->timeout_ns);
 	case OPTION_RECONNECT:
-		return read_count32(arg, "--reconnect", 1, 1000000000, &o->reconnect_after);
+		return options_read_count32(arg, "--reconnect", 1, 1000000000, &o->reconnect_after);
 	case 'k':
-		result = read_count(arg, "-k", 0, 1, &ns);
+		result = options_read_count(arg, "-k", 0, 1, &ns);
 		o->reconnect_after = result == 0 && ns == 0 ? 1 : 0;
 		return result;
 	case OPTION_BLOCKING:
@@ -566,15 +365,15 @@ static error_t read_how(int key, char *arg, struct reading *r)
 		o->blocking = o->no_wait = true;
 		return 0;
 	case OPTION_CPUS:
-		return read_cpus(arg, o);
+		return options_read_cpus(arg, o);
 	case OPTION_ON_ERROR:
-		return read_on_error(arg, o);
+		return options_read_on_error(arg, o);
 	case OPTION_BACKOFF:
-		result = read_time(arg, "--backoff", false, &ns);
+		result = options_read_time(arg, "--backoff", false, &ns);
 		o->backoff_ms = ns < 1000000 ? 1 : ns > 5000000000u ? 5000 : (uint32_t)(ns / 1000000);
 		return result;
 	case OPTION_MAX_ERRORS:
-		return read_count(arg, "--max-errors", 1, UINT64_MAX / 2, &o->max_errors);
+		return options_read_count(arg, "--max-errors", 1, UINT64_MAX / 2, &o->max_errors);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -589,7 +388,7 @@ static error_t read_report(int key, char *arg, struct reading *r)
 		o->log_path = arg;
 		return 0;
 	case OPTION_LOG:
-		return read_log_mode(arg, o);
+		return options_read_log_mode(arg, o);
 	case OPTION_JSON:
 		o->json_path = arg;
 		return 0;
@@ -606,21 +405,23 @@ static error_t read_report(int key, char *arg, struct reading *r)
 	case OPTION_PERCENTILES:
 		return percentiles_parse(arg, &o->wanted)
 			   ? 0
-			   : refuse("--percentiles is a list of up to %d such as 50,99,99.9, not \"%s\"",
-				    PERCENTILES_MAX, arg);
+			   : options_refuse(
+				 "--percentiles is a list of up to %d such as 50,99,99.9, not \"%s\"",
+				 PERCENTILES_MAX, arg);
 	case OPTION_BUCKETS:
 		return buckets_parse(arg ? arg : "default", &o->wanted)
 			   ? 0
-			   : refuse("--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, "
-				    "not \"%s\"",
-				    BUCKETS_MAX, arg);
+			   : options_refuse(
+				 "--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, "
+				 "not \"%s\"",
+				 BUCKETS_MAX, arg);
 	case OPTION_DISTRIBUTION:
 		o->distribution_table = true;
 		return 0;
 	case OPTION_REPEAT:
-		return read_count32(arg, "--repeat", 1, 1000, &o->repeat);
+		return options_read_count32(arg, "--repeat", 1, 1000, &o->repeat);
 	case OPTION_FAIL_IF:
-		return read_limit(arg, o);
+		return options_read_limit(arg, o);
 	case OPTION_NO_OBSERVER:
 		o->no_observer = true;
 		return 0;
@@ -644,7 +445,8 @@ static char *first_line(const char *path)
 	ssize_t length = f ? getline(&line, &room, f) : -1;
 
 	if (length < 0) {
-		refuse("can't read the password from %s: %s", path, errno ? strerror(errno) : "it is empty");
+		options_refuse("can't read the password from %s: %s", path,
+			       errno ? strerror(errno) : "it is empty");
 		free(line);
 		line = NULL;
 	} else {
@@ -670,7 +472,7 @@ static int read_password(struct options *o)
 	if (value && *value)
 		o->password = strdup(value);
 	if (o->user && !o->password) {
-		refuse("--user needs a password: set FORKTAIL_PASSWORD or use --password-file");
+		options_refuse("--user needs a password: set FORKTAIL_PASSWORD or use --password-file");
 		return EXIT_USAGE;
 	}
 	return 0;

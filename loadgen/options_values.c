@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading the values of options. Numbers and times are parse.c's; what a name or a list may be is said in
+ * full, so that nobody has to look it up. */
+#include "options_values.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+
+error_t options_refuse(const char *format, ...)
+{
+	va_list args;
+
+	fputs("forktail-load: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return EINVAL;
+}
+
+error_t options_read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out)
+{
+	if (parse_count(text, low, high, out))
+		return 0;
+	return options_refuse("%s is a whole number from %llu to %llu, not \"%s\"", what,
+			      (unsigned long long)low, (unsigned long long)high, text);
+}
+
+error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out)
+{
+	uint64_t value = 0;
+	error_t result = options_read_count(text, what, low, high, &value);
+
+	*out = (uint32_t)value;
+	return result;
+}
+
+error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns)
+{
+	if (parse_duration(text, zero, ns))
+		return 0;
+	return options_refuse("%s is a time%s such as 10, 2.5s, 500ms, 3m or 1h, not \"%s\"", what,
+			      zero ? "" : " above 0", text);
+}
+
+/* One of `names`, by its number. */
+static error_t read_name(const char *text, const char *what, const char *const *names, int count, int *out)
+{
+	char all[128] = "";
+
+	for (int i = 0; i < count; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = i;
+			return 0;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 i == 0		  ? ""
+			 : i + 1 == count ? " or "
+					  : ", ",
+			 names[i]);
+	}
+	return options_refuse("%s is %s, not \"%s\"", what, all, text);
+}
+
+error_t options_read_arrival(const char *text, struct options *o, struct given *given)
+{
+	static const char *const names[] = {"constant", "poisson"};
+	int which = 0;
+	error_t result = read_name(text, "--arrival", names, 2, &which);
+
+	o->arrival = (enum arrival)which;
+	given->rate_kind = true;
+	return result;
+}
+
+error_t options_read_protocol(const char *text, struct options *o)
+{
+	int which = 0;
+	error_t result = read_name(text, "--protocol", protocol_names, 3, &which);
+
+	o->protocol = (enum protocol)which;
+	return result;
+}
+
+error_t options_read_on_error(const char *text, struct options *o)
+{
+	static const char *const names[] = {"continue", "reconnect", "stop"};
+	int which = 0;
+	error_t result = read_name(text, "--on-error", names, 3, &which);
+
+	o->on_error = (enum on_error)which;
+	return result;
+}
+
+error_t options_read_ycsb(const char *text, struct options *o)
+{
+	if (strcmp(text, "load") == 0)
+		o->ycsb = 'L';
+	else if (text[0] && !text[1] && ycsb_find(text[0]))
+		o->ycsb = ycsb_find(text[0])->letter;
+	else
+		return options_refuse("--ycsb is A, B, C, D, E, F or load, not \"%s\"", text);
+	return 0;
+}
+
+error_t options_read_command(const char *text, struct options *o)
+{
+	struct command c;
+	char error[256];
+
+	if (o->command_count == COMMANDS_MAX)
+		return options_refuse("at most %d --command fit into a run", COMMANDS_MAX);
+	if (!command_parse(&c, text, error, sizeof(error)))
+		return options_refuse("%s", error);
+	command_free(&c);
+	o->commands[o->command_count++] = (struct custom_command){text, 1};
+	return 0;
+}
+
+error_t options_read_command_ratio(const char *text, struct options *o)
+{
+	if (o->command_count == 0)
+		return options_refuse(
+		    "--command-ratio is the weight of the --command before it; there is none");
+	return options_read_count32(text, "--command-ratio", 1, 1000000,
+				    &o->commands[o->command_count - 1].weight);
+}
+
+/* "LOW" or "LOW-HIGH" */
+error_t options_read_expiry(const char *text, struct options *o)
+{
+	char *copy = strdup(text), *dash = copy ? strchr(copy, '-') : NULL;
+	uint64_t low = 0, high = 0;
+	bool good = copy != NULL;
+
+	if (dash)
+		*dash++ = 0;
+	good = good && parse_count(copy, 1, 100000000, &low) &&
+	       parse_count(dash ? dash : copy, low, 100000000, &high);
+	free(copy);
+	o->expiry_low = (uint32_t)low;
+	o->expiry_high = (uint32_t)high;
+	return good ? 0 : options_refuse("--expiry is SECONDS or LOW-HIGH, 1 to 100000000, not \"%s\"", text);
+}
+
+error_t options_read_profile(const char *text, struct options *o)
+{
+	bool connections = strncmp(text, "connections:", 12) == 0;
+	struct profile *p = connections ? &o->connections_over_time : &o->rate_over_time;
+	char error[256];
+
+	if (!profile_parse(text, p, error, sizeof(error)))
+		return options_refuse("%s", error);
+	*(connections ? &o->has_connections_profile : &o->has_rate_profile) = true;
+	return 0;
+}
+
+error_t options_read_cpus(const char *text, struct options *o)
+{
+	char *copy = strdup(text), *rest = copy, *part;
+	bool good = copy != NULL;
+
+	o->cpu_count = 0;
+	while (good && (part = strsep(&rest, ","))) {
+		char *dash = strchr(part, '-');
+		uint64_t low, high;
+
+		if (dash)
+			*dash++ = 0;
+		good = parse_count(part, 0, CPUS_MAX - 1, &low) &&
+		       parse_count(dash ? dash : part, low, CPUS_MAX - 1, &high);
+		for (uint64_t i = low; good && i <= high && o->cpu_count < CPUS_MAX; i++)
+			o->cpus[o->cpu_count++] = (int)i;
+	}
+	free(copy);
+	return good ? 0 : options_refuse("--cpus is a list such as 0,2-3, not \"%s\"", text);
+}
+
+error_t options_read_log_mode(const char *text, struct options *o)
+{
+	if (strcmp(text, "all") == 0) {
+		o->log_mode = LOG_ALL;
+		return 0;
+	}
+	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, false, &o->slow_ns))
+		return options_refuse("--log is all or slow:TIME, not \"%s\"", text);
+	o->log_mode = LOG_SLOW;
+	return 0;
+}
+
+error_t options_read_limit(const char *text, struct options *o)
+{
+	struct limit *l = &o->limits[o->limit_count];
+	char error[256];
+
+	if (o->limit_count == LIMITS_MAX)
+		return options_refuse("at most %d --fail-if fit into a run", LIMITS_MAX);
+	if (!limit_parse(text, l, error, sizeof(error)))
+		return options_refuse("%s", error);
+	o->limit_count++;
+	return 0;
+}
+
+error_t options_read_percent(const char *text, const char *what, double *share)
+{
+	double percent = 0;
+
+	if (strcmp(text, "0") != 0 && !parse_positive(text, 100, &percent))
+		return options_refuse("%s is a share in percent, 0 to 100, not \"%s\"", what, text);
+	*share = percent / 100;
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Options' values, one function per kind, for options.c: each puts what it reads where it belongs, or says in
+ * one sentence on stderr what it should have been and returns what argp_parse is to return. */
+#ifndef FORKTAIL_LOADGEN_OPTIONS_VALUES_H
+#define FORKTAIL_LOADGEN_OPTIONS_VALUES_H
+
+#include <errno.h>
+
+#include "options.h"
+
+/* One sentence on stderr; the value for argp_parse to return. */
+__attribute__((format(printf, 1, 2))) error_t options_refuse(const char *format, ...);
+error_t options_read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out);
+error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
+error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
+error_t options_read_arrival(const char *text, struct options *o, struct given *given);
+error_t options_read_protocol(const char *text, struct options *o);
+error_t options_read_on_error(const char *text, struct options *o);
+error_t options_read_ycsb(const char *text, struct options *o);
+error_t options_read_command(const char *text, struct options *o);
+error_t options_read_command_ratio(const char *text, struct options *o);
+error_t options_read_expiry(const char *text, struct options *o);
+error_t options_read_profile(const char *text, struct options *o);
+error_t options_read_cpus(const char *text, struct options *o);
+error_t options_read_log_mode(const char *text, struct options *o);
+error_t options_read_limit(const char *text, struct options *o);
+error_t options_read_percent(const char *text, const char *what, double *share);
+
+#endif
