@@ -26,25 +26,15 @@ enum {
 
 enum outcome { READY, FAILED, LOADING };
 
-void server_address(const struct options *o, char *out, size_t size)
-{
-	if (o->mode == MODE_INTRINSIC)
-		snprintf(out, size, "none");
-	else if (o->socket)
-		snprintf(out, size, "unix:%s", o->socket);
-	else
-		snprintf(out, size, strchr(o->host, ':') ? "[%s]:%u" : "%s:%u", o->host, o->port);
-}
-
 /* A sentence about the server, with its address in front. */
-__attribute__((format(printf, 4, 5))) static void say(const struct options *o, char *error, size_t size,
+__attribute__((format(printf, 4, 5))) static void say(const struct server *s, char *error, size_t size,
 						      const char *format, ...)
 {
 	char address[300];
 	size_t length;
 	va_list args;
 
-	server_address(o, address, sizeof(address));
+	server_address(&s->address, address, sizeof(address));
 	snprintf(error, size, "%s ", address);
 	length = strlen(error);
 	va_start(args, format);
@@ -64,22 +54,22 @@ static bool last_words(const redisContext *c, char *words, size_t size)
 }
 
 /* Why a command on a connection that was there got no reply. */
-static void say_no_reply(const struct options *o, const redisContext *c, char *error, size_t size)
+static void say_no_reply(const struct server *s, const redisContext *c, char *error, size_t size)
 {
 	char words[160];
 
 	if (c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET) &&
 	    last_words(c, words, sizeof(words)))
-		say(o, error, size, "turned us away: %s", words + 1);
+		say(s, error, size, "turned us away: %s", words + 1);
 	else if (c->err == REDIS_ERR_PROTOCOL)
-		say(o, error, size, "is no Redis: it answered PING with something else (%s)", c->errstr);
+		say(s, error, size, "is no Redis: it answered PING with something else (%s)", c->errstr);
 	else if (c->err == REDIS_ERR_EOF)
-		say(o, error, size, "accepted the connection and closed it on PING; is that a Redis?");
+		say(s, error, size, "accepted the connection and closed it on PING; is that a Redis?");
 	else if (c->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK))
-		say(o, error, size, "did not answer PING within %d s; is that a Redis, and is it stuck?",
+		say(s, error, size, "did not answer PING within %d s; is that a Redis, and is it stuck?",
 		    TIMEOUT_S);
 	else
-		say(o, error, size, "broke the connection: %s", c->errstr);
+		say(s, error, size, "broke the connection: %s", c->errstr);
 }
 
 /* The answer to one command of ours. hiredis' own way of waiting keeps a reply of any length, and its
@@ -123,7 +113,7 @@ static bool begins(const char *text, const char *with)
 }
 
 /* 1: PONG. 0: it wants a login first. -1: see `outcome` and error. */
-static int ping(const struct options *o, redisContext *c, enum outcome *outcome, char *error, size_t size)
+static int ping(const struct server *s, redisContext *c, enum outcome *outcome, char *error, size_t size)
 {
 	static const char *const words[] = {"PING"};
 	redisReply *r = command(c, 1, words);
@@ -131,7 +121,7 @@ static int ping(const struct options *o, redisContext *c, enum outcome *outcome,
 
 	*outcome = FAILED;
 	if (!r) {
-		say_no_reply(o, c, error, size);
+		say_no_reply(s, c, error, size);
 		return -1;
 	}
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
@@ -143,38 +133,40 @@ static int ping(const struct options *o, redisContext *c, enum outcome *outcome,
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "LOADING"))
 		*outcome = LOADING;
 	else
-		say(o, error, size, "turned us away: %.150s", r->str ? r->str : "it answered PING oddly");
+		say(s, error, size, "turned us away: %.150s", r->str ? r->str : "it answered PING oddly");
 	freeReplyObject(r);
 	return result;
 }
 
-static int login(const struct options *o, redisContext *c, char *error, size_t size)
+static int login(const struct server *s, redisContext *c, char *error, size_t size)
 {
+	const struct options *o = s->options;
 	const char *words[3] = {"AUTH", o->user ? o->user : o->password, o->password};
 	redisReply *r;
 	int result = -1;
 
 	r = command(c, o->user ? 3 : 2, words);
 	if (!r) {
-		say_no_reply(o, c, error, size);
+		say_no_reply(s, c, error, size);
 		return -1;
 	}
 	if (r->type != REDIS_REPLY_ERROR)
 		result = 0;
 	else if (begins(r->str, "WRONGPASS") || begins(r->str, "ERR invalid password"))
-		say(o, error, size, "refused the password of %s; it came from %s",
+		say(s, error, size, "refused the password of %s; it came from %s",
 		    o->user ? o->user : "the default user",
 		    o->password_file ? o->password_file : "the environment");
 	else if (strstr(r->str, "without any password configured"))
 		result = 0; /* harmless: the server is open */
 	else
-		say(o, error, size, "refused the login: %.150s", r->str);
+		say(s, error, size, "refused the login: %.150s", r->str);
 	freeReplyObject(r);
 	return result;
 }
 
-static int choose_database(const struct options *o, redisContext *c, char *error, size_t size)
+static int choose_database(const struct server *s, redisContext *c, char *error, size_t size)
 {
+	const struct options *o = s->options;
 	char number[16];
 	const char *words[2] = {"SELECT", number};
 	redisReply *r;
@@ -185,9 +177,9 @@ static int choose_database(const struct options *o, redisContext *c, char *error
 	snprintf(number, sizeof(number), "%u", o->database);
 	r = command(c, 2, words);
 	if (!r)
-		say_no_reply(o, c, error, size);
+		say_no_reply(s, c, error, size);
 	else if (r->type == REDIS_REPLY_ERROR)
-		say(o, error, size, "has no database %u for us: %.150s", o->database, r->str);
+		say(s, error, size, "has no database %u for us: %.150s", o->database, r->str);
 	else
 		result = 0;
 	if (r)
@@ -200,12 +192,13 @@ static int reach(struct server *s, uint32_t number, char *error, size_t size)
 {
 	const struct timeval timeout = {TIMEOUT_S, 0};
 	const struct options *o = s->options;
+	const struct server_address *a = &s->address;
 	char why[160] = "";
 	int fd = -1;
 
 	if (!s->found) {
-		if (socket_find(o->host, o->port, o->socket, TIMEOUT_S, &s->socket, why, sizeof(why))) {
-			say(o, error, size, "can't be reached: %s; is %s running there?", why,
+		if (socket_find(a->host, a->port, a->socket, TIMEOUT_S, &s->socket, why, sizeof(why))) {
+			say(s, error, size, "can't be reached: %s; is %s running there?", why,
 			    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
 			return -1;
 		}
@@ -213,7 +206,7 @@ static int reach(struct server *s, uint32_t number, char *error, size_t size)
 	}
 	fd = socket_open(&s->socket, number, TIMEOUT_S);
 	if (fd < 0) {
-		say(o, error, size, "can't be reached: %s; is %s running there?", strerror(-fd),
+		say(s, error, size, "can't be reached: %s; is %s running there?", strerror(-fd),
 		    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
 		return -1;
 	}
@@ -245,23 +238,23 @@ static redisContext *enter(struct server *s, uint32_t number, enum outcome *outc
 	*outcome = FAILED;
 	if (!c)
 		return NULL;
-	welcome = ping(o, c, outcome, error, size);
+	welcome = ping(s, c, outcome, error, size);
 	if (welcome < 0)
 		goto failed;
 	*outcome = FAILED;
 	if (welcome == 0 && !o->password) {
-		say(o, error, size, "wants a password: set FORKTAIL_PASSWORD or use --password-file");
+		say(s, error, size, "wants a password: set FORKTAIL_PASSWORD or use --password-file");
 		goto failed;
 	}
-	if (o->password && login(o, c, error, size))
+	if (o->password && login(s, c, error, size))
 		goto failed;
-	if (welcome == 0 && ping(o, c, outcome, error, size) != 1) {
+	if (welcome == 0 && ping(s, c, outcome, error, size) != 1) {
 		if (*outcome != LOADING && !*error)
-			say(o, error, size, "still wants a login after AUTH");
+			say(s, error, size, "still wants a login after AUTH");
 		goto failed;
 	}
 	*outcome = FAILED;
-	if (choose_database(o, c, error, size))
+	if (choose_database(s, c, error, size))
 		goto failed;
 	*outcome = READY;
 	return c;
@@ -322,7 +315,7 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 		const char *at = reply + have;
 
 		if (n <= 0 || ft_now_ns() >= give_up_ns) {
-			say(o, error, size,
+			say(s, error, size,
 			    n == 0 ? "accepted the connection and closed it; is that a memcached?"
 				   : "did not answer within 5 s; is that a memcached, and is it stuck?");
 			close(fd);
@@ -333,7 +326,7 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 	}
 	reply[have] = 0;
 	if (complete <= 0) {
-		say(o, error, size,
+		say(s, error, size,
 		    "is no memcached that speaks %s: it answered \"version\" with something else",
 		    protocol_names[o->protocol]);
 		close(fd);
@@ -380,7 +373,8 @@ static void make_greeting(struct server *s)
 	}
 }
 
-int server_probe(struct server *s, const struct options *o, char *error, size_t size)
+int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
+		 size_t size)
 {
 	uint64_t give_up_ns = ft_now_ns() + o->loading_ns;
 	enum outcome outcome;
@@ -389,6 +383,7 @@ int server_probe(struct server *s, const struct options *o, char *error, size_t 
 
 	memset(s, 0, sizeof(*s));
 	s->options = o;
+	s->address = *address;
 	*error = 0;
 	make_greeting(s);
 	if (o->protocol != PROTOCOL_REDIS) {
@@ -408,7 +403,7 @@ int server_probe(struct server *s, const struct options *o, char *error, size_t 
 		if (outcome == FAILED)
 			return -1;
 		if (ft_now_ns() >= give_up_ns) {
-			say(o, error, size, "is still loading its data set after %.0f s (--loading-wait)",
+			say(s, error, size, "is still loading its data set after %.0f s (--loading-wait)",
 			    (double)o->loading_ns * 1e-9);
 			return -1;
 		}
@@ -442,7 +437,7 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 		c = enter(s, number, &outcome, error, size);
 		fd = c ? redisFreeKeepFd(c) : -1;
 		if (!c && outcome == LOADING)
-			say(o, error, size, "began to load its data set");
+			say(s, error, size, "began to load its data set");
 	} else {
 		fd = enter_memcached(s, number, NULL, error, size);
 	}
@@ -451,7 +446,7 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)) {
-		say(o, error, size, "connection can't be set up: %s", strerror(errno));
+		say(s, error, size, "connection can't be set up: %s", strerror(errno));
 		close(fd);
 		return -1;
 	}
@@ -470,13 +465,13 @@ static int send_many(struct server *s, redisContext *c, uint64_t count,
 			append(c, sent++);
 		while (answered < sent) {
 			if (redisGetReply(c, &reply) != REDIS_OK) {
-				say(s->options, error, size,
-				    "broke the connection while a test was prepared: %s", c->errstr);
+				say(s, error, size, "broke the connection while a test was prepared: %s",
+				    c->errstr);
 				return -1;
 			}
 			answered++;
 			if (((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
-				say(s->options, error, size, "refused what a test needs: %.150s",
+				say(s, error, size, "refused what a test needs: %.150s",
 				    ((redisReply *)reply)->str);
 				freeReplyObject(reply);
 				return -1;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "command.h"
 #include "options.h"
 #include "socket.h"
@@ -23,6 +24,7 @@ struct server_facts {
 
 struct server {
 	const struct options *options;
+	struct server_address address;
 	struct server_facts facts;
 	struct server_socket socket; /* once found */
 	bool found;
@@ -30,12 +32,10 @@ struct server {
 	uint8_t greetings;     /* their number */
 };
 
-/* "unix:/run/redis.sock", "127.0.0.1:6379" or "[::1]:6379". */
-void server_address(const struct options *o, char *out, size_t size);
-
-/* Is a ready server there that lets us in? Waits while it loads its data set, saying so on stderr. Fills *s.
- * 0, or -1 and a sentence in `error`; server_free in both cases. */
-int server_probe(struct server *s, const struct options *o, char *error, size_t size);
+/* Is a ready server there that lets us in? Waits while it loads its data set, saying so on stderr. Fills *s;
+ * the address's strings must outlive it. 0, or -1 and a sentence in `error`; server_free in both cases. */
+int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
+		 size_t size);
 void server_free(struct server *s);
 
 /* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence.

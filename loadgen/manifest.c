@@ -30,7 +30,10 @@ static void describe_server(struct json *j, const struct options *o, const struc
 {
 	char address[300];
 
-	server_address(o, address, sizeof(address));
+	if (o->mode == MODE_INTRINSIC)
+		snprintf(address, sizeof(address), "none");
+	else
+		server_address(&o->servers[0], address, sizeof(address));
 	json_begin(j, "servers", '[');
 	json_text(j, NULL, address);
 	json_end(j, ']');

@@ -17,7 +17,8 @@
 #include "suite.h"
 
 enum {
-	OPTION_USER = 256,
+	OPTION_SERVER = 256,
+	OPTION_USER,
 	OPTION_PASSWORD_FILE,
 	OPTION_DATABASE,
 	OPTION_PROTOCOL,
@@ -74,10 +75,11 @@ enum {
 static const struct argp_option table[] = {
     {0, 0, 0, 0, "The server:", 1},
     {"host", 'h', "HOST", 0, "Host name or address, IPv4 or IPv6 (127.0.0.1)", 0},
-    {"server", 0, 0, OPTION_ALIAS, 0, 0},
     {"port", 'p', "PORT", 0, "TCP port (6379, memcached 11211)", 0},
     {"socket", 's', "PATH", 0, "Unix socket, in place of host and port", 0},
     {"unix-socket", 0, 0, OPTION_ALIAS, 0, 0},
+    {"server", OPTION_SERVER, "ADDRESS", 0,
+     "HOST, HOST:PORT, [IPV6]:PORT or /PATH of a socket; may be repeated", 0},
     {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text or memcache_binary (redis)", 0},
     {"user", OPTION_USER, "NAME", 0, "ACL user to log in as (the default user)", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
@@ -213,14 +215,15 @@ static error_t read_where(int key, char *arg, struct reading *r)
 
 	switch (key) {
 	case 'h':
-		o->host = arg;
+		r->given.host = arg;
 		return 0;
 	case 'p':
-		r->given.port = true;
-		return options_read_count32(arg, "-p", 1, 65535, &o->port);
+		return options_read_count32(arg, "-p", 1, 65535, &r->given.port);
 	case 's':
-		o->socket = arg;
+		r->given.socket = arg;
 		return 0;
+	case OPTION_SERVER:
+		return options_read_server(arg, o);
 	case 'a':
 		return options_refuse(
 		    "a password on the command line can be read by every user of this host; set "
@@ -490,8 +493,6 @@ int options_read(struct options *o, int argc, char **argv)
 	struct reading r = {.o = o};
 
 	*o = (struct options){
-	    .host = "127.0.0.1",
-	    .port = 6379,
 	    .connections = 50,
 	    .threads = 1,
 	    .pipeline = 1,
@@ -520,4 +521,7 @@ void options_free(struct options *o)
 		explicit_bzero(o->password, strlen(o->password));
 	free(o->password);
 	o->password = NULL;
+	for (uint32_t i = 0; i < o->server_count; i++)
+		free(o->server_memory[i]);
+	o->server_count = 0;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "figures.h"
 #include "keys.h"
 #include "limits.h"
@@ -34,12 +35,14 @@ struct custom_command {
 };
 
 struct options {
-	/* the server */
-	const char *host, *socket; /* socket wins when set */
+	/* the server, or servers */
+	struct server_address servers[SERVERS_MAX];
+	uint32_t server_count;		  /* 1 at least */
+	char *server_memory[SERVERS_MAX]; /* what strings of theirs lie in, NULL: the command line */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	enum protocol protocol;
-	uint32_t port, database;
+	uint32_t database;
 	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
 
 	/* what is sent */
@@ -107,7 +110,9 @@ void options_free(struct options *o);
 /* What only shows when all options are known; fills in defaults that hang on others. A sentence for the user,
  * or "" when all is well. */
 struct given {
-	bool pipeline, batch, connections, port, rate_kind, sizes, key_space;
+	const char *host, *socket;
+	uint32_t port; /* 0: not given */
+	bool pipeline, batch, connections, rate_kind, sizes, key_space;
 };
 void options_check(struct options *o, const struct given *g, char *error, size_t size);
 

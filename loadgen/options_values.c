@@ -77,6 +77,22 @@ error_t options_read_arrival(const char *text, struct options *o, struct given *
 	return result;
 }
 
+error_t options_read_server(const char *text, struct options *o)
+{
+	struct address a;
+	char error[512];
+
+	if (o->server_count == SERVERS_MAX)
+		return options_refuse("at most %d --server fit into a run", SERVERS_MAX);
+	if (!address_parse(&a, text, error, sizeof(error))) {
+		address_free(&a);
+		return options_refuse("--server: %s", error);
+	}
+	o->server_memory[o->server_count] = a.memory;
+	o->servers[o->server_count++] = a.server;
+	return 0;
+}
+
 error_t options_read_protocol(const char *text, struct options *o)
 {
 	int which = 0;

@@ -150,9 +150,9 @@ static struct observer *start_observer(struct run *r)
 {
 	const struct options *o = r->o;
 	const struct observer_server server = {
-	    .host = o->host,
-	    .socket = o->socket,
-	    .port = o->port,
+	    .host = o->servers[0].host,
+	    .socket = o->servers[0].socket,
+	    .port = o->servers[0].port,
 	    .user = o->user,
 	    .password = o->password,
 	    .memcached = o->protocol != PROTOCOL_REDIS,
@@ -234,7 +234,7 @@ static bool begin(struct run *r)
 	}
 	if (o->mode != MODE_INTRINSIC &&
 	    (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
-	     server_probe(&r->server, o, error, sizeof(error)))) {
+	     server_probe(&r->server, o, &o->servers[0], error, sizeof(error)))) {
 		complain(r, error);
 		return false;
 	}
