@@ -125,7 +125,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 
 		pause_until(t, now + wait_ns);
 		wait_ns = wait_ns * 2 < 5 * SECOND_NS ? wait_ns * 2 : 5 * SECOND_NS;
-		c->fd = socket_open(&t->plan->server, c->id, 1);
+		c->fd = socket_open(&c->group->endpoint->socket, c->id, 1);
 		if (c->fd < 0) {
 			stats_note_error(t->stats, FT_STATUS_REFUSED, now);
 			t->stats->connects_failed++;
@@ -138,10 +138,10 @@ static bool open_again(struct load_thread *t, struct connection *c)
 		c->closed_ns = 0;
 		c->waiting = false;
 		c->backoff_ms = 0;
-		c->greetings = t->plan->greetings;
+		c->greetings = c->group->endpoint->greetings;
 		memset(&c->scan, 0, sizeof(c->scan));
 		set_up(c);
-		(void)!write(c->fd, t->plan->greeting, t->plan->greeting_bytes);
+		(void)!write(c->fd, c->group->endpoint->greeting, c->group->endpoint->greeting_bytes);
 	}
 	return c->fd >= 0;
 }
@@ -155,7 +155,7 @@ static uint32_t batch_of(const struct load_thread *t)
 
 void run_blocking(struct load_thread *t)
 {
-	struct connection *c = &t->connections[0];
+	struct connection *c = thread_connection(t, 0);
 	const struct load_plan *plan = t->plan;
 	uint64_t now = ft_now_ns(), next_tick = plan->start_ns + SECOND_NS;
 

@@ -6,6 +6,8 @@
 
 #include "phase.h"
 #include "recording/recording.h"
+#include "report_nodes.h"
+#include "routing.h"
 
 /* What went wrong short of everything, in a sentence each. */
 static void complain_of(struct run *r, struct phase *p, const struct figures *f)
@@ -20,9 +22,11 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 		const struct load_thread *t = &p->threads[i];
 
 		lost += t->lost;
-		all += t->connection_count;
-		for (uint32_t k = 0; t->connections && k < t->connection_count; k++)
-			away += t->connections[k].fd < 0 && t->connections[k].backoff_ms > 0;
+		all += t->group_count * t->connection_count;
+		for (uint32_t k = 0; k < t->group_count * t->connection_count; k++) {
+			const struct connection *c = thread_connection(t, k);
+			away += c->fd < 0 && c->backoff_ms > 0;
+		}
 		drops += t->lane.all_drops;
 		if (t->broken)
 			why = t->broken;
@@ -179,7 +183,18 @@ static void exact_from_log(struct run *r, struct phase *p, struct figures *f)
 		figures_from_log(f, r->o->log_path, p->log_offset, p->plan.measure_ns);
 }
 
-static void print(struct run *r, struct phase *p, const struct figures *f)
+/* What the threads saw of outages, put together; to be freed. NULL: one server, or no memory. */
+static struct outages *all_outages(const struct run *r, const struct phase *p)
+{
+	struct outages *all = r->nodes ? calloc(1, sizeof(*all)) : NULL;
+
+	for (uint32_t i = 0; all && i < p->thread_count; i++)
+		if (p->threads[i].routing)
+			outages_add(all, routing_outages(&p->threads[i]));
+	return all;
+}
+
+static void print(struct run *r, struct phase *p, const struct figures *f, const struct outages *o)
 {
 	char headline[256];
 
@@ -190,6 +205,8 @@ static void print(struct run *r, struct phase *p, const struct figures *f)
 	if (r->csv != stdout) {
 		report_headline(headline, sizeof(headline), r->o, p->name);
 		report_table(stdout, f, r->workload, headline, p->plan.start_ns);
+		if (o)
+			report_nodes(stdout, r->nodes, p->totals, o, p->plan.start_ns, f->seconds);
 		if (r->o->distribution_table)
 			report_distribution(stdout, p->totals);
 		fflush(stdout);
@@ -202,6 +219,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	uint64_t begin = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
 	uint64_t end = last > begin ? last : now;
 	struct figures *f = malloc(sizeof(*f));
+	struct outages *o;
 
 	if (!f) {
 		complain(r, "not enough memory for the figures");
@@ -215,9 +233,12 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 			busiest_ns = p->threads[i].cpu_ns;
 	}
 	f->busiest = (double)busiest_ns / (double)(now - p->plan.start_ns);
+	o = all_outages(r, p);
+	if (o && r->log)
+		report_outages_notes(request_log_writer(r->log), r->nodes, o);
 	exact_from_log(r, p, f);
 	complain_of(r, p, f);
-	print(r, p, f);
+	print(r, p, f, o);
 	check_limits(r, f, p->name);
 	report_summarize(&r->summaries[r->summary_count++], p->name, f);
 	json_begin(&r->runs, NULL, '{');
@@ -225,6 +246,9 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	json_count(&r->runs, "start_ns", begin);
 	json_count(&r->runs, "end_ns", end);
 	report_json(&r->runs, f, r->workload);
+	if (o)
+		report_nodes_json(&r->runs, r->nodes, p->totals, o);
 	json_end(&r->runs, '}');
+	free(o);
 	free(f);
 }

@@ -33,6 +33,8 @@ static const struct {
     {"__index_score__", PART_INDEX_SCORE, false},
     {"__scan_length__", PART_SCAN_LENGTH, false},
     {"__captured__", PART_CAPTURED, false},
+    {"__key_number__", PART_KEY_NUMBER, false},
+    {"__tag__", PART_TAG, false},
 };
 
 /* ---- bytes ---- */
@@ -245,6 +247,8 @@ bool command_fixed(const struct command *c, const struct fill *f)
 		case PART_INT:
 		case PART_SCORE:
 		case PART_FIELD:
+		case PART_KEY_NUMBER:
+		case PART_TAG:
 			break;
 		case PART_INDEX_SCORE:
 		case PART_SCAN_LENGTH:
@@ -309,6 +313,14 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 	case PART_CAPTURED:
 		d.length = v->captured_length;
 		break;
+	case PART_KEY_NUMBER:
+		d.number = v->key;
+		d.length = KEY_DIGITS;
+		break;
+	case PART_TAG:
+		d.number = v->key % TAGS;
+		d.length = TAG_DIGITS;
+		break;
 	}
 	return d;
 }
@@ -344,6 +356,7 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 			value_copy(f->values, d->number, 0, at, d->length);
 		break;
 	case PART_INT:
+	case PART_KEY_NUMBER:
 		digits_write_key(at, d->number);
 		note_patch(patches, p->kind, to->length, KEY_DIGITS);
 		break;
@@ -356,6 +369,10 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 		memcpy(at, "field", 5);
 		digits_write(at + 5, d->length - 5, d->number);
 		note_patch(patches, p->kind, to->length + 5, d->length - 5);
+		break;
+	case PART_TAG:
+		digits_write(at, TAG_DIGITS, d->number);
+		note_patch(patches, p->kind, to->length, TAG_DIGITS);
 		break;
 	case PART_EXPIRY:
 		digits_write(at, d->length, d->number);

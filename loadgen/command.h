@@ -36,6 +36,8 @@ enum part_kind {
 	PART_INDEX_SCORE, /* YCSB's score of the key */
 	PART_SCAN_LENGTH, /* YCSB: 1 .. 100 */
 	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
+	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
+	PART_TAG,	  /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
 };
 
 struct command_part {
@@ -97,6 +99,9 @@ void command_name(const struct command *c, char *out, size_t size);
 /* Whether every placeholder has a fixed width for this fill. */
 bool command_fixed(const struct command *c, const struct fill *f);
 
+/* PART_TAG: as many as a cluster has slots, so that tags are spread as evenly as keys. */
+enum { TAGS = 16384, TAG_DIGITS = 5 };
+
 /* What differs from request to request, beyond what is drawn. */
 struct request_values {
 	uint64_t key;
@@ -121,9 +126,11 @@ static inline void patch_apply(const struct patch *p, const struct fill *f, uint
 	uint64_t number = key;
 
 	if (p->kind != PART_KEY)
-		number = p->kind == PART_SCORE	 ? random_below(random, 1000000)
-			 : p->kind == PART_FIELD ? random_below(random, f->fields)
-						 : random_below(random, f->keys);
+		number = p->kind == PART_KEY_NUMBER ? key
+			 : p->kind == PART_TAG	    ? key % TAGS
+			 : p->kind == PART_SCORE    ? random_below(random, 1000000)
+			 : p->kind == PART_FIELD    ? random_below(random, f->fields)
+						    : random_below(random, f->keys);
 	if (p->width == KEY_DIGITS)
 		digits_write_key(request + p->at, number);
 	else

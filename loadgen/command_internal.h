@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the protocols' writers share. For command.c and memcached_write.c only. */
+/* What the protocols' writers share. For command.c, memcached_write.c and route.c only. */
 #ifndef FORKTAIL_LOADGEN_COMMAND_INTERNAL_H
 #define FORKTAIL_LOADGEN_COMMAND_INTERNAL_H
 

@@ -373,6 +373,41 @@ static void make_greeting(struct server *s)
 	}
 }
 
+int server_init(struct server *s, const struct options *o, const struct server_address *address, bool readonly,
+		char *error, size_t size)
+{
+	memset(s, 0, sizeof(*s));
+	s->options = o;
+	s->address = *address;
+	s->readonly = readonly;
+	make_greeting(s);
+	(void)error;
+	(void)size;
+	return 0;
+}
+
+int server_find(struct server *s, char *error, size_t size)
+{
+	char why[160];
+
+	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, why, sizeof(why))) {
+		say(s, error, size, "can't be reached: %s", why);
+		return -1;
+	}
+	s->found = true;
+	return 0;
+}
+
+struct endpoint server_endpoint(const struct server *s)
+{
+	return (struct endpoint){
+	    .socket = s->socket,
+	    .greeting = s->greeting.at,
+	    .greeting_bytes = s->greeting.length,
+	    .greetings = s->greetings,
+	};
+}
+
 int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
 		 size_t size)
 {
@@ -529,4 +564,35 @@ int descriptors_reserve(unsigned count, char *error, size_t size)
 	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
 		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -1;
+}
+
+/* A stand-in on hiredis until the set-up link of its own is there. */
+#include "link.h"
+struct link { redisContext *c; };
+struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size)
+{
+	enum outcome outcome;
+	struct link *l;
+	redisContext *c = enter(s, number, &outcome, error, size);
+
+	if (!c)
+		return NULL;
+	l = malloc(sizeof(*l));
+	l->c = c;
+	return l;
+}
+redisReply *link_ask(struct link *l, int count, const char *const *words)
+{
+	return command(l->c, count, words);
+}
+const char *link_error(const struct link *l)
+{
+	return l->c->errstr;
+}
+void link_free(struct link *l)
+{
+	if (!l)
+		return;
+	redisFree(l->c);
+	free(l);
 }

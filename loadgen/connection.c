@@ -29,12 +29,12 @@ enum { SHARED_CLOCK_REQUESTS = 2, READS_AT_ONCE = 64 };
 
 void leave_room(struct connection *c)
 {
-	struct load_thread *t = c->thread;
+	struct group *g = c->group;
 
 	if (c->room == ROOM_IDLE)
-		TAILQ_REMOVE(&t->idle, c, with_room);
+		TAILQ_REMOVE(&g->idle, c, with_room);
 	else if (c->room == ROOM_PARTIAL)
-		TAILQ_REMOVE(&t->partial, c, with_room);
+		TAILQ_REMOVE(&g->partial, c, with_room);
 	c->room = ROOM_NONE;
 }
 
@@ -50,32 +50,18 @@ static inline bool may_send(const struct connection *c)
 /* At the end of its list: the connection idle longest is first. */
 void settle_room(struct connection *c)
 {
-	struct load_thread *t = c->thread;
+	struct group *g = c->group;
 
 	leave_room(c);
-	if (!may_send(c) || c->in_flight == c->ring_size)
+	if (!may_send(c) || c->in_flight >= c->thread->plan->pipeline)
 		return;
 	if (c->in_flight == 0) {
-		TAILQ_INSERT_TAIL(&t->idle, c, with_room);
+		TAILQ_INSERT_TAIL(&g->idle, c, with_room);
 		c->room = ROOM_IDLE;
 	} else {
-		TAILQ_INSERT_TAIL(&t->partial, c, with_room);
+		TAILQ_INSERT_TAIL(&g->partial, c, with_room);
 		c->room = ROOM_PARTIAL;
 	}
-}
-
-static struct connection *first_with_room(const struct load_thread *t)
-{
-	struct connection *c = TAILQ_FIRST(&t->idle);
-
-	return c ? c : TAILQ_FIRST(&t->partial);
-}
-
-static inline uint32_t ring_index(const struct connection *c, uint32_t at)
-{
-	uint32_t size = c->ring_size, i = c->first + at;
-
-	return i < size ? i : i - size;
 }
 
 /* ---- the end of a request ---- */
@@ -175,7 +161,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	event_del(&u->writable);
 	free(u);
 	c->unsent = NULL;
-	if (c->thread->plan->open_loop) {
+	if (c->thread->routing) {
+		routed_room(c, ft_now_ns());
+	} else if (c->thread->plan->open_loop) {
 		settle_room(c);
 		open_loop_pump(c->thread, ft_now_ns());
 	} else {
@@ -198,7 +186,7 @@ void keep_unsent(struct connection *c, const char *bytes, size_t length)
 	c->unsent = u;
 	event_assign(&u->writable, c->thread->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	event_add(&u->writable, NULL);
-	if (c->thread->plan->open_loop)
+	if (c->thread->plan->open_loop || c->thread->routing)
 		settle_room(c);
 }
 
@@ -254,6 +242,7 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	const struct workload *w = t->plan->workload;
 	uint32_t count = c->to_send, from = ring_index(c, c->in_flight - count);
 	uint32_t operation = 0, number = 0;
+	static const struct step asking = {.bytes = (char *)routed_asking, .length = ROUTED_ASKING_BYTES};
 	const struct step *step = NULL;
 	struct request_values v = {0};
 	size_t at = 0, after;
@@ -266,7 +255,9 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		if (!step || p->operation != operation || (p->step | number)) {
 			operation = p->operation;
 			number = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
-			step = &w->operations[operation].steps[number];
+			step = __builtin_expect(operation == NO_OPERATION, 0)
+				   ? &asking
+				   : &w->operations[operation].steps[number];
 			choose_captured(c, p, &v);
 		}
 		after = request_put(&t->requests, w, k, at, step, operation * STEPS_MAX + number, &v);
@@ -283,11 +274,11 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		now_ns = ft_now_ns();
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		struct pending *p = &c->pending[i];
-		if (__builtin_expect(p->step == 0, 1)) {
+		if (__builtin_expect(p->start_ns == 0, 1)) {
 			p->start_ns = now_ns;
 			if (!p->intended_ns) {
 				p->intended_ns = now_ns;
-			} else if (p->intended_ns >= t->plan->measure_ns) {
+			} else if (p->intended_ns >= t->plan->measure_ns && p->operation != NO_OPERATION) {
 				stats_sent_late(t->stats, now_ns - p->intended_ns);
 				t->stats->sent++;
 			}
@@ -318,7 +309,7 @@ void take_up(struct connection *c, uint64_t intended_ns)
 	*p = (struct pending){
 	    .intended_ns = intended_ns,
 	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation,
-			      (uint32_t)(c - t->connections)),
+			      (uint32_t)(c - c->group->connections)),
 	    .operation = (uint8_t)operation,
 	};
 	c->in_flight++;
@@ -352,13 +343,13 @@ void connection_refill(struct connection *c, uint64_t now_ns)
 	check_finished(t, now_ns ? now_ns : ft_now_ns());
 }
 
-static void arm_due(struct load_thread *t)
+void arm_due(struct load_thread *t)
 {
 	uint64_t due = t->pacing.due_ns;
 	struct itimerspec when = {
 	    .it_value = {.tv_sec = (time_t)(due / 1000000000), .tv_nsec = (long)(due % 1000000000)}};
 
-	if (due == PACING_NEVER || due == t->armed_ns || !first_with_room(t))
+	if (due == PACING_NEVER || due == t->armed_ns || (!t->routing && !first_with_room(t->groups[0])))
 		return;
 	timerfd_settime(t->due_fd, TFD_TIMER_ABSTIME, &when, NULL);
 	t->armed_ns = due;
@@ -366,13 +357,14 @@ static void arm_due(struct load_thread *t)
 
 void open_loop_pump(struct load_thread *t, uint64_t now_ns)
 {
+	const struct group *g = t->groups[0];
 	struct connection *c;
 
-	while (t->pacing.due_ns <= now_ns && first_with_room(t)) {
+	while (t->pacing.due_ns <= now_ns && first_with_room(g)) {
 		struct connection *batch = NULL, **last = &batch;
 
 		/* Hand out all that is due, then write once per connection. */
-		while (t->pacing.due_ns <= now_ns && (c = first_with_room(t))) {
+		while (t->pacing.due_ns <= now_ns && (c = first_with_room(g))) {
 			if (c->to_send == 0) {
 				c->next_to_send = NULL;
 				*last = c;
@@ -430,9 +422,28 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	const struct operation *o = &w->operations[p->operation];
 	uint32_t step = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
 	const char *word = NULL;
-	unsigned status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
+	unsigned status;
 
+	if (__builtin_expect(p->operation == NO_OPERATION, 0)) { /* whatever it says, the next answer tells */
+		c->first = ring_index(c, 1);
+		c->in_flight--;
+		return;
+	}
+	status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
 	bytes += o->steps[step].length;
+	if (__builtin_expect(word != NULL && t->routing, 0)) {
+		old = *p;
+		c->first = ring_index(c, 1);
+		c->in_flight--;
+		if (routed_again(c, &old, now_ns)) {
+			count_bytes(t, old.operation, bytes);
+			if (c->inspection)
+				inspection_reset(c->inspection);
+			return;
+		}
+		c->first = ring_index(c, c->ring_size - 1);
+		c->in_flight++;
+	}
 	if (__builtin_expect(word != NULL, 0) && p->intended_ns >= t->plan->measure_ns)
 		stats_error_word(t->stats, word, now_ns);
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
@@ -440,15 +451,21 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
 	    p->step + 1u < steps_of(c, o)) {
 		old = *p;
+		old.step++;
 		c->first = ring_index(c, 1);
-		p = &c->pending[ring_index(c, c->in_flight - 1)];
-		*p = old;
-		p->step++;
+		count_bytes(t, old.operation, bytes);
+		if (t->routing) {
+			c->in_flight--;
+			routed_step(c, &old);
+			return;
+		}
+		c->pending[ring_index(c, c->in_flight - 1)] = old;
 		c->to_send++;
-		count_bytes(t, p->operation, bytes);
 		return;
 	}
 	record(t, c->id, p, now_ns, status, bytes);
+	if (__builtin_expect(t->routing != NULL, 0))
+		routed_ended(t, c->group, p, now_ns, status);
 	if (__builtin_expect(c->inspection != NULL, 0))
 		inspection_reset(c->inspection);
 	c->first = ring_index(c, 1);
@@ -476,7 +493,7 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 	while (at < end) {
 		const char *from = at;
 		const struct pending *p = &c->pending[c->first];
-		bool gather;
+		bool gather, asked = __builtin_expect(p->operation == NO_OPERATION, 0);
 		int complete;
 
 		if (c->in_flight == c->to_send && !c->greetings) {
@@ -494,12 +511,13 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 				return false;
 			continue;
 		}
-		gather = __builtin_expect(c->inspection != NULL, 0) &&
+		gather = __builtin_expect(c->inspection != NULL, 0) && !asked &&
 			 inspection_wanted(w, &w->operations[p->operation], p->step);
 		if (gather)
 			inspection_add(c->inspection, from, at);
 		if (complete == 0) {
-			count_bytes(t, p->operation, (uint64_t)(at - from));
+			if (!asked)
+				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
 		answered(c, now_ns, (uint64_t)(at - from));
@@ -561,6 +579,10 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 	if (now == 0)
 		return;
 	t->stats->last_end_ns = now;
+	if (__builtin_expect(t->routing != NULL, 0)) {
+		routed_room(c, now);
+		return;
+	}
 	if (__builtin_expect(c->to_send > 0, 0)) { /* further steps */
 		send_batch(c, 0);
 		if (c->fd < 0)

@@ -39,23 +39,25 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
-int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_t id, struct pending *ring)
+int connection_init(struct connection *c, struct load_thread *t, struct group *g, int fd, uint32_t id,
+		    struct pending *ring)
 {
 	c->thread = t;
+	c->group = g;
 	c->fd = fd;
 	c->id = id;
 	c->pending = ring;
-	c->ring_size = t->plan->pipeline;
+	c->ring_size = RING_SIZE(t->plan);
 	c->opened_ns = ft_now_ns();
-	c->local_port = socket_local_port(fd);
+	c->local_port = fd < 0 ? 0 : socket_local_port(fd);
 	if (any_inspection(t->plan)) {
 		c->inspection = inspection_new();
 		if (!c->inspection)
 			return -ENOMEM;
 	}
-	if (t->plan->open_loop && !t->plan->blocking)
+	if ((t->plan->open_loop && !t->plan->blocking) || t->routing)
 		settle_room(c);
-	return watch_socket(c);
+	return fd < 0 ? 0 : watch_socket(c);
 }
 
 void count_error(struct load_thread *t)
@@ -101,6 +103,8 @@ static void refused(struct connection *c, int error, uint64_t now_ns)
 	t->broken = strerror(-error);
 	count_error(t);
 	c->fd = -1;
+	if (t->routing)
+		routed_trouble(c, now_ns);
 	if (t->stopping || t->plan->on_error == ON_ERROR_STOP) {
 		t->alive--;
 		t->lost++;
@@ -116,7 +120,9 @@ static void begin_sending(struct connection *c, uint64_t now_ns)
 	c->local_port = socket_local_port(c->fd);
 	if (c->unsent)
 		return; /* the greeting first; on_writable goes on */
-	if (c->thread->plan->open_loop) {
+	if (c->thread->routing) {
+		routed_room(c, now_ns);
+	} else if (c->thread->plan->open_loop) {
 		settle_room(c);
 		open_loop_pump(c->thread, now_ns);
 	} else {
@@ -128,14 +134,14 @@ static void reopen(void *who, uint64_t now_ns)
 {
 	struct connection *c = who;
 	struct load_thread *t = c->thread;
-	const struct load_plan *plan = t->plan;
+	const struct endpoint *e = c->group->endpoint;
 	bool pending;
 	int fd;
 
 	c->waiting = false;
 	if (t->stopping || c->fd >= 0)
 		return;
-	fd = socket_begin(&plan->server, c->id, &pending);
+	fd = socket_begin(&e->socket, c->id, &pending);
 	if (fd < 0) {
 		refused(c, fd, now_ns);
 		return;
@@ -146,16 +152,21 @@ static void reopen(void *who, uint64_t now_ns)
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->inspection)
 		inspection_reset(c->inspection);
-	c->greetings = plan->greetings;
+	c->greetings = e->greetings;
 	c->connecting = pending;
 	if (watch_socket(c)) {
 		connection_fail(c, FT_STATUS_RESET, "out of memory");
 		return;
 	}
-	if (pending || plan->greeting_bytes)
-		keep_unsent(c, plan->greeting, plan->greeting_bytes);
+	if (pending || e->greeting_bytes)
+		keep_unsent(c, e->greeting, e->greeting_bytes);
 	if (!pending)
 		begin_sending(c, now_ns);
+}
+
+void connection_begin(struct connection *c, uint64_t now_ns)
+{
+	reopen(c, now_ns);
 }
 
 bool connection_arrived(struct connection *c)
@@ -197,6 +208,8 @@ static void let_go(struct connection *c, uint64_t now_ns)
 
 void connection_renew(struct connection *c, uint64_t now_ns)
 {
+	const struct endpoint *e = c->group->endpoint;
+
 	let_go(c, now_ns);
 	c->backoff_ms = 0;
 	if (c->thread->base) {
@@ -204,13 +217,13 @@ void connection_renew(struct connection *c, uint64_t now_ns)
 		return;
 	}
 	/* Without an event loop there is nobody else to hold up. */
-	c->fd = socket_open(&c->thread->plan->server, c->id, 5);
+	c->fd = socket_open(&e->socket, c->id, 5);
 	c->taken = c->first = 0;
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->fd >= 0) {
-		c->greetings = c->thread->plan->greetings;
+		c->greetings = e->greetings;
 		c->closed_ns = 0;
-		(void)!write(c->fd, c->thread->plan->greeting, c->thread->plan->greeting_bytes);
+		(void)!write(c->fd, e->greeting, e->greeting_bytes);
 		return;
 	}
 	stats_note_error(c->thread->stats, FT_STATUS_REFUSED, now_ns);
@@ -226,19 +239,24 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	struct load_thread *t = c->thread;
 	uint64_t now = ft_now_ns();
 	uint32_t in_flight = c->in_flight, unwritten = c->to_send, first = c->first;
-	bool again = t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping && now < t->plan->end_ns;
+	/* With several servers the drain is time to get through to another one. */
+	bool again = t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping &&
+		     (now < t->plan->end_ns || t->routing);
 
 	if (c->fd < 0)
 		return;
 	c->in_flight = c->to_send = 0;
-	t->in_flight -= in_flight;
 	let_go(c, now);
 	/* A connection that was accepted and never answered anything is no better than a refused one. */
 	if (c->taken > in_flight)
 		c->backoff_ms = 0;
-	for (uint32_t i = 0; i < in_flight; i++) {
+	if (t->routing)
+		routed_lost(c, first, in_flight, unwritten, status, now);
+	else
+		t->in_flight -= in_flight;
+	for (uint32_t i = 0; i < in_flight && !t->routing; i++) {
 		struct pending *p = &c->pending[(first + i) % c->ring_size];
-		if (i >= in_flight - unwritten && p->step == 0) {
+		if (i >= in_flight - unwritten && !p->start_ns) {
 			p->start_ns = now;
 			if (!p->intended_ns)
 				p->intended_ns = now;
@@ -253,6 +271,8 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	if (again && t->base) {
 		if (!c->waiting) /* else it thinks, and think_over sees to it: a connection has one timer */
 			try_later(c, now);
+		if (t->routing)
+			routed_settle(t, now);
 		return;
 	}
 	if (again)
@@ -295,8 +315,8 @@ static void look_for_timeouts(void *who, uint64_t now_ns)
 	struct load_thread *t = who;
 	uint64_t limit = t->plan->timeout_ns;
 
-	for (uint32_t i = 0; i < t->connection_count && !t->finished; i++) {
-		struct connection *c = &t->connections[i];
+	for (uint32_t i = 0; i < t->group_count * t->connection_count && !t->finished; i++) {
+		struct connection *c = thread_connection(t, i);
 		/* What still waits to be written has no start yet. */
 		if (c->fd >= 0 && c->in_flight > c->to_send &&
 		    c->pending[c->first].start_ns + limit <= now_ns)
@@ -319,7 +339,7 @@ static void follow_profile(void *who, uint64_t now_ns)
 		wanted = t->connection_count;
 	t->active = wanted;
 	for (uint32_t i = 0; i < t->connection_count && !t->finished; i++) {
-		struct connection *c = &t->connections[i];
+		struct connection *c = thread_connection(t, i);
 		bool park = i >= wanted;
 
 		if (c->parked == park)

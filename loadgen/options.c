@@ -23,6 +23,12 @@ enum {
 	OPTION_DATABASE,
 	OPTION_PROTOCOL,
 	OPTION_LOADING_WAIT,
+	OPTION_CLUSTER,
+	OPTION_SENTINEL,
+	OPTION_MASTER,
+	OPTION_READ_FROM,
+	OPTION_WAIT,
+	OPTION_RETRY,
 	OPTION_RATIO,
 	OPTION_COMMAND,
 	OPTION_COMMAND_RATIO,
@@ -88,6 +94,16 @@ static const struct argp_option table[] = {
     {"select-db", 0, 0, OPTION_ALIAS, 0, 0},
     {"loading-wait", OPTION_LOADING_WAIT, "TIME", 0,
      "How long to wait for a server that loads its data (60s)", 0},
+    {"cluster", OPTION_CLUSTER, 0, 0, "The servers are nodes of a Redis Cluster; one that answers is enough", 0},
+    {"sentinel", OPTION_SENTINEL, "ADDRESS", 0,
+     "Ask this Sentinel where the primary is (port 26379); may be repeated", 0},
+    {"master", OPTION_MASTER, "NAME", 0, "The primary's name among Sentinels (mymaster)", 0},
+    {"read-from", OPTION_READ_FROM, "WHO", 0,
+     "Who answers commands that only read: primary, replica, any, nearest (primary)", 0},
+    {"wait", OPTION_WAIT, "N[,TIME]", 0,
+     "After each write, WAIT for N replicas to have it, TIME at most (1s); both are one request", 0},
+    {"retry", OPTION_RETRY, "TIME", 0,
+     "With several servers: how long a request that finds no server is kept and sent again (30s)", 0},
     {0, 0, 0, 0, "What is sent:", 2},
     {"ratio", OPTION_RATIO, "SETS:GETS", 0, "Mix SET and GET at random in this proportion (1:10)", 0},
     {"tests", 't', "LIST", 0, "Run redis-benchmark's tests, one after the other: set,get,lrange_100 or all",
@@ -238,6 +254,21 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		return 0;
 	case OPTION_DATABASE:
 		return options_read_count32(arg, "--dbnum", 0, 1000000, &o->database);
+	case OPTION_CLUSTER:
+		r->given.cluster = true;
+		return 0;
+	case OPTION_SENTINEL:
+		return options_read_sentinel(arg, o);
+	case OPTION_MASTER:
+		r->given.master = true;
+		o->master = arg;
+		return 0;
+	case OPTION_READ_FROM:
+		return options_read_read_from(arg, o);
+	case OPTION_WAIT:
+		return options_read_wait(arg, o);
+	case OPTION_RETRY:
+		return options_read_time(arg, "--retry", false, &o->retry_ns);
 	case OPTION_LOADING_WAIT:
 		return options_read_time(arg, "--loading-wait", true, &o->loading_ns);
 	default:
@@ -370,6 +401,7 @@ static error_t read_how(int key, char *arg, struct reading *r)
 	case OPTION_CPUS:
 		return options_read_cpus(arg, o);
 	case OPTION_ON_ERROR:
+		r->given.on_error = true;
 		return options_read_on_error(arg, o);
 	case OPTION_BACKOFF:
 		result = options_read_time(arg, "--backoff", false, &ns);
@@ -501,6 +533,8 @@ int options_read(struct options *o, int argc, char **argv)
 	    .fields = 10,
 	    .drain_ns = 10000000000u,
 	    .loading_ns = 60000000000u,
+	    .master = "mymaster",
+	    .retry_ns = 30000000000u,
 	    .backoff_ms = 100,
 	    .repeat = 1,
 	    .progress = isatty(STDERR_FILENO),
@@ -523,5 +557,7 @@ void options_free(struct options *o)
 	o->password = NULL;
 	for (uint32_t i = 0; i < o->server_count; i++)
 		free(o->server_memory[i]);
+	for (uint32_t i = 0; i < o->sentinel_count; i++)
+		free(o->sentinel_memory[i]);
 	o->server_count = 0;
 }

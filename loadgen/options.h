@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "deployment.h"
 #include "figures.h"
 #include "keys.h"
 #include "limits.h"
@@ -24,7 +25,7 @@ extern "C" {
 /* Exit statuses of forktail's programs. */
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
-enum { COMMANDS_MAX = 32, LIMITS_MAX = 32, CPUS_MAX = 1024 };
+enum { COMMANDS_MAX = 32, LIMITS_MAX = 32, CPUS_MAX = 1024, SENTINELS_MAX = 16, SENTINEL_PORT = 26379 };
 
 enum load_mode { MODE_LOAD, MODE_LATENCY, MODE_INTRINSIC };
 enum log_mode { LOG_ALL, LOG_SLOW };
@@ -39,6 +40,14 @@ struct options {
 	struct server_address servers[SERVERS_MAX];
 	uint32_t server_count;		  /* 1 at least */
 	char *server_memory[SERVERS_MAX]; /* what strings of theirs lie in, NULL: the command line */
+	enum deployment deployment;
+	enum read_from read_from;
+	struct server_address sentinels[SENTINELS_MAX];
+	uint32_t sentinel_count;
+	char *sentinel_memory[SENTINELS_MAX];
+	const char *master; /* the name that Sentinels know the primary by */
+	uint32_t wait_replicas, wait_ms; /* --wait; 0 replicas: don't */
+	uint64_t retry_ns; /* how long a request is sent again when servers send it away */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	enum protocol protocol;
@@ -113,8 +122,11 @@ struct given {
 	const char *host, *socket;
 	uint32_t port; /* 0: not given */
 	bool pipeline, batch, connections, rate_kind, sizes, key_space;
+	bool on_error, cluster, master;
 };
 void options_check(struct options *o, const struct given *g, char *error, size_t size);
+/* The part of it that is about where the load goes (options_servers.c); the first. */
+void options_check_servers(struct options *o, const struct given *g, char *error, size_t size);
 
 #ifdef __cplusplus
 }

@@ -165,33 +165,9 @@ static void fill_in(struct options *o, const struct given *g)
 		o->requests = 100000;
 }
 
-/* Where the load goes: --server's places, or the one that -h, -p and -s make. */
-static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
-{
-	uint32_t port = g->port ? g->port : o->protocol == PROTOCOL_REDIS ? 6379 : 11211;
-
-	if (g->socket && strlen(g->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		snprintf(error, size, "-s is longer than a Unix socket's path may be (%zu bytes)",
-			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-		return;
-	}
-	if (o->server_count && (g->host || g->socket)) {
-		snprintf(error, size, "-h and -s name one server, --server one or more; choose one way");
-		return;
-	}
-	if (!o->server_count)
-		o->servers[o->server_count++] =
-		    (struct server_address){.host = g->host ? g->host : "127.0.0.1", .socket = g->socket};
-	for (uint32_t i = 0; i < o->server_count; i++)
-		if (!o->servers[i].port)
-			o->servers[i].port = port;
-	if (o->server_count > 1)
-		snprintf(error, size, "one --server is all that a run can use");
-}
-
 void options_check(struct options *o, const struct given *g, char *error, size_t size)
 {
-	settle_servers(o, g, error, size);
+	options_check_servers(o, g, error, size);
 	if (!*error)
 		check_what(o, error, size);
 	if (!*error)

@@ -93,6 +93,50 @@ error_t options_read_server(const char *text, struct options *o)
 	return 0;
 }
 
+error_t options_read_sentinel(const char *text, struct options *o)
+{
+	struct address a;
+	char error[512];
+
+	if (o->sentinel_count == SENTINELS_MAX)
+		return options_refuse("at most %d --sentinel fit into a run", SENTINELS_MAX);
+	if (!address_parse(&a, text, error, sizeof(error))) {
+		address_free(&a);
+		return options_refuse("--sentinel: %s", error);
+	}
+	if (!a.server.port)
+		a.server.port = SENTINEL_PORT;
+	o->sentinel_memory[o->sentinel_count] = a.memory;
+	o->sentinels[o->sentinel_count++] = a.server;
+	return 0;
+}
+
+error_t options_read_read_from(const char *text, struct options *o)
+{
+	static const char *const names[] = {"primary", "replica", "any", "nearest"};
+	int which = 0;
+	error_t result = read_name(text, "--read-from", names, 4, &which);
+
+	o->read_from = (enum read_from)which;
+	return result;
+}
+
+/* "1", "1,500ms" */
+error_t options_read_wait(const char *text, struct options *o)
+{
+	const char *comma = strchr(text, ',');
+	char number[16];
+	uint64_t ns = 1000000000;
+	error_t result;
+
+	snprintf(number, sizeof(number), "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
+	result = options_read_count32(number, "--wait", 1, 1000, &o->wait_replicas);
+	if (result == 0 && comma)
+		result = options_read_time(comma + 1, "the time of --wait", false, &ns);
+	o->wait_ms = ns < 1000000 ? 1 : ns > 3600000000000u ? 3600000 : (uint32_t)(ns / 1000000);
+	return result;
+}
+
 error_t options_read_protocol(const char *text, struct options *o)
 {
 	int which = 0;

@@ -15,6 +15,9 @@ error_t options_read_count32(const char *text, const char *what, uint32_t low, u
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
 error_t options_read_arrival(const char *text, struct options *o, struct given *given);
 error_t options_read_server(const char *text, struct options *o);
+error_t options_read_sentinel(const char *text, struct options *o);
+error_t options_read_read_from(const char *text, struct options *o);
+error_t options_read_wait(const char *text, struct options *o);
 error_t options_read_protocol(const char *text, struct options *o);
 error_t options_read_on_error(const char *text, struct options *o);
 error_t options_read_ycsb(const char *text, struct options *o);

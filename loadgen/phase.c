@@ -64,8 +64,8 @@ double cpu_seconds(void)
 /* Said twice of each: when it's opened, and at the end, when it's known how long it lived. */
 static void log_connections(struct run *r, const struct load_thread *t, bool ended)
 {
-	for (uint32_t i = 0; r->log && i < t->connection_count; i++) {
-		const struct connection *c = &t->connections[i];
+	for (uint32_t i = 0; r->log && i < t->group_count * t->connection_count; i++) {
+		const struct connection *c = thread_connection(t, i);
 		struct ft_connection record = {
 		    .opened_ns = c->opened_ns,
 		    .closed_ns = ended && c->closed_ns == 0 ? ft_now_ns() : c->closed_ns,
@@ -77,37 +77,70 @@ static void log_connections(struct run *r, const struct load_thread *t, bool end
 	}
 }
 
-/* Connects one thread's connections and makes the thread. */
+/* Connects one group of a thread's connections. With several servers, one that can't be reached now may come
+ * back: its connections are opened in the background then. */
+static int make_group(struct run *r, struct phase *p, struct load_thread *t, struct server *server,
+		      const struct endpoint *endpoint, uint16_t node)
+{
+	uint32_t made = 0, first = atomic_fetch_add(&p->plan.next_connection, t->connection_count);
+	int *fds = malloc(sizeof(*fds) * t->connection_count);
+	struct group *g = NULL;
+	char error[512];
+
+	while (fds && made < t->connection_count) {
+		fds[made] = server_connect(server, first + made, error, sizeof(error));
+		if (fds[made] < 0)
+			break;
+		made++;
+	}
+	if (fds && made == t->connection_count) {
+		g = load_thread_connect(t, endpoint, node, fds, first);
+	} else {
+		while (fds && made > 0)
+			close(fds[--made]);
+		if (fds && r->nodes) {
+			g = load_thread_connect(t, endpoint, node, NULL, first);
+		} else if (fds) {
+			complain(r, error);
+			free(fds);
+			return -ECONNREFUSED;
+		}
+	}
+	free(fds);
+	if (!g)
+		complain(r, "not enough memory for the connections");
+	return g ? 0 : -ENOMEM;
+}
+
+/* Connects to each node that requests may go to as things are. */
+static int make_groups(struct run *r, struct phase *p, struct load_thread *t)
+{
+	struct nodes *n = r->nodes;
+	uint32_t count = atomic_load(&n->count);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (nodes_serves(n, (uint16_t)i))
+			rc = make_group(r, p, t, &nodes_at(n, (uint16_t)i)->server, &nodes_at(n, (uint16_t)i)->endpoint,
+					(uint16_t)i);
+	return rc;
+}
+
+/* Makes a thread with its connections. */
 static int make_thread(struct run *r, struct phase *p, uint32_t index)
 {
 	const struct options *o = r->o;
 	struct load_thread *t = &p->threads[index];
-	uint32_t count = (uint32_t)share(o->connections, o->threads, index), made = 0;
-	int *fds = malloc(sizeof(*fds) * count), rc = fds ? 0 : -ENOMEM;
-	char error[512];
+	int rc = load_thread_init(t, &p->plan, index, (uint32_t)share(o->connections, o->threads, index), r->log);
 
-	while (fds && made < count) {
-		fds[made] = server_connect(&r->server, r->next_connection + made, error, sizeof(error));
-		if (fds[made] < 0) {
-			complain(r, error);
-			break;
-		}
-		made++;
+	p->thread_count++;
+	if (rc) {
+		complain(r, "not enough memory for the connections");
+		return rc;
 	}
-	if (fds && made == count) {
-		rc = load_thread_init(t, &p->plan, index, fds, count, r->next_connection, r->log);
-		p->thread_count++;
-		if (rc == 0)
-			log_connections(r, t, false);
-		r->next_connection += count;
-		if (rc)
-			complain(r, "not enough memory for the connections");
-	} else {
-		while (made > 0)
-			close(fds[--made]);
-		rc = -ECONNREFUSED;
-	}
-	free(fds);
+	rc = r->nodes ? make_groups(r, p, t) : make_group(r, p, t, &r->server, &p->plan.endpoint, 0);
+	if (rc == 0)
+		log_connections(r, t, false);
 	return rc;
 }
 
@@ -133,14 +166,20 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .no_wait = o->no_wait,
 	    .on_error = o->on_error,
 	    .backoff_ms = o->backoff_ms,
-	    .server = r->server.socket,
-	    .greeting = r->server.greeting.at,
-	    .greeting_bytes = r->server.greeting.length,
-	    .greetings = r->server.greetings,
+	    .endpoint = server_endpoint(&r->server),
+	    .nodes = r->nodes,
+	    .retry_ns = o->retry_ns,
+	    .next_connection = r->next_connection,
 	    .max_errors = o->max_errors,
 	    .measure_ns = o->warmup_ns ? UINT64_MAX : 0, /* the start isn't known yet */
 	    .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 	};
+}
+
+static int prepare_servers(struct run *r, enum preparation what, char *error, size_t size)
+{
+	return r->nodes ? nodes_prepare(r->nodes, what, r->workload->keys, error, size)
+			: server_prepare(&r->server, what, r->workload->keys, error, size);
 }
 
 static int prepare(struct run *r, struct phase *p, const struct test *test)
@@ -148,7 +187,7 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 	const struct options *o = r->o;
 	char error[512];
 
-	if (server_prepare(&r->server, test->preparation, r->workload->keys, error, sizeof(error))) {
+	if (prepare_servers(r, test->preparation, error, sizeof(error))) {
 		complain(r, error);
 		return -1;
 	}
@@ -345,6 +384,7 @@ static void collect(struct run *r, struct phase *p)
 	take_second(r, p, ft_now_ns());
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		log_connections(r, &p->threads[i], true);
+	r->next_connection = atomic_load(&p->plan.next_connection);
 }
 
 static void release(struct phase *p)

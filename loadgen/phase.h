@@ -9,6 +9,7 @@
 #include "connect.h"
 #include "json.h"
 #include "log.h"
+#include "nodes.h"
 #include "options.h"
 #include "outputs.h"
 #include "report.h"
@@ -18,6 +19,7 @@
 struct run {
 	const struct options *o;
 	struct server server;
+	struct nodes *nodes; /* NULL: there is one server */
 	struct workload *workload;
 	struct suite suite;
 	struct request_log *log;

@@ -78,6 +78,13 @@ static const char *skip_text(struct resp_scanner *s, const char *p, const char *
 			s->word[s->word_length++] = *p;
 			s->word[s->word_length] = 0;
 		}
+		/* The blank between them is where the rest begins. */
+		for (; p < stop && s->rest_length < RESP_REST - 1; p++) {
+			if (s->rest_length == 0 && *p == ' ')
+				continue;
+			s->rest[s->rest_length++] = *p;
+			s->rest[s->rest_length] = 0;
+		}
 	}
 	return stop;
 }
@@ -93,8 +100,8 @@ static int begin_element(struct resp_scanner *s, char type)
 	switch (type) {
 	case '-':
 		if (s->depth == 0) {
-			s->word_length = 0;
-			s->word[0] = 0;
+			s->word_length = s->rest_length = 0;
+			s->word[0] = s->rest[0] = 0;
 		}
 		/* fall through */
 	case '+':

@@ -20,6 +20,7 @@ extern "C" {
 enum {
 	RESP_DEPTH = 7, /* arrays within arrays at most, as in hiredis */
 	RESP_WORD = 16, /* an error's first word is kept up to here, with its closing 0 */
+	RESP_REST = 80, /* and what follows it: "3999 127.0.0.1:6381" after MOVED */
 	RESP_NIL = 'n', /* kind of "$-1" and "*-1"; the other kinds are their type bytes */
 };
 
@@ -34,7 +35,9 @@ struct resp_scanner {
 	uint8_t digits;
 	bool negative;
 	uint8_t word_length;
+	uint8_t rest_length;
 	char word[RESP_WORD]; /* first word of a top-level error: ERR, WRONGTYPE, ... */
+	char rest[RESP_REST]; /* what follows, as far as there is room */
 };
 
 /* A scanner at the beginning of a reply is all zeros; it is so again after every complete one, but for

@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "link.h"
 #include "manifest.h"
 #include "observer.h"
 #include "phase.h"
 #include "probe.h"
 #include "recording/recording.h"
+#include "route.h"
+#include "topology.h"
 
 /* ---- the log ---- */
 
@@ -167,14 +170,21 @@ static struct observer *start_observer(struct run *r)
 
 static void load_server(struct run *r)
 {
+	struct topology *topology = NULL;
 	struct observer *observer;
 	int *idle = open_idle(r);
 
 	if (!idle)
 		return;
+	if (r->nodes && topology_start(&topology, r->nodes, r->log ? request_log_writer(r->log) : NULL)) {
+		complain(r, "not enough memory or descriptors to watch the topology");
+		close_idle(r, idle);
+		return;
+	}
 	observer = start_observer(r);
 	run_tests(r);
 	observer_stop(observer);
+	topology_stop(topology);
 	close_idle(r, idle);
 }
 
@@ -217,6 +227,33 @@ static void close_outputs(struct run *r)
 	free(r->summaries);
 }
 
+/* Learns about several servers, and where the keys of commands are. */
+static int begin_nodes(struct run *r, char *error, size_t size)
+{
+	const struct options *o = r->o;
+	struct link *link = NULL;
+	int rc;
+
+	r->nodes = calloc(1, sizeof(*r->nodes));
+	if (!r->nodes || nodes_init(r->nodes, o)) {
+		snprintf(error, size, "not enough memory for the servers");
+		return -ENOMEM;
+	}
+	if (topology_learn(r->nodes, error, size) ||
+	    server_probe(&r->server, o, &nodes_at(r->nodes, nodes_any(r->nodes, 0))->server.address, error, size))
+		return -ECONNREFUSED;
+	if (o->protocol == PROTOCOL_REDIS) {
+		link = server_enter(&r->server, 0, error, size);
+		if (!link)
+			return -ECONNREFUSED;
+	}
+	rc = route_prepare(r->workload, link, error, size);
+	link_free(link);
+	if (rc == 0 && descriptors_reserve(o->connections * nodes_serving(r->nodes), error, size))
+		rc = -EMFILE;
+	return rc ? rc : workload_prepare(r->workload, o->compressible, o->seed);
+}
+
 /* All that a run needs to begin. False: it was said why not. */
 static bool begin(struct run *r)
 {
@@ -227,18 +264,17 @@ static bool begin(struct run *r)
 	/* First, so that wrong usage is said whether the server is there or not. */
 	rc = o->mode == MODE_INTRINSIC ? probe_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
+	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
+		rc = begin_nodes(r, error, sizeof(error));
+	else if (rc == 0 && o->mode != MODE_INTRINSIC &&
+		 (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
+		  server_probe(&r->server, o, &o->servers[0], error, sizeof(error))))
+		rc = -ECONNREFUSED;
 	if (rc) {
 		complain(r, error);
 		r->status = rc == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;
-		return false;
 	}
-	if (o->mode != MODE_INTRINSIC &&
-	    (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
-	     server_probe(&r->server, o, &o->servers[0], error, sizeof(error)))) {
-		complain(r, error);
-		return false;
-	}
-	return true;
+	return rc == 0;
 }
 
 static int handle_signals(void)
@@ -299,5 +335,8 @@ int run_load(const struct options *o, int argc, char **argv)
 	workload_free(r.workload);
 	free(r.workload);
 	server_free(&r.server);
+	if (r.nodes)
+		nodes_free(r.nodes);
+	free(r.nodes);
 	return r.status;
 }

@@ -25,24 +25,53 @@ static void unix_address(const char *path, struct server_socket *s)
 	s->length = sizeof(*u);
 }
 
-int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
-		struct server_socket *s, char *why, size_t size)
+static struct addrinfo *look_up(const char *host, uint32_t port, char *why, size_t size)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
 	struct addrinfo *all = NULL;
 	char service[8];
-	int fd = -EADDRNOTAVAIL, rc;
+	int rc;
+
+	snprintf(service, sizeof(service), "%u", port);
+	rc = getaddrinfo(host, service, &hints, &all);
+	if (rc) {
+		snprintf(why, size, "%s", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+		return NULL;
+	}
+	return all;
+}
+
+int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *s, char *why,
+		   size_t size)
+{
+	struct addrinfo *all;
+
+	if (path) {
+		unix_address(path, s);
+		return 0;
+	}
+	all = look_up(host, port, why, size);
+	if (!all)
+		return -1;
+	memcpy(&s->address, all->ai_addr, all->ai_addrlen);
+	s->length = all->ai_addrlen;
+	freeaddrinfo(all);
+	return 0;
+}
+
+int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
+		struct server_socket *s, char *why, size_t size)
+{
+	struct addrinfo *all;
+	int fd = -EADDRNOTAVAIL;
 
 	if (path) {
 		unix_address(path, s);
 		fd = socket_open(s, 0, timeout_s);
 	} else {
-		snprintf(service, sizeof(service), "%u", port);
-		rc = getaddrinfo(host, service, &hints, &all);
-		if (rc) {
-			snprintf(why, size, "%s", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+		all = look_up(host, port, why, size);
+		if (!all)
 			return -1;
-		}
 		for (struct addrinfo *a = all; a && fd < 0; a = a->ai_next) {
 			memcpy(&s->address, a->ai_addr, a->ai_addrlen);
 			s->length = a->ai_addrlen;

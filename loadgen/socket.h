@@ -17,10 +17,22 @@ struct server_socket {
 	socklen_t length;
 };
 
+/* Where connections go, and what each says first. */
+struct endpoint {
+	struct server_socket socket;
+	const char *greeting; /* set-up commands of a connection that is opened again */
+	size_t greeting_bytes;
+	uint8_t greetings; /* their number */
+};
+
 /* Finds the address of a host (or the Unix socket `path`, when not NULL) that accepts a connection; waits
  * timeout_s for each that a name has. 0, or -1 and what went wrong, without the address, in `why`. */
 int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
 		struct server_socket *s, char *why, size_t size);
+
+/* The first address that a host's name has, without connecting. 0, or -1 and what went wrong. */
+int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *s, char *why,
+		   size_t size);
 
 /* Begins connecting connection `number`; the descriptor (non-blocking, close-on-exec), or a negative errno.
  * *pending: not there yet, it will be writable when it is. A server on the loopback network is reached from

@@ -16,6 +16,8 @@ const char *const status_names[STATUSES] = {
     [FT_STATUS_UNSENT] = "never sent",
 };
 
+const char *const redirect_names[REDIRECTS] = {"moved", "ask", "later"};
+
 struct stats *stats_new(const struct mix *m)
 {
 	struct stats *s = calloc(1, sizeof(*s));
@@ -41,6 +43,9 @@ void stats_free(struct stats *s)
 		return;
 	for (int i = 0; i < OPERATIONS_MAX; i++)
 		free(s->operations[i]);
+	for (uint32_t i = 0; i < s->node_count; i++)
+		free(s->nodes[i]);
+	free(s->nodes);
 	free(s);
 }
 
@@ -53,6 +58,11 @@ void stats_reset(struct stats *s)
 			memset(s->operations[i], 0, sizeof(*s->operations[i]));
 		empty.operations[i] = s->operations[i];
 	}
+	for (uint32_t i = 0; i < s->node_count; i++)
+		if (s->nodes[i])
+			memset(s->nodes[i], 0, sizeof(*s->nodes[i]));
+	empty.nodes = s->nodes;
+	empty.node_count = s->node_count;
 	*s = empty;
 }
 
@@ -97,6 +107,59 @@ void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns)
 	add_times(&s->statuses[status], &once);
 }
 
+/* The node's counts, made when first wanted. */
+static struct node_stats *of_node(struct stats *s, uint32_t node)
+{
+	if (node >= s->node_count) {
+		struct node_stats **grown = realloc(s->nodes, (node + 1u) * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		memset(grown + s->node_count, 0, (node + 1u - s->node_count) * sizeof(*grown));
+		s->nodes = grown;
+		s->node_count = node + 1;
+	}
+	if (!s->nodes[node])
+		s->nodes[node] = calloc(1, sizeof(*s->nodes[node]));
+	return s->nodes[node];
+}
+
+void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected)
+{
+	struct node_stats *n = of_node(s, node);
+
+	s->redirected += redirected;
+	if (!n)
+		return;
+	n->requests++;
+	n->errors += status_is_error(status);
+	ft_histogram_add(&n->latency, latency_ns);
+}
+
+void stats_redirect(struct stats *s, uint32_t node, enum redirect why)
+{
+	struct node_stats *n = of_node(s, node);
+
+	if (n)
+		n->redirects[why]++;
+}
+
+static void merge_nodes(struct stats *into, const struct stats *from)
+{
+	into->redirected += from->redirected;
+	for (uint32_t i = 0; i < from->node_count; i++) {
+		struct node_stats *n = from->nodes[i] ? of_node(into, i) : NULL;
+
+		if (!n)
+			continue;
+		n->requests += from->nodes[i]->requests;
+		n->errors += from->nodes[i]->errors;
+		for (int k = 0; k < REDIRECTS; k++)
+			n->redirects[k] += from->nodes[i]->redirects[k];
+		ft_histogram_merge(&n->latency, &from->nodes[i]->latency);
+	}
+}
+
 void stats_merge(struct stats *into, const struct stats *from)
 {
 	into->late_sum_ns += from->late_sum_ns;
@@ -109,6 +172,7 @@ void stats_merge(struct stats *into, const struct stats *from)
 		into->last_end_ns = from->last_end_ns;
 	if (from->span_ns > into->span_ns)
 		into->span_ns = from->span_ns;
+	merge_nodes(into, from);
 	for (int i = 0; i < ERROR_WORDS && from->errors[i].times.count; i++)
 		add_word(into, from->errors[i].word, &from->errors[i].times);
 	for (int i = 0; i < STATUSES; i++)

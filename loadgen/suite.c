@@ -11,6 +11,11 @@
 #include <strings.h>
 
 #define MSET_PAIR " __other_key__ __data__"
+/* A cluster's keys of one command have to share a slot, by their hash tag. */
+#define MSET_TAGGED_PAIR " {__tag__}:__int__ __data__"
+static const char mset_tagged[] =
+    "MSET" MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR
+	MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR;
 
 static const struct entry {
 	const char *name;  /* in tables and -t */
@@ -164,7 +169,10 @@ static int build_tests(struct build *b)
 
 		if (e->memcached != (b->o->protocol != PROTOCOL_REDIS) || !wanted(b->o->tests, e))
 			continue;
-		n = add_operation(b, e->name, e->text);
+		n = add_operation(b, e->name,
+				  b->o->deployment == DEPLOYMENT_CLUSTER && strcmp(e->name, "MSET") == 0
+				      ? mset_tagged
+				      : e->text);
 		if (n < 0)
 			return n;
 		if (strcmp(e->name, "PING_INLINE") == 0)
@@ -316,5 +324,6 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	     : o->command_count ? build_commands(&b)
 	     : o->tests		? build_tests(&b)
 				: build_mix(&b);
-	return rc ? rc : workload_prepare(w, o->compressible, o->seed);
+	/* With several servers it's first found out where the keys are (route.c). */
+	return rc || o->deployment != DEPLOYMENT_SINGLE ? rc : workload_prepare(w, o->compressible, o->seed);
 }

@@ -22,6 +22,7 @@
 
 #include "inspection.h"
 #include "recording/recording.h"
+#include "routing.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -76,8 +77,10 @@ static void give_up(struct load_thread *t, uint64_t now_ns)
 	t->stopping = true;
 	t->lane.patient = true;
 	fail_unsent(t, now_ns);
-	for (uint32_t i = 0; i < t->connection_count; i++) {
-		struct connection *c = &t->connections[i];
+	if (t->routing)
+		routed_give_up(t, now_ns);
+	for (uint32_t i = 0; i < t->group_count * t->connection_count; i++) {
+		struct connection *c = thread_connection(t, i);
 		if (c->fd >= 0 && c->in_flight > 0)
 			connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
 	}
@@ -112,7 +115,10 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	t->armed_ns = 0;
-	open_loop_pump(t, ft_now_ns());
+	if (t->routing)
+		routed_pump(t, ft_now_ns());
+	else
+		open_loop_pump(t, ft_now_ns());
 }
 
 static void on_timers(evutil_socket_t fd, short what, void *arg)
@@ -184,8 +190,8 @@ static int make_loop(struct load_thread *t)
 	return rc;
 }
 
-int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, const int *fds,
-		     uint32_t count, uint32_t first_id, struct request_log *log)
+int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, uint32_t count,
+		     struct request_log *log)
 {
 	int rc;
 
@@ -193,7 +199,6 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	    .plan = plan,
 	    .index = index,
 	    .connection_count = count,
-	    .alive = count,
 	    .active = count,
 	    .cpu = -1,
 	    .counting = plan->measure_ns == 0,
@@ -203,29 +208,82 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	    .timers.fd = -1,
 	};
 	pthread_mutex_init(&t->lock, NULL);
-	TAILQ_INIT(&t->idle);
-	TAILQ_INIT(&t->partial);
 	log_lane_open(&t->lane, log);
-	t->connections = calloc(count, sizeof(*t->connections));
-	for (uint32_t i = 0; t->connections && i < count; i++)
-		t->connections[i].fd = fds[i];
-	t->rings = calloc((size_t)count * plan->pipeline, sizeof(*t->rings));
 	t->read_buffer = malloc(READ_BYTES);
 	t->stats = stats_new(&plan->mix);
 	t->spare = stats_new(&plan->mix);
-	if (!t->connections || !t->rings || !t->read_buffer || !t->stats || !t->spare)
+	if (!t->read_buffer || !t->stats || !t->spare)
 		return -ENOMEM;
 	/* One timer for each connection, and one each for time-outs and a profile. */
 	rc = timers_init(&t->timers, count + 2);
 	if (rc == 0)
-		rc = request_buffer_init(&t->requests, plan->workload, plan->pipeline,
+		rc = request_buffer_init(&t->requests, plan->workload, RING_SIZE(plan),
 					 random_begin(plan->seed, index, 4));
 	if (rc == 0 && !plan->blocking)
 		rc = make_loop(t);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = connection_open(&t->connections[i], t, fds[i], first_id + i,
-				     t->rings + (size_t)i * plan->pipeline);
+	if (rc == 0 && plan->nodes)
+		rc = routing_init(t);
 	return rc;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void group_free(struct group *g)
+{
+	for (uint32_t i = 0; g && g->connections && i < g->count; i++) {
+		close_fd(g->connections[i].fd);
+		free(g->connections[i].unsent);
+		inspection_free(g->connections[i].inspection);
+	}
+	if (!g)
+		return;
+	routed_queues_free(g);
+	free(g->connections);
+	free(g->rings);
+	free(g);
+}
+
+struct group *load_thread_connect(struct load_thread *t, const struct endpoint *endpoint, uint16_t node,
+				  const int *fds, uint32_t first_id)
+{
+	uint32_t count = t->connection_count;
+	struct group *g = calloc(1, sizeof(*g)), **grown;
+	int rc = 0;
+
+	grown = realloc(t->groups, (t->group_count + 1) * sizeof(*grown));
+	if (grown)
+		t->groups = grown;
+	if (g) {
+		TAILQ_INIT(&g->idle);
+		TAILQ_INIT(&g->partial);
+		g->count = count;
+		g->endpoint = endpoint;
+		g->node = node;
+		g->connections = calloc(count, sizeof(*g->connections));
+		g->rings = calloc((size_t)count * RING_SIZE(t->plan), sizeof(*g->rings));
+	}
+	if (!g || !grown || !g->connections || !g->rings || (t->routing && routed_queues(g))) {
+		for (uint32_t i = 0; fds && i < count; i++)
+			close(fds[i]);
+		group_free(g);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		g->connections[i].fd = fds ? fds[i] : -1;
+	t->groups[t->group_count++] = g;
+	t->alive += count;
+	if (t->routing)
+		routing_add(t, g);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		rc = connection_init(&g->connections[i], t, g, g->connections[i].fd, first_id + i,
+				     g->rings + (size_t)i * RING_SIZE(t->plan));
+	for (uint32_t i = 0; i < count && rc == 0 && !fds; i++)
+		connection_begin(&g->connections[i], ft_now_ns());
+	return rc ? NULL : g; /* what there is of it goes with the thread */
 }
 
 static void run_loop(struct load_thread *t)
@@ -234,11 +292,15 @@ static void run_loop(struct load_thread *t)
 
 	arm_tick(t, now);
 	watch_connections(t);
-	if (t->plan->open_loop)
+	if (t->routing)
+		routed_pump(t, now);
+	else if (t->plan->open_loop)
 		open_loop_pump(t, now);
-	for (uint32_t i = 0; i < t->connection_count && !t->plan->open_loop; i++)
-		if (t->connections[i].fd >= 0 && t->connections[i].in_flight == 0)
-			connection_refill(&t->connections[i], 0);
+	for (uint32_t i = 0; i < t->connection_count && !t->plan->open_loop && !t->routing; i++) {
+		struct connection *c = thread_connection(t, i);
+		if (c->fd >= 0 && c->in_flight == 0)
+			connection_refill(c, 0);
+	}
 	if (!t->finished)
 		event_base_dispatch(t->base);
 }
@@ -305,21 +367,14 @@ void load_thread_join(struct load_thread *t)
 	pthread_join(t->handle, NULL);
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void load_thread_free(struct load_thread *t)
 {
-	for (uint32_t i = 0; t->connections && i < t->connection_count; i++) {
-		close_fd(t->connections[i].fd);
-		free(t->connections[i].unsent);
-		inspection_free(t->connections[i].inspection);
-	}
 	if (t->base)
-		event_base_free(t->base);
+		event_base_free(t->base); /* it looks at the connections' events once more */
+	for (uint32_t i = 0; i < t->group_count; i++)
+		group_free(t->groups[i]);
+	free(t->groups);
+	routing_free(t);
 	close_fd(t->due_fd);
 	close_fd(t->tick_fd);
 	close_fd(t->wake_fd);
@@ -327,8 +382,6 @@ void load_thread_free(struct load_thread *t)
 	request_buffer_free(&t->requests);
 	chooser_free(&t->chooser);
 	free(t->read_buffer);
-	free(t->rings);
-	free(t->connections);
 	stats_free(t->stats);
 	stats_free(t->ready);
 	stats_free(t->spare);

@@ -30,10 +30,13 @@
 /* Of a log entry that never got as far as a connection. */
 #define NO_CONNECTION UINT32_MAX
 
-/* A request on its way. */
+/* A request on its way. A key's number is below KEY_SPACE_MAX. */
 struct pending {
-	uint64_t intended_ns, start_ns;
-	uint64_t key : 48, operation : 8, step : 8;
+	uint64_t intended_ns, start_ns; /* start_ns 0: never handed to the kernel yet */
+	uint64_t key : 40;
+	uint64_t tries : 8;	/* answers so far that sent it elsewhere or put it off (routed.c) */
+	uint64_t operation : 8; /* NO_OPERATION: an ASKING before the request behind it */
+	uint64_t step : 8;
 };
 
 enum room { ROOM_NONE, ROOM_IDLE, ROOM_PARTIAL };
@@ -51,6 +54,7 @@ struct inspection;
 struct connection {
 	struct event readable;
 	struct load_thread *thread;
+	struct group *group;
 	struct pending *pending; /* a ring of ring_size, the pipeline's depth */
 	struct unsent *unsent;
 	struct inspection *inspection; /* NULL: nobody looks */
@@ -74,6 +78,19 @@ struct connection {
 
 TAILQ_HEAD(connection_list, connection);
 
+/* A thread's connections to one server. Against a single server there is one group; with several, requests
+ * have to go to a certain one of them, and wait with it while none of its connections has room (routed.c). */
+struct group {
+	struct connection_list idle, partial; /* those with room */
+	struct connection *connections;
+	struct pending *rings;
+	uint32_t count;
+	const struct endpoint *endpoint;
+	uint16_t node;		      /* its number among struct nodes */
+	struct waiting *queue, *asks; /* NULL against a single server */
+	uint64_t last_ok_ns;	      /* the last answer that was no error */
+};
+
 /* What all threads are to do; read-only while they run, but for the atomics. */
 struct load_plan {
 	const struct workload *workload;
@@ -90,11 +107,11 @@ struct load_plan {
 	bool open_loop, blocking, no_wait;
 	enum on_error on_error;
 	uint32_t backoff_ms;
-	struct server_socket server;
-	const char *greeting; /* set-up commands of a connection that is opened again */
-	size_t greeting_bytes;
-	uint8_t greetings;   /* their number */
-	uint64_t max_errors; /* 0: no limit */
+	struct endpoint endpoint; /* of the one server, when there is one */
+	struct nodes *nodes;	  /* NULL: there is one */
+	uint64_t retry_ns;	  /* how long a request is sent again when a server sent it away */
+	atomic_uint next_connection; /* numbers for connections opened while it runs */
+	uint64_t max_errors;	  /* 0: no limit */
 	atomic_uint_fast64_t errors;
 	atomic_bool stop;    /* send nothing more, await answers for a second at most */
 	atomic_bool abandon; /* await nothing more */
@@ -112,9 +129,10 @@ struct wrong_byte {
 struct load_thread {
 	struct load_plan *plan;
 	struct event_base *base;
-	struct connection *connections;
-	struct pending *rings;
-	uint32_t connection_count;
+	struct group **groups;
+	uint32_t group_count;
+	struct routing *routing; /* NULL: one server, one group */
+	uint32_t connection_count; /* of each group */
 	uint32_t alive;	 /* connections that send or will be opened again */
 	uint32_t active; /* those that a profile lets send: the first ones */
 	uint32_t lost;	 /* connections that broke; not those closed because time was up */
@@ -131,7 +149,6 @@ struct load_thread {
 	struct chooser chooser;
 	struct request_buffer requests;
 	char *read_buffer;
-	struct connection_list idle, partial;
 	struct pacing pacing;
 	struct timers timers;
 	uint64_t armed_ns; /* what due_fd is set to */
@@ -152,9 +169,23 @@ struct load_thread {
 
 enum { READ_BYTES = 64 << 10 };
 
-/* Takes over `fds` (non-blocking, count > 0), numbered from first_id. Negative errno. */
-int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, const int *fds,
-		     uint32_t count, uint32_t first_id, struct request_log *log);
+/* A redirected request takes an ASKING with it, so two places where one has room. */
+#define RING_SIZE(plan) ((plan)->nodes ? 2 * (plan)->pipeline : (plan)->pipeline)
+
+/* Connection i of all a thread has, i < group_count * connection_count. */
+static inline struct connection *thread_connection(const struct load_thread *t, uint32_t i)
+{
+	return &t->groups[i / t->connection_count]->connections[i % t->connection_count];
+}
+
+/* A thread of `count` (> 0) connections to each server, without any yet. Negative errno. */
+int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, uint32_t count,
+		     struct request_log *log);
+/* Adds a group of connections to `endpoint`, which is that of `node` where there are several. fds[i] is
+ * connection first_id + i, connected, set up and non-blocking; with NULL they are all opened now, in the background.
+ * Takes over the descriptors in any case. NULL: out of memory. */
+struct group *load_thread_connect(struct load_thread *t, const struct endpoint *endpoint, uint16_t node, const int *fds,
+				  uint32_t first_id);
 /* `left`, `chooser`, `pacing` and `cpu` are this thread's part; plan->start_ns must be set. */
 int load_thread_start(struct load_thread *t);
 /* Tells it that plan->stop or plan->abandon was set. */
@@ -171,11 +202,26 @@ void load_thread_tick(struct load_thread *t, uint64_t now_ns);
 
 /* Takes up as many requests as there is room and reason for, and sends them. Closed loop. */
 void connection_refill(struct connection *c, uint64_t now_ns);
+/* Sets the timer for the next request that falls due. Open loop. */
+void arm_due(struct load_thread *t);
 /* Hands out requests that are due to connections with room, and sets the timer for the next. Open loop. */
 void open_loop_pump(struct load_thread *t, uint64_t now_ns);
 /* Puts the connection on the list that it belongs to now. Open loop only. */
 void settle_room(struct connection *c);
 void leave_room(struct connection *c);
+/* The connection of a group that has been idle longest, else one with room, else NULL. */
+static inline struct connection *first_with_room(const struct group *g)
+{
+	struct connection *c = TAILQ_FIRST(&g->idle);
+
+	return c ? c : TAILQ_FIRST(&g->partial);
+}
+static inline uint32_t ring_index(const struct connection *c, uint32_t at)
+{
+	uint32_t size = c->ring_size, i = c->first + at;
+
+	return i < size ? i : i - size;
+}
 /* Adds one request to those in flight; it's due at intended_ns (0: when it is sent). */
 void take_up(struct connection *c, uint64_t intended_ns);
 /* Writes the requests that were taken up since the last call. now_ns 0: not known. */
@@ -196,7 +242,11 @@ void keep_unsent(struct connection *c, const char *bytes, size_t length);
 
 /* ---- lifecycle.c: opening, breaking and opening again ---- */
 
-int connection_open(struct connection *c, struct load_thread *t, int fd, uint32_t id, struct pending *ring);
+/* Makes connection `id` of a group, open with fd >= 0, else to be opened with connection_begin. */
+int connection_init(struct connection *c, struct load_thread *t, struct group *g, int fd, uint32_t id,
+		    struct pending *ring);
+/* Opens a connection that is closed. */
+void connection_begin(struct connection *c, uint64_t now_ns);
 /* Fails what is in flight with `status` and closes; opens it again if that is the policy. */
 void connection_fail(struct connection *c, unsigned status, const char *why);
 /* Closes an idle connection and opens it again (reconnect_after). */
@@ -209,6 +259,37 @@ void connection_think(struct connection *c, uint64_t now_ns);
 void watch_connections(struct load_thread *t);
 /* Counts an error against the plan's limits; ends the run when it is one too many. */
 void count_error(struct load_thread *t);
+
+/* ---- routed.c: one of several servers for each request ---- */
+
+/* The queues of a group whose server is one of several. -ENOMEM. */
+int routed_queues(struct group *g);
+void routed_queues_free(struct group *g);
+/* What a thread needs for it. -ENOMEM. */
+int routing_init(struct load_thread *t);
+void routing_free(struct load_thread *t);
+/* Takes up what is due, or what there is room for, sends it where it belongs, and sees to what waits. */
+void routed_pump(struct load_thread *t, uint64_t now_ns);
+/* A connection is there, or has room again. */
+void routed_room(struct connection *c, uint64_t now_ns);
+/* A connection is gone: the others go on. */
+void routed_settle(struct load_thread *t, uint64_t now_ns);
+/* The answer to *p, which is off the ring already, sends it elsewhere, or puts it off. False: it does not. */
+bool routed_again(struct connection *c, const struct pending *p, uint64_t now_ns);
+/* Sends the next step of an operation where that belongs. */
+void routed_step(struct connection *c, const struct pending *p);
+/* A connection broke: what was sent has failed, the rest finds another way. */
+void routed_lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+		 unsigned status, uint64_t now_ns);
+/* Counts a request that ended by its server. */
+void routed_ended(struct load_thread *t, const struct group *g, const struct pending *p, uint64_t now_ns,
+		  unsigned status);
+/* Ends all that waits. */
+void routed_give_up(struct load_thread *t, uint64_t now_ns);
+/* A connect() failed, or the connection broke: the topology may be another by now. */
+void routed_trouble(struct connection *c, uint64_t now_ns);
+extern const char routed_asking[];
+enum { ROUTED_ASKING_BYTES = 16 };
 
 /* ---- blocking.c ---- */
 

@@ -104,7 +104,8 @@ static uint32_t count_patched(const struct command *c)
 	for (uint32_t i = 0; i < c->part_count; i++)
 		n += c->parts[i].kind == PART_KEY || c->parts[i].kind == PART_OTHER_KEY ||
 		     c->parts[i].kind == PART_INT || c->parts[i].kind == PART_SCORE ||
-		     c->parts[i].kind == PART_FIELD;
+		     c->parts[i].kind == PART_FIELD ||
+		     c->parts[i].kind == PART_KEY_NUMBER || c->parts[i].kind == PART_TAG;
 	return n;
 }
 

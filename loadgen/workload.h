@@ -25,6 +25,13 @@ extern "C" {
 
 enum { OPERATIONS_MAX = 64, STEPS_MAX = 2, OPERATION_NAME = 24, NO_OPERATION = 255 };
 
+/* How the server of a command is found when there are several (route.c). */
+struct route {
+	enum { ROUTE_ANY, ROUTE_KEY } kind;
+	uint16_t word; /* ROUTE_KEY: the one that is the key */
+	bool reads;    /* changes nothing: a replica may answer */
+};
+
 /* A command of an operation, ready to send. */
 struct step {
 	struct command command;
@@ -33,6 +40,7 @@ struct step {
 	struct patches patches;
 	char kind;     /* kind of reply that means success; 0: any but an error */
 	char nil_kind; /* kind of reply that means a miss; 0: none does */
+	struct route route;
 };
 
 struct operation {

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of nodes. */
+#include "nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int nodes_init(struct nodes *n, const struct options *o)
+{
+	memset(n, 0, sizeof(*n));
+	n->options = o;
+	n->kind = o->deployment;
+	n->read_from = o->read_from;
+	pthread_mutex_init(&n->lock, NULL);
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++)
+		atomic_store(&n->owner[i], NODE_NONE);
+	n->look_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return n->look_fd < 0 ? -errno : 0;
+}
+
+static void node_free(struct node *node)
+{
+	server_free(&node->server);
+	free((char *)node->server.address.host);
+	free((char *)node->server.address.socket);
+	free(node);
+}
+
+void nodes_free(struct nodes *n)
+{
+	uint32_t count = atomic_load(&n->count);
+
+	for (uint32_t i = 0; i < count; i++)
+		node_free(nodes_at(n, (uint16_t)i));
+	ketama_free(&n->ketama);
+	if (n->look_fd >= 0)
+		close(n->look_fd);
+	pthread_mutex_destroy(&n->lock);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static uint16_t find(const struct nodes *n, const struct server_address *a)
+{
+	uint32_t count = atomic_load(&n->count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct server_address *b = &nodes_at(n, (uint16_t)i)->server.address;
+
+		if (a->socket ? same_text(a->socket, b->socket)
+			      : !b->socket && a->port == b->port && same_text(a->host, b->host))
+			return (uint16_t)i;
+	}
+	return NODE_NONE;
+}
+
+static struct node *node_new(const struct nodes *n, const struct server_address *a, char *error, size_t size)
+{
+	struct node *node = calloc(1, sizeof(*node));
+	struct server_address own = *a;
+
+	own.host = a->host ? strdup(a->host) : NULL;
+	own.socket = a->socket ? strdup(a->socket) : NULL;
+	if (!node || (a->host && !own.host) || (a->socket && !own.socket)) {
+		free((char *)own.host);
+		free((char *)own.socket);
+		free(node);
+		snprintf(error, size, "not enough memory for another server");
+		return NULL;
+	}
+	server_address(&own, node->name, sizeof(node->name));
+	if (server_init(&node->server, n->options, &own, n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY,
+			error, size) ||
+	    server_find(&node->server, error, size)) {
+		node_free(node);
+		return NULL;
+	}
+	node->endpoint = server_endpoint(&node->server);
+	return node;
+}
+
+uint16_t nodes_add(struct nodes *n, const struct server_address *a, char *error, size_t size)
+{
+	uint16_t number = find(n, a);
+	struct node *node;
+	uint32_t count;
+
+	if (number != NODE_NONE)
+		return number;
+	pthread_mutex_lock(&n->lock);
+	number = find(n, a);
+	count = atomic_load(&n->count);
+	if (number == NODE_NONE && count < NODES_MAX) {
+		node = node_new(n, a, error, size);
+		if (node) {
+			atomic_store_explicit(&n->list[count], node, memory_order_release);
+			atomic_store(&n->count, count + 1);
+			number = (uint16_t)count;
+		}
+	} else if (number == NODE_NONE) {
+		snprintf(error, size, "there are more than %d servers", NODES_MAX);
+	}
+	pthread_mutex_unlock(&n->lock);
+	return number;
+}
+
+void nodes_changed(struct nodes *n)
+{
+	atomic_fetch_add(&n->version, 1);
+}
+
+void nodes_look(struct nodes *n)
+{
+	uint64_t one = 1;
+
+	if (!atomic_exchange(&n->look_wanted, true) && write(n->look_fd, &one, sizeof(one)) < 0) {
+		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+	}
+}
+
+void nodes_reached(struct nodes *n, uint16_t number, bool reached)
+{
+	struct node *node = nodes_at(n, number);
+
+	if (atomic_load_explicit(&node->down, memory_order_relaxed) == !reached)
+		return;
+	atomic_store(&node->down, !reached);
+	nodes_changed(n);
+}
+
+static bool is_up(const struct nodes *n, uint16_t number)
+{
+	return !atomic_load_explicit(&nodes_at(n, number)->down, memory_order_relaxed);
+}
+
+/* The candidate with the shortest way. */
+static uint16_t nearest(const struct nodes *n, const uint16_t *all, uint32_t count)
+{
+	uint64_t best_ns = UINT64_MAX;
+	uint16_t best = NODE_NONE;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t rtt_ns = atomic_load(&nodes_at(n, all[i])->rtt_ns);
+
+		if (rtt_ns > 0 && rtt_ns < best_ns && is_up(n, all[i])) {
+			best_ns = rtt_ns;
+			best = all[i];
+		}
+	}
+	return best == NODE_NONE ? all[0] : best;
+}
+
+uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t turn)
+{
+	uint16_t owner = atomic_load_explicit(&n->owner[slot], memory_order_relaxed);
+	uint16_t all[NODE_REPLICAS_MAX + 1];
+	const struct node *primary;
+	uint32_t count = 0, replicas;
+
+	if (!reads || n->read_from == READ_PRIMARY || owner == NODE_NONE)
+		return owner;
+	primary = nodes_at(n, owner);
+	replicas = atomic_load_explicit(&primary->replica_count, memory_order_relaxed);
+	if (n->read_from != READ_REPLICA)
+		all[count++] = owner;
+	for (uint32_t i = 0; i < replicas; i++) {
+		uint16_t replica = atomic_load_explicit(&primary->replicas[i], memory_order_relaxed);
+
+		if (replica != NODE_NONE && is_up(n, replica))
+			all[count++] = replica;
+	}
+	if (count == 0)
+		return owner; /* better an answer from the primary than none */
+	return n->read_from == READ_NEAREST ? nearest(n, all, count) : all[turn % count];
+}
+
+uint16_t nodes_any(const struct nodes *n, uint32_t turn)
+{
+	uint32_t slots = n->kind == DEPLOYMENT_CLUSTER ? CLUSTER_SLOTS : n->options->server_count;
+
+	if (n->kind == DEPLOYMENT_PRIMARY)
+		return atomic_load_explicit(&n->owner[0], memory_order_relaxed);
+	/* A step that is prime to 2^14 visits owners of ranges in turn. */
+	for (uint32_t i = 0; i < slots; i++) {
+		uint16_t owner = atomic_load_explicit(&n->owner[(turn * 5461u + i) % slots], memory_order_relaxed);
+
+		if (owner != NODE_NONE)
+			return owner;
+	}
+	return NODE_NONE;
+}
+
+bool nodes_serves(const struct nodes *n, uint16_t number)
+{
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++) {
+		uint16_t owner = atomic_load_explicit(&n->owner[i], memory_order_relaxed);
+		const struct node *primary = owner == NODE_NONE ? NULL : nodes_at(n, owner);
+
+		if (owner == number)
+			return true;
+		for (uint32_t k = 0;
+		     primary && n->read_from != READ_PRIMARY && k < atomic_load(&primary->replica_count); k++)
+			if (atomic_load(&primary->replicas[k]) == number)
+				return true;
+		if (n->kind == DEPLOYMENT_PRIMARY)
+			break;
+	}
+	return false;
+}
+
+uint32_t nodes_serving(const struct nodes *n)
+{
+	uint32_t count = atomic_load(&n->count), serving = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		serving += nodes_serves(n, (uint16_t)i);
+	return serving;
+}
+
+bool nodes_redirect(struct nodes *n, const char *text, uint16_t from, uint32_t *slot, uint16_t *node)
+{
+	const struct node *said = nodes_at(n, from);
+	char host[256], error[256], *end;
+	const char *colon, *begin;
+	unsigned long number, port;
+	struct server_address a = said->server.address;
+
+	number = strtoul(text, &end, 10);
+	if (end == text || *end != ' ' || number >= CLUSTER_SLOTS)
+		return false;
+	begin = end + 1;
+	colon = strrchr(begin, ':'); /* the last: IPv6 has more */
+	if (!colon || (size_t)(colon - begin) >= sizeof(host))
+		return false;
+	port = strtoul(colon + 1, &end, 10);
+	if (end == colon + 1 || *end || port == 0 || port > 65535)
+		return false;
+	memcpy(host, begin, (size_t)(colon - begin));
+	host[colon - begin] = 0;
+	if (host[0] && strcmp(host, "?") != 0)
+		a.host = host;
+	if (!a.host)
+		return false;
+	a.socket = NULL;
+	a.port = (uint32_t)port;
+	*slot = (uint32_t)number;
+	*node = nodes_add(n, &a, error, sizeof(error));
+	return *node != NODE_NONE;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the load goes: which servers, what kind of deployment they are, and what doesn't go with several. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "options.h"
+
+/* --server's places, or the one that -h, -p and -s make. */
+static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
+{
+	uint32_t port = g->port ? g->port : o->protocol == PROTOCOL_REDIS ? 6379 : 11211;
+
+	if (g->socket && strlen(g->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		snprintf(error, size, "-s is longer than a Unix socket's path may be (%zu bytes)",
+			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		return;
+	}
+	if (o->server_count && (g->host || g->socket)) {
+		snprintf(error, size, "-h and -s name one server, --server one or more; choose one way");
+		return;
+	}
+	if (o->sentinel_count && (o->server_count || g->host || g->socket || g->port)) {
+		snprintf(error, size, "a Sentinel names the server; leave --server, -h, -p and -s out");
+		return;
+	}
+	if (!o->server_count)
+		o->servers[o->server_count++] =
+		    (struct server_address){.host = g->host ? g->host : "127.0.0.1", .socket = g->socket};
+	for (uint32_t i = 0; i < o->server_count; i++)
+		if (!o->servers[i].port)
+			o->servers[i].port = port;
+}
+
+static void settle_deployment(struct options *o, const struct given *g, char *error, size_t size)
+{
+	bool redis = o->protocol == PROTOCOL_REDIS;
+
+	o->deployment = g->cluster			       ? DEPLOYMENT_CLUSTER
+			: o->sentinel_count		       ? DEPLOYMENT_PRIMARY
+			: o->server_count > 1		       ? DEPLOYMENT_RING
+			: o->read_from != READ_PRIMARY ? DEPLOYMENT_PRIMARY
+						       : DEPLOYMENT_SINGLE;
+	if (!redis && (g->cluster || o->sentinel_count || o->read_from != READ_PRIMARY || o->wait_replicas))
+		snprintf(error, size,
+			 "--cluster, --sentinel, --read-from and --wait are Redis'; memcached has no replicas");
+	else if (g->cluster && o->sentinel_count)
+		snprintf(error, size, "a cluster fails over by itself, without Sentinel; choose --cluster or --sentinel");
+	else if (g->master && !o->sentinel_count)
+		snprintf(error, size, "--master is a name among Sentinels; say where one is with --sentinel");
+	else if (o->deployment == DEPLOYMENT_RING && o->read_from != READ_PRIMARY)
+		snprintf(error, size, "several --server have no replicas of each other; leave --read-from out");
+	else if (g->cluster && o->database)
+		snprintf(error, size, "a cluster has database 0 only; leave --dbnum out");
+}
+
+/* What is about one connection, or one server. */
+static void check_several(const struct options *o, const struct given *g, char *error, size_t size)
+{
+	const struct {
+		bool given;
+		const char *name;
+	} all[] = {
+	    {o->blocking, o->no_wait ? "--no-wait" : "--blocking"},
+	    {o->think_ns > 0, "--think"},
+	    {o->reconnect_after > 0, "--reconnect and -k 0"},
+	    {o->split, "--key-split"},
+	    {o->has_connections_profile, "a profile of connections"},
+	    {g->batch, "--batch"},
+	    {o->idle > 0, "--idle"},
+	    {o->ycsb == 'E', "--ycsb E, whose scans read keys of all servers,"},
+	    {o->mode == MODE_INTRINSIC, "--intrinsic"},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all) && !*error; i++)
+		if (all[i].given)
+			snprintf(error, size, "%s can't be had with several servers yet", all[i].name);
+}
+
+void options_check_servers(struct options *o, const struct given *g, char *error, size_t size)
+{
+	settle_servers(o, g, error, size);
+	if (!*error)
+		settle_deployment(o, g, error, size);
+	if (!*error && o->wait_replicas && o->ycsb)
+		snprintf(error, size, "YCSB's operations wait for no replica; leave --wait out");
+	if (o->deployment == DEPLOYMENT_SINGLE || *error)
+		return;
+	check_several(o, g, error, size);
+	/* Connections of a node that comes back, or of its successor, are opened again. */
+	if (!g->on_error)
+		o->on_error = ON_ERROR_RECONNECT;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeping outages. */
+#include "outages.h"
+
+static struct outage *latest_of(struct outages *o, uint16_t node)
+{
+	for (uint32_t i = o->count; i > 0; i--)
+		if (o->list[i - 1].node == node)
+			return &o->list[i - 1];
+	return 0;
+}
+
+void outages_begin(struct outages *o, uint16_t node, const bool *owned, uint64_t last_ok_ns, uint64_t now_ns)
+{
+	struct outage *latest = latest_of(o, node);
+
+	if (latest && !latest->first_ok_ns)
+		return;
+	if (o->count == OUTAGES_MAX) {
+		o->lost++;
+		return;
+	}
+	o->list[o->count++] =
+	    (struct outage){.node = node, .after = node, .noticed_ns = now_ns, .last_ok_ns = last_ok_ns};
+	o->open++;
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++)
+		if (owned[i])
+			o->of_slot[i] = (uint8_t)o->count;
+}
+
+void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns, uint64_t now_ns)
+{
+	struct outage *x = o->of_slot[slot] ? &o->list[o->of_slot[slot] - 1] : 0;
+
+	if (!x)
+		return;
+	if (!x->first_ok_ns) {
+		x->first_ok_ns = now_ns;
+		x->after = node;
+		o->open--;
+		if (now_ns > o->latest_end_ns)
+			o->latest_end_ns = now_ns;
+	}
+	if (intended_ns >= x->first_ok_ns)
+		return;
+	x->delayed++;
+	if (now_ns - intended_ns > x->longest_ns)
+		x->longest_ns = now_ns - intended_ns;
+}
+
+void outages_failed(struct outages *o, uint32_t slot)
+{
+	if (o->of_slot[slot])
+		o->list[o->of_slot[slot] - 1].failed++;
+}
+
+/* Whether two threads saw the same: the same node, at overlapping times. One without an end goes on. */
+static bool same(const struct outage *a, const struct outage *b)
+{
+	return a->node == b->node && (!a->first_ok_ns || b->noticed_ns <= a->first_ok_ns) &&
+	       (!b->first_ok_ns || a->noticed_ns <= b->first_ok_ns);
+}
+
+static void join(struct outage *into, const struct outage *from)
+{
+	if (from->noticed_ns < into->noticed_ns)
+		into->noticed_ns = from->noticed_ns;
+	if (from->last_ok_ns > into->last_ok_ns)
+		into->last_ok_ns = from->last_ok_ns;
+	if (from->first_ok_ns && (!into->first_ok_ns || from->first_ok_ns < into->first_ok_ns)) {
+		into->first_ok_ns = from->first_ok_ns;
+		into->after = from->after;
+	}
+	into->failed += from->failed;
+	into->delayed += from->delayed;
+	if (from->longest_ns > into->longest_ns)
+		into->longest_ns = from->longest_ns;
+}
+
+void outages_add(struct outages *all, const struct outages *of_thread)
+{
+	all->lost += of_thread->lost;
+	for (uint32_t i = 0; i < of_thread->count; i++) {
+		const struct outage *x = &of_thread->list[i];
+		uint32_t k = 0;
+
+		while (k < all->count && !same(&all->list[k], x))
+			k++;
+		if (k < all->count)
+			join(&all->list[k], x);
+		else if (all->count < OUTAGES_MAX)
+			all->list[all->count++] = *x;
+		else
+			all->lost++;
+	}
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking, comparing, and noting what changed. */
+#include "topology.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "link.h"
+#include "slots.h"
+
+enum { REST_MS = 1000, TROUBLE_MS = 20, RTT_TRIES = 5, HOST_BYTES = 256 };
+
+struct topology {
+	struct nodes *nodes;
+	struct ft_writer *log; /* NULL: none */
+	struct link *link;     /* to whom answered last; NULL: nobody */
+	uint16_t asked;	       /* the node it leads to; of a Sentinel, its number */
+	uint32_t turn;	       /* whom to ask next */
+	int stop_fd;
+	pthread_t handle;
+	struct server *sentinels; /* as many as the options name */
+	struct options *sentinel_options;
+};
+
+/* ---- changes ---- */
+
+static const char *name_of(const struct nodes *n, uint16_t node)
+{
+	return node == NODE_NONE ? "" : nodes_at(n, node)->name;
+}
+
+static void note(const struct topology *t, const char *what, uint16_t from, uint16_t to, uint32_t slots)
+{
+	char *text = NULL;
+	size_t size = 0;
+	struct json j = {t->log ? open_memstream(&text, &size) : NULL, true};
+
+	if (!j.to)
+		return;
+	json_begin(&j, NULL, '{');
+	json_count(&j, "t_ns", ft_now_ns());
+	json_text(&j, "kind", "topology");
+	json_text(&j, "what", what);
+	json_text(&j, "from", name_of(t->nodes, from));
+	json_text(&j, "to", name_of(t->nodes, to));
+	if (slots)
+		json_count(&j, "slots", slots);
+	json_end(&j, '}');
+	if (fclose(j.to) == 0)
+		ft_writer_json(t->log, FT_BLOCK_NOTE, text);
+	free(text);
+}
+
+/* Sets owners; each pair of an old and a new one is a note. */
+static void set_owners(const struct topology *t, const uint16_t *owner, uint32_t count)
+{
+	struct nodes *n = t->nodes;
+	bool changed = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t before = atomic_load(&n->owner[i]), after = owner[i];
+		uint32_t slots = 0;
+
+		if (before == after)
+			continue;
+		for (uint32_t k = i; k < count; k++) {
+			if (atomic_load(&n->owner[k]) != before || owner[k] != after)
+				continue;
+			atomic_store(&n->owner[k], after);
+			slots++;
+		}
+		note(t, n->kind == DEPLOYMENT_CLUSTER ? "slots" : "primary", before, after,
+		     n->kind == DEPLOYMENT_CLUSTER ? slots : 0);
+		changed = true;
+	}
+	if (changed)
+		nodes_changed(n);
+}
+
+static void set_replicas(struct node *primary, const uint16_t *replicas, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		atomic_store(&primary->replicas[i], replicas[i]);
+	atomic_store(&primary->replica_count, count);
+}
+
+/* ---- a cluster ---- */
+
+static const char *text_of(const redisReply *r)
+{
+	return r && (r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS) ? r->str : NULL;
+}
+
+/* A node out of CLUSTER SLOTS: [address, port, id, ...]. One without an address is the one that was asked. */
+static uint16_t read_node(struct nodes *n, uint16_t asked, const redisReply *r)
+{
+	const char *host = r->type == REDIS_REPLY_ARRAY && r->elements >= 2 ? text_of(r->element[0]) : NULL;
+	struct server_address a = nodes_at(n, asked)->server.address;
+	char error[256];
+
+	if (r->type != REDIS_REPLY_ARRAY || r->elements < 2 || r->element[1]->type != REDIS_REPLY_INTEGER ||
+	    r->element[1]->integer <= 0 || r->element[1]->integer > 65535)
+		return NODE_NONE;
+	if (host && *host && strcmp(host, "?") != 0)
+		a.host = host;
+	if (!a.host)
+		return NODE_NONE;
+	a.socket = NULL;
+	a.port = (uint32_t)r->element[1]->integer;
+	return nodes_add(n, &a, error, sizeof(error));
+}
+
+/* [first, last, primary, replica, ...] */
+static void read_range(struct nodes *n, uint16_t asked, const redisReply *r, uint16_t *owner)
+{
+	uint16_t replicas[NODE_REPLICAS_MAX], primary;
+	uint32_t count = 0;
+
+	if (r->type != REDIS_REPLY_ARRAY || r->elements < 3 || r->element[0]->type != REDIS_REPLY_INTEGER ||
+	    r->element[1]->type != REDIS_REPLY_INTEGER)
+		return;
+	primary = read_node(n, asked, r->element[2]);
+	if (primary == NODE_NONE)
+		return;
+	for (size_t i = 3; i < r->elements && count < NODE_REPLICAS_MAX; i++) {
+		uint16_t replica = read_node(n, asked, r->element[i]);
+
+		if (replica != NODE_NONE)
+			replicas[count++] = replica;
+	}
+	set_replicas(nodes_at(n, primary), replicas, count);
+	for (long long slot = r->element[0]->integer; slot <= r->element[1]->integer; slot++)
+		if (slot >= 0 && slot < CLUSTER_SLOTS)
+			owner[slot] = primary;
+}
+
+/* 0: learned. -1: it didn't say, and `error` is a sentence's end. */
+static int learn_slots(const struct topology *t, char *error, size_t size)
+{
+	static const char *const words[] = {"CLUSTER", "SLOTS"};
+	redisReply *r = link_ask(t->link, 2, words);
+	uint16_t owner[CLUSTER_SLOTS];
+	int result = -1;
+
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++)
+		owner[i] = NODE_NONE;
+	if (!r) {
+		snprintf(error, size, "%s", link_error(t->link));
+	} else if (r->type == REDIS_REPLY_ERROR) {
+		snprintf(error, size, "%.150s", r->str);
+	} else if (r->type == REDIS_REPLY_ARRAY) {
+		for (size_t i = 0; i < r->elements; i++)
+			read_range(t->nodes, t->asked, r->element[i], owner);
+		set_owners(t, owner, CLUSTER_SLOTS);
+		result = 0;
+	} else {
+		snprintf(error, size, "it answered CLUSTER SLOTS with something else");
+	}
+	if (r)
+		freeReplyObject(r);
+	return result;
+}
+
+static uint32_t unserved_slots(const struct nodes *n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++)
+		count += atomic_load(&n->owner[i]) == NODE_NONE;
+	return count;
+}
+
+/* ---- a primary ---- */
+
+/* What ROLE says: true for a primary, whose replicas are added. */
+static bool learn_role(struct nodes *n, struct link *l, uint16_t node)
+{
+	static const char *const words[] = {"ROLE"};
+	redisReply *r = link_ask(l, 1, words);
+	const char *role = r && r->type == REDIS_REPLY_ARRAY && r->elements >= 3 ? text_of(r->element[0]) : NULL;
+	const redisReply *list = role && strcmp(role, "master") == 0 ? r->element[2] : NULL;
+	uint16_t replicas[NODE_REPLICAS_MAX];
+	uint32_t count = 0;
+	char error[256];
+	bool primary = false;
+
+	if (list && list->type == REDIS_REPLY_ARRAY) {
+		for (size_t i = 0; i < list->elements && count < NODE_REPLICAS_MAX; i++) {
+			const redisReply *x = list->element[i]; /* [address, port as text, offset] */
+			struct server_address a = nodes_at(n, node)->server.address;
+
+			if (x->type != REDIS_REPLY_ARRAY || x->elements < 2 || !text_of(x->element[0]) ||
+			    !text_of(x->element[1]))
+				continue;
+			a.host = x->element[0]->str;
+			a.port = (uint32_t)strtoul(x->element[1]->str, NULL, 10);
+			a.socket = NULL;
+			replicas[count] = nodes_add(n, &a, error, sizeof(error));
+			count += replicas[count] != NODE_NONE;
+		}
+		set_replicas(nodes_at(n, node), replicas, count);
+		primary = true;
+	}
+	if (r)
+		freeReplyObject(r);
+	return primary;
+}
+
+/* The primary that a Sentinel names; it is believed when it says so itself. -1: `error`. */
+static int learn_primary(const struct topology *t, char *error, size_t size)
+{
+	const struct options *o = t->nodes->options;
+	const char *const words[] = {"SENTINEL", "get-master-addr-by-name", o->master};
+	redisReply *r = link_ask(t->link, 3, words);
+	struct server_address a = t->sentinels[t->asked].address;
+	struct link *l = NULL;
+	uint16_t node = NODE_NONE;
+	int result = -1;
+
+	if (!r) {
+		snprintf(error, size, "%s", link_error(t->link));
+	} else if (r->type == REDIS_REPLY_ERROR) {
+		snprintf(error, size, "%.150s", r->str);
+	} else if (r->type != REDIS_REPLY_ARRAY || r->elements != 2 || !text_of(r->element[0]) ||
+		   !text_of(r->element[1])) {
+		snprintf(error, size, "it watches over no primary of the name \"%s\" (--master)", o->master);
+	} else {
+		a.host = r->element[0]->str;
+		a.port = (uint32_t)strtoul(r->element[1]->str, NULL, 10);
+		a.socket = NULL;
+		node = nodes_add(t->nodes, &a, error, size);
+		/* Who is the primary already needs no asking every second. */
+		if (node != NODE_NONE && node == atomic_load(&t->nodes->owner[0]) &&
+		    !atomic_load(&nodes_at(t->nodes, node)->down) && o->read_from == READ_PRIMARY)
+			result = 0;
+		else if (node != NODE_NONE)
+			l = server_enter(&nodes_at(t->nodes, node)->server, 0, error, size);
+	}
+	if (l && learn_role(t->nodes, l, node)) {
+		set_owners(t, &node, 1);
+		result = 0;
+	} else if (l) {
+		snprintf(error, size, "it names %s as the primary, which says it is none (yet)",
+			 name_of(t->nodes, node));
+	}
+	link_free(l);
+	if (r)
+		freeReplyObject(r);
+	return result;
+}
+
+/* A primary without Sentinel stays the primary; its replicas may change. */
+static int learn_replicas(const struct topology *t, char *error, size_t size)
+{
+	const uint16_t node = 0;
+
+	if (!learn_role(t->nodes, t->link, node)) {
+		snprintf(error, size, "it is a replica; name its primary");
+		return -1;
+	}
+	set_owners(t, &node, 1);
+	return 0;
+}
+
+/* ---- whom to ask ---- */
+
+static bool by_sentinel(const struct nodes *n)
+{
+	return n->kind == DEPLOYMENT_PRIMARY && n->options->sentinel_count > 0;
+}
+
+/* Enters whoever is next: a Sentinel, or a node that isn't known to be down. False: `error`. */
+static bool enter_next(struct topology *t, char *error, size_t size)
+{
+	struct nodes *n = t->nodes;
+	uint32_t count = by_sentinel(n) ? n->options->sentinel_count : atomic_load(&n->count);
+
+	if (n->kind == DEPLOYMENT_PRIMARY && !by_sentinel(n))
+		count = 1;
+	for (uint32_t i = 0; i < count && !t->link; i++) {
+		t->asked = (uint16_t)(t->turn++ % count);
+		if (by_sentinel(n))
+			t->link = server_enter(&t->sentinels[t->asked], 0, error, size);
+		else if (count == 1 || i + 1 == count || !atomic_load(&nodes_at(n, t->asked)->down))
+			t->link = server_enter(&nodes_at(n, t->asked)->server, 0, error, size);
+	}
+	return t->link != NULL;
+}
+
+static const char *asked_name(const struct topology *t, char *room, size_t size)
+{
+	if (!by_sentinel(t->nodes))
+		return name_of(t->nodes, t->asked);
+	server_address(&t->sentinels[t->asked].address, room, size);
+	return room;
+}
+
+/* Asks one of them. False: `error`, and another one is next. */
+static bool ask_one(struct topology *t, char *error, size_t size)
+{
+	char why[400] = "", name[300];
+	int rc;
+
+	if (!t->link && !enter_next(t, error, size))
+		return false;
+	rc = t->nodes->kind == DEPLOYMENT_CLUSTER ? learn_slots(t, why, sizeof(why))
+	     : by_sentinel(t->nodes)		  ? learn_primary(t, why, sizeof(why))
+						  : learn_replicas(t, why, sizeof(why));
+	if (rc == 0)
+		return true;
+	snprintf(error, size, "%s: %s", asked_name(t, name, sizeof(name)), why);
+	link_free(t->link);
+	t->link = NULL;
+	return false;
+}
+
+/* The shortest of a few PINGs. */
+static void measure_rtt(struct nodes *n)
+{
+	static const char *const words[] = {"PING"};
+	uint32_t count = atomic_load(&n->count);
+	char error[400];
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *node = nodes_at(n, (uint16_t)i);
+		uint64_t best_ns = UINT64_MAX;
+		struct link *l;
+
+		if (atomic_load(&node->rtt_ns))
+			continue;
+		l = server_enter(&node->server, 0, error, sizeof(error));
+		for (int k = 0; l && k < RTT_TRIES; k++) {
+			uint64_t since = ft_now_ns(), took;
+			redisReply *r = link_ask(l, 1, words);
+
+			took = ft_now_ns() - since;
+			if (r && took < best_ns)
+				best_ns = took;
+			if (r)
+				freeReplyObject(r);
+		}
+		link_free(l);
+		atomic_store(&node->rtt_ns, best_ns == UINT64_MAX ? 0 : best_ns);
+	}
+}
+
+/* ---- set-up ---- */
+
+/* Sentinels have passwords of their own, and no users or databases of the primary's. */
+static int prepare_sentinels(struct topology *t, char *error, size_t size)
+{
+	const struct options *o = t->nodes->options;
+
+	if (!by_sentinel(t->nodes))
+		return 0;
+	t->sentinels = calloc(o->sentinel_count, sizeof(*t->sentinels));
+	t->sentinel_options = malloc(sizeof(*t->sentinel_options));
+	if (!t->sentinels || !t->sentinel_options) {
+		snprintf(error, size, "not enough memory for the Sentinels");
+		return -1;
+	}
+	*t->sentinel_options = *o;
+	t->sentinel_options->user = NULL;
+	t->sentinel_options->password = getenv("FORKTAIL_SENTINEL_PASSWORD");
+	t->sentinel_options->database = 0;
+	for (uint32_t i = 0; i < o->sentinel_count; i++)
+		if (server_init(&t->sentinels[i], t->sentinel_options, &o->sentinels[i], false, error, size))
+			return -1;
+	return 0;
+}
+
+static void release(struct topology *t)
+{
+	link_free(t->link);
+	for (uint32_t i = 0; t->sentinels && i < t->nodes->options->sentinel_count; i++)
+		server_free(&t->sentinels[i]);
+	free(t->sentinels);
+	free(t->sentinel_options);
+}
+
+/* Keys of a ring need all servers there, in the order in which they were named. */
+static int learn_ring(struct nodes *n, char *error, size_t size)
+{
+	const struct options *o = n->options;
+	const char *names[SERVERS_MAX];
+	char text[SERVERS_MAX][300];
+	int rc;
+
+	for (uint32_t i = 0; i < o->server_count; i++) {
+		const struct server_address *a = &o->servers[i];
+		struct server probe;
+		uint16_t node;
+
+		rc = server_probe(&probe, o, a, error, size);
+		server_free(&probe);
+		if (rc)
+			return -1;
+		node = nodes_add(n, a, error, size);
+		if (node == NODE_NONE)
+			return -1;
+		if (node != i) {
+			snprintf(error, size, "%s is named twice", name_of(n, node));
+			return -1;
+		}
+		atomic_store(&n->owner[i], node);
+		if (a->socket)
+			snprintf(text[i], sizeof(text[i]), "%s", a->socket);
+		else if (a->port == KETAMA_PLAIN_PORT)
+			snprintf(text[i], sizeof(text[i]), "%s", a->host);
+		else
+			snprintf(text[i], sizeof(text[i]), "%s:%u", a->host, a->port);
+		names[i] = text[i];
+	}
+	rc = ketama_init(&n->ketama, names, o->server_count);
+	if (rc)
+		snprintf(error, size, "keys can't be spread over servers: %s",
+			 rc == -ENOMEM ? "not enough memory" : "this host's OpenSSL offers no MD5");
+	return rc ? -1 : 0;
+}
+
+int topology_learn(struct nodes *n, char *error, size_t size)
+{
+	const struct options *o = n->options;
+	struct topology t = {.nodes = n};
+	bool learned = false;
+	uint32_t unserved;
+
+	if (n->kind == DEPLOYMENT_RING)
+		return learn_ring(n, error, size);
+	for (uint32_t i = 0; !by_sentinel(n) && i < o->server_count; i++)
+		if (nodes_add(n, &o->servers[i], error, size) == NODE_NONE)
+			return -1;
+	if (prepare_sentinels(&t, error, size) == 0)
+		for (uint32_t i = 0; i < (by_sentinel(n) ? o->sentinel_count : o->server_count) && !learned; i++)
+			learned = ask_one(&t, error, size);
+	release(&t);
+	if (!learned)
+		return -1;
+	unserved = n->kind == DEPLOYMENT_CLUSTER ? unserved_slots(n) : 0;
+	if (unserved == CLUSTER_SLOTS) {
+		snprintf(error, size, "this cluster serves no slot yet");
+		return -1;
+	}
+	if (unserved)
+		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved, CLUSTER_SLOTS);
+	if (n->read_from == READ_NEAREST)
+		measure_rtt(n);
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+/* Whether keys are without a server now: then the news can't wait. */
+static bool in_trouble(const struct nodes *n)
+{
+	uint32_t count = n->kind == DEPLOYMENT_CLUSTER ? CLUSTER_SLOTS : 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t owner = atomic_load_explicit(&n->owner[i], memory_order_relaxed);
+
+		if (owner != NODE_NONE && atomic_load_explicit(&nodes_at(n, owner)->down, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+static void *watch(void *arg)
+{
+	struct topology *t = arg;
+	struct nodes *n = t->nodes;
+	struct pollfd fds[2] = {{.fd = t->stop_fd, .events = POLLIN}, {.fd = n->look_fd, .events = POLLIN}};
+	char error[600];
+	uint64_t count;
+
+	pthread_setname_np(pthread_self(), "topology");
+	for (;;) {
+		bool trouble = in_trouble(n);
+
+		if (poll(fds, trouble ? 1 : 2, trouble ? TROUBLE_MS : REST_MS) > 0 && fds[0].revents)
+			return NULL;
+		/* What was heard together is looked at once, and not more often than that. */
+		if (!trouble && fds[1].revents && poll(fds, 1, TROUBLE_MS) > 0)
+			return NULL;
+		(void)!read(n->look_fd, &count, sizeof(count));
+		atomic_store(&n->look_wanted, false);
+		ask_one(t, error, sizeof(error));
+		if (n->read_from == READ_NEAREST)
+			measure_rtt(n);
+	}
+}
+
+int topology_start(struct topology **out, struct nodes *n, struct ft_writer *log)
+{
+	struct topology *t;
+	char error[400];
+	int rc;
+
+	*out = NULL;
+	if (n->kind == DEPLOYMENT_RING)
+		return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->nodes = n;
+	t->log = log;
+	t->stop_fd = eventfd(0, EFD_CLOEXEC);
+	rc = t->stop_fd < 0 ? -errno : prepare_sentinels(t, error, sizeof(error)) ? -ENOMEM : 0;
+	if (rc == 0)
+		rc = -pthread_create(&t->handle, NULL, watch, t);
+	if (rc) {
+		if (t->stop_fd >= 0)
+			close(t->stop_fd);
+		release(t);
+		free(t);
+		return rc;
+	}
+	*out = t;
+	return 0;
+}
+
+void topology_stop(struct topology *t)
+{
+	uint64_t one = 1;
+
+	if (!t)
+		return;
+	if (write(t->stop_fd, &one, sizeof(one)) < 0) {
+		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+	}
+	pthread_join(t->handle, NULL);
+	close(t->stop_fd);
+	release(t);
+	free(t);
+}
