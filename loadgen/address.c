@@ -10,7 +10,7 @@
 
 #include "parse.h"
 
-void server_address(const struct server_address *a, char *out, size_t size)
+void address_text(const struct server_address *a, char *out, size_t size)
 {
 	if (a->socket)
 		snprintf(out, size, "unix:%s", a->socket);

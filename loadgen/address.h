@@ -22,7 +22,7 @@ struct server_address {
 };
 
 /* "unix:/run/redis.sock", "127.0.0.1:6379" or "[::1]:6379". */
-void server_address(const struct server_address *a, char *out, size_t size);
+void address_text(const struct server_address *a, char *out, size_t size);
 
 /* What a text says. Its strings lie in `memory`. */
 struct address {

@@ -34,7 +34,7 @@ __attribute__((format(printf, 4, 5))) static void say(const struct server *s, ch
 	size_t length;
 	va_list args;
 
-	server_address(&s->address, address, sizeof(address));
+	address_text(&s->address, address, sizeof(address));
 	snprintf(error, size, "%s ", address);
 	length = strlen(error);
 	va_start(args, format);

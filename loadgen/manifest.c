@@ -33,7 +33,7 @@ static void describe_server(struct json *j, const struct options *o, const struc
 	if (o->mode == MODE_INTRINSIC)
 		snprintf(address, sizeof(address), "none");
 	else
-		server_address(&o->servers[0], address, sizeof(address));
+		address_text(&o->servers[0], address, sizeof(address));
 	json_begin(j, "servers", '[');
 	json_text(j, NULL, address);
 	json_end(j, ']');
