@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Set-up with hiredis' blocking calls. Every connection asks PING first, before any password is sent:
+/* Set-up over a link (link.h). Every connection asks PING first, before any password is sent:
  * whatever listens there has to show that it is a Redis before it gets to see one. */
 #include "connect.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "recording/recording.h"
@@ -21,7 +18,6 @@
 enum {
 	TIMEOUT_S = 5,
 	SPARE_DESCRIPTORS = 64,
-	REPLY_BYTES_MAX = 1 << 20, /* of an answer to a set-up command; INFO has some 10 KB */
 };
 
 enum outcome { READY, FAILED, LOADING };
@@ -42,86 +38,21 @@ __attribute__((format(printf, 4, 5))) static void say(const struct server *s, ch
 	va_end(args);
 }
 
-/* A server that has no room for us says so and closes, perhaps before our PING can be written; what it said
- * then still lies in the socket. */
-static bool last_words(const redisContext *c, char *words, size_t size)
-{
-	ssize_t n = recv(c->fd, words, size - 1, MSG_DONTWAIT);
-
-	words[n > 0 ? n : 0] = 0;
-	words[strcspn(words, "\r\n")] = 0;
-	return words[0] == '-';
-}
-
-/* Why a command on a connection that was there got no reply. */
-static void say_no_reply(const struct server *s, const redisContext *c, char *error, size_t size)
-{
-	char words[160];
-
-	if (c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET) &&
-	    last_words(c, words, sizeof(words)))
-		say(s, error, size, "turned us away: %s", words + 1);
-	else if (c->err == REDIS_ERR_PROTOCOL)
-		say(s, error, size, "is no Redis: it answered PING with something else (%s)", c->errstr);
-	else if (c->err == REDIS_ERR_EOF)
-		say(s, error, size, "accepted the connection and closed it on PING; is that a Redis?");
-	else if (c->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK))
-		say(s, error, size, "did not answer PING within %d s; is that a Redis, and is it stuck?",
-		    TIMEOUT_S);
-	else
-		say(s, error, size, "broke the connection: %s", c->errstr);
-}
-
-/* The answer to one command of ours. hiredis' own way of waiting keeps a reply of any length, and its
- * time-out begins anew with each byte; what listens there is not known to be a Redis yet, so both are bounded
- * here. */
-static redisReply *command(redisContext *c, int count, const char *const *words)
-{
-	uint64_t give_up_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
-	size_t read = 0, before;
-	void *reply = NULL;
-	int written = 0;
-
-	if (redisAppendCommandArgv(c, count, (const char **)words, NULL) != REDIS_OK)
-		return NULL;
-	while (!written)
-		if (redisBufferWrite(c, &written) != REDIS_OK)
-			return NULL;
-	while (redisGetReplyFromReader(c, &reply) == REDIS_OK && !reply) {
-		before = c->reader->len;
-		if (redisBufferRead(c) != REDIS_OK)
-			return NULL;
-		read += c->reader->len - before;
-		if (read > REPLY_BYTES_MAX) {
-			c->err = REDIS_ERR_PROTOCOL;
-			snprintf(c->errstr, sizeof(c->errstr), "more than %d bytes", REPLY_BYTES_MAX);
-			return NULL;
-		}
-		if (ft_now_ns() >= give_up_ns) {
-			c->err = REDIS_ERR_IO;
-			errno = EAGAIN;
-			snprintf(c->errstr, sizeof(c->errstr), "too slow");
-			return NULL;
-		}
-	}
-	return reply;
-}
-
 static bool begins(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
 /* 1: PONG. 0: it wants a login first. -1: see `outcome` and error. */
-static int ping(const struct server *s, redisContext *c, enum outcome *outcome, char *error, size_t size)
+static int ping(const struct server *s, struct link *l, enum outcome *outcome, char *error, size_t size)
 {
 	static const char *const words[] = {"PING"};
-	redisReply *r = command(c, 1, words);
+	redisReply *r = link_ask(l, 1, words);
 	int result = -1;
 
 	*outcome = FAILED;
 	if (!r) {
-		say_no_reply(s, c, error, size);
+		snprintf(error, size, "%s", link_error(l));
 		return -1;
 	}
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
@@ -138,16 +69,16 @@ static int ping(const struct server *s, redisContext *c, enum outcome *outcome, 
 	return result;
 }
 
-static int login(const struct server *s, redisContext *c, char *error, size_t size)
+static int login(const struct server *s, struct link *l, char *error, size_t size)
 {
 	const struct options *o = s->options;
 	const char *words[3] = {"AUTH", o->user ? o->user : o->password, o->password};
 	redisReply *r;
 	int result = -1;
 
-	r = command(c, o->user ? 3 : 2, words);
+	r = link_ask(l, o->user ? 3 : 2, words);
 	if (!r) {
-		say_no_reply(s, c, error, size);
+		snprintf(error, size, "%s", link_error(l));
 		return -1;
 	}
 	if (r->type != REDIS_REPLY_ERROR)
@@ -164,7 +95,7 @@ static int login(const struct server *s, redisContext *c, char *error, size_t si
 	return result;
 }
 
-static int choose_database(const struct server *s, redisContext *c, char *error, size_t size)
+static int choose_database(const struct server *s, struct link *l, char *error, size_t size)
 {
 	const struct options *o = s->options;
 	char number[16];
@@ -175,9 +106,9 @@ static int choose_database(const struct server *s, redisContext *c, char *error,
 	if (o->database == 0)
 		return 0;
 	snprintf(number, sizeof(number), "%u", o->database);
-	r = command(c, 2, words);
+	r = link_ask(l, 2, words);
 	if (!r)
-		say_no_reply(s, c, error, size);
+		snprintf(error, size, "%s", link_error(l));
 	else if (r->type == REDIS_REPLY_ERROR)
 		say(s, error, size, "has no database %u for us: %.150s", o->database, r->str);
 	else
@@ -187,58 +118,60 @@ static int choose_database(const struct server *s, redisContext *c, char *error,
 	return result;
 }
 
-/* A socket on which nothing was said yet; blocking, with a time-out. -1, and a sentence. */
-static int reach(struct server *s, uint32_t number, char *error, size_t size)
+/* So that a cluster's replica answers what it has, in place of sending us to its primary. */
+static int ask_for_reads(struct link *l, char *error, size_t size)
 {
-	const struct timeval timeout = {TIMEOUT_S, 0};
-	const struct options *o = s->options;
-	const struct server_address *a = &s->address;
-	char why[160] = "";
-	int fd = -1;
+	static const char *const words[] = {"READONLY"};
+	redisReply *r = link_ask(l, 1, words);
 
-	if (!s->found) {
-		if (socket_find(a->host, a->port, a->socket, TIMEOUT_S, &s->socket, why, sizeof(why))) {
-			say(s, error, size, "can't be reached: %s; is %s running there?", why,
-			    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
-			return -1;
-		}
-		s->found = true;
-	}
-	fd = socket_open(&s->socket, number, TIMEOUT_S);
-	if (fd < 0) {
-		say(s, error, size, "can't be reached: %s; is %s running there?", strerror(-fd),
-		    o->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
+	if (!r) {
+		snprintf(error, size, "%s", link_error(l));
 		return -1;
 	}
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	return fd;
+	freeReplyObject(r);
+	return 0;
 }
 
-static redisContext *reach_redis(struct server *s, uint32_t number, char *error, size_t size)
+/* A link on which nothing was said yet. NULL, and a sentence. */
+static struct link *reach(struct server *s, uint32_t number, char *error, size_t size)
 {
-	int fd = reach(s, number, error, size);
-	redisContext *c = fd >= 0 ? redisConnectFd(fd) : NULL;
+	const struct server_address *a = &s->address;
+	struct link *l = malloc(sizeof(*l));
+	char why[160] = "";
+	int rc;
 
-	if (fd >= 0 && !c) {
+	if (!l) {
 		snprintf(error, size, "out of memory while connecting");
-		close(fd);
+		return NULL;
 	}
-	return c;
+	*l = LINK_CLOSED;
+	l->patience_ns = s->patience_ns;
+	address_text(a, l->where, sizeof(l->where));
+	if (!s->found &&
+	    socket_find(a->host, a->port, a->socket, TIMEOUT_S, &s->socket, why, sizeof(why)) == 0)
+		s->found = true;
+	if (s->found && (rc = link_open(l, &s->socket, number,
+					ft_now_ns() + (s->patience_ns ? s->patience_ns : LINK_ANSWER_NS))) != 0)
+		snprintf(why, sizeof(why), "%s", strerror(-rc));
+	if (l->fd >= 0)
+		return l;
+	say(s, error, size, "can't be reached: %s; is %s running there?", why,
+	    s->options->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
+	link_free(l);
+	return NULL;
 }
 
 /* Connects and goes through the set-up. */
-static redisContext *enter(struct server *s, uint32_t number, enum outcome *outcome, char *error, size_t size)
+static struct link *enter(struct server *s, uint32_t number, enum outcome *outcome, char *error, size_t size)
 {
 	const struct options *o = s->options;
-	redisContext *c = reach_redis(s, number, error, size);
+	struct link *l = reach(s, number, error, size);
 	int welcome;
 
 	*outcome = FAILED;
-	if (!c)
+	if (!l)
 		return NULL;
-	welcome = ping(s, c, outcome, error, size);
+	welcome = ping(s, l, outcome, error, size);
 	if (welcome < 0)
 		goto failed;
 	*outcome = FAILED;
@@ -246,21 +179,33 @@ static redisContext *enter(struct server *s, uint32_t number, enum outcome *outc
 		say(s, error, size, "wants a password: set FORKTAIL_PASSWORD or use --password-file");
 		goto failed;
 	}
-	if (o->password && login(s, c, error, size))
+	if (o->password && login(s, l, error, size))
 		goto failed;
-	if (welcome == 0 && ping(s, c, outcome, error, size) != 1) {
+	if (welcome == 0 && ping(s, l, outcome, error, size) != 1) {
 		if (*outcome != LOADING && !*error)
 			say(s, error, size, "still wants a login after AUTH");
 		goto failed;
 	}
 	*outcome = FAILED;
-	if (choose_database(s, c, error, size))
+	if (choose_database(s, l, error, size) || (s->readonly && ask_for_reads(l, error, size)))
 		goto failed;
 	*outcome = READY;
-	return c;
+	return l;
 failed:
-	redisFree(c);
+	link_free(l);
 	return NULL;
+}
+
+struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size)
+{
+	enum outcome outcome;
+	struct link *l;
+
+	*error = 0;
+	l = enter(s, number, &outcome, error, size);
+	if (!l && outcome == LOADING)
+		say(s, error, size, "began to load its data set");
+	return l;
 }
 
 static void take_fact(const char *info, const char *name, char *out, size_t size)
@@ -276,10 +221,10 @@ static void take_fact(const char *info, const char *name, char *out, size_t size
 }
 
 /* A user without the right to INFO costs us these facts, not the run. */
-static void ask_facts(redisContext *c, struct server_facts *f)
+static void ask_facts(struct link *l, struct server_facts *f)
 {
 	static const char *const words[] = {"INFO"};
-	redisReply *r = command(c, 1, words);
+	redisReply *r = link_ask(l, 1, words);
 
 	if (r && r->type == REDIS_REPLY_STRING) {
 		take_fact(r->str, "redis_version:", f->version, sizeof(f->version));
@@ -294,32 +239,34 @@ static void ask_facts(redisContext *c, struct server_facts *f)
 }
 
 /* memcached has no PING; it's asked for its version. */
-static int enter_memcached(struct server *s, uint32_t number, struct server_facts *facts, char *error,
-			   size_t size)
+static struct link *enter_memcached(struct server *s, uint32_t number, struct server_facts *facts,
+				    char *error, size_t size)
 {
 	static const char text[] = "version\r\n", binary[24] = {(char)0x80, 0x0b};
 	const struct options *o = s->options;
 	bool is_text = o->protocol == PROTOCOL_MEMCACHE_TEXT;
 	union reply_scanner scan = {0};
-	int fd = reach(s, number, error, size), complete = 0;
-	uint64_t give_up_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
+	struct link *l = reach(s, number, error, size);
+	uint64_t deadline_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
 	char reply[256];
 	size_t have = 0;
+	int complete = 0;
 
-	if (fd < 0)
-		return -1;
-	if (send(fd, is_text ? text : binary, is_text ? sizeof(text) - 1 : sizeof(binary), MSG_NOSIGNAL) < 0)
+	if (!l)
+		return NULL;
+	if (link_send(l, is_text ? text : binary, is_text ? sizeof(text) - 1 : sizeof(binary), deadline_ns))
 		complete = -1;
 	while (complete == 0 && have < sizeof(reply) - 1) {
-		ssize_t n = recv(fd, reply + have, sizeof(reply) - 1 - have, 0);
+		ssize_t n = link_receive(l, reply + have, sizeof(reply) - 1 - have, deadline_ns);
 		const char *at = reply + have;
 
-		if (n <= 0 || ft_now_ns() >= give_up_ns) {
+		if (n < 0) {
 			say(s, error, size,
-			    n == 0 ? "accepted the connection and closed it; is that a memcached?"
-				   : "did not answer within 5 s; is that a memcached, and is it stuck?");
-			close(fd);
-			return -1;
+			    n == -ECONNRESET
+				? "accepted the connection and closed it; is that a memcached?"
+				: "did not answer within 5 s; is that a memcached, and is it stuck?");
+			link_free(l);
+			return NULL;
 		}
 		have += (size_t)n;
 		complete = reply_scan(o->protocol, &scan, &at, reply + have);
@@ -329,8 +276,8 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 		say(s, error, size,
 		    "is no memcached that speaks %s: it answered \"version\" with something else",
 		    protocol_names[o->protocol]);
-		close(fd);
-		return -1;
+		link_free(l);
+		return NULL;
 	}
 	if (facts) {
 		reply[strcspn(reply, "\r\n")] = 0;
@@ -339,7 +286,7 @@ static int enter_memcached(struct server *s, uint32_t number, struct server_fact
 			 : is_text			      ? ""
 							      : reply + 24);
 	}
-	return fd;
+	return l;
 }
 
 static void make_greeting(struct server *s)
@@ -370,6 +317,10 @@ static void make_greeting(struct server *s)
 			s->greetings++;
 		}
 		redisFreeCommand(text);
+	}
+	if (s->readonly && bytes_reserve(&s->greeting, 32)) {
+		bytes_add(&s->greeting, "*1\r\n$8\r\nREADONLY\r\n", 18);
+		s->greetings++;
 	}
 }
 
@@ -414,7 +365,7 @@ int server_probe(struct server *s, const struct options *o, const struct server_
 	uint64_t give_up_ns = ft_now_ns() + o->loading_ns;
 	enum outcome outcome;
 	bool told = false;
-	int fd;
+	struct link *l;
 
 	memset(s, 0, sizeof(*s));
 	s->options = o;
@@ -422,17 +373,16 @@ int server_probe(struct server *s, const struct options *o, const struct server_
 	*error = 0;
 	make_greeting(s);
 	if (o->protocol != PROTOCOL_REDIS) {
-		fd = enter_memcached(s, 0, &s->facts, error, size);
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 ? -1 : 0;
+		l = enter_memcached(s, 0, &s->facts, error, size);
+		link_free(l);
+		return l ? 0 : -1;
 	}
 	for (;;) {
-		redisContext *c = (*error = 0, enter(s, 0, &outcome, error, size));
-
+		*error = 0;
+		l = enter(s, 0, &outcome, error, size);
 		if (outcome == READY) {
-			ask_facts(c, &s->facts);
-			redisFree(c);
+			ask_facts(l, &s->facts);
+			link_free(l);
 			return 0;
 		}
 		if (outcome == FAILED)
@@ -461,89 +411,78 @@ void server_free(struct server *s)
 
 int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 {
-	const struct options *o = s->options;
-	const struct timeval none = {0};
-	enum outcome outcome = FAILED;
-	redisContext *c;
-	int fd;
+	struct link *l;
 
 	*error = 0;
-	if (o->protocol == PROTOCOL_REDIS) {
-		c = enter(s, number, &outcome, error, size);
-		fd = c ? redisFreeKeepFd(c) : -1;
-		if (!c && outcome == LOADING)
-			say(s, error, size, "began to load its data set");
-	} else {
-		fd = enter_memcached(s, number, NULL, error, size);
-	}
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
-	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)) {
-		say(s, error, size, "connection can't be set up: %s", strerror(errno));
-		close(fd);
-		return -1;
-	}
-	return fd;
+	l = s->options->protocol == PROTOCOL_REDIS ? server_enter(s, number, error, size)
+						   : enter_memcached(s, number, NULL, error, size);
+	return l ? link_release(l) : -1;
 }
 
 /* Sends a command of our own `count` times, a thousand at a time; error replies end it. */
-static int send_many(struct server *s, redisContext *c, uint64_t count,
-		     int (*append)(redisContext *, uint64_t), char *error, size_t size)
+static int send_many(struct server *s, struct link *l, uint64_t count, int (*write)(char *, size_t, uint64_t),
+		     char *error, size_t size)
 {
+	enum { AT_ONCE = 1000, COMMAND_BYTES = 128 };
+	char *text = malloc(AT_ONCE * COMMAND_BYTES);
 	uint64_t sent = 0, answered = 0;
-	void *reply;
+	int rc = text ? 0 : -1;
 
-	while (answered < count) {
-		while (sent < count && sent - answered < 1000)
-			append(c, sent++);
-		while (answered < sent) {
-			if (redisGetReply(c, &reply) != REDIS_OK) {
-				say(s, error, size, "broke the connection while a test was prepared: %s",
-				    c->errstr);
-				return -1;
-			}
-			answered++;
-			if (((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
-				say(s, error, size, "refused what a test needs: %.150s",
-				    ((redisReply *)reply)->str);
-				freeReplyObject(reply);
-				return -1;
-			}
-			freeReplyObject(reply);
+	if (rc)
+		snprintf(error, size, "not enough memory to prepare a test");
+	while (rc == 0 && answered < count) {
+		size_t length = 0;
+
+		for (; sent < count && sent - answered < AT_ONCE; sent++)
+			length += (size_t)write(text + length, COMMAND_BYTES, sent);
+		if (link_send(l, text, length, ft_now_ns() + LINK_ANSWER_NS)) {
+			say(s, error, size, "broke the connection while a test was prepared");
+			rc = -1;
+		}
+		for (; rc == 0 && answered < sent; answered++) {
+			redisReply *r = link_answer(l, "what a test needs");
+
+			if (!r)
+				snprintf(error, size, "%s", link_error(l));
+			else if (r->type == REDIS_REPLY_ERROR)
+				say(s, error, size, "refused what a test needs: %.150s", r->str);
+			if (!r || r->type == REDIS_REPLY_ERROR)
+				rc = -1;
+			if (r)
+				freeReplyObject(r);
 		}
 	}
-	return 0;
+	free(text);
+	return rc;
 }
 
-static int append_element(redisContext *c, uint64_t i)
+static int write_element(char *out, size_t size, uint64_t i)
 {
-	return redisAppendCommand(c, "LPUSH mylist element:%012llu", (unsigned long long)i);
+	return snprintf(out, size, "*3\r\n$5\r\nLPUSH\r\n$6\r\nmylist\r\n$20\r\nelement:%012llu\r\n",
+			(unsigned long long)i);
 }
 
-static int append_member(redisContext *c, uint64_t i)
+static int write_member(char *out, size_t size, uint64_t i)
 {
-	return redisAppendCommand(c, "SADD set:%012llu member:%02llu",
-				  (unsigned long long)(i / PREPARED_MEMBERS),
-				  (unsigned long long)(i % PREPARED_MEMBERS));
+	return snprintf(out, size, "*3\r\n$4\r\nSADD\r\n$16\r\nset:%012llu\r\n$9\r\nmember:%02llu\r\n",
+			(unsigned long long)(i / PREPARED_MEMBERS),
+			(unsigned long long)(i % PREPARED_MEMBERS));
 }
 
 int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size)
 {
-	enum outcome outcome;
-	redisContext *c;
+	struct link *l;
 	int rc;
 
 	*error = 0;
 	if (what == PREPARE_NOTHING)
 		return 0;
-	c = enter(s, 0, &outcome, error, size);
-	if (!c)
+	l = server_enter(s, 0, error, size);
+	if (!l)
 		return -1;
-	rc = what == PREPARE_LIST ? send_many(s, c, PREPARED_LIST, append_element, error, size)
-				  : send_many(s, c, keys * PREPARED_MEMBERS, append_member, error, size);
-	redisFree(c);
+	rc = what == PREPARE_LIST ? send_many(s, l, PREPARED_LIST, write_element, error, size)
+				  : send_many(s, l, keys * PREPARED_MEMBERS, write_member, error, size);
+	link_free(l);
 	return rc;
 }
 
@@ -564,35 +503,4 @@ int descriptors_reserve(unsigned count, char *error, size_t size)
 	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
 		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -1;
-}
-
-/* A stand-in on hiredis until the set-up link of its own is there. */
-#include "link.h"
-struct link { redisContext *c; };
-struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size)
-{
-	enum outcome outcome;
-	struct link *l;
-	redisContext *c = enter(s, number, &outcome, error, size);
-
-	if (!c)
-		return NULL;
-	l = malloc(sizeof(*l));
-	l->c = c;
-	return l;
-}
-redisReply *link_ask(struct link *l, int count, const char *const *words)
-{
-	return command(l->c, count, words);
-}
-const char *link_error(const struct link *l)
-{
-	return l->c->errstr;
-}
-void link_free(struct link *l)
-{
-	if (!l)
-		return;
-	redisFree(l->c);
-	free(l);
 }

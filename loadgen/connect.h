@@ -9,6 +9,7 @@
 
 #include "address.h"
 #include "command.h"
+#include "link.h"
 #include "options.h"
 #include "socket.h"
 #include "suite.h"
@@ -31,6 +32,7 @@ struct server {
 	struct bytes greeting; /* set-up commands of a connection that is opened again: AUTH, SELECT */
 	uint8_t greetings;     /* their number */
 	bool readonly;	       /* a cluster's replicas are asked, too: READONLY */
+	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
 };
 
 /* Fills *s without a word to the server; the address's strings must outlive it. 0, or -1 and a sentence. */
@@ -46,6 +48,9 @@ struct endpoint server_endpoint(const struct server *s);
 int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
 		 size_t size);
 void server_free(struct server *s);
+
+/* A link for questions of our own, logged in, in the right database; for link_free. NULL, and a sentence. */
+struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size);
 
 /* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence.
  */

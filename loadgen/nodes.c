@@ -75,7 +75,7 @@ static struct node *node_new(const struct nodes *n, const struct server_address 
 		snprintf(error, size, "not enough memory for another server");
 		return NULL;
 	}
-	server_address(&own, node->name, sizeof(node->name));
+	address_text(&own, node->name, sizeof(node->name));
 	if (server_init(&node->server, n->options, &own, n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY,
 			error, size) ||
 	    server_find(&node->server, error, size)) {

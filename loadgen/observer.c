@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <sched.h>
 #include <search.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "observer_parts.h"
@@ -46,7 +48,7 @@ struct observer {
 	pthread_t thread;
 	struct observed observed;
 	struct link link;
-	struct link_address addresses[ADDRESSES];
+	struct server_socket addresses[ADDRESSES];
 	int address_count;
 	struct redis_view *redis; /* or */
 	struct memcached_view *memcached;
@@ -184,7 +186,7 @@ static int connect_any(struct observer *o)
 	int rc = -EHOSTUNREACH;
 
 	for (int i = 0; i < o->address_count; i++) {
-		rc = link_open(&o->link, &o->addresses[i], ft_now_ns() + CONNECT_NS);
+		rc = link_open(&o->link, &o->addresses[i], 0, ft_now_ns() + CONNECT_NS);
 		if (rc == 0 || rc == -ECANCELED)
 			break;
 	}
@@ -262,6 +264,34 @@ static void free_observer(struct observer *o)
 	free(o);
 }
 
+/* -EHOSTUNREACH, -ENAMETOOLONG; else how many of `out` were filled, 1 at least. */
+static int resolve(const struct observer_server *s, struct server_socket *out, int limit)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+	char port[16];
+	int count = 0;
+
+	if (s->socket) {
+		struct sockaddr_un local = {.sun_family = AF_UNIX};
+
+		if (strlen(s->socket) >= sizeof(local.sun_path))
+			return -ENAMETOOLONG;
+		strcpy(local.sun_path, s->socket);
+		memcpy(&out->address, &local, sizeof(local));
+		out->length = sizeof(local);
+		return 1;
+	}
+	snprintf(port, sizeof(port), "%u", s->port);
+	if (getaddrinfo(s->host, port, &hints, &found))
+		return -EHOSTUNREACH;
+	for (struct addrinfo *a = found; a && count < limit; a = a->ai_next, count++) {
+		memcpy(&out[count].address, a->ai_addr, a->ai_addrlen);
+		out[count].length = a->ai_addrlen;
+	}
+	freeaddrinfo(found);
+	return count > 0 ? count : -EHOSTUNREACH;
+}
+
 /* Signals are the main thread's business. */
 static int start_thread(struct observer *o)
 {
@@ -284,9 +314,9 @@ int observer_start(struct observer **out, const struct observer_server *s, struc
 	if (!o)
 		return -ENOMEM;
 	o->observed.writer = w;
-	o->link.fd = -1;
+	o->link = LINK_CLOSED;
 	o->link.stop_fd = eventfd(0, EFD_CLOEXEC);
-	rc = o->link.stop_fd < 0 ? -errno : link_resolve(s, o->addresses, ADDRESSES);
+	rc = o->link.stop_fd < 0 ? -errno : resolve(s, o->addresses, ADDRESSES);
 	if (rc > 0) {
 		o->address_count = rc;
 		if (s->memcached)

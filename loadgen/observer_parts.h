@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the observer's files share: its connection, and how series and notes get into the recording. Private
- * to observer*.c. */
+/* What the observer's files share: how series and notes get into the recording. Private to observer*.c. */
 #ifndef FORKTAIL_LOADGEN_OBSERVER_PARTS_H
 #define FORKTAIL_LOADGEN_OBSERVER_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
-#include <sys/types.h>
 
 #include "json.h"
+#include "link.h"
 #include "observer.h"
 
 #define OBSERVER_NAME "forktail-observer"
@@ -22,30 +20,6 @@
 #define OBSERVER_SLOW_NS 100000000u
 /* Longer answers are nobody's INFO. */
 enum { OBSERVER_ANSWER_BYTES = 16 << 20 };
-
-/* ---- the connection (observer_link.c): every wait ends at its deadline or when stop_fd becomes readable
- * ---- */
-
-struct link {
-	int fd; /* -1: closed */
-	int stop_fd;
-};
-
-struct link_address {
-	struct sockaddr_storage address;
-	socklen_t size;
-};
-
-/* -EHOSTUNREACH, -ENAMETOOLONG; else how many of `out` were filled, 1 at least. */
-int link_resolve(const struct observer_server *s, struct link_address *out, int limit);
-/* All of these: 0 (link_receive: bytes) or a negative errno; -ECANCELED for the stop, -ETIMEDOUT for the
- * deadline (CLOCK_MONOTONIC), -ECONNRESET for a connection that the other side has closed. */
-int link_open(struct link *l, const struct link_address *a, uint64_t deadline_ns);
-int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_ns);
-ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns);
-/* Sleeps until the deadline: 0, or -ECANCELED. */
-int link_pause(struct link *l, uint64_t deadline_ns);
-void link_close(struct link *l);
 
 /* ---- what is written (observer.c) ---- */
 

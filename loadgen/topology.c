@@ -16,6 +16,8 @@
 #include "link.h"
 #include "slots.h"
 
+/* While it runs: a server that doesn't answer must not keep us from asking another one. */
+#define PATIENCE_NS 500000000u
 enum { REST_MS = 1000, TROUBLE_MS = 20, RTT_TRIES = 5, HOST_BYTES = 256 };
 
 struct topology {
@@ -299,7 +301,7 @@ static const char *asked_name(const struct topology *t, char *room, size_t size)
 {
 	if (!by_sentinel(t->nodes))
 		return name_of(t->nodes, t->asked);
-	server_address(&t->sentinels[t->asked].address, room, size);
+	address_text(&t->sentinels[t->asked].address, room, size);
 	return room;
 }
 
@@ -491,6 +493,8 @@ static void *watch(void *arg)
 			return NULL;
 		(void)!read(n->look_fd, &count, sizeof(count));
 		atomic_store(&n->look_wanted, false);
+		for (uint32_t i = 0; i < atomic_load(&n->count); i++)
+			nodes_at(n, (uint16_t)i)->server.patience_ns = PATIENCE_NS;
 		ask_one(t, error, sizeof(error));
 		if (n->read_from == READ_NEAREST)
 			measure_rtt(n);
@@ -513,6 +517,8 @@ int topology_start(struct topology **out, struct nodes *n, struct ft_writer *log
 	t->log = log;
 	t->stop_fd = eventfd(0, EFD_CLOEXEC);
 	rc = t->stop_fd < 0 ? -errno : prepare_sentinels(t, error, sizeof(error)) ? -ENOMEM : 0;
+	for (uint32_t i = 0; t->sentinels && i < n->options->sentinel_count; i++)
+		t->sentinels[i].patience_ns = PATIENCE_NS;
 	if (rc == 0)
 		rc = -pthread_create(&t->handle, NULL, watch, t);
 	if (rc) {

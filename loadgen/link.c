@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting, sending and receiving with an end, and questions on top of them. */
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recording/recording.h"
+
+/* Waits for `events` on fd, or, with none, for the deadline. */
+static int await(struct link *l, short events, uint64_t deadline_ns)
+{
+	struct pollfd fds[2] = {{.fd = l->stop_fd, .events = POLLIN}, {.fd = l->fd, .events = events}};
+
+	for (;;) {
+		uint64_t now_ns = ft_now_ns();
+		uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+		struct timespec left = {.tv_sec = (time_t)(left_ns / 1000000000u),
+					.tv_nsec = (long)(left_ns % 1000000000u)};
+		int n = ppoll(fds, events ? 2 : 1, &left, NULL);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0 && fds[0].revents)
+			return -ECANCELED;
+		if (n > 0)
+			return 0; /* errors and hang-ups are told by the call that follows */
+		if (left_ns == 0)
+			return -ETIMEDOUT;
+	}
+}
+
+int link_open(struct link *l, const struct server_socket *to, uint32_t number, uint64_t deadline_ns)
+{
+	bool pending;
+	int rc;
+
+	/* A Unix socket whose queue is full says EAGAIN at once; the server gets to it in a moment. */
+	while ((l->fd = socket_begin(to, number, &pending)) == -EAGAIN && ft_now_ns() < deadline_ns)
+		if (link_pause(l, ft_now_ns() + 1000000))
+			return -ECANCELED;
+	if (l->fd < 0) {
+		rc = l->fd;
+		l->fd = -1;
+		return rc;
+	}
+	rc = pending ? await(l, POLLOUT, deadline_ns) : 0;
+	if (rc == 0 && pending)
+		rc = socket_result(l->fd);
+	if (rc)
+		link_close(l);
+	return rc;
+}
+
+int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_ns)
+{
+	while (size > 0) {
+		ssize_t n = send(l->fd, bytes, size, MSG_NOSIGNAL);
+		int rc;
+
+		if (n >= 0) {
+			bytes += n;
+			size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			rc = await(l, POLLOUT, deadline_ns);
+			if (rc)
+				return rc;
+		} else if (errno != EINTR) {
+			return errno == EPIPE ? -ECONNRESET : -errno;
+		}
+	}
+	return 0;
+}
+
+ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns)
+{
+	/* Waits first: an endless answer must meet the stop, too. */
+	for (;;) {
+		int rc = await(l, POLLIN, deadline_ns);
+		ssize_t n;
+
+		if (rc)
+			return rc;
+		n = recv(l->fd, bytes, size, 0);
+		if (n > 0)
+			return n;
+		if (n == 0)
+			return -ECONNRESET;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+}
+
+int link_pause(struct link *l, uint64_t deadline_ns)
+{
+	int rc = await(l, 0, deadline_ns);
+
+	return rc == -ETIMEDOUT ? 0 : rc;
+}
+
+void link_close(struct link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	if (l->reader)
+		redisReaderFree(l->reader);
+	l->reader = NULL;
+}
+
+/* ---- questions ---- */
+
+/* A sentence about the server, with its address in front. */
+__attribute__((format(printf, 2, 3))) static redisReply *fail(struct link *l, const char *format, ...)
+{
+	char what[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	snprintf(l->error, sizeof(l->error), "%s %s", l->where, what);
+	return NULL;
+}
+
+/* A server that has no room for us says so and closes, perhaps before our command can be written; what it
+ * said then still lies in the socket. */
+static bool last_words(struct link *l, char *words, size_t size)
+{
+	ssize_t n = link_receive(l, words, size - 1, 0);
+
+	words[n > 0 ? n : 0] = 0;
+	words[strcspn(words, "\r\n")] = 0;
+	return words[0] == '-';
+}
+
+/* Why a command got no answer. */
+static redisReply *no_answer(struct link *l, const char *name, int rc)
+{
+	char words[160];
+
+	if (rc == -ECONNRESET && last_words(l, words, sizeof(words)))
+		return fail(l, "turned us away: %s", words + 1);
+	if (rc == -ECONNRESET)
+		return fail(l, "accepted the connection and closed it on %s; is that a Redis?", name);
+	if (rc == -ETIMEDOUT)
+		return fail(l, "did not answer %s within %d s; is that a Redis, and is it stuck?", name,
+			    (int)(LINK_ANSWER_NS / 1000000000u));
+	return fail(l, "broke the connection: %s", strerror(-rc));
+}
+
+static uint64_t patience_ns(const struct link *l)
+{
+	return l->patience_ns ? l->patience_ns : LINK_ANSWER_NS;
+}
+
+redisReply *link_answer(struct link *l, const char *name)
+{
+	uint64_t deadline_ns = ft_now_ns() + patience_ns(l);
+	size_t received = 0;
+	void *reply = NULL;
+	char bytes[16384];
+	ssize_t n;
+
+	if (!l->reader)
+		l->reader = redisReaderCreate();
+	if (!l->reader)
+		return fail(l, "can't be asked: out of memory");
+	for (;;) {
+		if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
+			return fail(l, "is no Redis: it answered %s with something else (%s)", name,
+				    l->reader->errstr);
+		if (reply)
+			return reply;
+		if (received > LINK_ANSWER_BYTES)
+			return fail(l, "is no Redis: it answered %s with something else (more than %d bytes)",
+				    name, LINK_ANSWER_BYTES);
+		n = ft_now_ns() < deadline_ns ? link_receive(l, bytes, sizeof(bytes), deadline_ns)
+					      : -ETIMEDOUT;
+		if (n < 0)
+			return no_answer(l, name, (int)n);
+		received += (size_t)n;
+		if (redisReaderFeed(l->reader, bytes, (size_t)n) != REDIS_OK)
+			return fail(l, "can't be asked: out of memory");
+	}
+}
+
+redisReply *link_ask(struct link *l, int count, const char *const *words)
+{
+	char *command = NULL;
+	int size = redisFormatCommandArgv(&command, count, (const char **)words, NULL);
+	int rc;
+
+	if (size < 0)
+		return fail(l, "can't be asked: out of memory");
+	rc = link_send(l, command, (size_t)size, ft_now_ns() + patience_ns(l));
+	explicit_bzero(command, (size_t)size); /* it may be a login */
+	redisFreeCommand(command);
+	return rc ? no_answer(l, words[0], rc) : link_answer(l, words[0]);
+}
+
+const char *link_error(const struct link *l)
+{
+	return l->error;
+}
+
+void link_free(struct link *l)
+{
+	if (!l)
+		return;
+	link_close(l);
+	free(l);
+}
+
+int link_release(struct link *l)
+{
+	int fd = l->fd;
+
+	l->fd = -1;
+	link_free(l);
+	return fd;
+}
