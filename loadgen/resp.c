@@ -9,108 +9,242 @@ enum state {
 	AT_TYPE, /* zero: a scanner at rest */
 	IN_LINE,
 	IN_NUMBER,
-	AT_LF,	 /* after a line's or number's CR */
-	IN_BULK, /* number: bytes to skip before the closing CRLF */
+	IN_SCALAR, /* a boolean, double or big number */
+	AT_CR,	   /* of a type that has nothing else */
+	AT_LF,	   /* after a line's or number's CR */
+	IN_BULK,   /* number: bytes to skip before the closing CRLF */
 	AT_BULK_CR,
 	AT_BULK_LF,
+	AT_CHUNK, /* of a streamed string */
 };
 
 /* Redis' own limit of a bulk is proto-max-bulk-len, 512 MB unless raised; past 4 GB it's no length. */
 #define LARGEST_NUMBER UINT32_MAX
+/* A streamed aggregate's elements are counted down from here, over and over: even, so that what is left says
+ * whether their number is. */
+#define STREAM_ROUND (1u << 31)
+
+enum {
+	NUMBER_DIGITS = 20,
+	STREAMED = 255, /* `digits` of a "?" in a number's place */
+	DOUBLE_BYTES = 64,
+	VERBATIM_FORMAT = 4, /* "txt:" */
+};
+
+/* What doubles are written with, inf and nan included. */
+static const bool of_double[256] = {
+    ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true, ['5'] = true, ['6'] = true,
+    ['7'] = true, ['8'] = true, ['9'] = true, ['+'] = true, ['-'] = true, ['.'] = true, ['e'] = true,
+    ['E'] = true, ['i'] = true, ['n'] = true, ['f'] = true, ['a'] = true,
+};
+
+static inline uint8_t innermost(const struct resp_scanner *s)
+{
+	return (uint8_t)(1u << (s->depth - 1));
+}
+
+/* An aggregate that isn't like an array has had its last counted element. Whether more is to come. */
+static bool goes_on(struct resp_scanner *s)
+{
+	uint8_t bit = innermost(s);
+
+	if (s->streamed & bit) {
+		s->left[s->depth - 1] = STREAM_ROUND;
+		return true;
+	}
+	if (!(s->attributes & bit))
+		return false;
+	/* What the attribute is of comes now; only that is an element. */
+	s->attributes &= (uint8_t)~bit;
+	s->depth--;
+	return true;
+}
+
+/* The innermost aggregate has had its last counted element: 1 when the whole reply is complete. */
+static int aggregate_done(struct resp_scanner *s)
+{
+	do {
+		if ((s->streamed | s->attributes) && goes_on(s))
+			return 0;
+		if (--s->depth == 0)
+			return 1;
+	} while (--s->left[s->depth - 1] == 0);
+	return 0;
+}
 
 /* An element is complete: 1 when the whole reply is. */
 static int element_done(struct resp_scanner *s)
 {
 	s->state = AT_TYPE;
-	while (s->depth > 0) {
-		if (--s->left[s->depth - 1] > 0)
-			return 0;
-		s->depth--;
+	if (s->depth == 0)
+		return 1;
+	return --s->left[s->depth - 1] > 0 ? 0 : aggregate_done(s);
+}
+
+/* An aggregate's head is complete: array, map, set, push or attribute. As line_done. */
+static int open_aggregate(struct resp_scanner *s)
+{
+	bool map = s->type == '%' || s->type == '|';
+	uint8_t bit;
+
+	if (map && s->number > LARGEST_NUMBER / 2)
+		return -1;
+	s->state = AT_TYPE;
+	if (s->number == 0 && s->digits != STREAMED)
+		return s->type == '|' ? 0 : element_done(s);
+	if (s->depth == RESP_DEPTH)
+		return -1;
+	s->left[s->depth++] = (uint32_t)(map ? s->number * 2 : s->number);
+	if (s->type == '|')
+		s->attributes |= innermost(s);
+	if (__builtin_expect(s->digits == STREAMED, 0)) {
+		bit = innermost(s);
+		s->left[s->depth - 1] = STREAM_ROUND;
+		s->streamed |= bit;
+		s->pairs = (uint8_t)(map ? s->pairs | bit : s->pairs & ~bit);
 	}
-	return 1;
+	return 0;
+}
+
+/* The "." behind a streamed aggregate's elements. */
+static int close_stream(struct resp_scanner *s)
+{
+	uint8_t bit = innermost(s);
+
+	if ((s->pairs & bit) && s->left[s->depth - 1] % 2)
+		return -1;
+	s->streamed &= (uint8_t)~bit;
+	s->depth--;
+	return element_done(s);
 }
 
 /* What follows a type byte's line: 1 reply complete, 0 more to come, -1 not a reply. */
 static int line_done(struct resp_scanner *s)
 {
-	bool nil = s->negative && s->number == 1;
-
-	switch (s->type) {
-	case '$':
-		if (s->negative && !nil)
+	if (s->negative && s->type != ':' && s->type != '(') {
+		if (s->number != 1 || (s->type != '$' && s->type != '*'))
 			return -1;
-		if (nil) {
-			if (s->depth == 0)
-				s->kind = RESP_NIL;
+		if (s->depth == 0)
+			s->kind = RESP_NIL;
+		return element_done(s);
+	}
+	switch (s->type) {
+	case '=':
+		if (s->number < VERBATIM_FORMAT)
+			return -1;
+		/* fall through */
+	case '$':
+	case '!':
+		s->state = s->digits == STREAMED ? AT_CHUNK : s->number ? IN_BULK : AT_BULK_CR;
+		return 0;
+	case ';':
+		if (s->number == 0)
 			return element_done(s);
-		}
-		s->state = s->number ? IN_BULK : AT_BULK_CR;
+		s->state = IN_BULK;
 		return 0;
 	case '*':
-		if (s->negative && !nil)
-			return -1;
-		if (nil && s->depth == 0)
-			s->kind = RESP_NIL;
-		if (nil || s->number == 0)
-			return element_done(s);
-		if (s->depth == RESP_DEPTH)
-			return -1;
-		s->left[s->depth++] = (uint32_t)s->number;
-		s->state = AT_TYPE;
-		return 0;
+	case '%':
+	case '~':
+	case '>':
+	case '|':
+		return open_aggregate(s);
+	case '.':
+		return close_stream(s);
 	default:
 		return element_done(s);
 	}
 }
 
-/* Skips a line's text up to its CR, keeping a top-level error's first word. Returns the CR or end. */
+/* Keeps a top-level error's first word, and what follows it. */
+static void keep_word(struct resp_scanner *s, const char *p, const char *end)
+{
+	for (; p < end && s->word_length < RESP_WORD - 1; p++) {
+		if (*p == ' ') {
+			s->word_length = RESP_WORD;
+			break;
+		}
+		s->word[s->word_length++] = *p;
+		s->word[s->word_length] = 0;
+	}
+	/* The blank between them is where the rest begins. */
+	for (; p < end && s->rest_length < RESP_REST - 1; p++) {
+		if (s->rest_length == 0 && *p == ' ')
+			continue;
+		s->rest[s->rest_length++] = *p;
+		s->rest[s->rest_length] = 0;
+	}
+}
+
+/* Skips a line's text up to its CR. Returns the CR or end. */
 static const char *skip_text(struct resp_scanner *s, const char *p, const char *end)
 {
 	const char *cr = memchr(p, '\r', (size_t)(end - p));
 	const char *stop = cr ? cr : end;
 
-	if (s->type == '-' && s->depth == 0) {
-		for (; p < stop && s->word_length < RESP_WORD - 1; p++) {
-			if (*p == ' ') {
-				s->word_length = RESP_WORD;
-				break;
-			}
-			s->word[s->word_length++] = *p;
-			s->word[s->word_length] = 0;
-		}
-		/* The blank between them is where the rest begins. */
-		for (; p < stop && s->rest_length < RESP_REST - 1; p++) {
-			if (s->rest_length == 0 && *p == ' ')
-				continue;
-			s->rest[s->rest_length++] = *p;
-			s->rest[s->rest_length] = 0;
-		}
-	}
+	if (s->type == '-' && s->depth == 0)
+		keep_word(s, p, stop);
 	return stop;
+}
+
+static uint8_t kind_of(char type)
+{
+	switch (type) {
+	case '%':
+	case '~':
+		return '*';
+	case '=':
+		return '$';
+	case '!':
+		return '-';
+	case '_':
+		return RESP_NIL;
+	default:
+		return (uint8_t)type;
+	}
 }
 
 static int begin_element(struct resp_scanner *s, char type)
 {
-	if (s->depth == 0)
-		s->kind = (uint8_t)type;
+	if (s->depth == 0) {
+		s->kind = kind_of(type);
+		s->word_length = s->rest_length = 0;
+		if (s->kind == '-')
+			s->word[0] = s->rest[0] = 0;
+	}
 	s->type = (uint8_t)type;
 	s->number = 0;
 	s->digits = 0;
 	s->negative = false;
 	switch (type) {
 	case '-':
-		if (s->depth == 0) {
-			s->word_length = s->rest_length = 0;
-			s->word[0] = s->rest[0] = 0;
-		}
-		/* fall through */
 	case '+':
 		s->state = IN_LINE;
 		return 0;
+	case '>':
+		if (s->depth > 0)
+			return -1;
+		/* fall through */
 	case ':':
 	case '$':
 	case '*':
+	case '%':
+	case '~':
+	case '=':
+	case '!':
+	case '|':
 		s->state = IN_NUMBER;
+		return 0;
+	case ',':
+	case '#':
+	case '(':
+		s->state = IN_SCALAR;
+		return 0;
+	case '.':
+		if (s->depth == 0 || !(s->streamed & innermost(s)))
+			return -1;
+		/* fall through */
+	case '_':
+		s->state = AT_CR;
 		return 0;
 	default:
 		return -1;
@@ -127,12 +261,43 @@ static int number_byte(struct resp_scanner *s, char byte)
 		s->state = AT_LF;
 		return 0;
 	}
-	if (byte < '0' || byte > '9' || s->digits == 20)
+	if (byte == '?' && s->digits == 0 && !s->negative && strchr("$*%~", s->type)) {
+		s->digits = STREAMED;
+		return 0;
+	}
+	if (byte < '0' || byte > '9' || s->digits >= NUMBER_DIGITS)
 		return -1;
 	s->digits++;
 	s->number = s->number * 10 + (uint64_t)(byte - '0');
 	/* An integer may be anything that 64 bits hold; lengths and counts may not. */
 	return s->type != ':' && s->number > LARGEST_NUMBER ? -1 : 0;
+}
+
+static int scalar_byte(struct resp_scanner *s, char byte)
+{
+	bool good;
+
+	if (byte == '\r' && s->digits > 0) {
+		s->state = AT_LF;
+		return 0;
+	}
+	switch (s->type) {
+	case '#':
+		good = s->digits == 0 && (byte == 't' || byte == 'f');
+		break;
+	case ',':
+		good = of_double[(uint8_t)byte] && s->digits < DOUBLE_BYTES;
+		break;
+	default: /* as many digits as it takes */
+		if (byte == '-' && s->digits == 0 && !s->negative) {
+			s->negative = true;
+			return 0;
+		}
+		good = byte >= '0' && byte <= '9';
+		s->digits = 0;
+	}
+	s->digits++;
+	return good ? 0 : -1;
 }
 
 /* The number between a type byte and CRLF at `p`, if all of it is here and in good order. Returns what is
@@ -150,7 +315,7 @@ static inline const char *whole_number(const char *p, const char *end, uint32_t 
 	return p + 2;
 }
 
-/* Steps over a string, integer or "+" line that lies whole at *at. False: nothing was done. */
+/* Steps over a string, integer, "+" line or double that lies whole at *at. False: nothing was done. */
 static inline bool whole_element(const char **at, const char *end)
 {
 	const char *p = *at, *q;
@@ -179,6 +344,13 @@ static inline bool whole_element(const char **at, const char *end)
 			return false;
 		*at = q + 2;
 		return true;
+	case ',':
+		for (q = p + 1; q < end && of_double[(uint8_t)*q]; q++)
+			;
+		if (q == p + 1 || q - p > DOUBLE_BYTES + 1 || end - q < 2 || q[0] != '\r' || q[1] != '\n')
+			return false;
+		*at = q + 2;
+		return true;
 	default:
 		return false;
 	}
@@ -204,12 +376,21 @@ static int scan_state(struct resp_scanner *s, const char **at, const char *end)
 	case IN_NUMBER:
 		result = number_byte(s, *p);
 		break;
+	case IN_SCALAR:
+		result = scalar_byte(s, *p);
+		break;
+	case AT_CR:
+		result = *p == '\r' ? 0 : -1;
+		s->state = AT_LF;
+		break;
 	case AT_LF:
 		result = *p == '\n' ? line_done(s) : -1;
 		break;
 	case IN_BULK: {
 		uint64_t have = (uint64_t)(end - p), skip = have < s->number ? have : s->number;
 
+		if (s->type == '!' && s->depth == 0)
+			keep_word(s, p, p + skip);
 		s->number -= skip;
 		*at = p + skip;
 		if (s->number == 0)
@@ -221,7 +402,20 @@ static int scan_state(struct resp_scanner *s, const char **at, const char *end)
 		s->state = AT_BULK_LF;
 		break;
 	case AT_BULK_LF:
-		result = *p == '\n' ? element_done(s) : -1;
+		if (*p != '\n')
+			result = -1;
+		else if (s->type == ';')
+			s->state = AT_CHUNK;
+		else
+			result = element_done(s);
+		break;
+	case AT_CHUNK:
+		if (*p != ';')
+			return -1;
+		s->type = ';';
+		s->number = 0;
+		s->digits = 0;
+		s->state = IN_NUMBER;
 		break;
 	}
 	if (result >= 0)
@@ -237,14 +431,15 @@ int resp_scan(struct resp_scanner *s, const char **at, const char *end)
 		const char type = **at;
 
 		if (s->state == AT_TYPE && whole_element(at, end)) {
-			if (s->depth > 0) {
-				result = element_done(s);
-				continue;
+			if (s->depth == 0) {
+				s->kind = (uint8_t)type;
+				return 1;
 			}
-			s->kind = (uint8_t)type;
-			return 1;
+			if (--s->left[s->depth - 1] == 0)
+				result = aggregate_done(s);
+			continue;
 		}
 		result = scan_state(s, at, end);
 	}
-	return result;
+	return result == 1 && s->kind == '>' ? 2 : result;
 }

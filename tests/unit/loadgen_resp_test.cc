@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reply scanner on every reply it may meet, cut at every byte, and on what is no reply.
+// The reply scanner on every reply and push of RESP2 and RESP3 it may meet, cut at every byte, and on what is
+// none.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -67,6 +68,52 @@ const Case replies[] = {
     {"*2\r\n$3\r\nfoo\r\n$3\r\nbar\r\n", '*'},
     {"*3\r\n:1\r\n*2\r\n+a\r\n*0\r\n-ERR inner\r\n", '*'},
     {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n", '*'}, // RESP_DEPTH deep
+    // RESP3, in the kinds of what RESP2 has for it
+    {"_\r\n", 'n'},
+    {"#t\r\n", '#'},
+    {"#f\r\n", '#'},
+    {",3.25\r\n", ','},
+    {",-1.5e-10\r\n", ','},
+    {",inf\r\n", ','},
+    {",-inf\r\n", ','},
+    {",nan\r\n", ','},
+    {"(3492890328409238509324850943850943825024385\r\n", '('},
+    {"(-1\r\n", '('},
+    {"!21\r\nSYNTAX invalid syntax\r\n", '-'},
+    {"!0\r\n\r\n", '-'},
+    {"=15\r\ntxt:Some string\r\n", '$'},
+    {"=4\r\nmkd:\r\n", '$'},
+    {"~0\r\n", '*'},
+    {"~3\r\n:1\r\n+a\r\n#t\r\n", '*'},
+    {"%0\r\n", '*'},
+    {"%2\r\n+a\r\n:1\r\n$1\r\nb\r\n*2\r\n_\r\n,1\r\n", '*'},
+    {"*2\r\n%1\r\n~1\r\n+k\r\n!3\r\nERR\r\n=5\r\ntxt:x\r\n", '*'},
+    {"$?\r\n;0\r\n", '$'},
+    {"$?\r\n;4\r\nHell\r\n;5\r\no wor\r\n;1\r\nd\r\n;0\r\n", '$'},
+    {"$?\r\n;2\r\n\r\n\r\n;0\r\n", '$'},
+    {"*?\r\n.\r\n", '*'},
+    {"*?\r\n:1\r\n*?\r\n+a\r\n.\r\n:3\r\n.\r\n", '*'},
+    {"~?\r\n+a\r\n+b\r\n+c\r\n.\r\n", '*'},
+    {"%?\r\n+a\r\n:1\r\n+b\r\n*2\r\n:1\r\n:2\r\n.\r\n", '*'},
+    {"*2\r\n$?\r\n;1\r\na\r\n;0\r\n%?\r\n.\r\n", '*'},
+    // Attributes are no elements, wherever they stand.
+    {"|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n*2\r\n:1\r\n:2\r\n", '*'},
+    {"|0\r\n+OK\r\n", '+'},
+    {"|1\r\n+a\r\n-ERR inside\r\n|1\r\n+b\r\n+c\r\n$3\r\nabc\r\n", '$'},
+    {"*3\r\n:1\r\n:2\r\n|1\r\n+ttl\r\n:3600\r\n:3\r\n", '*'},
+    {"*2\r\n|1\r\n+a\r\n*1\r\n:1\r\n*0\r\n|0\r\n_\r\n", '*'},
+    {"%1\r\n|1\r\n+a\r\n+b\r\n+k\r\n|1\r\n+a\r\n+b\r\n+v\r\n", '*'},
+    {"*?\r\n|1\r\n+a\r\n+b\r\n+v\r\n.\r\n", '*'},
+    {"|1\r\n|1\r\n+x\r\n+y\r\n+a\r\n+b\r\n:1\r\n", ':'},
+};
+
+// Pushes answer nothing.
+const Case pushes[] = {
+    {">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nfoo\r\n", '>'},
+    {">2\r\n$10\r\ninvalidate\r\n_\r\n", '>'},
+    {">0\r\n", '>'},
+    {">3\r\n+message\r\n+channel\r\n%1\r\n+a\r\n#t\r\n", '>'},
+    {"|1\r\n+a\r\n+b\r\n>1\r\n+hello\r\n", '>'},
 };
 
 } // namespace
@@ -105,8 +152,10 @@ TEST_CASE("one scanner goes through a stream of replies however it is cut")
 {
 	std::string stream;
 	size_t expected = 0;
+	size_t pushed = 0;
 	for (int round = 0; round < 20; round++)
 		for (const Case &c : replies) {
+			stream += pushes[expected % std::size(pushes)].text;
 			stream += c.text;
 			expected++;
 		}
@@ -114,6 +163,7 @@ TEST_CASE("one scanner goes through a stream of replies however it is cut")
 	for (int round = 0; round < 200; round++) {
 		resp_scanner s = {};
 		size_t found = 0;
+		pushed = 0;
 		for (size_t from = 0; from < stream.size();) {
 			size_t size = std::min<size_t>(1 + random_below(&random, 40), stream.size() - from);
 			std::vector<char> piece(stream.begin() + static_cast<ptrdiff_t>(from),
@@ -122,12 +172,47 @@ TEST_CASE("one scanner goes through a stream of replies however it is cut")
 			while (at < end) {
 				int result = resp_scan(&s, &at, end);
 				REQUIRE(result >= 0);
-				found += static_cast<size_t>(result);
+				found += result == 1;
+				pushed += result == 2;
 			}
 			from += size;
 		}
 		REQUIRE(found == expected);
+		REQUIRE(pushed == expected);
 	}
+}
+
+TEST_CASE("a push is told from a reply, cut at every byte or not")
+{
+	for (const Case &c : pushes) {
+		const std::string text = c.text;
+		INFO(text);
+		Seen seen = scan(text + "+next\r\n");
+		CHECK((seen.result == 2 && seen.used == text.size()));
+		for (size_t cut = 1; cut < text.size(); cut++) {
+			seen = scan(text, {cut});
+			CHECK((seen.result == 2 && seen.used == text.size() && seen.kind == '>'));
+			CHECK(scan(text.substr(0, cut)).result == 0);
+		}
+	}
+	// Between replies only.
+	for (const char *text :
+	     {"*1\r\n>1\r\n+a\r\n", "%1\r\n+a\r\n>1\r\n+a\r\n", "|1\r\n+a\r\n>1\r\n+a\r\n+OK\r\n",
+	      ">1\r\n>1\r\n+a\r\n", "*?\r\n>0\r\n.\r\n"})
+		CHECK(scan(text).result == -1);
+}
+
+TEST_CASE("a scanner is at rest behind every reply and push")
+{
+	for (const auto &cases : {std::vector<Case>(std::begin(replies), std::end(replies)),
+				  std::vector<Case>(std::begin(pushes), std::end(pushes))})
+		for (const Case &c : cases) {
+			INFO(c.text);
+			resp_scanner s = {};
+			const char *at = c.text;
+			REQUIRE(resp_scan(&s, &at, c.text + strlen(c.text)) > 0);
+			CHECK((s.state == 0 && s.depth == 0 && s.attributes == 0 && s.streamed == 0));
+		}
 }
 
 TEST_CASE("a large value is skipped without being kept")
@@ -157,7 +242,12 @@ TEST_CASE("an error's first word is kept, cut or not, and no more of it than the
 	CHECK(scan("-ERR\r\n").word == "ERR");
 	CHECK(scan("-ABCDEFGHIJKLMNOPQRSTUVWXYZ and more\r\n").word == "ABCDEFGHIJKLMNO");
 	CHECK(scan("- x\r\n").word == "");
+	for (size_t cut = 1; cut < 26; cut++)
+		CHECK(scan("!21\r\nSYNTAX invalid syntax\r\n", {cut}).word == "SYNTAX");
+	CHECK(scan("!0\r\n\r\n").word == "");
+	CHECK(scan("|1\r\n-OOPS\r\n+a\r\n-ERR x\r\n").word == "ERR");
 	// An error inside an array is not the reply's.
+	CHECK(scan("*1\r\n!6\r\nOOPS a\r\n").word == "");
 	CHECK(scan("*1\r\n-OOPS in here\r\n").word == "");
 }
 
@@ -169,7 +259,15 @@ TEST_CASE("what is no reply is refused")
 	      "$99999999999\r\n", "*99999999999\r\n", ":123456789012345678901\r\n", "$ 1\r\n", "$0\r\nx\r\n",
 	      "$+1\r\n",
 	      // One array more than RESP_DEPTH.
-	      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n", "%1\r\n+a\r\n+b\r\n", "_\r\n"}) {
+	      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n",
+	      "|1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n~1\r\n:7\r\n",
+	      // What RESP3 has, and hasn't
+	      "_1\r\n", "#\r\n", "#x\r\n", "#tt\r\n", ",\r\n", ",abc\r\n", ",1 2\r\n", "(\r\n", "(-\r\n",
+	      "(1.5\r\n", "(1-1\r\n", "!-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "=?\r\n", "!?\r\n", ">?\r\n",
+	      "|?\r\n", ">-1\r\n", "|-1\r\n", "%-1\r\n", "~-1\r\n", ".\r\n", ";1\r\na\r\n", "*1\r\n.\r\n",
+	      "*?\r\n*1\r\n.\r\n", "%?\r\n+a\r\n.\r\n", "*?1\r\n", "*??\r\n", "*-?\r\n", "*1?\r\n", ":?\r\n",
+	      "$?\r\nabc\r\n", "$?\r\n;?\r\n", "$?\r\n;-1\r\n", "$?\r\n;1\r\na\r\n$1\r\n", "%2147483648\r\n",
+	      "|2147483648\r\n", "*?\r\n..\r\n", "*?\r\n.1\r\n"}) {
 		INFO(text);
 		CHECK(scan(text).result == -1);
 		for (size_t cut = 1; cut + 1 < strlen(text); cut++)
@@ -181,7 +279,9 @@ TEST_CASE("what announces more than will ever come is waited for, or refused, wi
 {
 	// As many elements as 32 bits count, within each other: four bytes of state each, and no more.
 	for (const char *text :
-	     {"*1000000000\r\n", "*4294967295\r\n", "$4294967295\r\n", "*1\r\n*4294967295\r\n"}) {
+	     {"*1000000000\r\n", "*4294967295\r\n", "$4294967295\r\n", "*1\r\n*4294967295\r\n",
+	      "%2147483647\r\n", "|2147483647\r\n", ">4294967295\r\n", "~4294967295\r\n", "=4294967295\r\n",
+	      "$?\r\n;4294967295\r\n", "*?\r\n+a\r\n"}) {
 		INFO(text);
 		CHECK(scan(text).result == 0);
 		CHECK(scan(text, {1, 4}).result == 0);
@@ -203,7 +303,7 @@ TEST_CASE("what announces more than will ever come is waited for, or refused, wi
 TEST_CASE("random bytes never read beyond the buffer or loop")
 {
 	random_stream random = {1};
-	const char alphabet[] = "+-:$*0123456789\r\nab ";
+	const char alphabet[] = "+-:$*_#,(!=%~>|;.?0123456789\r\nabt ";
 	for (int round = 0; round < 100000; round++) {
 		std::vector<char> bytes(1 + random_below(&random, 30));
 		for (char &b : bytes)
@@ -215,7 +315,7 @@ TEST_CASE("random bytes never read beyond the buffer or loop")
 			const char *before = at;
 			result = resp_scan(&s, &at, end);
 			REQUIRE(at <= end);
-			if (result == 1)
+			if (result > 0)
 				REQUIRE(at > before);
 		}
 	}
