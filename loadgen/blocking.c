@@ -135,6 +135,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 			continue;
 		}
 		c->taken = c->first = 0;
+		c->batch_ends = false;
 		c->closed_ns = 0;
 		c->waiting = false;
 		c->backoff_ms = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading commands and formatting them for Redis. memcached's forms are in memcached_write.c. */
+/* Reading commands and formatting them for Redis. memcached's forms are in memcached_write.c
+ * and memcached_meta_write.c. */
 #include "command.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 #include "command_internal.h"
 #include "ycsb.h"
 
-const char *const protocol_names[] = {"redis", "memcache_text", "memcache_binary"};
+const char *const protocol_names[] = {"redis", "memcache_text", "memcache_binary", "memcache_meta"};
 
 enum { SCORE_DIGITS = 6, HEAD_ROOM = 24 };
 
@@ -253,6 +254,7 @@ bool command_fixed(const struct command *c, const struct fill *f)
 		case PART_INDEX_SCORE:
 		case PART_SCAN_LENGTH:
 		case PART_CAPTURED:
+		case PART_OPAQUE:
 			return false;
 		}
 		patches++;
@@ -321,11 +323,13 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 		d.number = v->key % TAGS;
 		d.length = TAG_DIGITS;
 		break;
+	case PART_OPAQUE: /* no part of a command as written */
+		break;
 	}
 	return d;
 }
 
-static void note_patch(struct patches *patches, enum part_kind kind, size_t at, uint32_t width)
+void note_patch(struct patches *patches, enum part_kind kind, size_t at, uint32_t width)
 {
 	if (patches && patches->count < COMMAND_PATCHES_MAX)
 		patches->list[patches->count++] =
@@ -383,6 +387,8 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 		break;
 	case PART_CAPTURED:
 		memcpy(at, v->captured, d->length);
+		break;
+	case PART_OPAQUE:
 		break;
 	}
 	to->length += d->length;
@@ -450,6 +456,8 @@ bool command_write(const struct command *c, enum protocol protocol, const struct
 		return write_memcached_text(c, f, v, random, to, patches);
 	case PROTOCOL_MEMCACHE_BINARY:
 		return write_memcached_binary(c, f, v, random, to, patches);
+	case PROTOCOL_MEMCACHE_META:
+		return write_memcached_meta(c, f, v, random, to, patches);
 	case PROTOCOL_REDIS:
 		break;
 	}

@@ -21,8 +21,10 @@
 extern "C" {
 #endif
 
-enum protocol { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY };
-extern const char *const protocol_names[]; /* "redis", "memcache_text", "memcache_binary", as memtier's */
+enum protocol { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY, PROTOCOL_MEMCACHE_META };
+enum { PROTOCOLS = PROTOCOL_MEMCACHE_META + 1 };
+/* "redis", "memcache_text", "memcache_binary", as memtier's, and "memcache_meta" */
+extern const char *const protocol_names[];
 
 enum part_kind {
 	PART_TEXT,
@@ -38,6 +40,7 @@ enum part_kind {
 	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
 	PART_TAG,	  /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
+	PART_OPAQUE,	  /* the request's number on its connection; added by the meta protocol's writer */
 };
 
 struct command_part {
@@ -56,8 +59,10 @@ struct command {
 	struct command_word *words;
 	struct command_part *parts;
 	uint32_t word_count, part_count;
-	bool inserts; /* __new_key__: the key is the next one of a growing base */
-	bool inlined; /* Redis' inline form: the words, CRLF */
+	bool inserts;  /* __new_key__: the key is the next one of a growing base */
+	bool inlined;  /* Redis' inline form: the words, CRLF */
+	bool quiet;    /* memcached's meta commands: misses are left out of the answers */
+	bool numbered; /* memcached_meta_numbered */
 };
 
 /* What placeholders draw from; shared and read-only but for `random`. */
@@ -107,6 +112,7 @@ struct request_values {
 	uint64_t key;
 	const char *captured; /* PART_CAPTURED */
 	uint32_t captured_length;
+	uint32_t opaque; /* PART_OPAQUE */
 };
 
 /* Appends one request. `patches`: NULL, or takes where placeholders landed. False: out of memory. */
@@ -114,21 +120,27 @@ bool command_write(const struct command *c, enum protocol protocol, const struct
 		   const struct request_values *v, struct random_stream *random, struct bytes *to,
 		   struct patches *patches);
 /* Which replies answer a memcached command: of the text protocol a letter (v: values, s: of a store, n:
- * numbers, d: of a delete, t: of a touch, b: others), of the binary one the opcode plus 1. 0: any. */
+ * numbers, d: of a delete, t: of a touch, b: others), of the meta commands likewise (and g: of an mg, V: of
+ * version, e: of an me, b: of an mn), of the binary protocol the opcode plus 1. 0: any. */
 char memcached_reply_kind(const struct command *c, enum protocol protocol);
+/* Whether a meta command gets an opaque number of ours, that its answer is known by. */
+bool memcached_meta_numbered(const struct command *c);
+/* Whether a meta command can be asked to leave misses out (`quiet`). */
+bool memcached_meta_silent(const struct command *c);
 /* Whether the protocol has the command; else false, and a sentence. */
 bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size);
 
 /* Writes a patch's digits anew. */
-static inline void patch_apply(const struct patch *p, const struct fill *f, uint64_t key,
+static inline void patch_apply(const struct patch *p, const struct fill *f, const struct request_values *v,
 			       struct random_stream *random, char *request)
 {
-	uint64_t number = key;
+	uint64_t number = v->key;
 
 	if (p->kind != PART_KEY)
-		number = p->kind == PART_KEY_NUMBER ? key
-			 : p->kind == PART_TAG	    ? key % TAGS
+		number = p->kind == PART_KEY_NUMBER ? v->key
+			 : p->kind == PART_TAG	    ? v->key % TAGS
 			 : p->kind == PART_SCORE    ? random_below(random, 1000000)
+			 : p->kind == PART_OPAQUE   ? v->opaque
 			 : p->kind == PART_FIELD    ? random_below(random, f->fields)
 						    : random_below(random, f->keys);
 	if (p->width == KEY_DIGITS)

@@ -242,9 +242,14 @@ static void ask_facts(struct link *l, struct server_facts *f)
 static struct link *enter_memcached(struct server *s, uint32_t number, struct server_facts *facts,
 				    char *error, size_t size)
 {
-	static const char text[] = "version\r\n", binary[24] = {(char)0x80, 0x0b};
+	static const char text[] = "version\r\n", meta[] = "version\r\nmn\r\n",
+			  binary[24] = {(char)0x80, 0x0b};
 	const struct options *o = s->options;
-	bool is_text = o->protocol == PROTOCOL_MEMCACHE_TEXT;
+	bool is_meta = o->protocol == PROTOCOL_MEMCACHE_META;
+	bool is_text = o->protocol != PROTOCOL_MEMCACHE_BINARY;
+	const char *question = is_meta ? meta : is_text ? text : binary;
+	size_t length = is_meta ? sizeof(meta) - 1 : is_text ? sizeof(text) - 1 : sizeof(binary);
+	int answers = is_meta ? 2 : 1;
 	union reply_scanner scan = {0};
 	struct link *l = reach(s, number, error, size);
 	uint64_t deadline_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
@@ -254,9 +259,9 @@ static struct link *enter_memcached(struct server *s, uint32_t number, struct se
 
 	if (!l)
 		return NULL;
-	if (link_send(l, is_text ? text : binary, is_text ? sizeof(text) - 1 : sizeof(binary), deadline_ns))
+	if (link_send(l, question, length, deadline_ns))
 		complete = -1;
-	while (complete == 0 && have < sizeof(reply) - 1) {
+	while (complete == 0 && answers > 0 && have < sizeof(reply) - 1) {
 		ssize_t n = link_receive(l, reply + have, sizeof(reply) - 1 - have, deadline_ns);
 		const char *at = reply + have;
 
@@ -269,10 +274,21 @@ static struct link *enter_memcached(struct server *s, uint32_t number, struct se
 			return NULL;
 		}
 		have += (size_t)n;
-		complete = reply_scan(o->protocol, &scan, &at, reply + have);
+		while (at < reply + have && answers > 0 &&
+		       (complete = reply_scan(o->protocol, &scan, &at, reply + have)) > 0)
+			answers--;
+		if (complete > 0)
+			complete = 0;
 	}
 	reply[have] = 0;
-	if (complete <= 0) {
+	if (is_meta && answers == 0 && scan.meta.kind == MEMCACHED_META_ERROR) {
+		say(s, error, size,
+		    "is a memcached without the meta commands, which came with 1.6; use --protocol "
+		    "memcache_text");
+		link_free(l);
+		return NULL;
+	}
+	if (answers > 0) {
 		say(s, error, size,
 		    "is no memcached that speaks %s: it answered \"version\" with something else",
 		    protocol_names[o->protocol]);

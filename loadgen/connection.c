@@ -244,7 +244,7 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	uint32_t operation = 0, number = 0;
 	static const struct step asking = {.bytes = (char *)routed_asking, .length = ROUTED_ASKING_BYTES};
 	const struct step *step = NULL;
-	struct request_values v = {0};
+	struct request_values v = {.opaque = c->taken - count};
 	size_t at = 0, after;
 	ssize_t n;
 
@@ -268,7 +268,15 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		if (__builtin_expect(!step->bytes, 0))
 			count_bytes(t, operation, after - at); /* a template's are counted with its answer */
 		at = after;
+		v.opaque++;
 		i = i + 1 < c->ring_size ? i + 1 : 0;
+	}
+	if (__builtin_expect(w->quiet, 0)) {
+		at = meta_end_batch(c, count, at);
+		if (at == 0) {
+			connection_fail(c, FT_STATUS_RESET, "out of memory");
+			return;
+		}
 	}
 	if (now_ns == 0 || count > SHARED_CLOCK_REQUESTS)
 		now_ns = ft_now_ns();
@@ -496,7 +504,7 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 		bool gather, asked = __builtin_expect(p->operation == NO_OPERATION, 0);
 		int complete;
 
-		if (c->in_flight == c->to_send && !c->greetings) {
+		if (c->in_flight == c->to_send && !c->greetings && !c->batch_ends) {
 			connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
 			return false;
 		}
@@ -506,19 +514,27 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 					"the server sent what is no reply in this protocol");
 			return false;
 		}
-		if (__builtin_expect(c->greetings != 0, 0)) {
-			if (complete && !greeted(c))
+		if (__builtin_expect(c->greetings | c->batch_ends, 0)) {
+			if (complete && !(c->greetings ? greeted(c) : meta_answer(c, now_ns) != META_LOST))
 				return false;
 			continue;
 		}
 		gather = __builtin_expect(c->inspection != NULL, 0) && !asked &&
-			 inspection_wanted(w, &w->operations[p->operation], p->step);
+			 (inspection_wanted(w, &w->operations[p->operation], p->step) || w->quiet);
 		if (gather)
 			inspection_add(c->inspection, from, at);
 		if (complete == 0) {
 			if (!asked)
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
+		}
+		if (__builtin_expect(w->protocol == PROTOCOL_MEMCACHE_META, 0)) {
+			enum meta_match match = meta_answer(c, now_ns);
+
+			if (match == META_LOST)
+				return false;
+			if (match == META_ANSWERS_NONE)
+				continue;
 		}
 		answered(c, now_ns, (uint64_t)(at - from));
 	}

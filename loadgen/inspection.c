@@ -69,9 +69,9 @@ static bool find_value(const struct inspection *i, enum protocol protocol, size_
 	if (protocol == PROTOCOL_REDIS) {
 		*length = reply[0] == '$' ? digits_read(reply + 1, line) : 0;
 	} else {
-		/* VALUE key flags bytes [cas] */
+		/* VALUE key flags bytes [cas]; VA bytes [flags] */
 		const char *p = reply;
-		for (int blanks = 0; blanks < 3 && p < line; p++)
+		for (int blanks = protocol == PROTOCOL_MEMCACHE_META ? 2 : 0; blanks < 3 && p < line; p++)
 			blanks += *p == ' ';
 		*length = digits_read(p, line);
 	}

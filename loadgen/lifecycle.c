@@ -149,6 +149,7 @@ static void reopen(void *who, uint64_t now_ns)
 	c->fd = fd;
 	c->closed_ns = 0;
 	c->taken = c->first = 0;
+	c->batch_ends = false;
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->inspection)
 		inspection_reset(c->inspection);
@@ -219,6 +220,7 @@ void connection_renew(struct connection *c, uint64_t now_ns)
 	/* Without an event loop there is nobody else to hold up. */
 	c->fd = socket_open(&e->socket, c->id, 5);
 	c->taken = c->first = 0;
+	c->batch_ends = false;
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->fd >= 0) {
 		c->greetings = e->greetings;

@@ -46,6 +46,8 @@ char memcached_reply_kind(const struct command *c, enum protocol protocol)
 				    [FORM_BARE] = 'b'};
 	const struct verb *v = verb_of(c);
 
+	if (protocol == PROTOCOL_MEMCACHE_META)
+		return memcached_meta_reply_kind(c);
 	if (!v)
 		return 0;
 	if (protocol == PROTOCOL_MEMCACHE_BINARY)
@@ -60,6 +62,8 @@ bool command_fits(const struct command *c, enum protocol protocol, char *error, 
 
 	if (protocol == PROTOCOL_REDIS)
 		return true;
+	if (protocol == PROTOCOL_MEMCACHE_META)
+		return memcached_meta_fits(c, error, size);
 	v = verb_of(c);
 	command_name(c, name, sizeof(name));
 	if (!v || (v->opcode == 0x0a && protocol == PROTOCOL_MEMCACHE_TEXT)) {
@@ -92,9 +96,8 @@ static bool add_text(struct bytes *to, const char *text)
 	return true;
 }
 
-/* A word's parts, drawn. Returns its length in bytes. */
-static size_t draw_word(const struct command *c, uint32_t index, const struct fill *f,
-			const struct request_values *v, struct random_stream *random, struct drawn *drawn)
+size_t draw_word(const struct command *c, uint32_t index, const struct fill *f,
+		 const struct request_values *v, struct random_stream *random, struct drawn *drawn)
 {
 	const struct command_word *w = &c->words[index];
 	size_t length = 0;
@@ -106,9 +109,9 @@ static size_t draw_word(const struct command *c, uint32_t index, const struct fi
 	return length;
 }
 
-static bool write_drawn(const struct command *c, uint32_t index, const struct drawn *drawn, size_t length,
-			const struct fill *f, const struct request_values *v, struct bytes *to,
-			struct patches *patches)
+bool write_drawn(const struct command *c, uint32_t index, const struct drawn *drawn, size_t length,
+		 const struct fill *f, const struct request_values *v, struct bytes *to,
+		 struct patches *patches)
 {
 	const struct command_word *w = &c->words[index];
 

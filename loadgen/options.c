@@ -22,6 +22,7 @@ enum {
 	OPTION_PASSWORD_FILE,
 	OPTION_DATABASE,
 	OPTION_PROTOCOL,
+	OPTION_META_QUIET,
 	OPTION_LOADING_WAIT,
 	OPTION_CLUSTER,
 	OPTION_SENTINEL,
@@ -86,7 +87,10 @@ static const struct argp_option table[] = {
     {"unix-socket", 0, 0, OPTION_ALIAS, 0, 0},
     {"server", OPTION_SERVER, "ADDRESS", 0,
      "HOST, HOST:PORT, [IPV6]:PORT or /PATH of a socket; may be repeated", 0},
-    {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text or memcache_binary (redis)", 0},
+    {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text, memcache_binary or memcache_meta (redis)",
+     0},
+    {"meta-quiet", OPTION_META_QUIET, 0, 0,
+     "Of memcache_meta: reads that miss aren't answered, and mn ends a batch", 0},
     {"user", OPTION_USER, "NAME", 0, "ACL user to log in as (the default user)", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "Read the password from FILE's first line; else it is $FORKTAIL_PASSWORD or $REDISCLI_AUTH", 0},
@@ -246,6 +250,9 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		    "FORKTAIL_PASSWORD in the environment or use --password-file");
 	case OPTION_PROTOCOL:
 		return options_read_protocol(arg, o);
+	case OPTION_META_QUIET:
+		o->meta_quiet = true;
+		return 0;
 	case OPTION_USER:
 		o->user = arg;
 		return 0;

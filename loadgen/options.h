@@ -51,6 +51,7 @@ struct options {
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	enum protocol protocol;
+	bool meta_quiet; /* memcached's meta commands: reads that miss aren't answered */
 	uint32_t database;
 	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
 

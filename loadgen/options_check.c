@@ -31,6 +31,9 @@ static void check_what(struct options *o, char *error, size_t size)
 			 "your own, --ycsb is a workload of its own, --latency and --intrinsic only probe");
 	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
 		return;
+	else if (o->meta_quiet && o->protocol != PROTOCOL_MEMCACHE_META)
+		snprintf(error, size,
+			 "--meta-quiet is for memcached's meta commands: --protocol memcache_meta");
 	else if (o->protocol != PROTOCOL_REDIS && o->ycsb)
 		snprintf(error, size, "--ycsb has Redis' layout of records; memcached has no hashes");
 	else if (o->protocol != PROTOCOL_REDIS && (o->user || o->database))
@@ -150,6 +153,7 @@ static void fill_in(struct options *o, const struct given *g)
 	if (o->mode == MODE_LATENCY) {
 		o->commands[0] = (struct custom_command){o->protocol == PROTOCOL_REDIS		 ? "PING"
 							 : o->protocol == PROTOCOL_MEMCACHE_TEXT ? "version"
+							 : o->protocol == PROTOCOL_MEMCACHE_META ? "mn"
 												 : "noop",
 							 1};
 		o->command_count = 1;

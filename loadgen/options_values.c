@@ -140,7 +140,7 @@ error_t options_read_wait(const char *text, struct options *o)
 error_t options_read_protocol(const char *text, struct options *o)
 {
 	int which = 0;
-	error_t result = read_name(text, "--protocol", protocol_names, 3, &which);
+	error_t result = read_name(text, "--protocol", protocol_names, PROTOCOLS, &which);
 
 	o->protocol = (enum protocol)which;
 	return result;

@@ -9,6 +9,7 @@
 #include "recording/format.h"
 
 #include "memcached_binary.h"
+#include "memcached_meta.h"
 #include "memcached_text.h"
 #include "resp.h"
 #include "workload.h"
@@ -22,6 +23,7 @@ union reply_scanner {
 	struct resp_scanner resp;
 	struct memcached_text_scanner text;
 	struct memcached_binary_scanner binary;
+	struct memcached_meta_scanner meta;
 };
 
 /* As resp_scan: 1 complete, 0 the bytes ran out, -1 no reply. */
@@ -29,8 +31,9 @@ static inline int reply_scan(enum protocol protocol, union reply_scanner *s, con
 {
 	if (__builtin_expect(protocol == PROTOCOL_REDIS, 1))
 		return resp_scan(&s->resp, at, end);
-	return protocol == PROTOCOL_MEMCACHE_TEXT ? memcached_text_scan(&s->text, at, end)
-						  : memcached_binary_scan(&s->binary, at, end);
+	return protocol == PROTOCOL_MEMCACHE_TEXT   ? memcached_text_scan(&s->text, at, end)
+	       : protocol == PROTOCOL_MEMCACHE_META ? memcached_meta_scan(&s->meta, at, end)
+						    : memcached_binary_scan(&s->binary, at, end);
 }
 
 /* The FT_STATUS_* of memcached's reply; *word: an error's class, else as it was. */

@@ -313,6 +313,7 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	w->distribution = o->distribution;
 	w->split = o->split;
 	w->verify = o->verify;
+	w->quiet = o->meta_quiet;
 	w->values.sizes = o->sizes;
 	w->fill.fields = o->fields;
 	w->fill.expiry_low = o->expiry_low;

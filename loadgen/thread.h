@@ -36,7 +36,8 @@ struct pending {
 	uint64_t key : 40;
 	uint64_t tries : 8;	/* answers so far that sent it elsewhere or put it off (routed.c) */
 	uint64_t operation : 8; /* NO_OPERATION: an ASKING before the request behind it */
-	uint64_t step : 8;
+	uint64_t step : 7;
+	uint64_t ends_batch : 1; /* meta_answer.c */
 };
 
 enum room { ROOM_NONE, ROOM_IDLE, ROOM_PARTIAL };
@@ -71,6 +72,7 @@ struct connection {
 	bool connecting;     /* in the kernel's hands */
 	bool waiting;	     /* a timer will come back to it */
 	bool parked;	     /* a profile keeps it idle */
+	bool batch_ends;     /* the next answer is to a batch's end (meta_answer.c) */
 	uint16_t local_port;
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
 	union reply_scanner scan;
@@ -239,6 +241,17 @@ void check_finished(struct load_thread *t, uint64_t now_ns);
 void connection_readable(evutil_socket_t fd, short what, void *arg);
 /* Keeps what the kernel did not take, to be written when it can. */
 void keep_unsent(struct connection *c, const char *bytes, size_t length);
+
+/* ---- meta_answer.c: memcached's meta commands ---- */
+
+enum meta_match { META_ANSWERS_OLDEST, META_ANSWERS_NONE, META_LOST };
+
+/* A meta reply is complete: sees whose it is, and ends the reads before it that have silently missed.
+ * META_LOST: it can't be, and the connection is gone. */
+enum meta_match meta_answer(struct connection *c, uint64_t now_ns);
+/* Of a batch of `count` requests that lie up to byte `at` of the request buffer: adds what makes the server
+ * show that it is through with quiet reads. Returns the byte behind it, 0 when memory is short. */
+size_t meta_end_batch(struct connection *c, uint32_t count, size_t at);
 
 /* ---- lifecycle.c: opening, breaking and opening again ---- */
 

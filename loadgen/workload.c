@@ -64,6 +64,10 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 			expect_redis(s, verb);
 		else
 			s->kind = memcached_reply_kind(&s->command, w->protocol);
+		if (w->protocol == PROTOCOL_MEMCACHE_META) {
+			s->command.numbered = memcached_meta_numbered(&s->command);
+			s->command.quiet = w->quiet && memcached_meta_silent(&s->command);
+		}
 		if (i == 0)
 			snprintf(o->name, sizeof(o->name), "%s", name ? name : verb);
 		o->inserts |= s->command.inserts;
@@ -298,6 +302,6 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 	memcpy(b->bytes.at + at, s->bytes, s->length);
 	*place = (struct slot){(uint32_t)at, number};
 	for (uint32_t i = 0; i < s->patches.count; i++)
-		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
+		patch_apply(&s->patches.list[i], &w->fill, v, &b->random, b->bytes.at + at);
 	return at + s->length;
 }

@@ -65,6 +65,7 @@ struct workload {
 	uint64_t keys;	       /* key space, at least 1; with a growing base, where it began */
 	bool growing;	       /* an operation inserts: keys are drawn from the base */
 	bool split;	       /* each connection has keys of its own */
+	bool quiet;	       /* reads by memcached's meta commands leave misses out */
 	bool verify;	       /* replies of operations that say so are checked byte by byte */
 	struct key_base *base; /* when growing */
 	struct ycsb_keys
@@ -160,7 +161,7 @@ static inline size_t request_put(struct request_buffer *b, const struct workload
 	if (b->slots[slot].from != number || b->slots[slot].at != at)
 		return request_put_slowly(b, w, slot, at, s, (uint16_t)number, v);
 	for (uint32_t i = 0; i < s->patches.count; i++)
-		patch_apply(&s->patches.list[i], &w->fill, v->key, &b->random, b->bytes.at + at);
+		patch_apply(&s->patches.list[i], &w->fill, v, &b->random, b->bytes.at + at);
 	return at + s->length;
 }
 

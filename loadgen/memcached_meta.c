@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/* The scanner of replies to memcached's meta commands, in two layers as resp.c: a reply that lies whole in
+ * the buffer, as nearly all do, is stepped over at once; what is cut, long or odd goes byte by byte through
+ * states. The first layer takes nothing that the second would refuse, and refuses nothing itself: so where a
+ * reply is cut never decides whether it is one. */
+#include "memcached_meta.h"
+
+#include <string.h>
+
+enum state {
+	AT_REPLY, /* zero: a scanner at rest */
+	IN_WORD,
+	IN_TEXT, /* the rest of a line that isn't looked into */
+	IN_SIZE,
+	AT_FLAG, /* behind the space before a flag */
+	IN_FLAG,
+	IN_OPAQUE,
+	AT_LF,
+	IN_DATA, /* number: bytes to skip before the closing CRLF */
+	AT_DATA_CR,
+	AT_DATA_LF,
+};
+
+enum { SIZE_DIGITS = 10 };
+
+enum tail { FLAGS, SIZE, TEXT }; /* what follows a word: any number of flags, a length and flags, text */
+
+static const struct word {
+	const char *word;
+	uint8_t kind;
+	uint8_t tail;
+} words[] = {
+    {"VA", MEMCACHED_META_VALUE, SIZE},
+    {"HD", MEMCACHED_META_DONE, FLAGS},
+    {"EN", MEMCACHED_META_MISS, FLAGS},
+    {"NF", MEMCACHED_META_NOT_FOUND, FLAGS},
+    {"NS", MEMCACHED_META_NOT_STORED, FLAGS},
+    {"EX", MEMCACHED_META_EXISTS, FLAGS},
+    {"MN", MEMCACHED_META_NOOP, FLAGS},
+    {"ME", MEMCACHED_META_DEBUG, TEXT},
+    {"VERSION", MEMCACHED_META_VERSION, TEXT},
+    {"ERROR", MEMCACHED_META_ERROR, TEXT},
+    {"CLIENT_ERROR", MEMCACHED_META_ERROR, TEXT},
+    {"CLIENT_ERRROR", MEMCACHED_META_ERROR, TEXT}, /* so spelled by 1.6.18, to a key that is too long */
+    {"SERVER_ERROR", MEMCACHED_META_ERROR, TEXT},
+};
+
+static inline int reply_done(struct memcached_meta_scanner *s)
+{
+	s->kind = s->type;
+	s->state = AT_REPLY;
+	return 1;
+}
+
+/* A line's LF has been seen. 1 reply complete, 0 more to come. */
+static int line_done(struct memcached_meta_scanner *s)
+{
+	if (s->type != MEMCACHED_META_VALUE)
+		return reply_done(s);
+	s->state = s->number ? IN_DATA : AT_DATA_CR;
+	return 0;
+}
+
+/* A line's first word is over, by a space or CR. */
+static int word_done(struct memcached_meta_scanner *s, char byte)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const struct word *w = &words[i];
+
+		if (strcmp(w->word, s->word) != 0)
+			continue;
+		s->type = w->kind;
+		if (byte == '\r' && w->tail == SIZE)
+			return -1;
+		s->state = byte == '\r'	     ? AT_LF
+			   : w->tail == SIZE ? IN_SIZE
+			   : w->tail == TEXT ? IN_TEXT
+					     : AT_FLAG;
+		return 0;
+	}
+	return -1;
+}
+
+static int word_byte(struct memcached_meta_scanner *s, char byte)
+{
+	if (byte == ' ' || byte == '\r')
+		return word_done(s, byte);
+	if (!((byte >= 'A' && byte <= 'Z') || byte == '_') || s->word_length == MEMCACHED_META_WORD - 1)
+		return -1;
+	s->word[s->word_length++] = byte;
+	s->word[s->word_length] = 0;
+	return 0;
+}
+
+static int begin_reply(struct memcached_meta_scanner *s, char byte)
+{
+	s->line = 0;
+	s->digits = 0;
+	s->number = 0;
+	s->opaque = 0;
+	s->has_opaque = false;
+	s->word_length = 0;
+	s->word[0] = 0;
+	s->explanation_length = 0;
+	s->explanation[0] = 0;
+	s->state = IN_WORD;
+	/* No line begins with the end of its first word; word_done would find no word of that name. */
+	return word_byte(s, byte);
+}
+
+static int size_byte(struct memcached_meta_scanner *s, char byte)
+{
+	uint32_t value = (uint32_t)(uint8_t)(byte - '0');
+
+	if (s->digits > 0 && (byte == ' ' || byte == '\r')) {
+		s->state = byte == ' ' ? AT_FLAG : AT_LF;
+		return 0;
+	}
+	if (value > 9 || s->digits == SIZE_DIGITS || s->number > (MEMCACHED_META_VALUE_BYTES - value) / 10)
+		return -1;
+	s->digits++;
+	s->number = s->number * 10 + value;
+	return 0;
+}
+
+static int begin_flag(struct memcached_meta_scanner *s, char byte)
+{
+	if ((uint8_t)byte <= ' ')
+		return -1;
+	s->state = IN_FLAG;
+	if (byte == 'O') {
+		s->state = IN_OPAQUE;
+		s->has_opaque = true;
+		s->opaque = MEMCACHED_META_NO_NUMBER;
+		s->digits = 0;
+	}
+	return 0;
+}
+
+static int flag_byte(struct memcached_meta_scanner *s, char byte)
+{
+	uint32_t value = (uint32_t)(uint8_t)(byte - '0');
+
+	if (byte == ' ' || byte == '\r') {
+		s->state = byte == ' ' ? AT_FLAG : AT_LF;
+		return 0;
+	}
+	if ((uint8_t)byte <= ' ')
+		return -1;
+	if (s->state != IN_OPAQUE)
+		return 0;
+	if (value > 9 || s->digits == MEMCACHED_META_OPAQUE_DIGITS) {
+		s->opaque = MEMCACHED_META_NO_NUMBER;
+		s->state = IN_FLAG;
+		return 0;
+	}
+	s->opaque = s->digits == 0 ? value : s->opaque * 10 + value;
+	s->digits++;
+	return 0;
+}
+
+/* Skips a line's text up to its CR, keeping how an error's begins. *at is at the CR, the end, or the byte
+ * that makes the line too long: -1. */
+static int skip_text(struct memcached_meta_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at;
+	size_t have = (size_t)(end - p), room = MEMCACHED_META_LINE - s->line;
+	const char *cr = memchr(p, '\r', have <= room ? have : room + 1);
+	size_t length = cr ? (size_t)(cr - p) : have <= room ? have : room;
+
+	s->line = (uint16_t)(s->line + length);
+	*at = p + length;
+	if (s->type == MEMCACHED_META_ERROR) {
+		for (; p < *at && s->explanation_length < MEMCACHED_META_EXPLANATION - 1; p++)
+			s->explanation[s->explanation_length++] = *p;
+		s->explanation[s->explanation_length] = 0;
+	}
+	return !cr && have > room ? -1 : 0;
+}
+
+/* The flags at `p`, up to the CR after them, if all is here; else NULL. */
+static inline const char *whole_flags(struct memcached_meta_scanner *s, const char *p, const char *end)
+{
+	uint64_t n;
+	const char *first;
+
+	s->has_opaque = false;
+	s->opaque = 0;
+	while (p < end && *p == ' ') {
+		first = ++p;
+		if (p < end && *p == 'O') {
+			for (n = 0, p++; p < end && (uint8_t)(*p - '0') < 10 &&
+					 p - first <= MEMCACHED_META_OPAQUE_DIGITS;)
+				n = n * 10 + (uint8_t)(*p++ - '0');
+			if (p - first == 1 || (p < end && (uint8_t)*p > ' '))
+				return NULL;
+			s->has_opaque = true;
+			s->opaque = n;
+		} else {
+			while (p < end && (uint8_t)*p > ' ')
+				p++;
+		}
+		if (p == first)
+			return NULL;
+	}
+	return p < end && *p == '\r' ? p : NULL;
+}
+
+/* Steps over a reply that lies whole at *at; false: nothing was done that matters. */
+static inline bool whole_reply(struct memcached_meta_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at, *line = p, *first;
+	uint32_t size = 0;
+
+	if (end - p < 4)
+		return false;
+	switch (p[0]) {
+	case 'V':
+		if (p[1] != 'A' || p[2] != ' ')
+			return false;
+		for (first = p += 3; p < end && (uint8_t)(*p - '0') < 10 && p - first < 9; p++)
+			size = size * 10 + (uint8_t)(*p - '0');
+		if (p == first)
+			return false;
+		s->type = MEMCACHED_META_VALUE;
+		break;
+	case 'H':
+		if (p[1] != 'D')
+			return false;
+		s->type = MEMCACHED_META_DONE;
+		p += 2;
+		break;
+	case 'E':
+		if (p[1] != 'N')
+			return false;
+		s->type = MEMCACHED_META_MISS;
+		p += 2;
+		break;
+	case 'N':
+		if (p[1] != 'F' && p[1] != 'S')
+			return false;
+		s->type = p[1] == 'F' ? MEMCACHED_META_NOT_FOUND : MEMCACHED_META_NOT_STORED;
+		p += 2;
+		break;
+	default:
+		return false;
+	}
+	p = whole_flags(s, p, end);
+	if (!p || end - p < 2 || p[1] != '\n' || p - line > MEMCACHED_META_LINE)
+		return false;
+	p += 2;
+	if (s->type == MEMCACHED_META_VALUE) {
+		if ((size_t)(end - p) < (size_t)size + 2 || p[size] != '\r' || p[size + 1] != '\n')
+			return false;
+		p += size + 2;
+	}
+	*at = p;
+	return true;
+}
+_Static_assert(MEMCACHED_META_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
+
+/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
+ * moved but for a byte that is refused. */
+static int scan_state(struct memcached_meta_scanner *s, const char **at, const char *end)
+{
+	const char *p = *at;
+	int result = 0;
+
+	/* The line's bytes up to its CR; skip_text counts its own. */
+	if (s->state != AT_REPLY && s->state != IN_TEXT && s->state < AT_LF && *p != '\r' &&
+	    s->line == MEMCACHED_META_LINE)
+		return -1;
+	switch ((enum state)s->state) {
+	case AT_REPLY:
+		result = begin_reply(s, *p);
+		s->line++;
+		break;
+	case IN_WORD:
+		result = word_byte(s, *p);
+		s->line++;
+		break;
+	case IN_TEXT:
+		result = skip_text(s, at, end);
+		if (result < 0 || *at == end)
+			return result;
+		p = *at;
+		s->state = AT_LF;
+		break;
+	case IN_SIZE:
+		result = size_byte(s, *p);
+		s->line++;
+		break;
+	case AT_FLAG:
+		result = begin_flag(s, *p);
+		s->line++;
+		break;
+	case IN_FLAG:
+	case IN_OPAQUE:
+		result = flag_byte(s, *p);
+		s->line++;
+		break;
+	case AT_LF:
+		result = *p == '\n' ? line_done(s) : -1;
+		break;
+	case IN_DATA: {
+		uint64_t have = (uint64_t)(end - p);
+		uint32_t skip = have < s->number ? (uint32_t)have : s->number;
+
+		s->number -= skip;
+		*at = p + skip;
+		if (s->number == 0)
+			s->state = AT_DATA_CR;
+		return 0;
+	}
+	case AT_DATA_CR:
+		result = *p == '\r' ? 0 : -1;
+		s->state = AT_DATA_LF;
+		break;
+	case AT_DATA_LF:
+		result = *p == '\n' ? reply_done(s) : -1;
+		break;
+	}
+	if (result >= 0)
+		*at = p + 1;
+	return result;
+}
+
+int memcached_meta_scan(struct memcached_meta_scanner *s, const char **at, const char *end)
+{
+	int result = 0;
+
+	if (s->state == AT_REPLY && *at < end && whole_reply(s, at, end))
+		return reply_done(s);
+	while (*at < end && result == 0)
+		result = scan_state(s, at, end);
+	return result;
+}
+
+bool memcached_meta_out_of_memory(const struct memcached_meta_scanner *s)
+{
+	static const char text[] = "out of memory";
+
+	return s->kind == MEMCACHED_META_ERROR && strcmp(s->word, "SERVER_ERROR") == 0 &&
+	       strncmp(s->explanation, text, sizeof(text) - 1) == 0;
+}
