@@ -421,6 +421,29 @@ static inline uint32_t steps_of(const struct connection *c, const struct operati
 	return o->scan ? 1 + (c->inspection ? c->inspection->captured : 0) : o->step_count;
 }
 
+/* An error reply. True: with several servers, one that sends the request elsewhere; it is on its way. */
+static bool refused(struct connection *c, const struct pending *p, const char *word, uint64_t now_ns, uint64_t bytes)
+{
+	struct load_thread *t = c->thread;
+	const struct pending old = *p;
+
+	if (t->routing) {
+		c->first = ring_index(c, 1);
+		c->in_flight--;
+		if (routed_again(c, &old, now_ns)) {
+			count_bytes(t, old.operation, bytes);
+			if (c->inspection)
+				inspection_reset(c->inspection);
+			return true;
+		}
+		c->first = ring_index(c, c->ring_size - 1);
+		c->in_flight++;
+	}
+	if (old.intended_ns >= t->plan->measure_ns)
+		stats_error_word(t->stats, word, now_ns);
+	return false;
+}
+
 /* The answer to the oldest request is complete: the next step of its operation, or its end. */
 static inline void answered(struct connection *c, uint64_t now_ns, uint64_t bytes)
 {
@@ -432,28 +455,10 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	const char *word = NULL;
 	unsigned status;
 
-	if (__builtin_expect(p->operation == NO_OPERATION, 0)) { /* whatever it says, the next answer tells */
-		c->first = ring_index(c, 1);
-		c->in_flight--;
-		return;
-	}
 	status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
 	bytes += o->steps[step].length;
-	if (__builtin_expect(word != NULL && t->routing, 0)) {
-		old = *p;
-		c->first = ring_index(c, 1);
-		c->in_flight--;
-		if (routed_again(c, &old, now_ns)) {
-			count_bytes(t, old.operation, bytes);
-			if (c->inspection)
-				inspection_reset(c->inspection);
-			return;
-		}
-		c->first = ring_index(c, c->ring_size - 1);
-		c->in_flight++;
-	}
-	if (__builtin_expect(word != NULL, 0) && p->intended_ns >= t->plan->measure_ns)
-		stats_error_word(t->stats, word, now_ns);
+	if (__builtin_expect(word != NULL, 0) && refused(c, p, word, now_ns, bytes))
+		return;
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
 		status = inspect(c, p, status);
 	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
@@ -493,6 +498,22 @@ static bool greeted(struct connection *c)
 	return true;
 }
 
+/* A complete answer that may be none to a request. 1: it was none, 0: it is one, -1: the connection is gone. */
+static int odd_answer(struct connection *c, uint64_t now_ns)
+{
+	if (c->greetings)
+		return greeted(c) ? 1 : -1;
+	if (c->batch_ends)
+		return meta_answer(c, now_ns) != META_LOST ? 1 : -1;
+	if (c->pending[c->first].operation != NO_OPERATION)
+		return 0;
+	/* Whatever it says to ASKING: the answer behind it tells. */
+	c->first = ring_index(c, 1);
+	c->in_flight--;
+	c->asks--;
+	return 1;
+}
+
 bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -501,8 +522,8 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 	while (at < end) {
 		const char *from = at;
 		const struct pending *p = &c->pending[c->first];
-		bool gather, asked = __builtin_expect(p->operation == NO_OPERATION, 0);
-		int complete;
+		bool gather;
+		int complete, odd;
 
 		if (c->in_flight == c->to_send && !c->greetings && !c->batch_ends) {
 			connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
@@ -514,18 +535,19 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 					"the server sent what is no reply in this protocol");
 			return false;
 		}
-		if (__builtin_expect(c->greetings | c->batch_ends, 0)) {
-			if (complete && !(c->greetings ? greeted(c) : meta_answer(c, now_ns) != META_LOST))
+		if (__builtin_expect((c->greetings | c->batch_ends | c->asks) != 0, 0)) {
+			odd = complete ? odd_answer(c, now_ns) : 1;
+			if (odd < 0)
 				return false;
-			continue;
+			if (odd > 0)
+				continue;
 		}
-		gather = __builtin_expect(c->inspection != NULL, 0) && !asked &&
+		gather = __builtin_expect(c->inspection != NULL, 0) &&
 			 (inspection_wanted(w, &w->operations[p->operation], p->step) || w->quiet);
 		if (gather)
 			inspection_add(c->inspection, from, at);
 		if (complete == 0) {
-			if (!asked)
-				count_bytes(t, p->operation, (uint64_t)(at - from));
+			count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
 		if (__builtin_expect(w->protocol == PROTOCOL_MEMCACHE_META, 0)) {

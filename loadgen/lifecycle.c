@@ -247,7 +247,7 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 
 	if (c->fd < 0)
 		return;
-	c->in_flight = c->to_send = 0;
+	c->in_flight = c->to_send = c->asks = 0;
 	let_go(c, now);
 	/* A connection that was accepted and never answered anything is no better than a refused one. */
 	if (c->taken > in_flight)

@@ -183,8 +183,10 @@ static void put_on(struct connection *c, const struct pending *p, bool asking)
 {
 	const struct pending ask = {.intended_ns = p->intended_ns, .operation = NO_OPERATION};
 
-	if (asking)
+	if (asking) {
 		put_last(c, &ask);
+		c->asks++;
+	}
 	put_last(c, p);
 	c->taken++;
 	settle_room(c);

@@ -62,6 +62,7 @@ struct connection {
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
+	uint32_t asks;	  /* of those in flight, ASKINGs: requests of ours (routed.c) */
 	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
 	uint32_t id;
 	uint32_t taken;	     /* requests since it was opened last */
