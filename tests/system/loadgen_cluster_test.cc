@@ -235,6 +235,14 @@ TEST_CASE("reads from replicas, and writes not")
 			keys += std::stoull(c.node(i).command({"DBSIZE"}));
 		return keys == 1000;
 	}));
+	// A node names replicas to clients once it has heard how far they are.
+	REQUIRE(eventually([&] {
+		const std::string slots = c.node(1).command({"CLUSTER", "SLOTS"});
+		for (size_t i = 3; i < 6; i++)
+			if (!contains(slots, std::to_string(c.node(i).port())))
+				return false;
+		return true;
+	}, Seconds(30)));
 	for (const char *who : {"replica", "any", "nearest"}) {
 		INFO(who);
 		TempDir dir;
