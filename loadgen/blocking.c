@@ -14,6 +14,7 @@
 
 #include "recording/recording.h"
 #include "thread.h"
+#include "transport.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -35,6 +36,8 @@ static void set_up(struct connection *c)
 	 */
 	if (!c->thread->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
+	if (c->tls)
+		tls_set_blocking(c->tls, true);
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &look_up, sizeof(look_up));
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &look_up, sizeof(look_up));
 }
@@ -69,7 +72,7 @@ static void read_answers(struct connection *c, uint32_t keep)
 	if (t->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	while (c->fd >= 0 && c->in_flight > keep) {
-		ssize_t n = read(c->fd, t->read_buffer, READ_BYTES);
+		ssize_t n = transport_read(c, t->read_buffer, READ_BYTES);
 
 		now = ft_now_ns();
 		if (n > 0) {
@@ -87,8 +90,7 @@ static void read_answers(struct connection *c, uint32_t keep)
 			load_thread_tick(t, now);
 			blocking_patience(c, now, since);
 		} else {
-			connection_fail(c, FT_STATUS_RESET,
-					n == 0 ? "the server closed the connection" : strerror(errno));
+			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 		}
 	}
 	if (c->fd >= 0 && t->plan->no_wait)
@@ -118,6 +120,7 @@ static void pause_until(struct load_thread *t, uint64_t ns)
 static bool open_again(struct load_thread *t, struct connection *c)
 {
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
+	const char *why;
 
 	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) &&
 	       !over(t, ft_now_ns())) {
@@ -126,6 +129,8 @@ static bool open_again(struct load_thread *t, struct connection *c)
 		pause_until(t, now + wait_ns);
 		wait_ns = wait_ns * 2 < 5 * SECOND_NS ? wait_ns * 2 : 5 * SECOND_NS;
 		c->fd = socket_open(&c->group->endpoint->socket, c->id, 1);
+		if (c->fd >= 0 && !connection_secure(c, &why))
+			t->broken = why;
 		if (c->fd < 0) {
 			stats_note_error(t->stats, FT_STATUS_REFUSED, now);
 			t->stats->connects_failed++;
@@ -142,7 +147,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 		c->greetings = c->group->endpoint->greetings;
 		memset(&c->scan, 0, sizeof(c->scan));
 		set_up(c);
-		(void)!write(c->fd, c->group->endpoint->greeting, c->group->endpoint->greeting_bytes);
+		(void)!transport_write(c, c->group->endpoint->greeting, c->group->endpoint->greeting_bytes);
 	}
 	return c->fd >= 0;
 }

@@ -132,11 +132,32 @@ static int ask_for_reads(struct link *l, char *error, size_t size)
 	return 0;
 }
 
+const char *server_tls_name(const struct server *s)
+{
+	if (!s->address.tls)
+		return NULL;
+	return s->address.socket ? "" : s->address.host;
+}
+
+/* Has the TLS handshake, where there is to be one. */
+static int secure(struct server *s, struct link *l, uint64_t deadline_ns, char *error, size_t size)
+{
+	if (!s->address.tls)
+		return 0;
+	if (tls_begin(&s->options->tls, error, size))
+		return -1;
+	if (link_secure(l, server_tls_name(s), deadline_ns) == 0)
+		return 0;
+	say(s, error, size, "%s", l->error);
+	return -1;
+}
+
 /* A link on which nothing was said yet. NULL, and a sentence. */
 static struct link *reach(struct server *s, uint32_t number, char *error, size_t size)
 {
 	const struct server_address *a = &s->address;
 	struct link *l = malloc(sizeof(*l));
+	uint64_t deadline_ns = ft_now_ns() + (s->patience_ns ? s->patience_ns : LINK_ANSWER_NS);
 	char why[160] = "";
 	int rc;
 
@@ -150,11 +171,14 @@ static struct link *reach(struct server *s, uint32_t number, char *error, size_t
 	if (!s->found &&
 	    socket_find(a->host, a->port, a->socket, TIMEOUT_S, &s->socket, why, sizeof(why)) == 0)
 		s->found = true;
-	if (s->found && (rc = link_open(l, &s->socket, number,
-					ft_now_ns() + (s->patience_ns ? s->patience_ns : LINK_ANSWER_NS))) != 0)
+	if (s->found && (rc = link_open(l, &s->socket, number, deadline_ns)) != 0)
 		snprintf(why, sizeof(why), "%s", strerror(-rc));
-	if (l->fd >= 0)
-		return l;
+	if (l->fd >= 0) {
+		if (secure(s, l, deadline_ns, error, size) == 0)
+			return l;
+		link_free(l);
+		return NULL;
+	}
 	say(s, error, size, "can't be reached: %s; is %s running there?", why,
 	    s->options->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
 	link_free(l);
@@ -267,7 +291,9 @@ static struct link *enter_memcached(struct server *s, uint32_t number, struct se
 
 		if (n < 0) {
 			say(s, error, size,
-			    n == -ECONNRESET
+			    n == -EPROTO && l->tls
+				? "broke off the TLS session: does it want a certificate (--cert, --key)?"
+			    : n == -ECONNRESET
 				? "accepted the connection and closed it; is that a memcached?"
 				: "did not answer within 5 s; is that a memcached, and is it stuck?");
 			link_free(l);
@@ -340,12 +366,13 @@ static void make_greeting(struct server *s)
 	}
 }
 
-int server_init(struct server *s, const struct options *o, const struct server_address *address, bool readonly,
-		char *error, size_t size)
+int server_init(struct server *s, const struct options *o, const struct server_address *address,
+		bool readonly, char *error, size_t size)
 {
 	memset(s, 0, sizeof(*s));
 	s->options = o;
 	s->address = *address;
+	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
 	s->readonly = readonly;
 	make_greeting(s);
 	(void)error;
@@ -357,7 +384,8 @@ int server_find(struct server *s, char *error, size_t size)
 {
 	char why[160];
 
-	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, why, sizeof(why))) {
+	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, why,
+			   sizeof(why))) {
 		say(s, error, size, "can't be reached: %s", why);
 		return -1;
 	}
@@ -369,6 +397,7 @@ struct endpoint server_endpoint(const struct server *s)
 {
 	return (struct endpoint){
 	    .socket = s->socket,
+	    .tls_name = server_tls_name(s),
 	    .greeting = s->greeting.at,
 	    .greeting_bytes = s->greeting.length,
 	    .greetings = s->greetings,
@@ -386,6 +415,7 @@ int server_probe(struct server *s, const struct options *o, const struct server_
 	memset(s, 0, sizeof(*s));
 	s->options = o;
 	s->address = *address;
+	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
 	*error = 0;
 	make_greeting(s);
 	if (o->protocol != PROTOCOL_REDIS) {

@@ -56,6 +56,9 @@ struct link *server_enter(struct server *s, uint32_t number, char *error, size_t
  */
 int server_connect(struct server *s, uint32_t number, char *error, size_t size);
 
+/* As tls_session_new's host; NULL: no TLS there. */
+const char *server_tls_name(const struct server *s);
+
 /* Puts there what a test needs: a list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members.
  * 0, or -1 and a sentence. */
 int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size);

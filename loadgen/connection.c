@@ -22,6 +22,7 @@
 #include "inspection.h"
 #include "recording/recording.h"
 #include "thread.h"
+#include "transport.h"
 
 enum { SHARED_CLOCK_REQUESTS = 2, READS_AT_ONCE = 64 };
 
@@ -146,12 +147,13 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	struct unsent *u = c->unsent;
 	ssize_t n;
 
+	(void)fd;
 	(void)what;
 	if (c->connecting && !connection_arrived(c))
 		return;
-	n = write(fd, u->bytes + u->done, u->length - u->done);
+	n = u->done < u->length ? transport_write(c, u->bytes + u->done, u->length - u->done) : 0;
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		connection_fail(c, FT_STATUS_RESET, strerror(errno));
+		connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 		return;
 	}
 	if (n > 0)
@@ -169,6 +171,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	} else {
 		connection_refill(c, ft_now_ns());
 	}
+	/* A read over TLS may have waited for room to write. */
+	if (c->tls && c->fd >= 0 && !c->connecting)
+		connection_readable(c->fd, EV_READ, c);
 }
 
 void keep_unsent(struct connection *c, const char *bytes, size_t length)
@@ -208,16 +213,14 @@ static void push_unsent(struct connection *c, const char *bytes, size_t length)
 		}
 		since = ft_now_ns();
 		if (p.revents & POLLOUT) {
-			n = write(c->fd, bytes, length);
+			n = transport_write(c, bytes, length);
 			bytes += n > 0 ? n : 0;
 			length -= (size_t)(n > 0 ? n : 0);
 		}
 		if (p.revents & (POLLIN | POLLHUP | POLLERR)) {
-			n = read(c->fd, t->read_buffer, READ_BYTES);
+			n = transport_read(c, t->read_buffer, READ_BYTES);
 			if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-				connection_fail(c, FT_STATUS_RESET,
-						n == 0 ? "the server closed the connection"
-						       : strerror(errno));
+				connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 			else if (n > 0)
 				take_answers(c, t->read_buffer, t->read_buffer + n, ft_now_ns());
 		}
@@ -295,12 +298,12 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	}
 	c->to_send = 0;
 	do {
-		n = write(c->fd, t->requests.bytes.at, at);
+		n = transport_write(c, t->requests.bytes.at, at);
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)at)
 		return;
 	if (n < 0 && errno != EAGAIN)
-		connection_fail(c, FT_STATUS_RESET, strerror(errno));
+		connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 	else if (t->plan->blocking)
 		push_unsent(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
 	else
@@ -590,17 +593,21 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 	uint32_t rounds = 0;
 	ssize_t n;
 
-	if (__builtin_expect(c->connecting, 0))
-		return; /* becoming writable says how that went */
+	if (__builtin_expect(c->connecting, 0)) {
+		if (c->tls)
+			on_writable(fd, what, c); /* the handshake goes on */
+		return;				  /* becoming writable says how that went */
+	}
+	if (__builtin_expect(c->tls != NULL, 0))
+		tls_wake(c->tls, what & EV_CLOSED);
 	do {
-		n = read(fd, t->read_buffer, READ_BYTES);
+		n = transport_read(c, t->read_buffer, READ_BYTES);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n <= 0) {
-			connection_fail(c, FT_STATUS_RESET,
-					n == 0 ? "the server closed the connection" : strerror(errno));
+			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 			return;
 		}
 		now = ft_now_ns();
@@ -611,9 +618,13 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 		if (__builtin_expect(++rounds == READS_AT_ONCE, 0)) {
 			event_del(&c->readable);
 			event_add(&c->readable, NULL);
-			break;
+			if (!c->tls)
+				break;
+			tls_hold(c->tls); /* no event would tell of what TLS has taken off the socket */
 		}
-	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED));
+	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED) || transport_unread(c));
+	if (__builtin_expect(c->tls != NULL, 0) && tls_wants_write(c->tls) && !c->unsent)
+		keep_unsent(c, NULL, 0);
 	if (now == 0)
 		return;
 	t->stats->last_end_ns = now;

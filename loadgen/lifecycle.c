@@ -7,6 +7,7 @@
  * are taken off before the first request's.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,10 @@
 #include "profile.h"
 #include "recording/recording.h"
 #include "thread.h"
+#include "transport.h"
+
+/* Of a TLS handshake, as at set-up. */
+#define HANDSHAKE_NS 5000000000u
 
 enum { BACKOFF_MAX_MS = 5000, PROFILE_TICK_NS = 10000000 };
 
@@ -50,6 +55,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	c->ring_size = RING_SIZE(t->plan);
 	c->opened_ns = ft_now_ns();
 	c->local_port = fd < 0 ? 0 : socket_local_port(fd);
+	c->tls = fd >= 0 && g->endpoint->tls_name ? tls_claim(fd) : NULL;
 	if (any_inspection(t->plan)) {
 		c->inspection = inspection_new();
 		if (!c->inspection)
@@ -154,14 +160,15 @@ static void reopen(void *who, uint64_t now_ns)
 	if (c->inspection)
 		inspection_reset(c->inspection);
 	c->greetings = e->greetings;
-	c->connecting = pending;
+	c->connecting = pending || e->tls_name;
+	c->begun_ns = now_ns;
 	if (watch_socket(c)) {
 		connection_fail(c, FT_STATUS_RESET, "out of memory");
 		return;
 	}
-	if (pending || e->greeting_bytes)
+	if (c->connecting || e->greeting_bytes)
 		keep_unsent(c, e->greeting, e->greeting_bytes);
-	if (!pending)
+	if (!c->connecting)
 		begin_sending(c, now_ns);
 }
 
@@ -170,23 +177,106 @@ void connection_begin(struct connection *c, uint64_t now_ns)
 	reopen(c, now_ns);
 }
 
-bool connection_arrived(struct connection *c)
+void close_socket(struct connection *c)
 {
-	int rc = socket_result(c->fd);
+	tls_session_free(c->tls);
+	c->tls = NULL;
+	close(c->fd);
+}
 
-	if (rc == 0) {
-		c->connecting = false;
-		c->local_port = socket_local_port(c->fd);
-		return true;
-	}
+static const char too_long[] = "the server did not finish the TLS handshake within 5 s";
+
+/* Of a session that is about to be freed. */
+static const char *session_why(struct connection *c)
+{
+	struct load_thread *t = c->thread;
+
+	snprintf(t->broken_text, sizeof(t->broken_text), "the server %s", tls_why(c->tls));
+	return t->broken_text;
+}
+
+/* A step of the TLS handshake, where there is to be one: as tls_handshake. */
+static int shake_hands(struct connection *c)
+{
+	const char *name = c->group->endpoint->tls_name;
+
+	if (!name)
+		return 0;
+	if (!c->tls)
+		c->tls = tls_session_new(name, c->fd);
+	return c->tls ? tls_handshake(c->tls) : -ENOMEM;
+}
+
+/* A connection that was begun came to nothing. */
+static void not_arrived(struct connection *c, int error, const char *why)
+{
 	event_del(&c->readable);
 	event_del(&c->unsent->writable);
 	free(c->unsent);
 	c->unsent = NULL;
 	c->connecting = false;
-	close(c->fd);
-	refused(c, rc, ft_now_ns());
+	close_socket(c);
+	refused(c, error, ft_now_ns());
+	if (why)
+		c->thread->broken = why;
+}
+
+bool connection_arrived(struct connection *c)
+{
+	int rc = c->tls ? 0 : socket_result(c->fd);
+
+	if (rc == 0)
+		rc = shake_hands(c);
+	if (rc == 0) {
+		c->connecting = false;
+		event_add(&c->unsent->writable, NULL);
+		c->local_port = socket_local_port(c->fd);
+		return true;
+	}
+	if (rc == -EAGAIN) {
+		/* Writable it is nearly always: only to be watched for when that is what we wait for. */
+		if (tls_wants_write(c->tls))
+			event_add(&c->unsent->writable, NULL);
+		else
+			event_del(&c->unsent->writable);
+		return false;
+	}
+	not_arrived(c, rc, rc == -EPROTO ? session_why(c) : NULL);
 	return false;
+}
+
+bool connection_secure(struct connection *c, const char **why)
+{
+	uint64_t give_up_ns = ft_now_ns() + HANDSHAKE_NS;
+	int rc = 0;
+
+	*why = NULL;
+	if (!c->group->endpoint->tls_name)
+		return true;
+	do {
+		struct pollfd p = {.fd = c->fd,
+				   .events = c->tls && tls_wants_write(c->tls) ? POLLOUT : POLLIN};
+
+		if (rc == -EAGAIN && poll(&p, 1, 100) == 0 && atomic_load(&c->thread->plan->abandon))
+			break;
+		rc = shake_hands(c);
+	} while (rc == -EAGAIN && ft_now_ns() < give_up_ns);
+	if (rc == 0)
+		return true;
+	*why = rc == -EPROTO ? session_why(c) : rc == -EAGAIN ? too_long : strerror(-rc);
+	close_socket(c);
+	c->fd = -1;
+	return false;
+}
+
+void expire_handshakes(struct load_thread *t, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < t->group_count * t->connection_count && !t->finished; i++) {
+		struct connection *c = thread_connection(t, i);
+
+		if (c->fd >= 0 && c->connecting && c->tls && now_ns - c->begun_ns > HANDSHAKE_NS)
+			not_arrived(c, -ETIMEDOUT, too_long);
+	}
 }
 
 /* Closes the socket; nothing may be in flight. */
@@ -200,7 +290,7 @@ static void let_go(struct connection *c, uint64_t now_ns)
 		free(c->unsent);
 		c->unsent = NULL;
 	}
-	close(c->fd);
+	close_socket(c);
 	c->fd = -1;
 	c->connecting = false;
 	c->greetings = 0;
@@ -218,19 +308,25 @@ void connection_renew(struct connection *c, uint64_t now_ns)
 		return;
 	}
 	/* Without an event loop there is nobody else to hold up. */
+	const char *why = NULL;
+	int error;
+
 	c->fd = socket_open(&e->socket, c->id, 5);
+	error = c->fd < 0 ? -c->fd : 0;
+	if (c->fd >= 0)
+		connection_secure(c, &why);
 	c->taken = c->first = 0;
 	c->batch_ends = false;
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->fd >= 0) {
 		c->greetings = e->greetings;
 		c->closed_ns = 0;
-		(void)!write(c->fd, e->greeting, e->greeting_bytes);
+		(void)!transport_write(c, e->greeting, e->greeting_bytes);
 		return;
 	}
 	stats_note_error(c->thread->stats, FT_STATUS_REFUSED, now_ns);
 	c->thread->stats->connects_failed++;
-	c->thread->broken = strerror(-c->fd);
+	c->thread->broken = why ? why : strerror(error);
 	c->fd = -1;
 	c->waiting = true; /* blocking.c tries again, whatever the policy for broken connections */
 	count_error(c->thread);
@@ -242,8 +338,8 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	uint64_t now = ft_now_ns();
 	uint32_t in_flight = c->in_flight, unwritten = c->to_send, first = c->first;
 	/* With several servers the drain is time to get through to another one. */
-	bool again = t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping &&
-		     (now < t->plan->end_ns || t->routing);
+	bool again =
+	    t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping && (now < t->plan->end_ns || t->routing);
 
 	if (c->fd < 0)
 		return;

@@ -12,6 +12,9 @@
 
 #include "recording/recording.h"
 
+/* What a TLS server that understood nothing answers begins with. */
+enum { TLS_ALERT = 0x15, TLS_MAJOR = 3 };
+
 /* Waits for `events` on fd, or, with none, for the deadline. */
 static int await(struct link *l, short events, uint64_t deadline_ns)
 {
@@ -57,10 +60,49 @@ int link_open(struct link *l, const struct server_socket *to, uint32_t number, u
 	return rc;
 }
 
+int link_secure(struct link *l, const char *name, uint64_t deadline_ns)
+{
+	int rc;
+
+	l->tls = tls_session_new(name, l->fd);
+	if (!l->tls) {
+		snprintf(l->error, sizeof(l->error), "can't be spoken to over TLS: out of memory");
+		return -ENOMEM;
+	}
+	while ((rc = tls_handshake(l->tls)) == -EAGAIN)
+		if ((rc = await(l, tls_wants_write(l->tls) ? POLLOUT : POLLIN, deadline_ns)) != 0)
+			break;
+	if (rc == -ETIMEDOUT)
+		snprintf(l->error, sizeof(l->error),
+			 "did not finish the TLS handshake in time; does it speak TLS on this port?");
+	else if (rc)
+		snprintf(l->error, sizeof(l->error), "%s", rc == -ECANCELED ? "" : tls_why(l->tls));
+	return rc;
+}
+
+static ssize_t put(struct link *l, const char *bytes, size_t size)
+{
+	return l->tls ? tls_write(l->tls, bytes, size) : send(l->fd, bytes, size, MSG_NOSIGNAL);
+}
+
+static ssize_t get(struct link *l, char *bytes, size_t size)
+{
+	if (!l->tls)
+		return recv(l->fd, bytes, size, 0);
+	tls_wake(l->tls, false);
+	return tls_read(l->tls, bytes, size);
+}
+
+/* What the next wait is for. */
+static short wanted(const struct link *l, short plain)
+{
+	return l->tls && tls_wants_write(l->tls) ? POLLOUT : plain;
+}
+
 int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_ns)
 {
 	while (size > 0) {
-		ssize_t n = send(l->fd, bytes, size, MSG_NOSIGNAL);
+		ssize_t n = put(l, bytes, size);
 		int rc;
 
 		if (n >= 0) {
@@ -79,14 +121,16 @@ int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_
 
 ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns)
 {
-	/* Waits first: an endless answer must meet the stop, too. */
-	for (;;) {
-		int rc = await(l, POLLIN, deadline_ns);
+	/* Waits first: an endless answer must meet the stop, too. What TLS took off the socket has an end. */
+	bool wait = !l->tls || !tls_unread(l->tls);
+
+	for (;; wait = true) {
+		int rc = wait ? await(l, wanted(l, POLLIN), deadline_ns) : 0;
 		ssize_t n;
 
 		if (rc)
 			return rc;
-		n = recv(l->fd, bytes, size, 0);
+		n = get(l, bytes, size);
 		if (n > 0)
 			return n;
 		if (n == 0)
@@ -105,6 +149,8 @@ int link_pause(struct link *l, uint64_t deadline_ns)
 
 void link_close(struct link *l)
 {
+	tls_session_free(l->tls);
+	l->tls = NULL;
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
@@ -144,10 +190,20 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 {
 	char words[160];
 
-	if (rc == -ECONNRESET && last_words(l, words, sizeof(words)))
+	/* A server that wants a client's certificate says so after the handshake, when we may be writing. */
+	if (rc == -ECONNRESET && l->tls && link_receive(l, words, sizeof(words), 0) == -EPROTO)
+		rc = -EPROTO;
+	else if (rc == -ECONNRESET && last_words(l, words, sizeof(words)))
 		return fail(l, "turned us away: %s", words + 1);
+	if (rc == -EPROTO && l->tls)
+		return fail(l, "%s", tls_why(l->tls));
+	if (rc == -ECONNRESET && l->tls)
+		return fail(l, "closed the TLS connection on %s; is that a Redis?", name);
 	if (rc == -ECONNRESET)
-		return fail(l, "accepted the connection and closed it on %s; is that a Redis?", name);
+		return fail(l,
+			    "accepted the connection and closed it on %s; is that a Redis? If it wants TLS, "
+			    "use --tls",
+			    name);
 	if (rc == -ETIMEDOUT)
 		return fail(l, "did not answer %s within %d s; is that a Redis, and is it stuck?", name,
 			    (int)(LINK_ANSWER_NS / 1000000000u));
@@ -184,6 +240,8 @@ redisReply *link_answer(struct link *l, const char *name)
 					      : -ETIMEDOUT;
 		if (n < 0)
 			return no_answer(l, name, (int)n);
+		if (received == 0 && !l->tls && bytes[0] == TLS_ALERT && n > 1 && bytes[1] == TLS_MAJOR)
+			return fail(l, "answered %s in TLS; use --tls", name);
 		received += (size_t)n;
 		if (redisReaderFeed(l->reader, bytes, (size_t)n) != REDIS_OK)
 			return fail(l, "can't be asked: out of memory");
@@ -221,6 +279,11 @@ int link_release(struct link *l)
 {
 	int fd = l->fd;
 
+	if (l->tls && tls_hand_over(fd, l->tls)) {
+		link_free(l);
+		return -ENOMEM;
+	}
+	l->tls = NULL;
 	l->fd = -1;
 	link_free(l);
 	return fd;

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "socket.h"
+#include "tls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,11 +24,12 @@ extern "C" {
 enum { LINK_ANSWER_BYTES = 1 << 20 };
 
 struct link {
-	int fd;		     /* -1: closed */
-	int stop_fd;	     /* readable: end every wait. -1: nobody will */
-	uint64_t patience_ns; /* for an answer; 0: LINK_ANSWER_NS */
-	redisReader *reader; /* of link_ask; made when first needed */
-	char where[160];     /* what sentences about it begin with */
+	int fd;			 /* -1: closed */
+	int stop_fd;		 /* readable: end every wait. -1: nobody will */
+	struct tls_session *tls; /* NULL: plain */
+	uint64_t patience_ns;	 /* for an answer; 0: LINK_ANSWER_NS */
+	redisReader *reader;	 /* of link_ask; made when first needed */
+	char where[160];	 /* what sentences about it begin with */
 	char error[480];
 };
 
@@ -35,8 +37,12 @@ struct link {
 #define LINK_CLOSED ((struct link){.fd = -1, .stop_fd = -1})
 
 /* All of these: 0 (link_receive: bytes) or a negative errno; -ECANCELED for the stop, -ETIMEDOUT for the
- * deadline (CLOCK_MONOTONIC), -ECONNRESET for a connection that the other side has closed. */
+ * deadline (CLOCK_MONOTONIC), -ECONNRESET for a connection that the other side has closed, -EPROTO when TLS
+ * failed. */
 int link_open(struct link *l, const struct server_socket *to, uint32_t number, uint64_t deadline_ns);
+/* Has the TLS handshake, with tls_begin before; `name` as tls_session_new's host. -EPROTO, or -ETIMEDOUT: the
+ * reason is in l->error, without `where` in front. */
+int link_secure(struct link *l, const char *name, uint64_t deadline_ns);
 int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_ns);
 ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns);
 /* Sleeps until the deadline: 0, or -ECANCELED. */
@@ -53,7 +59,8 @@ const char *link_error(const struct link *l);
 
 /* For a link from server_enter (connect.h): closes and frees it. NULL is nothing to free. */
 void link_free(struct link *l);
-/* The same, but leaves the connection open: the descriptor, non-blocking. */
+/* The same, but leaves the connection open: the descriptor, non-blocking. A TLS session is there for
+ * tls_claim. Negative errno. */
 int link_release(struct link *l);
 
 #ifdef __cplusplus

@@ -48,6 +48,7 @@ static void describe_server(struct json *j, const struct options *o, const struc
 	json_text(j, "os", s->os);
 	json_text(j, "run_id", s->run_id);
 	json_count(j, "pid", strtoull(s->process_id, NULL, 10));
+	json_text(j, "tls", options_tls_word(o));
 	json_count(j, "database", o->database);
 	json_text(j, "user", o->user ? o->user : "");
 	json_end(j, '}');

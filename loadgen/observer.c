@@ -48,6 +48,7 @@ struct observer {
 	pthread_t thread;
 	struct observed observed;
 	struct link link;
+	char *tls_name;
 	struct server_socket addresses[ADDRESSES];
 	int address_count;
 	struct redis_view *redis; /* or */
@@ -177,7 +178,7 @@ static void note_lost(struct observer *o, int rc)
 	if (o->lost_noted || !note_begin(&n, ft_now_ns(), "observer-lost"))
 		return;
 	o->lost_noted = true;
-	json_text(&n.json, "why", strerror(-rc));
+	json_text(&n.json, "why", *o->link.error ? o->link.error : strerror(-rc));
 	note_end(&n, &o->observed);
 }
 
@@ -186,7 +187,14 @@ static int connect_any(struct observer *o)
 	int rc = -EHOSTUNREACH;
 
 	for (int i = 0; i < o->address_count; i++) {
-		rc = link_open(&o->link, &o->addresses[i], 0, ft_now_ns() + CONNECT_NS);
+		uint64_t deadline_ns = ft_now_ns() + CONNECT_NS;
+
+		*o->link.error = 0;
+		rc = link_open(&o->link, &o->addresses[i], 0, deadline_ns);
+		if (rc == 0 && o->tls_name)
+			rc = link_secure(&o->link, o->tls_name, deadline_ns);
+		if (rc)
+			link_close(&o->link);
 		if (rc == 0 || rc == -ECANCELED)
 			break;
 	}
@@ -261,6 +269,7 @@ static void free_observer(struct observer *o)
 	if (o->memcached)
 		memcached_view_free(o->memcached);
 	tdestroy(o->observed.tree, free);
+	free(o->tls_name);
 	free(o);
 }
 
@@ -319,11 +328,12 @@ int observer_start(struct observer **out, const struct observer_server *s, struc
 	rc = o->link.stop_fd < 0 ? -errno : resolve(s, o->addresses, ADDRESSES);
 	if (rc > 0) {
 		o->address_count = rc;
+		o->tls_name = s->tls_name ? strdup(s->tls_name) : NULL;
 		if (s->memcached)
 			o->memcached = memcached_view_create(&o->observed);
 		else
 			o->redis = redis_view_create(s->user, s->password, &o->observed);
-		rc = o->memcached || o->redis ? start_thread(o) : -ENOMEM;
+		rc = (o->memcached || o->redis) && !o->tls_name == !s->tls_name ? start_thread(o) : -ENOMEM;
 	}
 	if (rc) {
 		free_observer(o);

@@ -27,6 +27,7 @@ struct observer_server {
 	uint32_t port;
 	const char *user, *password; /* of Redis; NULL: none. Sent only to what answers PING like a Redis */
 	bool memcached;
+	const char *tls_name; /* as tls_session_new's host, with tls_begin before; NULL: no TLS */
 };
 
 /* Starts the thread. The host's name is resolved here, so that no resolver can delay the end. Nobody else

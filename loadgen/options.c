@@ -18,6 +18,13 @@
 
 enum {
 	OPTION_SERVER = 256,
+	OPTION_TLS,
+	OPTION_CACERT,
+	OPTION_CACERTDIR,
+	OPTION_CERT,
+	OPTION_KEY,
+	OPTION_SNI,
+	OPTION_INSECURE,
 	OPTION_USER,
 	OPTION_PASSWORD_FILE,
 	OPTION_DATABASE,
@@ -91,6 +98,13 @@ static const struct argp_option table[] = {
      0},
     {"meta-quiet", OPTION_META_QUIET, 0, 0,
      "Of memcache_meta: reads that miss aren't answered, and mn ends a batch", 0},
+    {"tls", OPTION_TLS, 0, 0, "Speak TLS, and verify the server's certificate", 0},
+    {"cacert", OPTION_CACERT, "FILE", 0, "Trust the CAs in FILE in place of the system's", 0},
+    {"cacertdir", OPTION_CACERTDIR, "DIR", 0, "Trust the CAs in DIR (hashed names)", 0},
+    {"cert", OPTION_CERT, "FILE", 0, "Our own certificate, for a server that wants one", 0},
+    {"key", OPTION_KEY, "FILE", 0, "The private key of --cert", 0},
+    {"sni", OPTION_SNI, "NAME", 0, "Name to ask for and to find in the certificate (the host)", 0},
+    {"insecure", OPTION_INSECURE, 0, 0, "Don't verify the certificate; the output says so", 0},
     {"user", OPTION_USER, "NAME", 0, "ACL user to log in as (the default user)", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "Read the password from FILE's first line; else it is $FORKTAIL_PASSWORD or $REDISCLI_AUTH", 0},
@@ -252,6 +266,27 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		return options_read_protocol(arg, o);
 	case OPTION_META_QUIET:
 		o->meta_quiet = true;
+		return 0;
+	case OPTION_TLS:
+		o->tls.on = true;
+		return 0;
+	case OPTION_CACERT:
+		o->tls.cacert = arg;
+		return 0;
+	case OPTION_CACERTDIR:
+		o->tls.cacertdir = arg;
+		return 0;
+	case OPTION_CERT:
+		o->tls.cert = arg;
+		return 0;
+	case OPTION_KEY:
+		o->tls.key = arg;
+		return 0;
+	case OPTION_SNI:
+		o->tls.sni = arg;
+		return 0;
+	case OPTION_INSECURE:
+		o->tls.insecure = true;
 		return 0;
 	case OPTION_USER:
 		o->user = arg;

@@ -16,6 +16,7 @@
 #include "on_error.h"
 #include "pacing.h"
 #include "profile.h"
+#include "tls.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -50,6 +51,7 @@ struct options {
 	uint64_t retry_ns; /* how long a request is sent again when servers send it away */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
+	struct tls_options tls;
 	enum protocol protocol;
 	bool meta_quiet; /* memcached's meta commands: reads that miss aren't answered */
 	uint32_t database;
@@ -116,6 +118,13 @@ static inline bool options_open_loop(const struct options *o)
  * sentence on stderr. --help and --version print and exit. */
 int options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
+
+/* Whether any server is spoken to over TLS, and how that is called in the output: "none", "verified" or
+ * "not verified" (options_tls.c). */
+bool options_tls(const struct options *o);
+const char *options_tls_word(const struct options *o);
+/* Puts --tls into every server's address, and checks what goes with it. A sentence, or "". */
+void options_check_tls(struct options *o, char *error, size_t size);
 
 /* What only shows when all options are known; fills in defaults that hang on others. A sentence for the user,
  * or "" when all is well. */

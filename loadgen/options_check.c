@@ -173,6 +173,8 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 {
 	options_check_servers(o, g, error, size);
 	if (!*error)
+		options_check_tls(o, error, size);
+	if (!*error)
 		check_what(o, error, size);
 	if (!*error)
 		fill_in(o, g);

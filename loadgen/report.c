@@ -80,6 +80,8 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	at = put(out, size, at, part);
 	value_sizes_describe(&o->sizes, part, sizeof(part));
 	at = put(out, size, at, part);
+	if (options_tls(o))
+		at = put(out, size, at, o->tls.insecure ? ", TLS not verified (--insecure)" : ", TLS");
 	if (o->has_rate_profile)
 		snprintf(part, sizeof(part), ", open loop, rate by profile (%s)",
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");

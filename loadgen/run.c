@@ -35,6 +35,7 @@ static char *closing_words(struct run *r, const char *runs)
 	json_begin(&j, NULL, '{');
 	json_text(&j, "program", "forktail-load");
 	json_text(&j, "version", FORKTAIL_VERSION);
+	json_text(&j, "tls", options_tls_word(r->o));
 	json_text(&j, "reason", run_end_names[r->end]);
 	json_count(&j, "exit_status", (uint64_t)r->status);
 	json_count(&j, "end_ns", ft_now_ns());
@@ -133,8 +134,10 @@ static int *open_idle(struct run *r)
 		fds[i] = server_connect(&r->server, r->o->connections + i, error, sizeof(error));
 		if (fds[i] < 0) {
 			complain(r, error);
-			while (i > 0)
-				close(fds[--i]);
+			while (i > 0) {
+				tls_session_free(tls_claim(fds[--i]));
+				close(fds[i]);
+			}
 			free(fds);
 			return NULL;
 		}
@@ -144,8 +147,10 @@ static int *open_idle(struct run *r)
 
 static void close_idle(const struct run *r, int *fds)
 {
-	for (uint32_t i = 0; fds && i < r->o->idle; i++)
+	for (uint32_t i = 0; fds && i < r->o->idle; i++) {
+		tls_session_free(tls_claim(fds[i]));
 		close(fds[i]);
+	}
 	free(fds);
 }
 
@@ -158,6 +163,7 @@ static struct observer *start_observer(struct run *r)
 	    .port = o->servers[0].port,
 	    .user = o->user,
 	    .password = o->password,
+	    .tls_name = server_tls_name(&r->server),
 	    .memcached = o->protocol != PROTOCOL_REDIS,
 	};
 	struct observer *observer = NULL;

@@ -20,6 +20,7 @@ struct server_socket {
 /* Where connections go, and what each says first. */
 struct endpoint {
 	struct server_socket socket;
+	const char *tls_name; /* as tls_session_new's host (tls.h); NULL: no TLS */
 	const char *greeting; /* set-up commands of a connection that is opened again */
 	size_t greeting_bytes;
 	uint8_t greetings; /* their number */

@@ -101,6 +101,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	load_thread_tick(t, now);
+	expire_handshakes(t, now);
 	if (now >= t->give_up_ns)
 		give_up(t, now);
 	else
@@ -235,7 +236,8 @@ static void close_fd(int fd)
 static void group_free(struct group *g)
 {
 	for (uint32_t i = 0; g && g->connections && i < g->count; i++) {
-		close_fd(g->connections[i].fd);
+		if (g->connections[i].fd >= 0)
+			close_socket(&g->connections[i]);
 		free(g->connections[i].unsent);
 		inspection_free(g->connections[i].inspection);
 	}

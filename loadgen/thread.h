@@ -59,6 +59,7 @@ struct connection {
 	struct pending *pending; /* a ring of ring_size, the pipeline's depth */
 	struct unsent *unsent;
 	struct inspection *inspection; /* NULL: nobody looks */
+	struct tls_session *tls;       /* NULL: plain */
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
@@ -70,11 +71,12 @@ struct connection {
 	int fd;		     /* -1: closed */
 	uint8_t room;	     /* the list it's on */
 	uint8_t greetings;   /* answers to set-up commands still to come */
-	bool connecting;     /* in the kernel's hands */
+	bool connecting;     /* in the kernel's hands, or amid the TLS handshake */
 	bool waiting;	     /* a timer will come back to it */
 	bool parked;	     /* a profile keeps it idle */
 	bool batch_ends;     /* the next answer is to a batch's end (meta_answer.c) */
 	uint16_t local_port;
+	uint64_t begun_ns;	       /* when it was begun to be opened again */
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
 	union reply_scanner scan;
 };
@@ -145,8 +147,9 @@ struct load_thread {
 	uint64_t in_flight; /* over all connections */
 	uint64_t give_up_ns;
 	bool stopping, finished;
-	bool counting;	    /* warm-up is over */
-	const char *broken; /* why the last lost connection was lost */
+	bool counting;	       /* warm-up is over */
+	const char *broken;    /* why the last lost connection was lost */
+	char broken_text[448]; /* what that may lie in */
 	struct wrong_byte wrong;
 
 	struct chooser chooser;
@@ -267,6 +270,13 @@ void connection_fail(struct connection *c, unsigned status, const char *why);
 void connection_renew(struct connection *c, uint64_t now_ns);
 /* A pending connect() has ended, one way or the other. False: it failed, and was dealt with. */
 bool connection_arrived(struct connection *c);
+/* Has the TLS handshake of a connection that was just opened, where there is to be one, and waits for it; for
+ * a thread without an event loop. False: it failed, and *why says why. */
+bool connection_secure(struct connection *c, const char **why);
+/* Ends handshakes that take too long. */
+void expire_handshakes(struct load_thread *t, uint64_t now_ns);
+/* Closes the descriptor, with its TLS session. */
+void close_socket(struct connection *c);
 /* Sends nothing for the think time. */
 void connection_think(struct connection *c, uint64_t now_ns);
 /* Starts looking for requests older than the time-out and following the profile of connections. */

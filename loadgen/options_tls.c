@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* --tls and what goes with it. */
+#include <stdio.h>
+
+#include "options.h"
+
+bool options_tls(const struct options *o)
+{
+	for (uint32_t i = 0; i < o->server_count; i++)
+		if (o->servers[i].tls)
+			return true;
+	return o->tls.on;
+}
+
+const char *options_tls_word(const struct options *o)
+{
+	return !options_tls(o) || o->mode == MODE_INTRINSIC ? "none"
+	       : o->tls.insecure			    ? "not verified"
+							    : "verified";
+}
+
+void options_check_tls(struct options *o, char *error, size_t size)
+{
+	struct tls_options *t = &o->tls;
+	bool any;
+
+	for (uint32_t i = 0; i < o->server_count; i++)
+		o->servers[i].tls |= t->on;
+	any = options_tls(o);
+	/* What one server tells of others is spoken to as it is. */
+	if (any && o->server_count == 1)
+		t->on = true;
+	if (!any && (t->cacert || t->cacertdir || t->cert || t->key || t->sni || t->insecure))
+		snprintf(
+		    error, size,
+		    "--cacert, --cacertdir, --cert, --key, --sni and --insecure belong to TLS; add --tls");
+	else if (!t->cert != !t->key)
+		snprintf(error, size, "--cert and --key go together: a certificate and its private key");
+	else if (t->insecure && (t->cacert || t->cacertdir))
+		snprintf(error, size, "--insecure verifies nothing, so --cacert has no use; choose one");
+	for (uint32_t i = 0; any && i < o->server_count && !*error; i++)
+		if (o->servers[i].socket && o->servers[i].tls && !t->sni && !t->insecure)
+			snprintf(error, size,
+				 "a Unix socket has no host name to verify; say with --sni which one the "
+				 "certificate has");
+}

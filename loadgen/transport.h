@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and writing on the hot path, plain or over TLS: one branch that is always taken the same way. */
+#ifndef FORKTAIL_LOADGEN_TRANSPORT_H
+#define FORKTAIL_LOADGEN_TRANSPORT_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "thread.h"
+#include "tls.h"
+
+static inline ssize_t transport_read(const struct connection *c, void *to, size_t size)
+{
+	return __builtin_expect(c->tls != NULL, 0) ? tls_read(c->tls, to, size) : read(c->fd, to, size);
+}
+
+static inline ssize_t transport_write(const struct connection *c, const void *from, size_t size)
+{
+	return __builtin_expect(c->tls != NULL, 0) ? tls_write(c->tls, from, size) : write(c->fd, from, size);
+}
+
+/* Whether the next read brings something though the last one returned less than asked for. */
+static inline bool transport_unread(const struct connection *c)
+{
+	return __builtin_expect(c->tls != NULL, 0) && tls_unread(c->tls);
+}
+
+/* Why a read returned n, or a write -1; valid as long as the thread, or until it's asked again. */
+static inline const char *transport_why(const struct connection *c, ssize_t n)
+{
+	int error = errno;
+
+	if (n == 0)
+		return "the server closed the connection";
+	if (!c->tls || error != EPROTO)
+		return strerror(error);
+	snprintf(c->thread->broken_text, sizeof(c->thread->broken_text), "the server %s", tls_why(c->tls));
+	return c->thread->broken_text;
+}
+
+#endif
