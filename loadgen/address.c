@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading addresses. A bare IPv6 address has colons of its own, so a port behind one needs the brackets that
- * URIs have: "::1" is a host, "[::1]:6379" a host and its port. */
+ * URIs have: "::1" is a host, "[::1]:6379" a host and its port. A URI is cut up first and its parts are
+ * decoded then, so that %40 in a password is no end of it. What has no meaning to us in a URI is refused
+ * rather than ignored: who writes ?timeout=5s counts on it. */
 #include "address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "parse.h"
+
+enum { DATABASE_MAX = 1000000 };
+
+static const struct {
+	const char *name;
+	enum address_scheme scheme;
+	bool tls, path; /* path: a Unix socket's, in place of host and port */
+} schemes[] = {
+    {"redis", ADDRESS_REDIS, false, false},	    {"rediss", ADDRESS_REDIS, true, false},
+    {"unix", ADDRESS_PLAIN, false, true},	    {"redis+unix", ADDRESS_REDIS, false, true},
+    {"memcached", ADDRESS_MEMCACHED, false, false},
+};
+enum { SCHEMES = sizeof(schemes) / sizeof(*schemes) };
 
 void address_text(const struct server_address *a, char *out, size_t size)
 {
@@ -18,14 +34,53 @@ void address_text(const struct server_address *a, char *out, size_t size)
 		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, a->port);
 }
 
+/* A sentence about the text, without what may be a password. */
+static bool refuse(const char *text, const char *what, char *error, size_t size)
+{
+	const char *rest = strstr(text, "://"), *at = rest ? strrchr(rest, '@') : NULL;
+
+	if (at)
+		snprintf(error, size, "\"%.*s...%.200s\" %s", (int)(rest + 3 - text), text, at, what);
+	else
+		snprintf(error, size, "\"%.200s\" %s", text, what);
+	return false;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* %XX, where it lies. False: that is no byte, or the one that ends a string. */
+static bool decode(char *text)
+{
+	char *out = text;
+
+	for (; *text; text++) {
+		if (*text == '%') {
+			int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
+
+			if (low < 0 || high * 16 + low == 0)
+				return false;
+			*out++ = (char)(high * 16 + low);
+			text += 2;
+		} else {
+			*out++ = *text;
+		}
+	}
+	*out = 0;
+	return true;
+}
+
 static bool read_port(struct address *a, const char *port, const char *text, char *error, size_t size)
 {
 	uint64_t number = 0;
 
-	if (!parse_count(port, 1, 65535, &number)) {
-		snprintf(error, size, "the port in \"%.200s\" is a number from 1 to 65535", text);
-		return false;
-	}
+	if (!parse_count(port, 1, 65535, &number))
+		return refuse(text, "has a port that is no number from 1 to 65535", error, size);
 	a->server.port = (uint32_t)number;
 	return true;
 }
@@ -37,12 +92,9 @@ static bool read_place(struct address *a, char *place, const char *text, char *e
 
 	if (*place == '[') {
 		end = strchr(place, ']');
-		if (!end || (end[1] && end[1] != ':')) {
-			snprintf(error, size,
-				 "\"%.200s\" has a [ and no ] behind the address, or more than a port there",
-				 text);
-			return false;
-		}
+		if (!end || (end[1] && end[1] != ':'))
+			return refuse(text, "has a [ without its ], or more than a port behind that", error,
+				      size);
 		if (end[1])
 			port = end + 2;
 		*end = 0;
@@ -51,35 +103,124 @@ static bool read_place(struct address *a, char *place, const char *text, char *e
 		*end = 0;
 		port = end + 1;
 	}
-	if (!*place) {
-		snprintf(error, size, "\"%.200s\" names no host", text);
-		return false;
-	}
+	if (!*place)
+		return refuse(text, "names no host", error, size);
 	a->server.host = place;
 	return !port || read_port(a, port, text, error, size);
 }
 
+static bool read_socket(struct address *a, const char *path, const char *text, char *error, size_t size)
+{
+	if (!*path)
+		return refuse(text, "names no socket", error, size);
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return refuse(text, "is longer than a Unix socket's path may be (107 bytes)", error, size);
+	a->server.socket = path;
+	return true;
+}
+
+static bool read_database(struct address *a, const char *database, const char *text, char *error, size_t size)
+{
+	uint64_t number = 0;
+
+	if (!parse_count(database, 0, DATABASE_MAX, &number))
+		return refuse(text, "has a database that is no number", error, size);
+	a->database = (uint32_t)number;
+	a->has_database = true;
+	return true;
+}
+
+/* "user", "user:password" or ":password", in front of the @. */
+static bool read_login(struct address *a, char *login, const char *text, char *error, size_t size)
+{
+	char *colon = strchr(login, ':');
+
+	if (colon)
+		*colon++ = 0;
+	if (!decode(login) || (colon && !decode(colon)))
+		return refuse(text, "has a % that two hexadecimal digits of a byte don't follow", error,
+			      size);
+	a->user = *login ? login : NULL;
+	a->password = colon && *colon ? colon : NULL;
+	return true;
+}
+
+/* "?db=1" and nothing else; taken off `rest`. */
+static bool read_query(struct address *a, char *rest, const char *text, char *error, size_t size)
+{
+	char *query = strchr(rest, '?');
+
+	if (strchr(rest, '#'))
+		return refuse(text, "has a # part, which has no meaning here", error, size);
+	if (!query)
+		return true;
+	*query++ = 0;
+	if (strncmp(query, "db=", 3) != 0)
+		return refuse(text, "asks for something behind the ? that is not db=NUMBER", error, size);
+	return read_database(a, query + 3, text, error, size);
+}
+
+/* What follows the scheme. */
+static bool read_uri(struct address *a, char *rest, bool is_path, const char *text, char *error, size_t size)
+{
+	char *slash, *at;
+
+	if (!read_query(a, rest, text, error, size))
+		return false;
+	slash = strchr(rest, '/');
+	if (slash && !is_path)
+		*slash++ = 0;
+	/* A socket's path may have an @ of its own. */
+	at = is_path ? memchr(rest, '@', slash ? (size_t)(slash - rest) : strlen(rest)) : strrchr(rest, '@');
+	if (at) {
+		*at = 0;
+		if (!read_login(a, rest, text, error, size))
+			return false;
+		rest = at + 1;
+	}
+	if (!is_path && slash && *slash && !read_database(a, slash, text, error, size))
+		return false;
+	if (!is_path && !read_place(a, rest, text, error, size))
+		return false;
+	if (!decode(is_path ? rest : (char *)a->server.host))
+		return refuse(text, "has a % that two hexadecimal digits of a byte don't follow", error,
+			      size);
+	if (is_path && !read_socket(a, rest, text, error, size))
+		return false;
+	if (a->scheme == ADDRESS_MEMCACHED && (a->has_database || a->user || a->password))
+		return refuse(text, "has a database or a user, and memcached has none", error, size);
+	return true;
+}
+
 bool address_parse(struct address *a, const char *text, char *error, size_t size)
 {
-	*a = (struct address){.memory = strdup(text)};
+	const char *rest = strstr(text, "://");
+
+	*a = (struct address){.memory = strdup(text), .memory_bytes = strlen(text)};
 	if (!a->memory) {
 		snprintf(error, size, "not enough memory for an address");
 		return false;
 	}
-	a->memory_bytes = strlen(text) + 1;
-	if (*text != '/')
+	if (*text == '/')
+		return read_socket(a, a->memory, text, error, size);
+	if (!rest)
 		return read_place(a, a->memory, text, error, size);
-	if (strlen(text) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		snprintf(error, size, "\"%.200s\" is longer than a Unix socket's path may be (%zu bytes)",
-			 text, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-		return false;
+	for (size_t i = 0; i < SCHEMES; i++) {
+		size_t length = strlen(schemes[i].name);
+
+		if (length != (size_t)(rest - text) || strncasecmp(text, schemes[i].name, length) != 0)
+			continue;
+		a->scheme = schemes[i].scheme;
+		a->server.tls = schemes[i].tls;
+		return read_uri(a, a->memory + length + 3, schemes[i].path, text, error, size);
 	}
-	a->server.socket = a->memory;
-	return true;
+	return refuse(text, "begins with none of redis://, rediss://, unix:// and memcached://", error, size);
 }
 
 void address_free(struct address *a)
 {
+	if (a->memory)
+		explicit_bzero(a->memory, a->memory_bytes);
 	free(a->memory);
 	*a = (struct address){0};
 }

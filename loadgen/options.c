@@ -93,7 +93,10 @@ static const struct argp_option table[] = {
     {"socket", 's', "PATH", 0, "Unix socket, in place of host and port", 0},
     {"unix-socket", 0, 0, OPTION_ALIAS, 0, 0},
     {"server", OPTION_SERVER, "ADDRESS", 0,
-     "HOST, HOST:PORT, [IPV6]:PORT or /PATH of a socket; may be repeated", 0},
+     "HOST, HOST:PORT, [IPV6]:PORT, /PATH of a socket or a URI; may be repeated", 0},
+    {"uri", 'u', "URI", 0,
+     "redis://[USER@]HOST[:PORT][/DB], rediss:// (TLS), unix:///PATH[?db=N] or memcached://HOST[:PORT]; else "
+     "$FORKTAIL_URI", 0},
     {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text, memcache_binary or memcache_meta (redis)",
      0},
     {"meta-quiet", OPTION_META_QUIET, 0, 0,
@@ -232,6 +235,9 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	if (key == ARGP_KEY_ARG)
 		return options_refuse("what is \"%s\"? Everything is said with options; see --help", arg);
 	if (key == ARGP_KEY_END) {
+		result = options_read_environment(r->o, &r->given);
+		if (result)
+			return result;
 		options_check(r->o, &r->given, error, sizeof(error));
 		return *error ? options_refuse("%s", error) : 0;
 	}
@@ -249,15 +255,16 @@ static error_t read_where(int key, char *arg, struct reading *r)
 
 	switch (key) {
 	case 'h':
-		r->given.host = arg;
-		return 0;
+		return options_read_host(arg, o, &r->given);
 	case 'p':
 		return options_read_count32(arg, "-p", 1, 65535, &r->given.port);
 	case 's':
 		r->given.socket = arg;
 		return 0;
 	case OPTION_SERVER:
-		return options_read_server(arg, o);
+		return options_read_server(arg, "--server", o, &r->given);
+	case 'u':
+		return options_read_server(arg, "-u", o, &r->given);
 	case 'a':
 		return options_refuse(
 		    "a password on the command line can be read by every user of this host; set "
@@ -300,7 +307,7 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		r->given.cluster = true;
 		return 0;
 	case OPTION_SENTINEL:
-		return options_read_sentinel(arg, o);
+		return options_read_sentinel(arg, o, &r->given);
 	case OPTION_MASTER:
 		r->given.master = true;
 		o->master = arg;
@@ -541,10 +548,11 @@ static int read_password(struct options *o)
 
 	errno = 0;
 	if (o->password_file) {
+		free(o->password); /* FORKTAIL_URI's */
 		o->password = first_line(o->password_file);
 		return o->password ? 0 : EXIT_ENVIRONMENT;
 	}
-	for (size_t i = 0; i < 2 && !(value && *value); i++)
+	for (size_t i = 0; i < 2 && !(value && *value) && !o->password; i++)
 		value = getenv(names[i]);
 	if (value && *value)
 		o->password = strdup(value);

@@ -133,8 +133,11 @@ struct given {
 	uint32_t port; /* 0: not given */
 	bool pipeline, batch, connections, rate_kind, sizes, key_space;
 	bool on_error, cluster, master;
+	bool says_redis, says_memcached; /* an address' scheme */
 };
 void options_check(struct options *o, const struct given *g, char *error, size_t size);
+/* What schemes of addresses say of the protocol (options_address.c); before all else. */
+void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size);
 /* The part of it that is about where the load goes (options_servers.c); the first. */
 void options_check_servers(struct options *o, const struct given *g, char *error, size_t size);
 

@@ -171,7 +171,9 @@ static void fill_in(struct options *o, const struct given *g)
 
 void options_check(struct options *o, const struct given *g, char *error, size_t size)
 {
-	options_check_servers(o, g, error, size);
+	options_check_schemes(o, g, error, size);
+	if (!*error)
+		options_check_servers(o, g, error, size);
 	if (!*error)
 		options_check_tls(o, error, size);
 	if (!*error)

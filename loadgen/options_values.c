@@ -77,40 +77,6 @@ error_t options_read_arrival(const char *text, struct options *o, struct given *
 	return result;
 }
 
-error_t options_read_server(const char *text, struct options *o)
-{
-	struct address a;
-	char error[512];
-
-	if (o->server_count == SERVERS_MAX)
-		return options_refuse("at most %d --server fit into a run", SERVERS_MAX);
-	if (!address_parse(&a, text, error, sizeof(error))) {
-		address_free(&a);
-		return options_refuse("--server: %s", error);
-	}
-	o->server_memory[o->server_count] = a.memory;
-	o->servers[o->server_count++] = a.server;
-	return 0;
-}
-
-error_t options_read_sentinel(const char *text, struct options *o)
-{
-	struct address a;
-	char error[512];
-
-	if (o->sentinel_count == SENTINELS_MAX)
-		return options_refuse("at most %d --sentinel fit into a run", SENTINELS_MAX);
-	if (!address_parse(&a, text, error, sizeof(error))) {
-		address_free(&a);
-		return options_refuse("--sentinel: %s", error);
-	}
-	if (!a.server.port)
-		a.server.port = SENTINEL_PORT;
-	o->sentinel_memory[o->sentinel_count] = a.memory;
-	o->sentinels[o->sentinel_count++] = a.server;
-	return 0;
-}
-
 error_t options_read_read_from(const char *text, struct options *o)
 {
 	static const char *const names[] = {"primary", "replica", "any", "nearest"};

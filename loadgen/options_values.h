@@ -14,8 +14,12 @@ error_t options_read_count(const char *text, const char *what, uint64_t low, uin
 error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
 error_t options_read_arrival(const char *text, struct options *o, struct given *given);
-error_t options_read_server(const char *text, struct options *o);
-error_t options_read_sentinel(const char *text, struct options *o);
+/* Of -h, --server and -u, --sentinel, and $FORKTAIL_URI, which counts when nothing else says where
+ * (options_address.c). */
+error_t options_read_host(const char *text, struct options *o, struct given *given);
+error_t options_read_server(const char *text, const char *what, struct options *o, struct given *given);
+error_t options_read_environment(struct options *o, struct given *given);
+error_t options_read_sentinel(const char *text, struct options *o, struct given *given);
 error_t options_read_read_from(const char *text, struct options *o);
 error_t options_read_wait(const char *text, struct options *o);
 error_t options_read_protocol(const char *text, struct options *o);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Addresses among the options: -h, --server, -u and --sentinel take the same, and a URI says more than where
+ * a server is. A password in one is refused on the command line, where every user of the host can read it;
+ * $FORKTAIL_URI may have one, as $FORKTAIL_PASSWORD may be one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options_values.h"
+
+/* Two addresses, or an address and an option, that want different things. */
+static error_t take_login(const struct address *a, const char *what, struct options *o)
+{
+	if (a->user && o->user && strcmp(a->user, o->user) != 0)
+		return options_refuse("%s wants user %s and another option %s; a run has one", what, a->user,
+				      o->user);
+	if (a->has_database && o->database && a->database != o->database)
+		return options_refuse("%s wants database %u and another option %u; a run has one", what,
+				      a->database, o->database);
+	if (a->user)
+		o->user = a->user;
+	if (a->has_database)
+		o->database = a->database;
+	return 0;
+}
+
+/* Parses `text` and takes what it says beside a place. *a: to be kept by the caller when 0 is returned. */
+static error_t take(const char *text, const char *what, struct options *o, struct given *g, bool secret,
+		    struct address *a)
+{
+	char error[512];
+	error_t result = 0;
+
+	if (!address_parse(a, text, error, sizeof(error)))
+		result = options_refuse("%s: %s", what, error);
+	else if (a->password && !secret)
+		result = options_refuse("a password on the command line can be read by every user of this "
+					"host; leave it out of the "
+					"URI and set FORKTAIL_PASSWORD, put the whole URI into FORKTAIL_URI, "
+					"or use --password-file");
+	else if (a->password && !(o->password = strdup(a->password)))
+		result = options_refuse("not enough memory for a password");
+	else
+		result = take_login(a, what, o);
+	if (result) {
+		address_free(a);
+		return result;
+	}
+	if (a->password)
+		explicit_bzero((char *)a->password, strlen(a->password));
+	g->says_redis |= a->scheme == ADDRESS_REDIS;
+	g->says_memcached |= a->scheme == ADDRESS_MEMCACHED;
+	return 0;
+}
+
+static error_t read_server(const char *text, const char *what, struct options *o, struct given *g,
+			   bool secret)
+{
+	struct address a;
+	error_t result;
+
+	if (o->server_count == SERVERS_MAX)
+		return options_refuse("at most %d --server fit into a run", SERVERS_MAX);
+	result = take(text, what, o, g, secret, &a);
+	if (result)
+		return result;
+	o->server_memory[o->server_count] = a.memory;
+	o->servers[o->server_count++] = a.server;
+	return 0;
+}
+
+error_t options_read_server(const char *text, const char *what, struct options *o, struct given *g)
+{
+	return read_server(text, what, o, g, false);
+}
+
+error_t options_read_host(const char *text, struct options *o, struct given *g)
+{
+	if (strstr(text, "://"))
+		return read_server(text, "-h", o, g, false);
+	g->host = text;
+	return 0;
+}
+
+error_t options_read_sentinel(const char *text, struct options *o, struct given *g)
+{
+	struct address a;
+	error_t result;
+
+	if (o->sentinel_count == SENTINELS_MAX)
+		return options_refuse("at most %d --sentinel fit into a run", SENTINELS_MAX);
+	result = take(text, "--sentinel", o, g, false, &a);
+	if (result)
+		return result;
+	if (!a.server.port)
+		a.server.port = SENTINEL_PORT;
+	if (a.server.tls)
+		o->tls.on = true; /* a deployment has it everywhere */
+	o->sentinel_memory[o->sentinel_count] = a.memory;
+	o->sentinels[o->sentinel_count++] = a.server;
+	return 0;
+}
+
+error_t options_read_environment(struct options *o, struct given *g)
+{
+	const char *uri = getenv("FORKTAIL_URI");
+
+	if (!uri || !*uri || o->server_count || o->sentinel_count || g->host || g->socket || g->port)
+		return 0;
+	return read_server(uri, "FORKTAIL_URI", o, g, true);
+}
+
+void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size)
+{
+	if (g->says_redis && (g->says_memcached || o->protocol != PROTOCOL_REDIS))
+		snprintf(error, size, "a redis:// address and memcached don't go together; choose one");
+	else if (g->says_memcached && o->protocol == PROTOCOL_REDIS)
+		o->protocol = PROTOCOL_MEMCACHE_TEXT;
+}
