@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the load generator: its parts, and the program on real servers.
 forktail_test(loadgen unit
-  SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
+  SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_meta_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
           unit/loadgen_command_test.cc unit/loadgen_values_test.cc unit/loadgen_keynames_test.cc
           unit/loadgen_suite_test.cc unit/loadgen_timers_test.cc unit/loadgen_inspection_test.cc
           unit/loadgen_summary_test.cc unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc

@@ -53,7 +53,7 @@ TEST_CASE("wrong values are refused with a sentence that names the option")
 	    {{"--seed", "abc"}, "--seed is"},
 	    {{"-t", "get,lpushx"}, "there is no test \"lpushx\""},
 	    {{"-t", "lpush", "--protocol", "memcache_text"}, "there is no test \"lpush\" for memcached"},
-	    {{"--protocol", "http"}, "--protocol is redis, memcache_text or memcache_binary"},
+	    {{"--protocol", "http"}, "--protocol is redis, memcache_text, memcache_binary or memcache_meta"},
 	    {{"--command", "SET \"x"}, "this is no command"},
 	    {{"--command", "LPUSH x", "--protocol", "memcache_text"}, "LPUSH is no command"},
 	    {{"--command", "get", "--protocol", "memcache_binary"}, "GET is written as GET KEY"},

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The scanner of replies to memcached's meta commands under libFuzzer; see check.h for what is asked of it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "loadgen/memcached_meta.h"
+#include "tests/fuzz/check.h"
+
+static int scan(void *state, const char **at, const char *end)
+{
+	return memcached_meta_scan(state, at, end);
+}
+
+static size_t said(const void *state, char *said)
+{
+	const struct memcached_meta_scanner *s = state;
+	int length;
+
+	if (s->kind == MEMCACHED_META_ERROR)
+		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->word, s->explanation,
+				  memcached_meta_out_of_memory(s));
+	else
+		length = snprintf(said, FUZZ_SAID, "%u %d %" PRIu64, s->kind, s->has_opaque, s->opaque);
+	return (size_t)length;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct fuzz_scanner scanner = {sizeof(struct memcached_meta_scanner), scan, said};
+
+	fuzz_check(&scanner, data, size);
+	return 0;
+}
