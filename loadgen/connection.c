@@ -517,6 +517,41 @@ static int odd_answer(struct connection *c, uint64_t now_ns)
 	return 1;
 }
 
+/* What is no answer to the oldest request: a push, or nothing that may come. */
+static bool take_push(struct connection *c, int complete, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	if (complete < 0 || !t->plan->resp3) {
+		connection_fail(c, FT_STATUS_WRONG, "the server sent what is no reply in this protocol");
+		return false;
+	}
+	if (now_ns >= t->plan->measure_ns)
+		t->stats->pushes++;
+	if (c->inspection)
+		inspection_reset(c->inspection); /* parts of it were gathered as if it were the answer */
+	return true;
+}
+
+/* Bytes while no answer is awaited: pushes, or parts of one. */
+static bool take_unasked(struct connection *c, const char **at, const char *end, uint64_t now_ns)
+{
+	const struct load_plan *plan = c->thread->plan;
+	uint8_t kind;
+	int complete;
+
+	if (plan->resp3) {
+		complete = reply_scan(plan->workload->protocol, &c->scan, at, end);
+		kind = c->scan.resp.kind;
+		if (complete == 2)
+			return take_push(c, complete, now_ns);
+		if (complete == 0 && (kind == '>' || kind == '|'))
+			return true;
+	}
+	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
+	return false;
+}
+
 bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -529,14 +564,15 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 		int complete, odd;
 
 		if (c->in_flight == c->to_send && !c->greetings && !c->batch_ends) {
-			connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
-			return false;
+			if (!take_unasked(c, &at, end, now_ns))
+				return false;
+			continue;
 		}
 		complete = reply_scan(w->protocol, &c->scan, &at, end);
-		if (complete < 0) {
-			connection_fail(c, FT_STATUS_WRONG,
-					"the server sent what is no reply in this protocol");
-			return false;
+		if (__builtin_expect((unsigned)complete > 1, 0)) {
+			if (!take_push(c, complete, now_ns))
+				return false;
+			continue;
 		}
 		if (__builtin_expect((c->greetings | c->batch_ends | c->asks) != 0, 0)) {
 			odd = complete ? odd_answer(c, now_ns) : 1;
@@ -550,7 +586,8 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 		if (gather)
 			inspection_add(c->inspection, from, at);
 		if (complete == 0) {
-			count_bytes(t, p->operation, (uint64_t)(at - from));
+			if (!t->plan->resp3 || c->scan.resp.kind != '>')
+				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
 		if (__builtin_expect(w->protocol == PROTOCOL_MEMCACHE_META, 0)) {

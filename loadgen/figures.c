@@ -151,6 +151,7 @@ void figures_from_stats(struct figures *f, const struct stats *s, const struct w
 	memcpy(f->statuses, s->statuses, sizeof(f->statuses));
 	f->broken = s->broken;
 	f->connects_failed = s->connects_failed;
+	f->pushes = s->pushes;
 	f->sent = s->sent;
 	f->late_max_ns = s->late_max_ns;
 	f->late_mean_ns = s->sent ? (double)s->late_sum_ns / (double)s->sent : 0;

@@ -48,7 +48,7 @@ struct figures {
 	double seconds;
 	bool exact;
 	uint64_t log_drops;
-	uint64_t broken, connects_failed;
+	uint64_t broken, connects_failed, pushes;
 	struct error_word errors[ERROR_WORDS];
 	struct error_times statuses[STATUSES];
 	double late_mean_ns;

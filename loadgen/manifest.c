@@ -40,6 +40,8 @@ static void describe_server(struct json *j, const struct options *o, const struc
 	json_begin(j, "server_info", '[');
 	json_begin(j, NULL, '{');
 	json_text(j, "protocol", protocol_names[o->protocol]);
+	if (o->protocol == PROTOCOL_REDIS)
+		json_count(j, "resp", o->resp3 ? 3 : 2);
 	if (o->meta_quiet)
 		json_count(j, "meta_quiet", 1);
 	json_text(j, "version", s->version);

@@ -29,6 +29,7 @@ enum {
 	OPTION_PASSWORD_FILE,
 	OPTION_DATABASE,
 	OPTION_PROTOCOL,
+	OPTION_TRACKING,
 	OPTION_META_QUIET,
 	OPTION_LOADING_WAIT,
 	OPTION_CLUSTER,
@@ -98,6 +99,10 @@ static const struct argp_option table[] = {
      "redis://[USER@]HOST[:PORT][/DB], rediss:// (TLS), unix:///PATH[?db=N] or memcached://HOST[:PORT]; else "
      "$FORKTAIL_URI", 0},
     {"protocol", OPTION_PROTOCOL, "NAME", 0, "redis, memcache_text, memcache_binary or memcache_meta (redis)",
+     0},
+    {"resp3", '3', 0, 0, "Speak RESP3 (HELLO 3)", 0},
+    {"tracking", OPTION_TRACKING, "bcast", OPTION_ARG_OPTIONAL,
+     "With RESP3: have the server push invalidations of the keys that are read (or of all), and count them",
      0},
     {"meta-quiet", OPTION_META_QUIET, 0, 0,
      "Of memcache_meta: reads that miss aren't answered, and mn ends a batch", 0},
@@ -271,6 +276,15 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		    "FORKTAIL_PASSWORD in the environment or use --password-file");
 	case OPTION_PROTOCOL:
 		return options_read_protocol(arg, o);
+	case '3':
+		o->resp3 = true;
+		return 0;
+	case OPTION_TRACKING:
+		o->tracking = true;
+		o->broadcast = arg != NULL;
+		return !arg || strcmp(arg, "bcast") == 0
+			   ? 0
+			   : options_refuse("--tracking is that alone, or --tracking=bcast, not \"%s\"", arg);
 	case OPTION_META_QUIET:
 		o->meta_quiet = true;
 		return 0;

@@ -53,7 +53,9 @@ struct options {
 	char *password; /* from the environment or password_file; NULL: none */
 	struct tls_options tls;
 	enum protocol protocol;
-	bool meta_quiet; /* memcached's meta commands: reads that miss aren't answered */
+	bool resp3;		  /* HELLO 3 */
+	bool tracking, broadcast; /* CLIENT TRACKING ON, with BCAST */
+	bool meta_quiet;	  /* memcached's meta commands: reads that miss aren't answered */
 	uint32_t database;
 	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
 

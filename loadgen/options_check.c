@@ -31,6 +31,10 @@ static void check_what(struct options *o, char *error, size_t size)
 			 "your own, --ycsb is a workload of its own, --latency and --intrinsic only probe");
 	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
 		return;
+	else if (o->resp3 && o->protocol != PROTOCOL_REDIS)
+		snprintf(error, size, "RESP3 is a protocol of Redis; memcached doesn't speak it");
+	else if (o->tracking && !o->resp3)
+		snprintf(error, size, "invalidations are pushed in RESP3 only: --tracking needs --resp3");
 	else if (o->meta_quiet && o->protocol != PROTOCOL_MEMCACHE_META)
 		snprintf(error, size,
 			 "--meta-quiet is for memcached's meta commands: --protocol memcache_meta");

@@ -164,6 +164,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .open_loop = options_open_loop(o),
 	    .blocking = o->blocking,
 	    .no_wait = o->no_wait,
+	    .resp3 = o->resp3,
 	    .on_error = o->on_error,
 	    .backoff_ms = o->backoff_ms,
 	    .endpoint = server_endpoint(&r->server),

@@ -184,6 +184,8 @@ static void error_rows(FILE *to, const struct figures *f, uint64_t start_ns)
 		fprintf(to, "  %-*s%*.4f %%\n", LABEL_WIDTH - 2, "failed share",
 			(int)(COLUMN_WIDTH * (f->used + 1)) - 2,
 			100.0 * (double)f->operations[TOTAL].errors / (double)f->operations[TOTAL].requests);
+	if (f->pushes)
+		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "pushes received", grouped(number, f->pushes));
 	if (f->broken)
 		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "connections broken", grouped(number, f->broken));
 	if (f->connects_failed) {
@@ -337,6 +339,7 @@ void report_json(struct json *j, const struct figures *f, const struct workload 
 	json_end(j, '}');
 	json_count(j, "connections_broken", f->broken);
 	json_count(j, "connects_failed", f->connects_failed);
+	json_count(j, "pushes", f->pushes);
 	json_begin(j, "sent_late_ns", '{');
 	json_number(j, "mean", f->late_mean_ns);
 	json_count(j, "max", f->late_max_ns);

@@ -166,6 +166,7 @@ void stats_merge(struct stats *into, const struct stats *from)
 	into->sent += from->sent;
 	into->broken += from->broken;
 	into->connects_failed += from->connects_failed;
+	into->pushes += from->pushes;
 	if (from->late_max_ns > into->late_max_ns)
 		into->late_max_ns = from->late_max_ns;
 	if (from->last_end_ns > into->last_end_ns)

@@ -59,6 +59,7 @@ struct stats {
 	uint64_t span_ns;	  /* the time that was counted; of several threads, the longest */
 	uint64_t broken;	  /* connections */
 	uint64_t connects_failed; /* when opened again */
+	uint64_t pushes;	  /* RESP3: what came unasked, warm-up's left out */
 	struct error_word errors[ERROR_WORDS];
 	struct error_times statuses[STATUSES];		    /* of errors, with or without a request */
 	uint64_t redirected; /* requests that ended and had been sent again */

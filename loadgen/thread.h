@@ -110,6 +110,7 @@ struct load_plan {
 	uint32_t connections;	  /* over all threads */
 	const struct profile *connections_over_time;
 	bool open_loop, blocking, no_wait;
+	bool resp3; /* the server may push */
 	enum on_error on_error;
 	uint32_t backoff_ms;
 	struct endpoint endpoint; /* of the one server, when there is one */
