@@ -12,13 +12,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "memcached_login.h"
 #include "recording/recording.h"
 #include "reply.h"
+#include "setup_resp3.h"
 
 enum {
 	TIMEOUT_S = 5,
 	SPARE_DESCRIPTORS = 64,
 };
+
+/* What an operator sees in CLIENT LIST. */
+#define CONNECTION_NAME "forktail"
 
 enum outcome { READY, FAILED, LOADING };
 
@@ -262,31 +267,19 @@ static void ask_facts(struct link *l, struct server_facts *f)
 		freeReplyObject(r);
 }
 
-/* memcached has no PING; it's asked for its version. */
-static struct link *enter_memcached(struct server *s, uint32_t number, struct server_facts *facts,
-				    char *error, size_t size)
+/* Sends a question to a memcached and waits for its answer, which is then in `reply`, and what it says in
+ * *scan. 0, or -1 and a sentence. */
+static int ask_memcached(struct server *s, struct link *l, struct bytes question, union reply_scanner *scan,
+			 char *reply, size_t room, char *error, size_t size)
 {
-	static const char text[] = "version\r\n", meta[] = "version\r\nmn\r\n",
-			  binary[24] = {(char)0x80, 0x0b};
-	const struct options *o = s->options;
-	bool is_meta = o->protocol == PROTOCOL_MEMCACHE_META;
-	bool is_text = o->protocol != PROTOCOL_MEMCACHE_BINARY;
-	const char *question = is_meta ? meta : is_text ? text : binary;
-	size_t length = is_meta ? sizeof(meta) - 1 : is_text ? sizeof(text) - 1 : sizeof(binary);
-	int answers = is_meta ? 2 : 1;
-	union reply_scanner scan = {0};
-	struct link *l = reach(s, number, error, size);
+	enum protocol protocol = s->options->protocol;
 	uint64_t deadline_ns = ft_now_ns() + TIMEOUT_S * 1000000000ull;
-	char reply[256];
+	int complete = link_send(l, question.at, question.length, deadline_ns) ? -1 : 0;
 	size_t have = 0;
-	int complete = 0;
 
-	if (!l)
-		return NULL;
-	if (link_send(l, question, length, deadline_ns))
-		complete = -1;
-	while (complete == 0 && answers > 0 && have < sizeof(reply) - 1) {
-		ssize_t n = link_receive(l, reply + have, sizeof(reply) - 1 - have, deadline_ns);
+	memset(scan, 0, sizeof(*scan));
+	while (complete == 0 && have < room - 1) {
+		ssize_t n = link_receive(l, reply + have, room - 1 - have, deadline_ns);
 		const char *at = reply + have;
 
 		if (n < 0) {
@@ -296,30 +289,68 @@ static struct link *enter_memcached(struct server *s, uint32_t number, struct se
 			    : n == -ECONNRESET
 				? "accepted the connection and closed it; is that a memcached?"
 				: "did not answer within 5 s; is that a memcached, and is it stuck?");
-			link_free(l);
-			return NULL;
+			return -1;
 		}
 		have += (size_t)n;
-		while (at < reply + have && answers > 0 &&
-		       (complete = reply_scan(o->protocol, &scan, &at, reply + have)) > 0)
-			answers--;
-		if (complete > 0)
-			complete = 0;
+		complete = reply_scan(protocol, scan, &at, reply + have);
 	}
 	reply[have] = 0;
-	if (is_meta && answers == 0 && scan.meta.kind == MEMCACHED_META_ERROR) {
-		say(s, error, size,
-		    "is a memcached without the meta commands, which came with 1.6; use --protocol "
-		    "memcache_text");
-		link_free(l);
-		return NULL;
-	}
-	if (answers > 0) {
-		say(s, error, size,
-		    "is no memcached that speaks %s: it answered \"version\" with something else",
-		    protocol_names[o->protocol]);
-		link_free(l);
-		return NULL;
+	if (complete > 0)
+		return 0;
+	say(s, error, size, "is no memcached that speaks %s: it answered \"version\" with something else",
+	    protocol_names[protocol]);
+	return -1;
+}
+
+static int log_in_to_memcached(struct server *s, struct link *l, char *error, size_t size)
+{
+	const struct options *o = s->options;
+	union reply_scanner scan;
+	struct bytes request = {0};
+	char reply[256];
+	int rc = -1;
+
+	if (!memcached_login_request(o->protocol, o->user, o->password, &request))
+		snprintf(error, size, "out of memory while connecting");
+	else if (ask_memcached(s, l, request, &scan, reply, sizeof(reply), error, size) == 0)
+		rc = memcached_login_accepted(o->protocol, &scan) ? 0 : 1;
+	if (rc == 1 && o->protocol == PROTOCOL_MEMCACHE_BINARY &&
+	    scan.binary.kind == MEMCACHED_BINARY_UNKNOWN_COMMAND)
+		say(s, error, size, "knows no logins: a memcached has SASL when it is started with -S");
+	else if (rc == 1)
+		say(s, error, size, "refused the password of %s; it came from %s", o->user,
+		    o->password_file ? o->password_file : "the environment");
+	if (request.at)
+		explicit_bzero(request.at, request.length);
+	free(request.at);
+	return rc ? -1 : 0;
+}
+
+/* memcached has no PING; it's asked for its version, before a password is sent. */
+static struct link *enter_memcached(struct server *s, uint32_t number, struct server_facts *facts,
+				    char *error, size_t size)
+{
+	static char text[] = "version\r\n", meta[] = "mn\r\n",
+		    binary[MEMCACHED_BINARY_HEADER] = {(char)0x80, 0x0b},
+		    binary_noop[MEMCACHED_BINARY_HEADER] = {(char)0x80, 0x0a};
+	const struct options *o = s->options;
+	bool is_meta = o->protocol == PROTOCOL_MEMCACHE_META;
+	bool is_text = o->protocol != PROTOCOL_MEMCACHE_BINARY;
+	struct bytes question = {is_text ? text : binary, is_text ? sizeof(text) - 1 : sizeof(binary), 0};
+	struct bytes noop = {is_meta ? meta : binary_noop, is_meta ? sizeof(meta) - 1 : sizeof(binary_noop),
+			     0};
+	union reply_scanner scan;
+	struct link *l = reach(s, number, error, size);
+	char reply[256], answer[256];
+
+	if (!l || ask_memcached(s, l, question, &scan, reply, sizeof(reply), error, size))
+		goto failed;
+	if (o->user) {
+		if (log_in_to_memcached(s, l, error, size))
+			goto failed;
+		/* What it says of itself may have had to wait for that. */
+		if (is_text && ask_memcached(s, l, question, &scan, reply, sizeof(reply), error, size))
+			goto failed;
 	}
 	if (facts) {
 		reply[strcspn(reply, "\r\n")] = 0;
@@ -328,7 +359,39 @@ static struct link *enter_memcached(struct server *s, uint32_t number, struct se
 			 : is_text			      ? ""
 							      : reply + 24);
 	}
+	/* Anybody may ask for the version; whether we are let in, or understood, shows with something else.
+	 */
+	if ((is_meta || (!is_text && facts)) && !memcached_login_wanted(o->protocol, &scan) &&
+	    ask_memcached(s, l, noop, &scan, answer, sizeof(answer), error, size))
+		goto failed;
+	if (!o->user && memcached_login_wanted(o->protocol, &scan)) {
+		say(s, error, size,
+		    "wants a login: give --user, and a password in FORKTAIL_PASSWORD or --password-file");
+		goto failed;
+	}
+	if (is_meta && scan.meta.kind != MEMCACHED_META_NOOP) {
+		say(s, error, size,
+		    "is a memcached without the meta commands, which came with 1.6; use --protocol "
+		    "memcache_text");
+		goto failed;
+	}
 	return l;
+failed:
+	link_free(l);
+	return NULL;
+}
+
+/* Names a connection, so that an operator knows whose it is; a refusal does no harm. False: there was no
+ * answer, and the connection is of no further use. */
+static bool name_connection(struct link *l)
+{
+	static const char *const words[] = {"CLIENT", "SETNAME", CONNECTION_NAME};
+	redisReply *r = link_ask(l, 3, words);
+
+	if (!r)
+		return false;
+	freeReplyObject(r);
+	return true;
 }
 
 static void make_greeting(struct server *s)
@@ -340,8 +403,11 @@ static void make_greeting(struct server *s)
 
 	s->greetings = 0;
 	s->greeting.length = 0;
-	if (o->protocol != PROTOCOL_REDIS)
+	if (o->protocol != PROTOCOL_REDIS) {
+		if (o->user && memcached_login_request(o->protocol, o->user, o->password, &s->greeting))
+			s->greetings++;
 		return;
+	}
 	if (o->password) {
 		n = o->user ? redisFormatCommand(&text, "AUTH %s %s", o->user, o->password)
 			    : redisFormatCommand(&text, "AUTH %s", o->password);
@@ -363,6 +429,15 @@ static void make_greeting(struct server *s)
 	if (s->readonly && bytes_reserve(&s->greeting, 32)) {
 		bytes_add(&s->greeting, "*1\r\n$8\r\nREADONLY\r\n", 18);
 		s->greetings++;
+	}
+	if (o->resp3)
+		s->greetings += resp3_greeting(o->tracking, o->broadcast, &s->greeting);
+	if (!s->nameless && (n = redisFormatCommand(&text, "CLIENT SETNAME " CONNECTION_NAME)) > 0) {
+		if (bytes_reserve(&s->greeting, (size_t)n)) {
+			bytes_add(&s->greeting, text, (size_t)n);
+			s->greetings++;
+		}
+		redisFreeCommand(text);
 	}
 }
 
@@ -401,6 +476,7 @@ struct endpoint server_endpoint(const struct server *s)
 	    .greeting = s->greeting.at,
 	    .greeting_bytes = s->greeting.length,
 	    .greetings = s->greetings,
+	    .named = s->options->protocol == PROTOCOL_REDIS && !s->nameless,
 	};
 }
 
@@ -426,6 +502,12 @@ int server_probe(struct server *s, const struct options *o, const struct server_
 	for (;;) {
 		*error = 0;
 		l = enter(s, 0, &outcome, error, size);
+		if (outcome == READY && !s->nameless && !name_connection(l)) {
+			link_free(l);
+			s->nameless = true;
+			make_greeting(s);
+			continue;
+		}
 		if (outcome == READY) {
 			ask_facts(l, &s->facts);
 			link_free(l);
@@ -457,11 +539,27 @@ void server_free(struct server *s)
 
 int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 {
+	const struct options *o = s->options;
 	struct link *l;
+	char what[256];
 
 	*error = 0;
-	l = s->options->protocol == PROTOCOL_REDIS ? server_enter(s, number, error, size)
-						   : enter_memcached(s, number, NULL, error, size);
+	if (o->protocol != PROTOCOL_REDIS) {
+		l = enter_memcached(s, number, NULL, error, size);
+		return l ? link_release(l) : -1;
+	}
+	l = server_enter(s, number, error, size);
+	if (l && !s->nameless && !name_connection(l)) {
+		link_free(l);
+		s->nameless = true;
+		make_greeting(s);
+		l = server_enter(s, number, error, size);
+	}
+	if (l && o->resp3 && resp3_begin(l, o->tracking, o->broadcast, what, sizeof(what))) {
+		say(s, error, size, "%s", what);
+		link_free(l);
+		return -1;
+	}
 	return l ? link_release(l) : -1;
 }
 

@@ -31,13 +31,14 @@ struct server {
 	bool found;
 	struct bytes greeting; /* set-up commands of a connection that is opened again: AUTH, SELECT */
 	uint8_t greetings;     /* their number */
+	bool nameless;	       /* it gave no answer to CLIENT SETNAME, as a proxy does */
 	bool readonly;	       /* a cluster's replicas are asked, too: READONLY */
 	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
 };
 
 /* Fills *s without a word to the server; the address's strings must outlive it. 0, or -1 and a sentence. */
-int server_init(struct server *s, const struct options *o, const struct server_address *address, bool readonly,
-		char *error, size_t size);
+int server_init(struct server *s, const struct options *o, const struct server_address *address,
+		bool readonly, char *error, size_t size);
 /* Finds the address of its host without connecting: the first that the name has. 0, or -1 and a sentence. */
 int server_find(struct server *s, char *error, size_t size);
 /* Where its connections go and what those say that are opened again; valid as long as the server. */

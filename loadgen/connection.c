@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "inspection.h"
+#include "memcached_login.h"
 #include "recording/recording.h"
 #include "thread.h"
 #include "transport.h"
@@ -492,7 +493,12 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 /* An answer to a set-up command of a connection that was opened again. */
 static bool greeted(struct connection *c)
 {
-	if (c->scan.resp.kind == '-') {
+	enum protocol protocol = c->thread->plan->workload->protocol;
+	bool accepted = protocol != PROTOCOL_REDIS ? memcached_login_accepted(protocol, &c->scan)
+			: c->scan.resp.kind != '-' ? true
+						   : c->greetings == 1 && c->group->endpoint->named;
+
+	if (!accepted) {
 		connection_fail(c, FT_STATUS_REFUSED,
 				"the server refused the login of a connection opened again");
 		return false;

@@ -39,6 +39,7 @@ enum memcached_meta_kind {
 	MEMCACHED_META_NOOP,	   /* MN */
 	MEMCACHED_META_DEBUG,	   /* ME */
 	MEMCACHED_META_VERSION,
+	MEMCACHED_META_STORED, /* to the "set" that logs in, which is no meta command */
 	MEMCACHED_META_ERROR,
 };
 

@@ -40,10 +40,8 @@ static void check_what(struct options *o, char *error, size_t size)
 			 "--meta-quiet is for memcached's meta commands: --protocol memcache_meta");
 	else if (o->protocol != PROTOCOL_REDIS && o->ycsb)
 		snprintf(error, size, "--ycsb has Redis' layout of records; memcached has no hashes");
-	else if (o->protocol != PROTOCOL_REDIS && (o->user || o->database))
-		snprintf(error, size,
-			 "memcached has neither users nor numbered databases here; leave --user and --dbnum "
-			 "out");
+	else if (o->protocol != PROTOCOL_REDIS && o->database)
+		snprintf(error, size, "memcached has no numbered databases; leave --dbnum out");
 	else if (o->ycsb == 'E' && o->pipeline > 1)
 		snprintf(error, size, "a scan's reads follow its first answer: workload E needs -P 1");
 	else if (o->verify && (o->ycsb || o->command_count || o->tests) && o->ycsb)

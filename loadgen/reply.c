@@ -101,6 +101,7 @@ static unsigned status_of_meta(const struct memcached_meta_scanner *s, const cha
 	case MEMCACHED_META_ERROR:
 		*word = memcached_meta_out_of_memory(s) ? "OOM" : s->word;
 		return FT_STATUS_ERROR_REPLY;
+	case MEMCACHED_META_STORED:
 	case MEMCACHED_META_NONE:
 		break;
 	}
@@ -129,6 +130,8 @@ static bool answers_meta(uint8_t reply, char kind)
 		return kind == 'e';
 	case MEMCACHED_META_VERSION:
 		return kind == 'V';
+	case MEMCACHED_META_STORED:
+		return false;
 	case MEMCACHED_META_NONE:
 	case MEMCACHED_META_ERROR:
 		break;

@@ -24,6 +24,7 @@ struct endpoint {
 	const char *greeting; /* set-up commands of a connection that is opened again */
 	size_t greeting_bytes;
 	uint8_t greetings; /* their number */
+	bool named;	   /* the last of them is CLIENT SETNAME, whose refusal does no harm */
 };
 
 /* Finds the address of a host (or the Unix socket `path`, when not NULL) that accepts a connection; waits

@@ -216,7 +216,6 @@ TEST_CASE("memcached meta: errors' words are told, cut or not")
 TEST_CASE("memcached meta: what is no reply is refused, cut or not")
 {
 	for (const std::string &text : {std::string("END\r\n"),
-					std::string("STORED\r\n"),
 					std::string("VALUE k 0 1\r\na\r\n"),
 					std::string("HTTP/1.1 400 Bad Request\r\n"),
 					std::string("\r\n"),
