@@ -31,9 +31,13 @@ static inline const struct step *step_of(const struct connection *c, const struc
 size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 {
 	struct load_thread *t = c->thread;
-	struct pending *p = &c->pending[(c->first + c->in_flight - 1) % c->ring_size];
+	struct pending *p = NULL;
 
-	if (!step_of(c, p)->command.quiet)
+	for (uint32_t k = 0; k < count; k++) {
+		p = &c->pending[(c->first + c->in_flight - count + k) % c->ring_size];
+		p->ends_batch = false; /* it may have, on another connection */
+	}
+	if (!p || !step_of(c, p)->command.quiet)
 		return at;
 	t->requests.bytes.length = at;
 	if (!bytes_reserve(&t->requests.bytes, sizeof(BATCH_END)))
@@ -50,6 +54,8 @@ static void missed(struct connection *c, uint64_t now_ns)
 	const struct pending p = *oldest(c);
 
 	record_end(c->thread, c->id, &p, now_ns, FT_STATUS_MISS, step_of(c, &p)->length);
+	if (c->thread->routing)
+		routed_ended(c->thread, c->group, &p, now_ns, FT_STATUS_MISS);
 	c->first = c->first + 1 < c->ring_size ? c->first + 1 : 0;
 	c->in_flight--;
 	c->thread->in_flight--;
