@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording of what clients sent to a Redis, ready to be sent again: a MONITOR capture, an append-only file
+ * (one file, or Redis 7's directory of them) or a CSV.
+ *
+ * The whole file becomes an array of records before the load begins, so that no parsing disturbs it: 32 bytes
+ * a command beside its text, and an append-only file's text stays in the file, mapped. Load threads share the
+ * array, read-only; each connection follows the chain of its own records (replay_send.c).
+ */
+#ifndef FORKTAIL_LOADGEN_REPLAY_H
+#define FORKTAIL_LOADGEN_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "json.h"
+#include "pacing.h"
+#include "rdb.h"
+#include "replay_harm.h"
+#include "workload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum replay_format { REPLAY_BY_CONTENT, REPLAY_MONITOR, REPLAY_AOF, REPLAY_CSV };
+extern const char *const replay_format_names[]; /* "", "monitor", "aof", "csv" */
+
+#define REPLAY_END UINT32_MAX
+enum {
+	/* One operation takes what has no place of its own, one is for SELECTs of our own. */
+	REPLAY_NAMES = OPERATIONS_MAX - 2,
+	REPLAY_DATABASE_MAX = UINT16_MAX,
+};
+
+struct replay_record {
+	uint64_t due_ns;   /* since the first one */
+	const char *bytes; /* RESP */
+	uint32_t length;
+	uint32_t client; /* by order of appearance */
+	uint32_t next;	 /* of the same connection, or REPLAY_END */
+	uint16_t database;
+	uint8_t operation; /* its name's number, up to name_count, which is all others' */
+	bool selects;	   /* it is a SELECT itself, of `database` */
+};
+
+struct replay {
+	struct replay_record *records;
+	uint32_t count, clients;
+	enum replay_format format;
+	bool timed;	  /* records have times; else they are all due at once */
+	double speed;	  /* of the times: 2 is twice as fast */
+	uint64_t span_ns; /* from the first record to where a repetition begins */
+	uint32_t *heads;  /* first record by connection, or REPLAY_END */
+	uint32_t connections;
+
+	char names[REPLAY_NAMES][OPERATION_NAME]; /* the most frequent first */
+	uint32_t name_count;
+	bool others; /* there are commands of further names */
+
+	uint64_t left_out[HARM_MAX];
+	uint64_t scripted;  /* calls of scripts: left out, since the script is there */
+	uint64_t backwards; /* times before the one before */
+	uint64_t preamble_bytes;
+	struct rdb_facts preamble;
+	char *damage; /* one sentence, or NULL */
+	bool cut;     /* the damage is that the file ends too early */
+
+	struct replay_store *store; /* what `bytes` point into */
+};
+
+/* Reads a file, a manifest or a directory. *out, or negative errno and a sentence. */
+int replay_load(struct replay **out, const char *path, enum replay_format format,
+		const struct harm_allowed *allowed, char *error, size_t size);
+void replay_free(struct replay *r);
+
+/* Keeps the first `count` commands. */
+void replay_limit(struct replay *r, uint64_t count);
+/* Gives the commands new times: `rate` a second in the order of the file. */
+void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t seed);
+/* Chains the records of each connection: client number c goes to connection c modulo `connections`. -ENOMEM.
+ */
+int replay_share(struct replay *r, uint32_t connections);
+
+/* What was left out, skipped or damaged: lines for the user, and members of an object that is open. */
+void replay_describe(const struct replay *r, FILE *to);
+void replay_describe_json(const struct replay *r, struct json *j);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

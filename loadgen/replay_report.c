@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What of a recording is not sent again, in words and as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "replay.h"
+
+void replay_describe(const struct replay *r, FILE *to)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < HARM_MAX; i++)
+		all += r->left_out[i];
+	fprintf(to, "replayed from %s: %u command%s of %u client%s", replay_format_names[r->format], r->count,
+		r->count == 1 ? "" : "s", r->clients, r->clients == 1 ? "" : "s");
+	if (r->timed && r->count)
+		fprintf(to, ", recorded over %.3f s", (double)r->records[r->count - 1].due_ns * 1e-9);
+	fputc('\n', to);
+	if (r->preamble_bytes)
+		fprintf(to,
+			"skipped: an RDB of %" PRIu64 " bytes with %" PRIu64
+			" keys; load it into the server first if the commands need what it holds\n",
+			r->preamble_bytes, r->preamble.keys);
+	if (r->scripted)
+		fprintf(to, "left out: %" PRIu64 " calls by scripts, which the scripts themselves repeat\n",
+			r->scripted);
+	if (all) {
+		fprintf(to, "left out: ");
+		for (int i = 0, some = 0; i < HARM_MAX; i++)
+			if (r->left_out[i])
+				fprintf(to, "%s%s %" PRIu64 " (%s)", some++ ? ", " : "", harm_name(i),
+					r->left_out[i], harm_reason(i));
+		fprintf(to, "; --replay-allow sends them\n");
+	}
+	if (r->backwards)
+		fprintf(to, "%" PRIu64 " times went back and were taken for the one before\n", r->backwards);
+}
+
+void replay_describe_json(const struct replay *r, struct json *j)
+{
+	json_begin(j, "replay", '{');
+	json_text(j, "format", replay_format_names[r->format]);
+	json_count(j, "commands", r->count);
+	json_count(j, "clients", r->clients);
+	json_truth(j, "timed", r->timed);
+	json_number(j, "speed", r->speed);
+	json_number(j, "recorded_s", r->count ? (double)r->records[r->count - 1].due_ns * 1e-9 : 0);
+	json_begin(j, "left_out", '{');
+	for (int i = 0; i < HARM_MAX; i++)
+		if (r->left_out[i])
+			json_count(j, harm_name(i), r->left_out[i]);
+	json_end(j, '}');
+	json_count(j, "scripted", r->scripted);
+	json_count(j, "times_back", r->backwards);
+	json_count(j, "preamble_bytes", r->preamble_bytes);
+	json_count(j, "preamble_keys", r->preamble.keys);
+	json_text(j, "damage", r->damage ? r->damage : "");
+	json_end(j, '}');
+}
