@@ -19,7 +19,7 @@ void replay_reader_free(struct replay_reader *r)
 {
 	free(r->text.at);
 	free(r->words);
-	r->text = (struct bytes){0};
+	r->text = (struct replay_text){0};
 	r->words = NULL;
 }
 
@@ -33,13 +33,22 @@ int replay_damage(struct replay_reader *r, const char *at, bool cut, const char 
 
 bool replay_words_begin(struct replay_reader *r, size_t bytes)
 {
+	struct replay_text *t = &r->text;
+	size_t room = bytes + bytes / 2 + 64;
+
 	r->word_count = 0;
-	r->text.length = 0;
+	t->length = 0;
 	/* All at once: words point into it, so it must not move while they are gathered. */
-	if (bytes_reserve(&r->text, bytes))
-		return true;
-	replay_damage(r, r->at, false, "there is not enough memory for it");
-	return false;
+	if (bytes > t->room || !t->at) {
+		free(t->at);
+		t->at = malloc(room);
+		t->room = t->at ? room : 0;
+		if (!t->at) {
+			replay_damage(r, r->at, false, "there is not enough memory for it");
+			return false;
+		}
+	}
+	return true;
 }
 
 bool replay_words_add(struct replay_reader *r, const char *at, size_t length)

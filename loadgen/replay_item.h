@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "command.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -44,7 +42,10 @@ struct replay_reader {
 	uint64_t second_ns; /* AOF: of the last time annotation */
 	bool cut;	    /* the damage is that the file ends too early */
 	char why[160];	    /* what is damaged at `at` */
-	struct bytes text;  /* unescaped words */
+	struct replay_text {
+		char *at;
+		size_t length, room;
+	} text; /* unescaped words */
 	struct replay_word *words;
 	uint32_t word_count, word_room;
 };
