@@ -6,8 +6,39 @@
 
 #include "phase.h"
 #include "recording/recording.h"
+#include "replay_send.h"
 #include "report_nodes.h"
 #include "routing.h"
+
+static void complain_of_replay(struct run *r, struct phase *p)
+{
+	const struct replay *replay = r->o->replay;
+	uint64_t abandoned = 0;
+	int64_t refused = -1;
+	char text[160];
+
+	for (uint32_t i = 0; i < p->thread_count; i++) {
+		abandoned += replay_abandoned(&p->threads[i]);
+		if (replay_refused(&p->threads[i]) >= 0)
+			refused = replay_refused(&p->threads[i]);
+	}
+	if (refused >= 0) {
+		snprintf(
+		    text, sizeof(text),
+		    "the server has no database %lld for us, and the recording uses it; what was recorded of "
+		    "its clients from there on was not sent",
+		    (long long)refused);
+		complain(r, text);
+	}
+	if (abandoned) {
+		snprintf(text, sizeof(text), "%llu commands were not sent, since their connections were gone",
+			 (unsigned long long)abandoned);
+		complain(r, text);
+	}
+	/* A cut tail is what every live file has; what comes after other damage is missing. */
+	if (replay && replay->damage && !replay->cut)
+		r->status = EXIT_ENVIRONMENT;
+}
 
 /* What went wrong short of everything, in a sentence each. */
 static void complain_of(struct run *r, struct phase *p, const struct figures *f)
@@ -63,6 +94,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 		fprintf(stderr, "forktail-load: %u of %u connections were lost: %s\n", lost, all,
 			why ? why : "?");
 	}
+	complain_of_replay(r, p);
 	if (drops)
 		fprintf(stderr,
 			"forktail-load: the disk did not keep up: %llu requests are missing in the log\n",
@@ -207,6 +239,8 @@ static void print(struct run *r, struct phase *p, const struct figures *f, const
 		report_table(stdout, f, r->workload, headline, p->plan.start_ns);
 		if (o)
 			report_nodes(stdout, r->nodes, p->totals, o, p->plan.start_ns, f->seconds);
+		if (r->o->replay)
+			replay_describe(r->o->replay, stdout);
 		if (r->o->distribution_table)
 			report_distribution(stdout, p->totals);
 		fflush(stdout);

@@ -22,6 +22,7 @@
 #include "inspection.h"
 #include "memcached_login.h"
 #include "recording/recording.h"
+#include "replay_send.h"
 #include "thread.h"
 #include "transport.h"
 
@@ -37,6 +38,8 @@ void leave_room(struct connection *c)
 		TAILQ_REMOVE(&g->idle, c, with_room);
 	else if (c->room == ROOM_PARTIAL)
 		TAILQ_REMOVE(&g->partial, c, with_room);
+	else if (c->room == ROOM_REPLAY)
+		replay_leave(c);
 	c->room = ROOM_NONE;
 }
 
@@ -54,6 +57,10 @@ void settle_room(struct connection *c)
 {
 	struct group *g = c->group;
 
+	if (__builtin_expect(c->thread->replay != NULL, 0)) {
+		replay_settle(c);
+		return;
+	}
 	leave_room(c);
 	if (!may_send(c) || c->in_flight >= c->thread->plan->pipeline)
 		return;
@@ -71,8 +78,10 @@ void settle_room(struct connection *c)
 /* Bytes that no finished request brings with it; warm-up's don't count. */
 static inline void count_bytes(struct load_thread *t, unsigned operation, uint64_t bytes)
 {
-	if (t->counting)
-		t->stats->operations[operation]->bytes += bytes;
+	struct operation_stats *s = t->stats->operations[operation];
+
+	if (t->counting && s) /* a SELECT of our own (replay) is nobody's */
+		s->bytes += bytes;
 }
 
 static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p,
@@ -106,13 +115,16 @@ static inline void record(struct load_thread *t, uint32_t connection, const stru
 void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
 		unsigned status, uint64_t bytes)
 {
+	if (t->plan->workload->operations[p->operation].internal)
+		return;
 	record(t, connection, p, end_ns, status, bytes);
 }
 
 void check_finished(struct load_thread *t, uint64_t now_ns)
 {
-	bool more = t->plan->open_loop ? t->pacing.due_ns != PACING_NEVER
-				       : t->left > 0 && now_ns < t->plan->end_ns && !t->stopping;
+	bool more = t->replay		 ? replay_more(t, now_ns)
+		    : t->plan->open_loop ? t->pacing.due_ns != PACING_NEVER
+					 : t->left > 0 && now_ns < t->plan->end_ns && !t->stopping;
 
 	if (t->finished || t->in_flight > 0 || (more && t->alive > 0))
 		return;
@@ -127,6 +139,10 @@ void fail_unsent(struct load_thread *t, uint64_t now_ns)
 {
 	if (!t->plan->open_loop)
 		return;
+	if (t->replay) {
+		replay_fail_unsent(t, now_ns);
+		return;
+	}
 	pacing_stop(&t->pacing, now_ns);
 	t->lane.patient = true; /* there may be millions, and nothing is measured any more */
 	while (t->pacing.due_ns != PACING_NEVER) {
@@ -372,6 +388,10 @@ void open_loop_pump(struct load_thread *t, uint64_t now_ns)
 	const struct group *g = t->groups[0];
 	struct connection *c;
 
+	if (__builtin_expect(t->replay != NULL, 0)) {
+		replay_pump(t, now_ns);
+		return;
+	}
 	while (t->pacing.due_ns <= now_ns && first_with_room(g)) {
 		struct connection *batch = NULL, **last = &batch;
 
@@ -465,6 +485,10 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 		return;
 	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
 		status = inspect(c, p, status);
+	if (__builtin_expect(o->step_count > 1, 0) && o->internal) {
+		replay_selected(c, status);
+		return;
+	}
 	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
 	    p->step + 1u < steps_of(c, o)) {
 		old = *p;

@@ -62,9 +62,10 @@ static void describe_load(struct json *j, const struct options *o)
 	char values[128];
 
 	json_text(j, "arrival",
-		  !options_open_loop(o)		  ? "closed"
-		  : o->arrival == ARRIVAL_POISSON ? "poisson"
-						  : "constant");
+		  o->replay && o->replay->timed && o->rate == 0 ? "recorded"
+		  : !options_open_loop(o)			? "closed"
+		  : o->arrival == ARRIVAL_POISSON		? "poisson"
+								: "constant");
 	json_number(j, "rate", o->rate);
 	json_count(j, "connections", o->connections);
 	json_count(j, "idle", o->idle);
@@ -83,6 +84,8 @@ static void describe_load(struct json *j, const struct options *o)
 	json_count(j, "gets", o->mixed ? o->gets : 0);
 	if (o->log_mode == LOG_SLOW)
 		json_count(j, "log_slow_ns", o->slow_ns);
+	if (o->replay)
+		json_text(j, "replay", o->replay_path);
 	json_count(j, "seed", o->seed);
 }
 

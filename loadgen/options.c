@@ -52,6 +52,10 @@ enum {
 	OPTION_VERIFY,
 	OPTION_FILL,
 	OPTION_SEED,
+	OPTION_REPLAY,
+	OPTION_REPLAY_FORMAT,
+	OPTION_REPLAY_SPEED,
+	OPTION_REPLAY_ALLOW,
 	OPTION_LATENCY,
 	OPTION_INTRINSIC,
 	OPTION_PERIOD,
@@ -156,6 +160,13 @@ static const struct argp_option table[] = {
     {"expiry-range", 0, 0, OPTION_ALIAS, 0, 0},
     {"verify", OPTION_VERIFY, 0, 0, "Values follow from their keys, and GETs check every byte", 0},
     {"seed", OPTION_SEED, "N", 0, "Repeat a run's keys, operations and arrivals (random)", 0},
+    {"replay", OPTION_REPLAY, "FILE", 0,
+     "Send what was recorded: a MONITOR capture, an append-only file, a CSV", 0},
+    {"replay-format", OPTION_REPLAY_FORMAT, "NAME", 0, "monitor, aof or csv (told by the content)", 0},
+    {"replay-speed", OPTION_REPLAY_SPEED, "FACTOR", 0,
+     "original, a factor such as 2 or 0.5, or max: as fast as possible (original)", 0},
+    {"replay-allow", OPTION_REPLAY_ALLOW, "LIST", 0,
+     "Send these although they can harm: flushall,config or all (left out and counted)", 0},
     {"latency", OPTION_LATENCY, 0, 0, "Only probe: PING on one connection, 100 a second", 0},
     {"intrinsic", OPTION_INTRINSIC, 0, 0, "No server: how late this host wakes a thread", 0},
     {"period", OPTION_PERIOD, "TIME", 0, "Of --intrinsic: a wake-up every TIME (1ms)", 0},
@@ -392,6 +403,20 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		return 0;
 	case OPTION_SEED:
 		return options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+	case OPTION_REPLAY:
+		o->replay_path = arg;
+		return 0;
+	case OPTION_REPLAY_FORMAT:
+		r->given.replay = true;
+		return options_read_replay_format(arg, o);
+	case OPTION_REPLAY_SPEED:
+		r->given.replay = true;
+		return options_read_replay_speed(arg, o);
+	case OPTION_REPLAY_ALLOW:
+		r->given.replay = true;
+		return harm_allow(&o->replay_allowed, arg, error, sizeof(error))
+			   ? 0
+			   : options_refuse("%s", error);
 	case OPTION_LATENCY:
 		o->mode = MODE_LATENCY;
 		return 0;
@@ -587,6 +612,7 @@ int options_read(struct options *o, int argc, char **argv)
 	    "usage, 3 the server, the disk or this host didn't let it finish.";
 	const struct argp argp = {table, read_option, 0, about, 0, 0, 0};
 	struct reading r = {.o = o};
+	int status;
 
 	*o = (struct options){
 	    .connections = 50,
@@ -595,6 +621,7 @@ int options_read(struct options *o, int argc, char **argv)
 	    .key_prefix = "key:",
 	    .sizes = {.kind = SIZE_FIXED, .low = 3, .high = 3},
 	    .fields = 10,
+	    .replay_speed = 1,
 	    .drain_ns = 10000000000u,
 	    .loading_ns = 60000000000u,
 	    .master = "mymaster",
@@ -610,7 +637,8 @@ int options_read(struct options *o, int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &r) != 0)
 		return EXIT_USAGE;
-	return read_password(o);
+	status = read_password(o);
+	return status == 0 && o->replay_path ? options_read_replay(o, &r.given) : status;
 }
 
 void options_free(struct options *o)
@@ -619,6 +647,8 @@ void options_free(struct options *o)
 		explicit_bzero(o->password, strlen(o->password));
 	free(o->password);
 	o->password = NULL;
+	replay_free(o->replay);
+	o->replay = NULL;
 	for (uint32_t i = 0; i < o->server_count; i++)
 		free(o->server_memory[i]);
 	for (uint32_t i = 0; i < o->sentinel_count; i++)

@@ -17,6 +17,7 @@
 #include "pacing.h"
 #include "profile.h"
 #include "tls.h"
+#include "replay.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -78,6 +79,11 @@ struct options {
 	uint32_t expiry_low, expiry_high;
 	bool verify;
 	uint64_t seed;
+	const char *replay_path; /* a recording that is sent again; NULL: none */
+	enum replay_format replay_format;
+	double replay_speed; /* of its times; 0: as fast as possible */
+	struct harm_allowed replay_allowed;
+	struct replay *replay; /* read, once all options are known */
 
 	/* how it is sent */
 	uint32_t connections, idle, threads, pipeline, batch;
@@ -133,6 +139,7 @@ void options_check_tls(struct options *o, char *error, size_t size);
 struct given {
 	const char *host, *socket;
 	uint32_t port; /* 0: not given */
+	bool replay;   /* one of --replay's own options */
 	bool pipeline, batch, connections, rate_kind, sizes, key_space;
 	bool on_error, cluster, master;
 	bool says_redis, says_memcached; /* an address' scheme */
@@ -142,6 +149,9 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size);
 /* The part of it that is about where the load goes (options_servers.c); the first. */
 void options_check_servers(struct options *o, const struct given *g, char *error, size_t size);
+/* Reads the recording that --replay names, and fills in what hangs on it. 0, or EXIT_ENVIRONMENT after one
+ * sentence on stderr. */
+int options_read_replay(struct options *o, const struct given *g);
 
 #ifdef __cplusplus
 }

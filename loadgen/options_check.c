@@ -8,16 +8,47 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "options_values.h"
 #include "suite.h"
 
 /* -P times the value size: what one connection's batch may need in memory. */
 #define BATCH_BYTES_MAX (256u << 20)
 enum { YCSB_RECORDS = 1000, LATENCY_RATE = 100, BLOCKING_THREADS_MAX = 1024, MEMCACHED_KEY = 250 };
 
-static void check_what(struct options *o, char *error, size_t size)
+/* Whether something doesn't go with a replay, or is nothing without one. */
+static bool check_replay(const struct options *o, const struct given *g, char *error, size_t size)
+{
+	*error = 0;
+	if (!o->replay_path && g->replay)
+		snprintf(error, size,
+			 "--replay-format, --replay-speed and --replay-allow say how to --replay a file");
+	else if (!o->replay_path)
+		return false;
+	else if (o->protocol != PROTOCOL_REDIS)
+		snprintf(error, size,
+			 "--replay sends what was recorded of a Redis; memcached has no such recordings");
+	else if (g->sizes || g->key_space || o->split || o->verify || o->expiry_high || o->key_length ||
+		 o->distribution.pattern != KEYS_UNIFORM)
+		snprintf(
+		    error, size,
+		    "--replay sends keys and values as they were recorded; options that make them (-d, -r, "
+		    "--key-..., --expiry, --verify) don't go with it");
+	else if (o->blocking || o->think_ns || o->reconnect_after || g->batch || o->has_rate_profile ||
+		 o->has_connections_profile)
+		snprintf(
+		    error, size,
+		    "--replay sends each client's commands on one connection when they are due; --blocking, "
+		    "--think, --reconnect, --batch and --profile don't go with it");
+	else if (options_open_loop(o) && o->replay_speed != 1)
+		snprintf(error, size,
+			 "--rate takes the place of the recorded times; --replay-speed scales them");
+	return *error != 0;
+}
+
+static void check_what(struct options *o, const struct given *g, char *error, size_t size)
 {
 	int kinds = (o->tests != NULL) + o->mixed + (o->fill != 0) + (o->command_count > 0) + (o->ycsb != 0) +
-		    (o->mode != MODE_LOAD);
+		    (o->mode != MODE_LOAD) + (o->replay_path != NULL);
 
 	if (o->fill && (kinds > 1 || o->requests || o->duration_ns || options_open_loop(o) || o->keys))
 		snprintf(error, size,
@@ -28,7 +59,10 @@ static void check_what(struct options *o, char *error, size_t size)
 		snprintf(error, size,
 			 "choose one: -t runs tests one after the other, --ratio mixes SET and GET, "
 			 "--command sends "
-			 "your own, --ycsb is a workload of its own, --latency and --intrinsic only probe");
+			 "your own, --ycsb is a workload of its own, --replay a recording, --latency and "
+			 "--intrinsic only probe");
+	else if (check_replay(o, g, error, size))
+		return;
 	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
 		return;
 	else if (o->resp3 && o->protocol != PROTOCOL_REDIS)
@@ -145,7 +179,8 @@ static void fill_in(struct options *o, const struct given *g)
 		o->pipeline = 1000;
 	if (o->fill)
 		o->requests = o->fill;
-	if (!o->mixed && !o->tests && !o->fill && !o->command_count && !o->ycsb && o->mode == MODE_LOAD) {
+	if (!o->mixed && !o->tests && !o->fill && !o->command_count && !o->ycsb && !o->replay_path &&
+	    o->mode == MODE_LOAD) {
 		o->mixed = true;
 		o->sets = 1;
 		o->gets = 10;
@@ -167,7 +202,7 @@ static void fill_in(struct options *o, const struct given *g)
 		o->loop = !o->duration_ns;
 	if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop)
 		o->duration_ns = (uint64_t)(profile_length(&o->rate_over_time) * 1e9);
-	if (!o->requests && !o->duration_ns && !o->loop)
+	if (!o->requests && !o->duration_ns && !o->loop && !o->replay_path)
 		o->requests = 100000;
 }
 
@@ -179,7 +214,7 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 	if (!*error)
 		options_check_tls(o, error, size);
 	if (!*error)
-		check_what(o, error, size);
+		check_what(o, g, error, size);
 	if (!*error)
 		fill_in(o, g);
 	if (!*error)
@@ -197,4 +232,38 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 		o->batch = o->no_wait ? 1 : o->pipeline;
 	if (o->blocking)
 		o->threads = o->connections;
+}
+
+int options_read_replay(struct options *o, const struct given *g)
+{
+	enum { PIPELINE_OF_A_STREAM = 64 };
+	char error[512];
+
+	if (replay_load(&o->replay, o->replay_path, o->replay_format, &o->replay_allowed, error,
+			sizeof(error))) {
+		options_refuse("%s", error);
+		return EXIT_ENVIRONMENT;
+	}
+	if (o->requests)
+		replay_limit(o->replay, o->requests);
+	if (!o->loop)
+		o->requests = o->replay->count;
+	if (o->rate > 0)
+		replay_pace(o->replay, o->arrival, o->rate, o->seed);
+	o->replay->speed = o->replay_speed;
+	o->replay->timed &= o->replay_speed > 0;
+	/* As many as there were clients, within reason; one stream without times has nothing but its order.
+	 */
+	if (!g->connections && o->replay->clients < o->connections)
+		o->connections = o->replay->clients > o->threads ? o->replay->clients : o->threads;
+	if (!g->pipeline && !o->replay->timed && o->replay->format == REPLAY_AOF)
+		o->pipeline = PIPELINE_OF_A_STREAM;
+	o->batch = o->pipeline;
+	if (replay_share(o->replay, o->connections)) {
+		options_refuse("there is not enough memory to replay %s", o->replay_path);
+		return EXIT_ENVIRONMENT;
+	}
+	if (o->replay->damage)
+		fprintf(stderr, "forktail-load: %s\n", o->replay->damage);
+	return 0;
 }

@@ -240,3 +240,25 @@ error_t options_read_percent(const char *text, const char *what, double *share)
 	*share = percent / 100;
 	return 0;
 }
+
+error_t options_read_replay_format(const char *text, struct options *o)
+{
+	int which = 0;
+	error_t result = read_name(text, "--replay-format", replay_format_names + 1, 3, &which);
+
+	o->replay_format = (enum replay_format)(which + 1);
+	return result;
+}
+
+error_t options_read_replay_speed(const char *text, struct options *o)
+{
+	if (strcmp(text, "max") == 0)
+		o->replay_speed = 0;
+	else if (strcmp(text, "original") == 0)
+		o->replay_speed = 1;
+	else if (!parse_positive(text, 1e6, &o->replay_speed))
+		return options_refuse(
+		    "--replay-speed is original, max, or a factor above 0 such as 2 or 0.5, not \"%s\"",
+		    text);
+	return 0;
+}

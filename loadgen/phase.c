@@ -17,6 +17,7 @@
 
 #include "connect.h"
 #include "recording/recording.h"
+#include "replay_send.h"
 
 #define SECOND_NS 1000000000ull
 /* How long after the threads' own tick the main thread looks: theirs is a matter of microseconds. */
@@ -161,7 +162,10 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .reconnect_after = o->reconnect_after,
 	    .connections = o->connections,
 	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
-	    .open_loop = options_open_loop(o),
+	    .open_loop = options_open_loop(o) || o->replay,
+	    .replay_loop = o->loop,
+	    .first_id = r->next_connection,
+	    .database = o->database,
 	    .blocking = o->blocking,
 	    .no_wait = o->no_wait,
 	    .resp3 = o->resp3,
@@ -237,7 +241,10 @@ static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t f
 
 	t->left = requests;
 	t->cpu = o->cpu_count ? o->cpus[i % o->cpu_count] : -1;
-	if (p->plan.open_loop)
+	t->pacing.due_ns = PACING_NEVER;
+	if (o->replay && replay_begin(t, first_connection))
+		return -ENOMEM;
+	if (p->plan.open_loop && !o->replay)
 		start_pacing(r, p, i, requests);
 	return chooser_init(&t->chooser, r->workload, &p->plan.mix, o->seed, i, i, o->threads,
 			    t->connection_count, first_connection, o->connections);

@@ -573,3 +573,18 @@ int replay_share(struct replay *r, uint32_t connections)
 	free(last);
 	return 0;
 }
+
+bool replay_write(const struct replay *r, bool select, uint64_t number, struct bytes *to)
+{
+	char text[64];
+	const struct replay_record *record = select ? NULL : &r->records[number];
+	uint32_t digits = decimal_digits(number);
+	size_t length = select ? (size_t)snprintf(text, sizeof(text), "*2\r\n$6\r\nSELECT\r\n$%u\r\n%llu\r\n",
+						  digits, (unsigned long long)number)
+			       : record->length;
+
+	if (!bytes_reserve(to, length))
+		return false;
+	bytes_add(to, select ? text : record->bytes, length);
+	return true;
+}

@@ -82,6 +82,9 @@ void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t s
  */
 int replay_share(struct replay *r, uint32_t connections);
 
+/* Appends the bytes of a record, or of a SELECT of database `number`. False: out of memory. */
+bool replay_write(const struct replay *r, bool select, uint64_t number, struct bytes *to);
+
 /* What was left out, skipped or damaged: lines for the user, and members of an object that is open. */
 void replay_describe(const struct replay *r, FILE *to);
 void replay_describe_json(const struct replay *r, struct json *j);

@@ -79,7 +79,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		 o->pipeline);
 	at = put(out, size, at, part);
 	value_sizes_describe(&o->sizes, part, sizeof(part));
-	at = put(out, size, at, part);
+	at = put(out, size, at, o->replay ? "sent again" : part);
 	if (options_tls(o))
 		at = put(out, size, at, o->tls.insecure ? ", TLS not verified (--insecure)" : ", TLS");
 	if (o->has_rate_profile)
@@ -88,6 +88,10 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	else if (o->rate > 0)
 		snprintf(part, sizeof(part), ", open loop at %.10g/s (%s)", o->rate,
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
+	else if (o->replay && o->replay->timed && o->replay->speed != 1)
+		snprintf(part, sizeof(part), " at %.6g times its speed", o->replay->speed);
+	else if (o->replay)
+		snprintf(part, sizeof(part), o->replay->timed ? " at its own speed" : " as fast as possible");
 	else
 		snprintf(part, sizeof(part), ", closed loop");
 	put(out, size, at, part);

@@ -41,6 +41,8 @@ static char *closing_words(struct run *r, const char *runs)
 	json_count(&j, "end_ns", ft_now_ns());
 	json_text(&j, "log", r->log ? r->o->log_path : "");
 	json_text(&j, "log_error", error ? strerror(-error) : "");
+	if (r->o->replay)
+		replay_describe_json(r->o->replay, &j);
 	fprintf(j.to, ",\"runs\":%s", runs);
 	if (r->o->repeat > 1 && tests > 0 && r->summary_count >= 2 * tests) {
 		json_begin(&j, "repeats", '[');

@@ -286,6 +286,17 @@ static int build_ycsb(struct build *b)
 	return 0;
 }
 
+static int build_replay(struct build *b)
+{
+	struct test *t = add_test(b, "replay", PREPARE_NOTHING);
+
+	workload_add_replay(b->w, b->o->replay);
+	for (uint32_t i = 0; i < b->w->select; i++)
+		mix_add(&t->mix, i, 1);
+	mix_close(&t->mix);
+	return 0;
+}
+
 /* The numbers of keys that names must hold: a growing base goes on behind the key space. */
 static uint64_t keys_named(const struct options *o, const struct workload *w)
 {
@@ -321,7 +332,8 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	rc = key_names_prepare(&w->names, o->key_prefix, o->key_length, keys_named(o, w), error, size);
 	if (rc)
 		return rc;
-	rc = o->ycsb		? build_ycsb(&b)
+	rc = o->replay		? build_replay(&b)
+	     : o->ycsb		? build_ycsb(&b)
 	     : o->command_count ? build_commands(&b)
 	     : o->tests		? build_tests(&b)
 				: build_mix(&b);

@@ -22,6 +22,7 @@
 
 #include "inspection.h"
 #include "recording/recording.h"
+#include "replay_send.h"
 #include "routing.h"
 
 #define SECOND_NS 1000000000ull
@@ -377,6 +378,7 @@ void load_thread_free(struct load_thread *t)
 		group_free(t->groups[i]);
 	free(t->groups);
 	routing_free(t);
+	replay_end(t);
 	close_fd(t->due_fd);
 	close_fd(t->tick_fd);
 	close_fd(t->wake_fd);

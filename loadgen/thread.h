@@ -40,7 +40,7 @@ struct pending {
 	uint64_t ends_batch : 1; /* meta_answer.c */
 };
 
-enum room { ROOM_NONE, ROOM_IDLE, ROOM_PARTIAL };
+enum room { ROOM_NONE, ROOM_IDLE, ROOM_PARTIAL, ROOM_REPLAY };
 
 /* What the kernel did not take at once; rare, so it's apart from the connection. */
 struct unsent {
@@ -111,6 +111,9 @@ struct load_plan {
 	const struct profile *connections_over_time;
 	bool open_loop, blocking, no_wait;
 	bool resp3; /* the server may push */
+	bool replay_loop;  /* a replay begins again when it is through */
+	uint32_t first_id; /* of the test's first connection */
+	uint32_t database; /* that a connection is in when it was opened */
 	enum on_error on_error;
 	uint32_t backoff_ms;
 	struct endpoint endpoint; /* of the one server, when there is one */
@@ -153,6 +156,7 @@ struct load_thread {
 	char broken_text[448]; /* what that may lie in */
 	struct wrong_byte wrong;
 
+	struct replay_thread *replay; /* NULL: no recording is replayed */
 	struct chooser chooser;
 	struct request_buffer requests;
 	char *read_buffer;

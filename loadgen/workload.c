@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replay.h"
+
 /* ---- operations ---- */
 
 /* What a Redis command answers when all is well, and when there is nothing; for others any reply but an error
@@ -80,6 +82,32 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 	return (int)w->operation_count - 1;
 }
 
+static struct operation *add_bare(struct workload *w, const char *name)
+{
+	struct operation *o = &w->operations[w->operation_count++];
+
+	memset(o, 0, sizeof(*o));
+	snprintf(o->name, sizeof(o->name), "%s", name);
+	o->step_count = 1;
+	return o;
+}
+
+/* Any reply but an error will do: what it was the first time is not recorded. */
+void workload_add_replay(struct workload *w, const struct replay *replay)
+{
+	struct operation *select;
+
+	w->replay = replay;
+	for (uint32_t i = 0; i < replay->name_count; i++)
+		add_bare(w, replay->names[i]);
+	if (replay->others)
+		add_bare(w, "OTHER");
+	w->select = (uint8_t)w->operation_count;
+	select = add_bare(w, "(SELECT)");
+	select->internal = true;
+	select->step_count = 2; /* so that its answer takes the way of the rare ones */
+}
+
 void mix_add(struct mix *m, uint32_t operation, uint64_t weight)
 {
 	m->operations[m->count] = (uint8_t)operation;
@@ -121,7 +149,7 @@ static int make_template(const struct workload *w, struct step *s)
 	struct random_stream random = {0};
 	struct bytes bytes = {0};
 
-	if (!command_fixed(&s->command, &w->fill))
+	if (!s->command.words || !command_fixed(&s->command, &w->fill))
 		return 0;
 	if (!command_write(&s->command, w->protocol, &w->fill, &none, &random, &bytes, &s->patches)) {
 		free(bytes.at);
@@ -291,6 +319,12 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 	b->bytes.length = at;
 	/* What follows may lie under it; and so on, slot by slot, as they are filled. */
 	place[1].from = TEMPLATE_NONE;
+	if (!s->bytes && w->replay) {
+		place->from = TEMPLATE_NONE;
+		return replay_write(w->replay, number / STEPS_MAX == w->select, v->key, &b->bytes)
+			   ? b->bytes.length
+			   : 0;
+	}
 	if (!s->bytes) {
 		place->from = TEMPLATE_NONE;
 		return command_write(&s->command, w->protocol, &w->fill, v, &b->random, &b->bytes, NULL)

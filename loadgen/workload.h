@@ -31,6 +31,7 @@ struct route {
 	uint16_t word; /* ROUTE_KEY: the one that is the key */
 	bool reads;    /* changes nothing: a replica may answer */
 };
+struct replay;
 
 /* A command of an operation, ready to send. */
 struct step {
@@ -50,6 +51,7 @@ struct operation {
 	bool scan;     /* the last step is repeated for each key in the first one's answer */
 	bool verifies; /* the reply is the value of the key */
 	bool inserts;  /* the key is the next of the growing base */
+	bool internal; /* a replay's own SELECT: neither counted nor logged */
 };
 
 /* All operations of a run; read-only while it runs, but for the base. Operations are numbered as the log and
@@ -71,6 +73,8 @@ struct workload {
 	struct ycsb_keys
 	    *ycsb; /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
 	char *fixed_value;
+	const struct replay *replay; /* requests are its records; NULL: they are made here */
+	uint8_t select;		     /* a replay's internal operation */
 };
 
 /* One test's part of the workload. */
@@ -107,6 +111,8 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 		 size_t size);
 /* Makes templates; protocol, names, values.sizes, fill and operations are set. -ENOMEM. */
 int workload_prepare(struct workload *w, double compressible, uint64_t seed);
+/* The operations of a recording; `replay` must outlive the workload. */
+void workload_add_replay(struct workload *w, const struct replay *replay);
 void workload_free(struct workload *w);
 /* Adds an operation with a weight above 0; mix_close turns weights into shares. */
 void mix_add(struct mix *m, uint32_t operation, uint64_t weight);
