@@ -36,6 +36,9 @@ forktail_test(loadgen_hostile system TIMEOUT 300
 forktail_test(loadgen_cluster system TIMEOUT 400
   SOURCES system/loadgen_cluster_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_replay system TIMEOUT 300
+  SOURCES system/loadgen_replay_test.cc
+  LIBRARIES forktail_loadgen forktail_test_support)
 # A sanitizer's shadow memory is no memory of ours.
 foreach(test loadgen_shape loadgen_hostile)
   target_compile_definitions(test_${test} PRIVATE FORKTAIL_SANITIZED=$<BOOL:${FORKTAIL_SANITIZE}>)
@@ -48,7 +51,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_report
-          loadgen_errors loadgen_hostile loadgen_cluster)
+          loadgen_errors loadgen_hostile loadgen_cluster loadgen_replay)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()
