@@ -427,6 +427,13 @@ static unsigned inspect(struct connection *c, const struct pending *p, unsigned 
 
 	if (status != FT_STATUS_OK)
 		return status;
+	if (p->step < STEPS_MAX && w->operations[p->operation].steps[p->step].least) {
+		if (inspection_number(c->inspection) >= w->operations[p->operation].steps[p->step].least)
+			return status;
+		if (p->intended_ns >= t->plan->measure_ns)
+			stats_error_word(t->stats, "NOREPLICAS", ft_now_ns());
+		return FT_STATUS_ERROR_REPLY;
+	}
 	if (w->operations[p->operation].scan) {
 		inspection_capture(c->inspection);
 		return status;

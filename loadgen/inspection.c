@@ -92,6 +92,11 @@ int64_t inspection_check(const struct inspection *i, const struct workload *w, u
 	return wrong >= 0 || length == wanted ? wrong : (int64_t)common;
 }
 
+uint64_t inspection_number(const struct inspection *i)
+{
+	return i->reply.length > 1 ? digits_read(i->reply.at + 1, i->reply.at + i->reply.length) : 0;
+}
+
 void inspection_capture(struct inspection *i)
 {
 	const char *p = i->reply.at, *end = p + i->reply.length;

@@ -27,7 +27,7 @@ struct inspection {
 /* Whether a reply to this step of an operation is to be gathered. */
 static inline bool inspection_wanted(const struct workload *w, const struct operation *o, uint32_t step)
 {
-	return (w->verify && o->verifies) || (o->scan && step == 0);
+	return (w->verify && o->verifies) || (o->scan && step == 0) || (step < STEPS_MAX && o->steps[step].least);
 }
 
 struct inspection *inspection_new(void);
@@ -40,6 +40,8 @@ void inspection_reset(struct inspection *i);
  * are, -2 when the reply is cut or of another shape. A wrong length shows as a wrong byte at the shorter one.
  */
 int64_t inspection_check(const struct inspection *i, const struct workload *w, uint64_t key);
+/* The number of an integer reply. */
+uint64_t inspection_number(const struct inspection *i);
 /* Takes the keys out of a Redis array of strings. */
 void inspection_capture(struct inspection *i);
 

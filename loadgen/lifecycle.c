@@ -28,7 +28,8 @@ static bool any_inspection(const struct load_plan *plan)
 	const struct workload *w = plan->workload;
 
 	for (uint32_t i = 0; i < plan->mix.count; i++)
-		if (inspection_wanted(w, &w->operations[plan->mix.operations[i]], 0))
+		if (inspection_wanted(w, &w->operations[plan->mix.operations[i]], 0) ||
+		    inspection_wanted(w, &w->operations[plan->mix.operations[i]], 1))
 			return true;
 	return false;
 }

@@ -122,6 +122,12 @@ static inline bool options_open_loop(const struct options *o)
 	return o->rate > 0 || o->has_rate_profile;
 }
 
+/* True when commands have to be known before they are made ready to send. */
+static inline bool options_ask_first(const struct options *o)
+{
+	return o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0;
+}
+
 /* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one
  * sentence on stderr. --help and --version print and exit. */
 int options_read(struct options *o, int argc, char **argv);

@@ -31,16 +31,15 @@ static double seconds_after(uint64_t t_ns, uint64_t start_ns)
 
 static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, uint64_t start_ns)
 {
-	fprintf(to, "  %s had no server", name_of(n, x->node));
+	fprintf(to, "  %s: its keys had no server ", name_of(n, x->node));
 	if (x->last_ok_ns && x->first_ok_ns)
-		fprintf(to, " for its keys for %.3f s: last answer at %.3f s, first after at %.3f s from %s",
+		fprintf(to, "for %.3f s: last answer at %.3f s, first after at %.3f s from %s",
 			seconds_after(x->first_ok_ns, x->last_ok_ns), seconds_after(x->last_ok_ns, start_ns),
 			seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
 	else if (x->first_ok_ns)
-		fprintf(to, " for its keys until %.3f s, when %s answered", seconds_after(x->first_ok_ns, start_ns),
-			name_of(n, x->after));
+		fprintf(to, "until %.3f s, when %s answered", seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
 	else
-		fprintf(to, " for its keys from %.3f s to the end",
+		fprintf(to, "from %.3f s to the end",
 			seconds_after(x->last_ok_ns ? x->last_ok_ns : x->noticed_ns, start_ns));
 	fprintf(to, "; %" PRIu64 " requests failed, %" PRIu64 " were delayed", x->failed, x->delayed);
 	if (x->delayed)

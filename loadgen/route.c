@@ -18,14 +18,14 @@
 
 /* What the server says of a command: -1 it says nothing, 0 there is no such command, 1 it was said. `first`: the
  * word that is the first key, 0: none that stands at a fixed place. */
-static int ask_info(struct link *l, const char *name, bool *reads, bool *movable, long long *first)
+static int ask_info(struct link *l, const char *name, struct route *route, bool *movable, long long *first)
 {
 	const char *const words[] = {"COMMAND", "INFO", name};
 	redisReply *r = link_ask(l, 3, words);
 	const redisReply *info = r && r->type == REDIS_REPLY_ARRAY && r->elements == 1 ? r->element[0] : NULL;
 	int result = -1;
 
-	*reads = *movable = false;
+	*movable = false;
 	*first = 0;
 	if (info && info->type == REDIS_REPLY_NIL) {
 		result = 0;
@@ -33,7 +33,8 @@ static int ask_info(struct link *l, const char *name, bool *reads, bool *movable
 		const redisReply *flags = info->element[2];
 
 		for (size_t i = 0; flags->type == REDIS_REPLY_ARRAY && i < flags->elements; i++) {
-			*reads |= strcasecmp(flags->element[i]->str, "readonly") == 0;
+			route->reads |= strcasecmp(flags->element[i]->str, "readonly") == 0;
+			route->writes |= strcasecmp(flags->element[i]->str, "write") == 0;
 			*movable |= strcasecmp(flags->element[i]->str, "movablekeys") == 0;
 		}
 		*first = info->element[3]->integer;
@@ -128,7 +129,8 @@ static bool settle_word(struct command *c, uint32_t word)
 	return true;
 }
 
-static int prepare_step(const struct workload *w, struct step *s, struct link *link, char *error, size_t size)
+static int prepare_step(const struct workload *w, struct step *s, struct link *link, bool several, char *error,
+			size_t size)
 {
 	struct command *c = &s->command;
 	char name[OPERATION_NAME];
@@ -141,14 +143,14 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 	if (w->protocol != PROTOCOL_REDIS)
 		s->route.reads = reads_memcached(name);
 	else if (link)
-		said = ask_info(link, name, &s->route.reads, &movable, &first);
+		said = ask_info(link, name, &s->route, &movable, &first);
 	if (said == 0) {
 		snprintf(error, size, "the server has no command %s", name);
 		return -EINVAL;
 	}
 	if (said == 1 && movable && first == 0)
 		first = ask_key(link, c);
-	if (first <= 0 || (uint32_t)first >= c->word_count)
+	if (!several || first <= 0 || (uint32_t)first >= c->word_count)
 		return 0;
 	if (!settle_word(c, (uint32_t)first)) {
 		snprintf(error, size,
@@ -162,11 +164,11 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 	return 0;
 }
 
-int route_prepare(struct workload *w, struct link *link, char *error, size_t size)
+int route_prepare(struct workload *w, struct link *link, bool several, char *error, size_t size)
 {
 	for (uint32_t i = 0; i < w->operation_count; i++) {
 		for (uint32_t k = 0; k < w->operations[i].step_count; k++) {
-			int rc = prepare_step(w, &w->operations[i].steps[k], link, error, size);
+			int rc = prepare_step(w, &w->operations[i].steps[k], link, several, error, size);
 			if (rc)
 				return rc;
 		}

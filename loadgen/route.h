@@ -16,9 +16,9 @@ struct nodes;
 
 /* Finds out where the key is in each command of the workload, and which commands only read: by asking a Redis
  * (COMMAND INFO, COMMAND GETKEYS; `link`), else (NULL: memcached, or a server that won't say) the key is taken to be the second word
- * and get, gets, gat and mg to read. To be called before workload_prepare: it may turn an __int__ in a key into
+ * and get, gets, gat and mg to read. `several`: keys choose servers. To be called before workload_prepare: it may turn an __int__ in a key into
  * __key_number__, so that the key is known when its server is chosen. 0, or -EINVAL and a sentence: a key isn't known before it's drawn. */
-int route_prepare(struct workload *w, struct link *link, char *error, size_t size);
+int route_prepare(struct workload *w, struct link *link, bool several, char *error, size_t size);
 
 /* The name of a request's key, in `scratch`. False: out of memory. The step's route is ROUTE_KEY. */
 bool route_name(const struct workload *w, const struct step *s, uint64_t key, struct bytes *scratch);

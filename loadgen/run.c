@@ -235,31 +235,54 @@ static void close_outputs(struct run *r)
 	free(r->summaries);
 }
 
-/* Learns about several servers, and where the keys of commands are. */
+/* One server to ask about itself and about commands; some may be down. */
+static int probe_any(struct run *r, char *error, size_t size)
+{
+	int rc = -1;
+
+	for (uint32_t turn = 0; turn < 2 * nodes_serving(r->nodes) && rc; turn++) {
+		server_free(&r->server);
+		rc = server_probe(&r->server, r->o, &nodes_at(r->nodes, nodes_any(r->nodes, turn))->server.address,
+				  error, size);
+	}
+	return rc;
+}
+
+/* Learns about several servers. */
 static int begin_nodes(struct run *r, char *error, size_t size)
 {
 	const struct options *o = r->o;
-	struct link *link = NULL;
-	int rc;
 
 	r->nodes = calloc(1, sizeof(*r->nodes));
 	if (!r->nodes || nodes_init(r->nodes, o)) {
 		snprintf(error, size, "not enough memory for the servers");
 		return -ENOMEM;
 	}
-	if (topology_learn(r->nodes, error, size) ||
-	    server_probe(&r->server, o, &nodes_at(r->nodes, nodes_any(r->nodes, 0))->server.address, error, size))
+	if (topology_learn(r->nodes, error, size) || probe_any(r, error, size) ||
+	    descriptors_reserve(o->connections * nodes_serving(r->nodes), error, size))
 		return -ECONNREFUSED;
+	return 0;
+}
+
+/* Asks a server about the workload's commands, then makes them ready. */
+static int begin_commands(struct run *r, char *error, size_t size)
+{
+	const struct options *o = r->o;
+	struct link *link = NULL;
+	int rc;
+
 	if (o->protocol == PROTOCOL_REDIS) {
 		link = server_enter(&r->server, 0, error, size);
 		if (!link)
 			return -ECONNREFUSED;
 	}
-	rc = route_prepare(r->workload, link, error, size);
+	rc = route_prepare(r->workload, link, r->nodes != NULL, error, size);
 	link_free(link);
-	if (rc == 0 && descriptors_reserve(o->connections * nodes_serving(r->nodes), error, size))
-		rc = -EMFILE;
-	return rc ? rc : workload_prepare(r->workload, o->compressible, o->seed);
+	if (rc == 0 && o->wait_replicas)
+		rc = workload_wait(r->workload, o->wait_replicas, o->wait_ms, error, size);
+	if (rc == 0 && (rc = workload_prepare(r->workload, o->compressible, o->seed)) != 0)
+		snprintf(error, size, "not enough memory for the workload");
+	return rc;
 }
 
 /* All that a run needs to begin. False: it was said why not. */
@@ -278,6 +301,8 @@ static bool begin(struct run *r)
 		 (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
 		  server_probe(&r->server, o, &o->servers[0], error, sizeof(error))))
 		rc = -ECONNREFUSED;
+	if (rc == 0 && options_ask_first(o))
+		rc = begin_commands(r, error, sizeof(error));
 	if (rc) {
 		complain(r, error);
 		r->status = rc == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT;

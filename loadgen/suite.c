@@ -337,6 +337,6 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	     : o->command_count ? build_commands(&b)
 	     : o->tests		? build_tests(&b)
 				: build_mix(&b);
-	/* With several servers it's first found out where the keys are (route.c). */
-	return rc || o->deployment != DEPLOYMENT_SINGLE ? rc : workload_prepare(w, o->compressible, o->seed);
+	/* First the server may have to say where keys are and what writes (route.c). */
+	return rc || options_ask_first(o) ? rc : workload_prepare(w, o->compressible, o->seed);
 }

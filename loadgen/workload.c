@@ -108,6 +108,30 @@ void workload_add_replay(struct workload *w, const struct replay *replay)
 	select->step_count = 2; /* so that its answer takes the way of the rare ones */
 }
 
+int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char *error, size_t size)
+{
+	bool any = false;
+	char text[64];
+
+	snprintf(text, sizeof(text), "WAIT %u %u", replicas, wait_ms);
+	for (uint32_t i = 0; i < w->operation_count; i++) {
+		struct operation *o = &w->operations[i];
+		struct step *s = &o->steps[1];
+
+		if (o->step_count > 1 || !o->steps[0].route.writes)
+			continue;
+		if (!command_parse(&s->command, text, error, size))
+			return -EINVAL;
+		s->kind = ':';
+		s->least = replicas;
+		o->step_count = 2;
+		any = true;
+	}
+	if (!any)
+		snprintf(error, size, "--wait is about writes, and nothing of this load writes");
+	return any ? 0 : -EINVAL;
+}
+
 void mix_add(struct mix *m, uint32_t operation, uint64_t weight)
 {
 	m->operations[m->count] = (uint8_t)operation;

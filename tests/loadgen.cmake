@@ -34,7 +34,13 @@ forktail_test(loadgen_hostile system TIMEOUT 300
   SOURCES system/loadgen_hostile_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_cluster system TIMEOUT 400
-  SOURCES system/loadgen_cluster_test.cc
+  SOURCES system/loadgen_cluster_test.cc system/loadgen_cluster_hostile_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_sentinel system TIMEOUT 400
+  SOURCES system/loadgen_sentinel_test.cc
+  LIBRARIES forktail_test_support)
+forktail_test(loadgen_servers system TIMEOUT 300
+  SOURCES system/loadgen_servers_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_replay system TIMEOUT 300
   SOURCES system/loadgen_replay_test.cc
@@ -51,7 +57,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_report
-          loadgen_errors loadgen_hostile loadgen_cluster loadgen_replay)
+          loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers loadgen_replay)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()

@@ -27,7 +27,7 @@ std::string pool(const NutcrackerOptions &options, const std::string &listen)
 	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
 	int number = 0;
 	for (const auto &server : options.servers)
-		yaml += "   - " + server + " server" + std::to_string(number++) + "\n";
+		yaml += "   - " + server + (options.named ? " server" + std::to_string(number++) : "") + "\n";
 	return yaml;
 }
 

@@ -69,6 +69,7 @@ bool Redis::start(const RedisOptions &options, std::string &why)
 	    options.program,	   "--dir",  dir_.path(), "--unixsocket", socket(), "--port",
 	    std::to_string(port_), "--bind", "127.0.0.1", "--save",	  "",	    "--logfile",
 	    dir_.file("log")};
+	argv.insert(argv.begin() + 1, options.before.begin(), options.before.end());
 	argv.insert(argv.end(), options.config.begin(), options.config.end());
 	process_ = std::make_unique<Process>(argv);
 

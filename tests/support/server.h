@@ -20,6 +20,7 @@ struct RedisOptions {
 	// here.
 	std::vector<std::string> config;
 	std::string program = "redis-server";
+	std::vector<std::string> before = {}; // arguments ahead of all others: a configuration file
 };
 
 class Redis

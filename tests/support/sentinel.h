@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// A primary, replicas and three Sentinels that watch over them, for a test. Constructed means that the Sentinels know
+// of each other and of every replica; destroyed means that all of it is gone.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/server.h"
+
+namespace ft::test
+{
+
+class Sentinels
+{
+public:
+	// down_ms: how long the primary has to be silent before a Sentinel takes it for dead.
+	explicit Sentinels(int replicas = 2, int down_ms = 1000);
+
+	Redis &primary() { return *servers_.front(); } // the first one
+	Redis &server(size_t i) { return *servers_.at(i); }
+	size_t servers() const { return servers_.size(); }
+	Redis &sentinel(size_t i) { return *sentinels_.at(i); }
+	std::string address(size_t i) { return "127.0.0.1:" + std::to_string(server(i).port()); }
+	std::string sentinel_address(size_t i) { return "127.0.0.1:" + std::to_string(sentinel(i).port()); }
+	static constexpr const char *name = "the-primary";
+
+private:
+	std::vector<std::unique_ptr<Redis>> servers_, sentinels_;
+	std::vector<std::unique_ptr<TempDir>> directories_;
+};
+
+} // namespace ft::test

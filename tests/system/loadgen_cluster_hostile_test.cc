@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Clusters as they must not be: redirects in a ring, to nowhere, to nothing that is an address, without an end, and
+// CLUSTER SLOTS cut or made up. The load ends, says what happened, and loses no request.
+#include "tests/support/catch.h"
+#include "tests/system/loadgen_fake.h"
+#include "tests/system/loadgen_load.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+bool asks(const std::string &request, const char *word)
+{
+	return contains(request, word);
+}
+
+// One node that serves all slots at `port`.
+std::string all_slots(int port)
+{
+	return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:" + std::to_string(port) + "\r\n";
+}
+
+int port_of(const FakeServer &s)
+{
+	return std::stoi(s.where().at(1));
+}
+
+// A node that answers like one, and `act` to everything else. Its own port is known once it listens.
+struct Node {
+	std::atomic<int> port = 0;
+	std::function<std::string(const std::string &)> act;
+	std::string slots; // empty: all of them are its own
+	FakeServer server;
+
+	explicit Node(std::function<std::string(const std::string &)> then)
+	    : act(std::move(then)), server(
+					after_greeting([this](Peer &peer, const std::string &request) {
+						std::string answer;
+						// Several commands may come in one read.
+						for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
+							next = request.find('*', at + 1);
+							const std::string one = request.substr(at, next - at);
+							answer += asks(one, "SLOTS")	 ? (slots.empty() ? all_slots(port) : slots)
+								  : asks(one, "COMMAND") ? "-ERR unknown command\r\n"
+								  : asks(one, "SETNAME") || asks(one, "ASKING") ? "+OK\r\n"
+														: act(one);
+						}
+						return peer.say(answer);
+					}),
+					false)
+	{
+		port = port_of(server);
+	}
+	std::string address() const { return "127.0.0.1:" + std::to_string(port); }
+};
+
+struct Outcome {
+	Result result;
+	Json total, run;
+	Log log;
+};
+
+Outcome load_on(const Node &n, const Arguments &more)
+{
+	TempDir dir;
+	Outcome o;
+	Arguments all = {"--cluster", "--server", n.address(), "-q", "--no-observer", "-t", "get", "-o", dir.file("log"), "--json",
+			 dir.file("json"), "--drain", "1s"};
+	all.insert(all.end(), more.begin(), more.end());
+	o.result = load(all, {}, Seconds(60));
+	INFO(o.result.err);
+	REQUIRE(!o.result.timed_out);
+	o.log = read_log(dir.file("log"));
+	o.run = Json::parse(read_file(dir.file("json")))["runs"][0];
+	o.total = o.run["total"];
+	CHECK(o.total["requests"] == o.log.requests.size());
+	return o;
+}
+
+} // namespace
+
+TEST_CASE("redirects in a ring end, and are errors then")
+{
+	for (const char *kind : {"MOVED", "ASK"}) {
+		INFO(kind);
+		std::atomic<int> other = 0;
+		Node a([&](const std::string &) { return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(other) + "\r\n"; });
+		Node b([&](const std::string &) { return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(a.port) + "\r\n"; });
+		other = b.port.load();
+		const Outcome o = load_on(a, {"-n", "20", "-c", "1"});
+		CHECK(o.total["requests"] == 20);
+		CHECK(o.log.with_status(FT_STATUS_ERROR_REPLY) == 20);
+		CHECK(o.run["error_replies"][kind] == 20);
+	}
+}
+
+TEST_CASE("a redirect to where nobody is waits for --retry, and no longer")
+{
+	const int nobody = free_port();
+	Node a([&](const std::string &) { return "-MOVED 1 127.0.0.1:" + std::to_string(nobody) + "\r\n"; });
+	const Outcome o = load_on(a, {"-n", "5", "-c", "1", "--retry", "500ms"});
+	CHECK(o.total["requests"] == 5);
+	CHECK(o.log.with_status(FT_STATUS_OK) == 0);
+	for (const ft_request &q : o.log.requests)
+		CHECK(q.end_ns - q.intended_ns >= 100000000);
+}
+
+TEST_CASE("what is no redirect is an error reply, whatever it looks like")
+{
+	for (const char *text : {"-MOVED\r\n", "-MOVED 1\r\n", "-MOVED x 127.0.0.1:1\r\n", "-MOVED 99999 127.0.0.1:1\r\n",
+				 "-MOVED 1 127.0.0.1\r\n", "-MOVED 1 127.0.0.1:0\r\n", "-MOVED 1 127.0.0.1:65536\r\n",
+				 "-MOVED 1 :::::\r\n", "-ASK 1 \r\n"}) {
+		INFO(text);
+		Node a([&](const std::string &) { return std::string(text); });
+		const Outcome o = load_on(a, {"-n", "10", "-c", "2"});
+		CHECK(o.log.with_status(FT_STATUS_ERROR_REPLY) == 10);
+	}
+	// As long as a line may be.
+	Node a([&](const std::string &) { return "-MOVED 1 " + std::string(100000, 'h') + ":1\r\n"; });
+	CHECK(load_on(a, {"-n", "4", "-c", "1"}).log.with_status(FT_STATUS_ERROR_REPLY) == 4);
+}
+
+TEST_CASE("a cluster that is down for good: requests end after --retry")
+{
+	Node a([&](const std::string &) { return std::string("-CLUSTERDOWN The cluster is down\r\n"); });
+	const Outcome o = load_on(a, {"-n", "6", "-c", "2", "--retry", "300ms"});
+	CHECK(o.total["requests"] == 6);
+	CHECK(o.log.with_status(FT_STATUS_OK) == 0);
+	CHECK(o.run["redirects"]["later"].get<uint64_t>() > 6);
+	REQUIRE(o.run["outages"].size() == 1);
+	CHECK(o.run["outages"][0]["first_ok_ns"] == 0);
+}
+
+TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
+{
+	const std::vector<std::string> bad = {"*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",
+					      "*1\r\n*3\r\n:0\r\n:16383\r\n$1\r\nx\r\n",
+					      "*1\r\n*3\r\n:-5\r\n:-1\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+					      "*1\r\n*3\r\n:20000\r\n:9000000000\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+					      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
+					      "*1\r\n:3\r\n",
+					      "*0\r\n",
+					      ":7\r\n",
+					      "+OK\r\n",
+					      "nonsense\r\n"};
+	for (const std::string &slots : bad) {
+		INFO(slots);
+		Node a([&](const std::string &) { return std::string("$-1\r\n"); });
+		a.slots = slots;
+		const Result r = load({"--cluster", "--server", a.address(), "-q", "--no-observer", "-n", "1"});
+		CHECK(r.status == 3);
+		CHECK(lines(r.err) == 1);
+	}
+	// Cut at every byte: the server closes after what it has said.
+	Node a([&](const std::string &) { return std::string("$-1\r\n"); });
+	const std::string whole = all_slots(a.port);
+	for (size_t cut = 1; cut < whole.size(); cut += 7) {
+		FakeServer server(
+		    [&](Peer &peer) {
+			    for (std::string request; !(request = peer.hear()).empty();) {
+				    const std::string answer = greeting_answer(request);
+				    if (answer.empty()) {
+					    peer.say(whole.substr(0, cut));
+					    return;
+				    }
+				    peer.say(answer);
+			    }
+		    },
+		    false);
+		const Result r = load({"--cluster", "--server", "127.0.0.1:" + server.where().at(1), "-q", "-n", "1"});
+		CHECK(r.status == 3);
+		CHECK(lines(r.err) == 1);
+	}
+}
