@@ -187,8 +187,8 @@ static bool read_uri(struct address *a, char *rest, bool is_path, const char *te
 			      size);
 	if (is_path && !read_socket(a, rest, text, error, size))
 		return false;
-	if (a->scheme == ADDRESS_MEMCACHED && (a->has_database || a->user || a->password))
-		return refuse(text, "has a database or a user, and memcached has none", error, size);
+	if (a->scheme == ADDRESS_MEMCACHED && a->has_database)
+		return refuse(text, "has a database, and memcached has none", error, size);
 	return true;
 }
 

@@ -2,6 +2,7 @@
 # Tests of the load generator: its parts, and the program on real servers.
 forktail_test(loadgen unit
   SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_meta_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
+          unit/loadgen_address_test.cc
           unit/loadgen_command_test.cc unit/loadgen_values_test.cc unit/loadgen_keynames_test.cc
           unit/loadgen_suite_test.cc unit/loadgen_timers_test.cc unit/loadgen_inspection_test.cc
           unit/loadgen_summary_test.cc unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
@@ -45,6 +46,9 @@ forktail_test(loadgen_servers system TIMEOUT 300
 forktail_test(loadgen_replay system TIMEOUT 300
   SOURCES system/loadgen_replay_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
+forktail_test(loadgen_tls system TIMEOUT 300
+  SOURCES system/loadgen_tls_test.cc
+  LIBRARIES forktail_test_support)
 # A sanitizer's shadow memory is no memory of ours.
 foreach(test loadgen_shape loadgen_hostile)
   target_compile_definitions(test_${test} PRIVATE FORKTAIL_SANITIZED=$<BOOL:${FORKTAIL_SANITIZE}>)
@@ -56,8 +60,9 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/loadgen_observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape loadgen_report
-          loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers loadgen_replay)
+  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
+          loadgen_report loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers
+          loadgen_replay loadgen_tls)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* The parser of addresses under libFuzzer: whatever the text, it gives a place, or a sentence; a place it
+ * gives reads back as the same one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "loadgen/address.h"
+#include "tests/fuzz/check.h"
+
+static void demand(int good)
+{
+	if (!good)
+		abort();
+}
+
+/* A host and its port as text say the same when they are read again. */
+static void read_back(const struct server_address *a)
+{
+	char text[4096], error[512];
+	struct address again;
+
+	if (!a->host || !a->port || strlen(a->host) > sizeof(text) / 2 || strstr(a->host, "://") ||
+	    strpbrk(a->host, "/[]"))
+		return; /* decoded, a host may be what no address is written as */
+	address_text(a, text, sizeof(text));
+	demand(address_parse(&again, text, error, sizeof(error)));
+	demand(strcmp(again.server.host, a->host) == 0 && again.server.port == a->port);
+	address_free(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1), error[512] = "";
+	struct address a;
+	bool good;
+
+	if (!text)
+		return 0;
+	if (size)
+		memcpy(text, data, size);
+	text[size] = 0;
+	good = address_parse(&a, text, error, sizeof(error));
+	if (good) {
+		demand(!a.server.host != !a.server.socket);
+		demand(a.server.host ? *a.server.host != 0 : *a.server.socket != 0);
+		demand(a.server.port <= 65535 && (!a.user || *a.user) && (!a.password || *a.password));
+		read_back(&a.server);
+	} else {
+		demand(*error != 0);
+	}
+	address_free(&a);
+	free(text);
+	return 0;
+}
