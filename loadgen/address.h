@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a server is, and reading it from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a
- * URI: redis://[user[:password]@]host[:port][/database]     rediss://... the same over TLS
- *   unix://[user[:password]@]/path[?db=database]         memcached://[user[:password]@]host[:port]
- * with %XX for bytes that mean something else there. One parser for every place that takes an address, so
- * that all of them take the same. */
+/* Where a server is, and reading it from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
+ * with %XX for bytes that mean something else there:
+ *
+ *   redis://[user[:password]@]host[:port][/database]   rediss://, the same over TLS
+ *   unix://[user[:password]@]/path[?db=database]       memcached://[user[:password]@]host[:port]
+ *
+ * One parser for every place that takes an address, so that all of them take the same. */
 #ifndef FORKTAIL_LOADGEN_ADDRESS_H
 #define FORKTAIL_LOADGEN_ADDRESS_H
 

@@ -160,9 +160,9 @@ static struct observer *start_observer(struct run *r)
 {
 	const struct options *o = r->o;
 	const struct observer_server server = {
-	    .host = o->servers[0].host,
-	    .socket = o->servers[0].socket,
-	    .port = o->servers[0].port,
+	    .host = r->server.address.host,
+	    .socket = r->server.address.socket,
+	    .port = r->server.address.port,
 	    .user = o->user,
 	    .password = o->password,
 	    .tls_name = server_tls_name(&r->server),

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -76,17 +77,33 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Server:
-    """A server on cpu 0, by Unix socket or TCP, that ends with its block."""
+def make_certificate(directory):
+    """A self-signed one for 127.0.0.1 and its key, in one file."""
+    path = os.path.join(directory, "server.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path + ".key", "-out", path,
+                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"],
+                   check=True, capture_output=True)
+    with open(path, "a") as both, open(path + ".key") as key:
+        both.write(key.read())
+    return path
 
-    def __init__(self, kind, directory, unix):
+
+class Server:
+    """A server on cpu 0, by Unix socket, TCP or (Redis) TLS, that ends with its block."""
+
+    def __init__(self, kind, directory, unix, tls=False):
         self.kind = kind
+        self.certificate = make_certificate(directory) if tls else None
         self.socket = os.path.join(directory, f"{kind}.sock") if unix else None
         self.port = free_port()
         if kind == "redis":
             argv = ["redis-server", "--port", "0" if unix else str(self.port), "--bind", "127.0.0.1", "--save", "",
                     "--dir", directory, "--maxclients", "20000"]
             argv += ["--unixsocket", self.socket] if unix else []
+            if tls:
+                argv[2] = "0"
+                argv += ["--tls-port", str(self.port), "--tls-cert-file", self.certificate, "--tls-key-file",
+                         self.certificate, "--tls-ca-cert-file", self.certificate, "--tls-auth-clients", "no"]
         else:
             argv = ["memcached", "-t", "1", "-c", "20000", "-U", "0"]
             argv += ["-u", "root"] if os.geteuid() == 0 else []
@@ -107,6 +124,8 @@ class Server:
         with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as s:
             s.settimeout(5)
             s.connect(self.socket if self.socket else ("127.0.0.1", self.port))
+            if self.certificate:
+                s = ssl.create_default_context(cafile=self.certificate).wrap_socket(s, server_hostname="127.0.0.1")
             if self.kind == "redis":
                 s.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
                           % (len(key), key.encode(), len(value), value))
@@ -117,7 +136,8 @@ class Server:
 
     def where(self):
         """As forktail-load and redis-benchmark are told."""
-        return ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
+        where = ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
+        return where + (["--tls", "--cacert", self.certificate] if self.certificate else [])
 
     def __enter__(self):
         return self
