@@ -194,11 +194,29 @@ inline std::string greeting_answer(const std::string &request)
 		return "+PONG\r\n";
 	if (asks("\r\nINFO\r\n"))
 		return "$0\r\n\r\n";
+	if (asks("\r\nSETNAME\r\n"))
+		return "+OK\r\n";
+	if (asks("\r\nHELLO\r\n"))
+		return "%1\r\n$5\r\nproto\r\n:3\r\n";
 	if (request == "version\r\n")
 		return "VERSION 1.6.18\r\n";
+	if (request == "mn\r\n")
+		return "MN\r\n";
+	if (request.size() == 24 && request[0] == static_cast<char>(0x80) && request[1] == 0x0a)
+		return binary_reply(0x0a, 0, "", "");
 	if (request.size() == 24 && request[0] == static_cast<char>(0x80) && request[1] == 0x0b)
 		return binary_reply(0x0b, 0, "", "1.6.18");
 	return "";
+}
+
+// An answer to a meta command, with the opaque that its request has where the answer says O@.
+inline std::string with_opaque(std::string answer, const std::string &request)
+{
+	const size_t at = request.find(" O0"), mark = answer.find("O@");
+	if (at != std::string::npos && mark != std::string::npos)
+		answer.replace(mark, 2,
+			       request.substr(at + 1, request.find_first_of(" \r", at + 1) - at - 1));
+	return answer;
 }
 
 // A server that greets as it should and answers everything else with `act`, request by request (one a read,
@@ -206,7 +224,15 @@ inline std::string greeting_answer(const std::string &request)
 inline std::function<void(Peer &)> after_greeting(std::function<bool(Peer &, const std::string &)> act)
 {
 	return [act](Peer &peer) {
+		const std::string name = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$8\r\nforktail\r\n";
 		for (std::string request; !(request = peer.hear()).empty();) {
+			// A connection that is opened again says its name and sends its first request at
+			// once.
+			if (request.size() > name.size() && request.compare(0, name.size(), name) == 0) {
+				if (!peer.say("+OK\r\n"))
+					return;
+				request.erase(0, name.size());
+			}
 			const std::string answer = greeting_answer(request);
 			if (!(answer.empty() ? act(peer, request) : peer.say(answer)))
 				return;

@@ -22,7 +22,13 @@ const std::string hit = binary_reply(0, 0, std::string(4, 0), "abc"), stored = b
 const std::vector<std::pair<std::string, std::pair<std::string, std::string>>> protocols = {
     {"redis", {"$3\r\nabc\r\n", "+OK\r\n"}},
     {"memcache_text", {"VALUE key:000000000000 0 3\r\nabc\r\nEND\r\n", "STORED\r\n"}},
-    {"memcache_binary", {hit, stored}}};
+    {"memcache_binary", {hit, stored}},
+    {"memcache_meta", {"VA 3 O@\r\nabc\r\n", "HD O@\r\n"}},
+    // RESP3: pushes and attributes around an answer, which is a streamed string.
+    {"resp3",
+     {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n|1\r\n+ttl\r\n:3600\r\n$?\r\n;1\r\na\r\n;2\r\nbc\r\n;"
+      "0\r\n",
+      ">1\r\n+x\r\n+OK\r\n"}}};
 
 long largest_child_kb()
 {
@@ -49,8 +55,15 @@ struct Run {
 
 	Run(const FakeServer &server, const std::string &protocol, const Arguments &more)
 	{
-		Arguments all = {"--protocol", protocol,	"-q", "-o", dir.file("log"),
-				 "--json",     dir.file("json")};
+		Arguments all = {"-q",
+				 "-o",
+				 dir.file("log"),
+				 "--json",
+				 dir.file("json"),
+				 "--protocol",
+				 protocol == "resp3" ? "redis" : protocol};
+		if (protocol == "resp3")
+			all.push_back("--resp3");
 		const Arguments where = server.where();
 		all.insert(all.end(), where.begin(), where.end());
 		all.insert(all.end(), more.begin(), more.end());
@@ -81,6 +94,7 @@ struct Run {
 };
 
 const char *const no_reply = "the server sent what is no reply in this protocol";
+const char *const out_of_step = "the server's answer is not to the oldest request: its opaque is another";
 const char *const too_late = "no answer within --timeout";
 const char *const closed = "the server closed the connection";
 const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "400ms", "--no-observer"};
@@ -114,6 +128,33 @@ std::vector<Attack> attacks()
 	    {"redis", "an error without end", "-ERR", much, too_late},
 	    {"redis", "an array without end", "*4000000000\r\n", repeated(":1\r\n", 10000), too_late},
 	    {"redis", "half a reply", "$10\r\nabc", "", too_late},
+	    // RESP3's types
+	    {"resp3", "a map of more than will ever come", "%2147483647\r\n", repeated(":1\r\n", 10000),
+	     too_late},
+	    {"resp3", "a map past all sense", "%2147483648\r\n", "", no_reply},
+	    {"resp3", "attributes 10,000 deep", repeated("|1\r\n", 10000), "", no_reply},
+	    {"resp3", "attributes without end", "", repeated("|1\r\n+a\r\n+b\r\n", 4000), too_late},
+	    {"resp3", "a streamed array without end", "*?\r\n", repeated(":1\r\n", 10000), too_late},
+	    {"resp3", "a streamed string without end", "$?\r\n", repeated(";4\r\nabcd\r\n", 5000), too_late},
+	    {"resp3", "pushes without end", "", repeated(">1\r\n+a\r\n", 5000), too_late},
+	    {"resp3", "a push within an array", "*1\r\n>1\r\n+a\r\n", "", no_reply},
+	    {"resp3", "an end of no stream", ".\r\n", "", no_reply},
+	    {"resp3", "half a push", ">2\r\n+a\r\n", "", too_late},
+	    {"resp3", "a big number without end", "(", repeated("1", 60000), too_late},
+	    // A server that was not asked for RESP3 has nothing to push.
+	    {"redis", "a push", ">1\r\n+a\r\n", "", no_reply},
+	    {"memcache_meta", "garbage", "garbage\r\n", "", no_reply},
+	    {"memcache_meta", "zeros", std::string(1000, 0), "", no_reply},
+	    {"memcache_meta", "a length past all sense", "VA 99999999999999\r\n", "", no_reply},
+	    {"memcache_meta", "a negative length", "VA -1\r\n", "", no_reply},
+	    {"memcache_meta", "a value without its end", "VA 3 O0\r\nabcXX", "", no_reply},
+	    {"memcache_meta", "a line without end", "HD k", much, no_reply},
+	    {"memcache_meta", "a value without end", "VA 1000000000\r\n", "", too_late},
+	    {"memcache_meta", "the end of no batch", "MN\r\n", "", out_of_step},
+	    {"memcache_meta", "half a reply", "VA 10\r\nab", "", too_late},
+	    {"memcache_meta", "another request's opaque", "HD O000000000007\r\n", "", out_of_step},
+	    {"memcache_meta", "an opaque of its own", "VA 3 Oabc\r\nabc\r\n", "", out_of_step},
+	    {"memcache_meta", "no opaque", "VA 3\r\nabc\r\n", "", out_of_step},
 	    {"memcache_text", "garbage", "garbage\r\n", "", no_reply},
 	    {"memcache_text", "zeros", std::string(1000, 0), "", no_reply},
 	    {"memcache_text", "negative length", "VALUE key 0 -1\r\n", "", no_reply},
@@ -154,7 +195,7 @@ TEST_CASE("replies that are none, or never end: both connections are given up, w
 					  on_unix);
 			Run run(server, a.protocol, two_gets);
 			run.lost(a.why);
-			CHECK(run.log.with_status(a.why == no_reply ? FT_STATUS_WRONG : FT_STATUS_TIMEOUT) ==
+			CHECK(run.log.with_status(a.why == too_late ? FT_STATUS_TIMEOUT : FT_STATUS_WRONG) ==
 			      2);
 			CHECK(run.log.requests.size() == 2);
 		}
@@ -166,14 +207,15 @@ TEST_CASE("replies cut at every byte are replies, checked or not")
 		for (const bool on_unix : {true, false}) {
 			INFO(protocol);
 			const auto &[get, set] = good;
-			FakeServer server(after_greeting([&](Peer &peer, const std::string &request) {
-						  const bool is_set =
-						      contains(request, "SET") || contains(request, "set ") ||
-						      (request[0] == static_cast<char>(0x80) &&
-						       request[1] == 1);
-						  return peer.trickle(is_set ? set : get, 200us);
-					  }),
-					  on_unix);
+			FakeServer server(
+			    after_greeting([&](Peer &peer, const std::string &request) {
+				    const bool is_set =
+					contains(request, "SET") || contains(request, "set ") ||
+					(request[0] == static_cast<char>(0x80) && request[1] == 1) ||
+					request.rfind("ms ", 0) == 0;
+				    return peer.trickle(with_opaque(is_set ? set : get, request), 200us);
+			    }),
+			    on_unix);
 			Run run(server, protocol, {"-n", "60", "-c", "2", "--no-observer"});
 			INFO(run.result.err);
 			CHECK(run.result.status == 0);
@@ -204,8 +246,9 @@ TEST_CASE("a byte now and then is no answer within the time-out")
 {
 	for (const auto &[protocol, good] : protocols) {
 		const std::string get = good.first;
-		FakeServer server(after_greeting(
-		    [&](Peer &peer, const std::string &) { return peer.trickle(get, 300ms); }));
+		FakeServer server(after_greeting([&](Peer &peer, const std::string &request) {
+			return peer.trickle(with_opaque(get, request), 300ms);
+		}));
 		Run run(server, protocol, two_gets);
 		run.lost(too_late);
 		CHECK(run.log.with_status(FT_STATUS_TIMEOUT) == 2);
@@ -272,8 +315,9 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 	for (const auto &[protocol, good] : protocols) {
 		INFO(protocol);
 		const std::string get = good.first;
-		FakeServer twice(
-		    after_greeting([&](Peer &peer, const std::string &) { return peer.say(get + get); }));
+		FakeServer twice(after_greeting([&](Peer &peer, const std::string &request) {
+			return peer.say(with_opaque(get, request) + with_opaque(get, request));
+		}));
 		Run run(twice, protocol, two_gets);
 		run.lost("the server sent an answer to no request");
 		// The first of the two was an answer.
@@ -310,11 +354,18 @@ TEST_CASE("answers of another command's kind, and in the wrong order, are wrong 
 	    {"memcache_text", "get", "12\r\n"},
 	    {"memcache_binary", "get", stored},
 	    {"memcache_binary", "set", hit},
+	    {"memcache_meta", "set", "VA 3 O@\r\nabc\r\n"},
+	    {"memcache_meta", "set", "EN\r\n"},
+	    {"memcache_meta", "get", "HD O@\r\n"},
+	    {"resp3", "get", "%1\r\n+a\r\n+b\r\n"},
+	    {"resp3", "get", "#t\r\n"},
+	    {"resp3", "set", "=5\r\ntxt:x\r\n"},
 	};
 	for (const Wrong &w : all) {
 		INFO(w.protocol << " " << w.test << " " << w.answer);
-		FakeServer server(
-		    after_greeting([&](Peer &peer, const std::string &) { return peer.say(w.answer); }));
+		FakeServer server(after_greeting([&](Peer &peer, const std::string &request) {
+			return peer.say(with_opaque(w.answer, request));
+		}));
 		Run run(server, w.protocol, {"-t", w.test, "-n", "10", "-c", "1", "--no-observer"});
 		CHECK(run.log.with_status(FT_STATUS_WRONG) == 10);
 		CHECK(run.total["errors_by_kind"]["wrong reply"] == 10);

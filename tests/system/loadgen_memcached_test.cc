@@ -13,7 +13,7 @@ using namespace ft::test;
 namespace
 {
 
-const std::vector<std::string> kProtocols = {"memcache_text", "memcache_binary"};
+const std::vector<std::string> kProtocols = {"memcache_text", "memcache_binary", "memcache_meta"};
 
 uint64_t stat(const Memcached &server, const std::string &name)
 {
