@@ -69,6 +69,13 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 		if (w->protocol == PROTOCOL_MEMCACHE_META) {
 			s->command.numbered = memcached_meta_numbered(&s->command);
 			s->command.quiet = w->quiet && memcached_meta_silent(&s->command);
+			if (w->quiet && !s->command.numbered && !strchr("bVe", s->kind)) {
+				snprintf(error, size,
+					 "--meta-quiet tells by their opaques which answers are left out; "
+					 "leave the flag O to it: \"%.60s\"",
+					 texts[i]);
+				return -EINVAL;
+			}
 		}
 		if (i == 0)
 			snprintf(o->name, sizeof(o->name), "%s", name ? name : verb);
@@ -160,8 +167,8 @@ static uint32_t count_patched(const struct command *c)
 	for (uint32_t i = 0; i < c->part_count; i++)
 		n += c->parts[i].kind == PART_KEY || c->parts[i].kind == PART_OTHER_KEY ||
 		     c->parts[i].kind == PART_INT || c->parts[i].kind == PART_SCORE ||
-		     c->parts[i].kind == PART_FIELD ||
-		     c->parts[i].kind == PART_KEY_NUMBER || c->parts[i].kind == PART_TAG;
+		     c->parts[i].kind == PART_FIELD || c->parts[i].kind == PART_KEY_NUMBER ||
+		     c->parts[i].kind == PART_TAG;
 	return n;
 }
 

@@ -49,6 +49,9 @@ forktail_test(loadgen_replay system TIMEOUT 300
 forktail_test(loadgen_tls system TIMEOUT 300
   SOURCES system/loadgen_tls_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_meta system TIMEOUT 300
+  SOURCES system/loadgen_meta_test.cc
+  LIBRARIES forktail_test_support)
 forktail_test(loadgen_resp3 system TIMEOUT 300
   SOURCES system/loadgen_resp3_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
@@ -65,7 +68,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
           loadgen_report loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers
-          loadgen_replay loadgen_tls loadgen_resp3)
+          loadgen_replay loadgen_tls loadgen_meta loadgen_resp3)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()
