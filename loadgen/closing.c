@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phase.h"
+#include "phase_deliveries.h"
 #include "recording/recording.h"
 #include "replay_send.h"
 #include "report_nodes.h"
@@ -58,7 +58,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			const struct connection *c = thread_connection(t, k);
 			away += c->fd < 0 && c->backoff_ms > 0;
 		}
-		drops += t->lane.all_drops;
+		drops += t->lane.all_drops + (i == 0 ? p->delivered.log_drops : 0);
 		if (t->broken)
 			why = t->broken;
 		if (t->wrong.found) {
@@ -273,6 +273,8 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	exact_from_log(r, p, f);
 	complain_of(r, p, f);
 	print(r, p, f, o);
+	if (p->deliveries)
+		phase_deliveries_report(r, p, r->csv == stdout ? NULL : stdout);
 	check_limits(r, f, p->name);
 	report_summarize(&r->summaries[r->summary_count++], p->name, f);
 	json_begin(&r->runs, NULL, '{');
@@ -280,6 +282,8 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	json_count(&r->runs, "start_ns", begin);
 	json_count(&r->runs, "end_ns", end);
 	report_json(&r->runs, f, r->workload);
+	if (p->deliveries)
+		phase_deliveries_json(p, r->o, &r->runs);
 	if (o)
 		report_nodes_json(&r->runs, r->nodes, p->totals, o);
 	json_end(&r->runs, '}');

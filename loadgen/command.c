@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "command_internal.h"
+#include "stamp.h"
 #include "ycsb.h"
 
 const char *const protocol_names[] = {"redis", "memcache_text", "memcache_binary", "memcache_meta"};
@@ -254,6 +255,7 @@ bool command_fixed(const struct command *c, const struct fill *f)
 		case PART_INDEX_SCORE:
 		case PART_SCAN_LENGTH:
 		case PART_CAPTURED:
+		case PART_STAMP:
 		case PART_OPAQUE:
 			return false;
 		}
@@ -311,6 +313,10 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 	}
 	case PART_SCAN_LENGTH:
 		d.length = (uint32_t)snprintf(d.text, sizeof(d.text), "%u", ycsb_draw_scan(random));
+		break;
+	case PART_STAMP:
+		d.length = value_size(f->values, random_next(random));
+		d.length = d.length < STAMP_BYTES ? STAMP_BYTES : d.length;
 		break;
 	case PART_CAPTURED:
 		d.length = v->captured_length;
@@ -384,6 +390,9 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 	case PART_INDEX_SCORE:
 	case PART_SCAN_LENGTH:
 		memcpy(at, d->text, d->length);
+		break;
+	case PART_STAMP:
+		stamp_write(f->stamps, v->intended_ns, at, d->length);
 		break;
 	case PART_CAPTURED:
 		memcpy(at, v->captured, d->length);

@@ -37,6 +37,7 @@ enum part_kind {
 	PART_EXPIRY,	  /* __expiry__: seconds from --expiry */
 	PART_INDEX_SCORE, /* YCSB's score of the key */
 	PART_SCAN_LENGTH, /* YCSB: 1 .. 100 */
+	PART_STAMP,	  /* a message that says when it was sent (stamp.h); no placeholder has it */
 	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
 	PART_TAG,	  /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
@@ -74,6 +75,7 @@ struct fill {
 	uint32_t expiry_low, expiry_high; /* seconds; high 0: no expiry */
 	bool values_of_keys;		  /* a value's seed is its key's */
 	const char *fixed_value;	  /* not NULL: every value is this one */
+	struct stamps *stamps;		  /* PART_STAMP */
 };
 
 /* Where a placeholder's digits stand in a formatted command of fixed width. */
@@ -112,7 +114,8 @@ struct request_values {
 	uint64_t key;
 	const char *captured; /* PART_CAPTURED */
 	uint32_t captured_length;
-	uint32_t opaque; /* PART_OPAQUE */
+	uint32_t opaque;      /* PART_OPAQUE */
+	uint64_t intended_ns; /* PART_STAMP; 0: when it is sent */
 };
 
 /* Appends one request. `patches`: NULL, or takes where placeholders landed. False: out of memory. */

@@ -272,6 +272,7 @@ void send_batch(struct connection *c, uint64_t now_ns)
 		const struct pending *p = &c->pending[i];
 
 		v.key = p->key;
+		v.intended_ns = p->intended_ns;
 		if (!step || p->operation != operation || (p->step | number)) {
 			operation = p->operation;
 			number = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
@@ -364,7 +365,7 @@ void connection_refill(struct connection *c, uint64_t now_ns)
 			return;
 		t->left -= count;
 		while (count-- > 0)
-			take_up(c, 0);
+			take_up(c, __builtin_expect(plan->stamped, 0) ? (now_ns ? now_ns : ft_now_ns()) : 0);
 		send_batch(c, now_ns);
 		now_ns = 0;
 	}

@@ -56,6 +56,9 @@ enum {
 	OPTION_REPLAY_FORMAT,
 	OPTION_REPLAY_SPEED,
 	OPTION_REPLAY_ALLOW,
+	OPTION_PUBSUB,
+	OPTION_HANDOFF,
+	OPTION_CONSUMERS,
 	OPTION_LATENCY,
 	OPTION_INTRINSIC,
 	OPTION_PERIOD,
@@ -167,6 +170,12 @@ static const struct argp_option table[] = {
      "original, a factor such as 2 or 0.5, or max: as fast as possible (original)", 0},
     {"replay-allow", OPTION_REPLAY_ALLOW, "LIST", 0,
      "Send these although they can harm: flushall,config or all (left out and counted)", 0},
+    {"pubsub", OPTION_PUBSUB, "SUBSCRIBERS[:CHANNELS]", 0,
+     "PUBLISH to channels, and time each delivery to each subscriber (1 channel)", 0},
+    {"handoff", OPTION_HANDOFF, "KIND[:QUEUES]", 0,
+     "list: RPUSH and BLPOP; stream: XADD and XREAD; group: XADD and XREADGROUP; each hand-over is timed", 0},
+    {"consumers", OPTION_CONSUMERS, "N", 0, "Of --handoff: connections that wait for elements (one a queue)",
+     0},
     {"latency", OPTION_LATENCY, 0, 0, "Only probe: PING on one connection, 100 a second", 0},
     {"intrinsic", OPTION_INTRINSIC, 0, 0, "No server: how late this host wakes a thread", 0},
     {"period", OPTION_PERIOD, "TIME", 0, "Of --intrinsic: a wake-up every TIME (1ms)", 0},
@@ -403,6 +412,13 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		return 0;
 	case OPTION_SEED:
 		return options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+	case OPTION_PUBSUB:
+		return options_read_pubsub(arg, o);
+	case OPTION_HANDOFF:
+		return options_read_handoff(arg, o);
+	case OPTION_CONSUMERS:
+		r->given.consumers = true;
+		return options_read_count32(arg, "--consumers", 1, 100000, &o->consumers);
 	case OPTION_REPLAY:
 		o->replay_path = arg;
 		return 0;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "delivery_kind.h"
 #include "deployment.h"
 #include "figures.h"
 #include "keys.h"
@@ -83,7 +84,9 @@ struct options {
 	enum replay_format replay_format;
 	double replay_speed; /* of its times; 0: as fast as possible */
 	struct harm_allowed replay_allowed;
-	struct replay *replay; /* read, once all options are known */
+	enum delivery_kind delivery;  /* messages are sent, and consumers await them */
+	uint32_t consumers, channels; /* or queues */
+	struct replay *replay;	      /* read, once all options are known */
 
 	/* how it is sent */
 	uint32_t connections, idle, threads, pipeline, batch;
@@ -145,7 +148,8 @@ void options_check_tls(struct options *o, char *error, size_t size);
 struct given {
 	const char *host, *socket;
 	uint32_t port; /* 0: not given */
-	bool replay;   /* one of --replay's own options */
+	bool consumers;
+	bool replay; /* one of --replay's own options */
 	bool pipeline, batch, connections, rate_kind, sizes, key_space;
 	bool on_error, cluster, master;
 	bool says_redis, says_memcached; /* an address' scheme */

@@ -27,6 +27,10 @@ static bool check_replay(const struct options *o, const struct given *g, char *e
 	else if (o->protocol != PROTOCOL_REDIS)
 		snprintf(error, size,
 			 "--replay sends what was recorded of a Redis; memcached has no such recordings");
+	else if (o->deployment != DEPLOYMENT_SINGLE)
+		snprintf(error, size,
+			 "--replay sends to one server, in the order of the recording; --cluster, --sentinel "
+			 "and several --server don't go with it");
 	else if (g->sizes || g->key_space || o->split || o->verify || o->expiry_high || o->key_length ||
 		 o->distribution.pattern != KEYS_UNIFORM)
 		snprintf(
@@ -45,10 +49,39 @@ static bool check_replay(const struct options *o, const struct given *g, char *e
 	return *error != 0;
 }
 
+/* Whether something doesn't go with consumers, or is nothing without. */
+static bool check_deliveries(const struct options *o, const struct given *g, char *error, size_t size)
+{
+	uint32_t consumers = o->consumers ? o->consumers : o->channels;
+
+	*error = 0;
+	if (g->consumers && (o->delivery == DELIVERY_NONE || o->delivery == DELIVERY_PUBSUB))
+		snprintf(error, size, "--consumers belongs to --handoff; --pubsub has their number itself");
+	else if (o->delivery == DELIVERY_NONE)
+		return false;
+	else if (o->protocol != PROTOCOL_REDIS || o->deployment != DEPLOYMENT_SINGLE)
+		snprintf(error, size, "--pubsub and --handoff need one server, and that a Redis");
+	else if (o->blocking)
+		snprintf(error, size, "--pubsub and --handoff need the event loop; --blocking has none");
+	else if (g->key_space || o->verify || o->split || o->expiry_high)
+		snprintf(error, size,
+			 "--pubsub and --handoff say themselves how many channels or queues there are; -r, "
+			 "--verify, "
+			 "--key-split and --expiry don't go with them");
+	else if (consumers < o->channels && o->delivery != DELIVERY_PUBSUB)
+		snprintf(error, size, "%u queues need at least as many --consumers", o->channels);
+	else if (o->delivery == DELIVERY_STREAM && consumers % o->channels != 0)
+		snprintf(
+		    error, size,
+		    "each entry of a stream goes to all its readers; --consumers is a multiple of %u streams",
+		    o->channels);
+	return *error != 0;
+}
+
 static void check_what(struct options *o, const struct given *g, char *error, size_t size)
 {
 	int kinds = (o->tests != NULL) + o->mixed + (o->fill != 0) + (o->command_count > 0) + (o->ycsb != 0) +
-		    (o->mode != MODE_LOAD) + (o->replay_path != NULL);
+		    (o->mode != MODE_LOAD) + (o->replay_path != NULL) + (o->delivery != DELIVERY_NONE);
 
 	if (o->fill && (kinds > 1 || o->requests || o->duration_ns || options_open_loop(o) || o->keys))
 		snprintf(error, size,
@@ -61,7 +94,7 @@ static void check_what(struct options *o, const struct given *g, char *error, si
 			 "--command sends "
 			 "your own, --ycsb is a workload of its own, --replay a recording, --latency and "
 			 "--intrinsic only probe");
-	else if (check_replay(o, g, error, size))
+	else if (check_replay(o, g, error, size) || check_deliveries(o, g, error, size))
 		return;
 	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
 		return;
@@ -173,6 +206,15 @@ static void fill_in(struct options *o, const struct given *g)
 		    .kind = SIZE_FIXED, .low = YCSB_FIELD_BYTES, .high = YCSB_FIELD_BYTES};
 	if (o->ycsb)
 		o->fields = YCSB_FIELDS;
+	if (o->delivery) {
+		if (!o->consumers)
+			o->consumers = o->channels;
+		o->keys = o->channels;
+		if (strcmp(o->key_prefix, "key:") == 0)
+			o->key_prefix = o->delivery == DELIVERY_PUBSUB ? "channel:"
+					: o->delivery == DELIVERY_LIST ? "queue:"
+								       : "stream:";
+	}
 	if (o->fill && !g->pipeline)
 		o->pipeline = 64;
 	if (o->no_wait && !g->pipeline)
@@ -180,7 +222,7 @@ static void fill_in(struct options *o, const struct given *g)
 	if (o->fill)
 		o->requests = o->fill;
 	if (!o->mixed && !o->tests && !o->fill && !o->command_count && !o->ycsb && !o->replay_path &&
-	    o->mode == MODE_LOAD) {
+	    !o->delivery && o->mode == MODE_LOAD) {
 		o->mixed = true;
 		o->sets = 1;
 		o->gets = 10;

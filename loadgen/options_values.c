@@ -262,3 +262,52 @@ error_t options_read_replay_speed(const char *text, struct options *o)
 		    text);
 	return 0;
 }
+
+/* "NAME[:COUNT]": where the count begins, or NULL; false: it is no count. */
+static bool read_behind_colon(const char *text, size_t *name_length, uint32_t *count)
+{
+	uint64_t value = 1;
+
+	*name_length = strcspn(text, ":");
+	if (text[*name_length] && !parse_count(text + *name_length + 1, 1, 100000, &value))
+		return false;
+	*count = (uint32_t)value;
+	return true;
+}
+
+error_t options_read_pubsub(const char *text, struct options *o)
+{
+	char number[16] = "";
+	uint64_t subscribers = 0;
+	size_t length;
+	bool good = read_behind_colon(text, &length, &o->channels) && length < sizeof(number);
+
+	if (good)
+		memcpy(number, text, length);
+	if (!good || !parse_count(number, 1, 100000, &subscribers))
+		return options_refuse(
+		    "--pubsub is SUBSCRIBERS or SUBSCRIBERS:CHANNELS, each 1 to 100000, not \"%s\"", text);
+	o->delivery = DELIVERY_PUBSUB;
+	o->consumers = (uint32_t)subscribers;
+	return 0;
+}
+
+error_t options_read_handoff(const char *text, struct options *o)
+{
+	static const struct {
+		const char *name;
+		enum delivery_kind kind;
+	} kinds[] = {{"list", DELIVERY_LIST}, {"stream", DELIVERY_STREAM}, {"group", DELIVERY_GROUP}};
+	size_t length;
+	bool good = read_behind_colon(text, &length, &o->channels);
+
+	o->delivery = DELIVERY_NONE;
+	for (size_t i = 0; good && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0)
+			o->delivery = kinds[i].kind;
+	if (o->delivery == DELIVERY_NONE)
+		return options_refuse("--handoff is list, stream or group, maybe with a number of queues "
+				      "such as list:4, not \"%s\"",
+				      text);
+	return 0;
+}

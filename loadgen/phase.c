@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "phase_deliveries.h"
 #include "recording/recording.h"
 #include "replay_send.h"
 
@@ -163,6 +164,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .connections = o->connections,
 	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
 	    .open_loop = options_open_loop(o) || o->replay,
+	    .stamped = o->delivery != DELIVERY_NONE,
 	    .replay_loop = o->loop,
 	    .first_id = r->next_connection,
 	    .database = o->database,
@@ -190,6 +192,7 @@ static int prepare_servers(struct run *r, enum preparation what, char *error, si
 static int prepare(struct run *r, struct phase *p, const struct test *test)
 {
 	const struct options *o = r->o;
+	struct mix counted; /* what consumers receive is counted, but not drawn */
 	char error[512];
 
 	if (prepare_servers(r, test->preparation, error, sizeof(error))) {
@@ -198,8 +201,11 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 	}
 	make_plan(r, p, test);
 	p->threads = calloc(o->threads, sizeof(*p->threads));
-	p->totals = stats_new(&p->plan.mix);
-	p->second = stats_new(&p->plan.mix);
+	counted = p->plan.mix;
+	if (o->delivery)
+		counted.operations[counted.count++] = r->workload->delivery;
+	p->totals = stats_new(&counted);
+	p->second = stats_new(&counted);
 	if (p->plan.done_fd < 0 || !p->threads || !p->totals || !p->second) {
 		complain(r, "not enough memory for the load");
 		return -1;
@@ -207,6 +213,8 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 	for (uint32_t i = 0; i < o->threads; i++)
 		if (make_thread(r, p, i))
 			return -1;
+	if (o->delivery && phase_deliveries_start(r, p))
+		return -1;
 	return 0;
 }
 
@@ -261,6 +269,8 @@ static void start(struct run *r, struct phase *p)
 	p->plan.start_ns = p->second_ns = ft_now_ns();
 	p->plan.end_ns = o->duration_ns ? p->plan.start_ns + o->warmup_ns + o->duration_ns : PACING_NEVER;
 	p->plan.measure_ns = o->warmup_ns ? p->plan.start_ns + o->warmup_ns : 0;
+	if (p->deliveries)
+		deliveries_measure(p->deliveries, p->plan.measure_ns);
 	for (uint32_t i = 0; i < o->threads; i++) {
 		struct load_thread *t = &p->threads[i];
 
@@ -327,6 +337,8 @@ void phase_tick(struct run *r, struct phase *p)
 		report_progress(stderr, tty, p->name, (double)(now - p->plan.start_ns) * 1e-9, p->second,
 				stats_errors(p->totals) + stats_errors(p->second), eta_seconds(r, p, now));
 	}
+	if (p->deliveries)
+		deliveries_take(p->deliveries, p->second);
 	take_second(r, p, now);
 }
 
@@ -390,6 +402,10 @@ static void collect(struct run *r, struct phase *p)
 		stats_merge(p->second, t->stats);
 	}
 	take_second(r, p, ft_now_ns());
+	if (p->deliveries) {
+		phase_deliveries_end(r, p);
+		take_second(r, p, ft_now_ns());
+	}
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		log_connections(r, &p->threads[i], true);
 	r->next_connection = atomic_load(&p->plan.next_connection);
@@ -400,6 +416,7 @@ static void release(struct phase *p)
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		load_thread_free(&p->threads[i]);
 	free(p->threads);
+	deliveries_free(p->deliveries);
 	stats_free(p->totals);
 	stats_free(p->second);
 	if (p->plan.done_fd >= 0)

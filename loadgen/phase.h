@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "connect.h"
+#include "deliveries.h"
 #include "json.h"
 #include "log.h"
 #include "nodes.h"
@@ -44,7 +45,9 @@ struct phase {
 	uint32_t thread_count, started;
 	struct stats *totals, *second; /* all so far; the second that was handed over last */
 	uint64_t second_ns;	       /* when that began */
-	uint64_t log_offset;	       /* where in the log this test's requests begin */
+	struct deliveries *deliveries; /* consumers; NULL: none */
+	struct delivered delivered;
+	uint64_t log_offset; /* where in the log this test's requests begin */
 };
 
 /* One sentence on stderr, below the line of progress; the run's exit status says it too. */

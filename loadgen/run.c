@@ -75,7 +75,9 @@ static void write_json(struct run *r, const char *text)
 static int open_log(struct run *r, int argc, char **argv)
 {
 	char *manifest = manifest_make(r->o, &r->server.facts, r->workload, argc, argv), text[512];
-	int rc = manifest ? request_log_open(&r->log, r->o->log_path, manifest, r->o->threads) : -ENOMEM;
+	int rc = manifest ? request_log_open(&r->log, r->o->log_path, manifest,
+					     r->o->threads + (r->o->delivery != 0))
+			  : -ENOMEM;
 
 	free(manifest);
 	if (rc) {
@@ -298,7 +300,7 @@ static bool begin(struct run *r)
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
 		rc = begin_nodes(r, error, sizeof(error));
 	else if (rc == 0 && o->mode != MODE_INTRINSIC &&
-		 (descriptors_reserve(o->connections + o->idle, error, sizeof(error)) ||
+		 (descriptors_reserve(o->connections + o->idle + o->consumers, error, sizeof(error)) ||
 		  server_probe(&r->server, o, &o->servers[0], error, sizeof(error))))
 		rc = -ECONNREFUSED;
 	if (rc == 0 && options_ask_first(o))

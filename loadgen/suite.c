@@ -297,6 +297,27 @@ static int build_replay(struct build *b)
 	return 0;
 }
 
+static int build_deliveries(struct build *b)
+{
+	static const struct {
+		const char *test, *text, *name;
+	} kinds[] = {
+	    [DELIVERY_PUBSUB] = {"pub/sub", "PUBLISH __key__ __data__", "DELIVER"},
+	    [DELIVERY_LIST] = {"list hand-off", "RPUSH __key__ __data__", "BLPOP"},
+	    [DELIVERY_STREAM] = {"stream hand-off", "XADD __key__ * message __data__", "XREAD"},
+	    [DELIVERY_GROUP] = {"group hand-off", "XADD __key__ * message __data__", "XREADGROUP"},
+	};
+	struct test *t = add_test(b, kinds[b->o->delivery].test, PREPARE_NOTHING);
+	int rc = workload_add_messages(b->w, kinds[b->o->delivery].text, kinds[b->o->delivery].name,
+				       b->o->seed, b->error, b->size);
+
+	if (rc)
+		return rc;
+	mix_add(&t->mix, 0, 1);
+	mix_close(&t->mix);
+	return 0;
+}
+
 /* The numbers of keys that names must hold: a growing base goes on behind the key space. */
 static uint64_t keys_named(const struct options *o, const struct workload *w)
 {
@@ -333,6 +354,7 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	if (rc)
 		return rc;
 	rc = o->replay		? build_replay(&b)
+	     : o->delivery	? build_deliveries(&b)
 	     : o->ycsb		? build_ycsb(&b)
 	     : o->command_count ? build_commands(&b)
 	     : o->tests		? build_tests(&b)

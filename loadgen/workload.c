@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recording/recording.h"
 #include "replay.h"
+#include "stamp.h"
 
 /* ---- operations ---- */
 
@@ -97,6 +99,29 @@ static struct operation *add_bare(struct workload *w, const char *name)
 	snprintf(o->name, sizeof(o->name), "%s", name);
 	o->step_count = 1;
 	return o;
+}
+
+int workload_add_messages(struct workload *w, const char *text, const char *name, uint64_t seed, char *error,
+			  size_t size)
+{
+	int n = workload_add(w, NULL, &text, 1, error, size);
+	struct command *c;
+
+	if (n < 0)
+		return n;
+	c = &w->operations[n].steps[0].command;
+	for (uint32_t i = 0; i < c->part_count; i++)
+		if (c->parts[i].kind == PART_DATA)
+			c->parts[i].kind = PART_STAMP;
+	w->stamps = calloc(1, sizeof(*w->stamps));
+	if (!w->stamps)
+		return -ENOMEM;
+	/* A run of the same seed has other messages all the same. */
+	w->stamps->run = (uint32_t)(ft_now_ns() ^ seed);
+	w->fill.stamps = w->stamps;
+	w->delivery = (uint8_t)w->operation_count;
+	add_bare(w, name);
+	return 0;
 }
 
 /* Any reply but an error will do: what it was the first time is not recorded. */
@@ -238,6 +263,7 @@ void workload_free(struct workload *w)
 	}
 	values_free(&w->values);
 	key_names_free(&w->names);
+	free(w->stamps);
 	free(w->fixed_value);
 	free(w->base);
 	free(w->ycsb);

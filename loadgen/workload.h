@@ -77,6 +77,8 @@ struct workload {
 	char *fixed_value;
 	const struct replay *replay; /* requests are its records; NULL: they are made here */
 	uint8_t select;		     /* a replay's internal operation */
+	uint8_t delivery;	     /* of messages that consumers receive */
+	struct stamps *stamps;	     /* of those messages; NULL: there are none */
 };
 
 /* One test's part of the workload. */
@@ -115,6 +117,10 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char *error, size_t size);
 /* Makes templates; protocol, names, values.sizes, fill and operations are set. -ENOMEM. */
 int workload_prepare(struct workload *w, double compressible, uint64_t seed);
+/* Operation 0 sends messages with `text`, whose data becomes a stamped message; another, `name`, is what
+ * consumers receive. 0, or negative errno and a sentence. */
+int workload_add_messages(struct workload *w, const char *text, const char *name, uint64_t seed, char *error,
+			  size_t size);
 /* The operations of a recording; `replay` must outlive the workload. */
 void workload_add_replay(struct workload *w, const struct replay *replay);
 void workload_free(struct workload *w);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* A test's consumers: their connections, their part of the figures, and what is said of them in the end. */
+#include "phase_deliveries.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "connect.h"
+
+/* Connections for all consumers, or NULL after a sentence. */
+static int *connect_consumers(struct run *r, uint32_t first_id)
+{
+	uint32_t count = r->o->consumers, made = 0;
+	int *fds = malloc(sizeof(*fds) * count);
+	char error[512] = "not enough memory for the consumers";
+
+	while (fds && made < count) {
+		fds[made] = server_connect(&r->server, first_id + made, error, sizeof(error));
+		if (fds[made] < 0)
+			break;
+		made++;
+	}
+	if (fds && made == count)
+		return fds;
+	complain(r, error);
+	while (made > 0)
+		close(fds[--made]);
+	free(fds);
+	return NULL;
+}
+
+int phase_deliveries_start(struct run *r, struct phase *p)
+{
+	const struct options *o = r->o;
+	struct deliveries_plan plan = {
+	    .kind = o->delivery,
+	    .consumers = o->consumers,
+	    .channels = o->channels,
+	    .operation = r->workload->delivery,
+	    .thread = o->threads,
+	    .backoff_ms = o->backoff_ms,
+	    .on_error = o->on_error,
+	    .workload = r->workload,
+	    .endpoint = p->plan.endpoint,
+	    .stamps = r->workload->stamps,
+	    .log = r->log,
+	    .log_over_ns = p->plan.log_over_ns,
+	    .stop = &p->plan.stop,
+	    .gave_up = &p->plan.gave_up,
+	    .done_fd = p->plan.done_fd,
+	};
+	char error[512];
+	int *fds, rc;
+
+	mix_add(&plan.mix, plan.operation, 1);
+	plan.first_id = atomic_fetch_add(&p->plan.next_connection, o->consumers);
+	fds = connect_consumers(r, plan.first_id);
+	if (!fds)
+		return -ECONNREFUSED;
+	/* What another repeat has left behind is not ours. */
+	r->workload->stamps->run++;
+	rc = deliveries_start(&p->deliveries, &plan, fds, error, sizeof(error));
+	free(fds);
+	if (rc)
+		complain(r, error);
+	return rc;
+}
+
+void phase_deliveries_end(struct run *r, struct phase *p)
+{
+	const struct operation_stats *sent = p->totals->operations[0];
+
+	deliveries_end(p->deliveries, sent ? sent->status[FT_STATUS_OK] : 0, r->o->drain_ns, &p->plan.abandon,
+		       &p->delivered);
+	deliveries_take(p->deliveries, p->second);
+}
+
+void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
+{
+	const struct delivered *d = &p->delivered;
+	uint64_t lost = d->expected > d->received ? d->expected - d->received : 0;
+	char text[300];
+
+	if (to) {
+		fprintf(to,
+			"deliveries: %" PRIu64 " of %" PRIu64 " expected by %u consumer%s, lost %" PRIu64
+			", duplicates %" PRIu64,
+			d->received, d->expected, r->o->consumers, r->o->consumers == 1 ? "" : "s", lost,
+			d->duplicates);
+		if (d->foreign)
+			fprintf(to, ", messages of others %" PRIu64, d->foreign);
+		if (d->broken)
+			fprintf(to, ", consumers' connections broken or refused %" PRIu64, d->broken);
+		fputc('\n', to);
+	}
+	if (d->broken) {
+		fprintf(stderr, "forktail-load: consumers lost their connections %" PRIu64 " times: %s\n",
+			d->broken, d->why ? d->why : "?");
+	} else if (lost) {
+		snprintf(text, sizeof(text), "%" PRIu64 " deliveries of acknowledged messages never came",
+			 lost);
+		complain(r, text);
+	}
+}
+
+void phase_deliveries_json(const struct phase *p, const struct options *o, struct json *j)
+{
+	const struct delivered *d = &p->delivered;
+
+	json_begin(j, "deliveries", '{');
+	json_count(j, "consumers", o->consumers);
+	json_count(j, "expected", d->expected);
+	json_count(j, "received", d->received);
+	json_count(j, "lost", d->expected > d->received ? d->expected - d->received : 0);
+	json_count(j, "duplicates", d->duplicates);
+	json_count(j, "foreign", d->foreign);
+	json_count(j, "broken", d->broken);
+	json_end(j, '}');
+}
