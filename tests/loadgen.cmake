@@ -55,6 +55,9 @@ forktail_test(loadgen_meta system TIMEOUT 300
 forktail_test(loadgen_resp3 system TIMEOUT 300
   SOURCES system/loadgen_resp3_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
+forktail_test(loadgen_deliveries system TIMEOUT 300
+  SOURCES system/loadgen_deliveries_test.cc
+  LIBRARIES forktail_test_support)
 # A sanitizer's shadow memory is no memory of ours.
 foreach(test loadgen_shape loadgen_hostile)
   target_compile_definitions(test_${test} PRIVATE FORKTAIL_SANITIZED=$<BOOL:${FORKTAIL_SANITIZE}>)
@@ -68,7 +71,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
           loadgen_report loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers
-          loadgen_replay loadgen_tls loadgen_meta loadgen_resp3)
+          loadgen_replay loadgen_tls loadgen_meta loadgen_resp3 loadgen_deliveries)
     add_dependencies(test_${test} forktail-load)
   endforeach()
 endif()

@@ -66,7 +66,7 @@ struct Built {
 	{
 		bytes to = {};
 		random_stream random = {1};
-		const request_values v = {key, "CAPTURED", 8, 0};
+		const request_values v = {key, "CAPTURED", 8, 0, 0};
 		REQUIRE(command_write(&w.operations[operation].steps[step].command, w.protocol, &w.fill, &v,
 				      &random, &to, nullptr));
 		std::string all(to.at, to.length);
