@@ -545,7 +545,7 @@ void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t s
 		r->records[i].due_ns = pacing.due_ns;
 		pacing_take(&pacing);
 	}
-	r->timed = true;
+	r->timed = r->paced = true;
 	r->speed = 1;
 	set_span(r);
 }

@@ -49,6 +49,7 @@ struct replay {
 	uint32_t count, clients;
 	enum replay_format format;
 	bool timed;	  /* records have times; else they are all due at once */
+	bool paced;	  /* the times are --rate's */
 	double speed;	  /* of the times: 2 is twice as fast */
 	uint64_t span_ns; /* from the first record to where a repetition begins */
 	uint32_t *heads;  /* first record by connection, or REPLAY_END */

@@ -14,16 +14,17 @@ void replay_describe(const struct replay *r, FILE *to)
 	fprintf(to, "replayed from %s: %u command%s of %u client%s", replay_format_names[r->format], r->count,
 		r->count == 1 ? "" : "s", r->clients, r->clients == 1 ? "" : "s");
 	if (r->timed && r->count)
-		fprintf(to, ", recorded over %.3f s", (double)r->records[r->count - 1].due_ns * 1e-9);
+		fprintf(to, r->paced ? ", due over %.3f s" : ", recorded over %.3f s",
+			(double)r->records[r->count - 1].due_ns * 1e-9);
 	fputc('\n', to);
 	if (r->preamble_bytes)
 		fprintf(to,
 			"skipped: an RDB of %" PRIu64 " bytes with %" PRIu64
-			" keys; load it into the server first if the commands need what it holds\n",
-			r->preamble_bytes, r->preamble.keys);
+			" key%s; load it into the server first if the commands need what it holds\n",
+			r->preamble_bytes, r->preamble.keys, r->preamble.keys == 1 ? "" : "s");
 	if (r->scripted)
-		fprintf(to, "left out: %" PRIu64 " calls by scripts, which the scripts themselves repeat\n",
-			r->scripted);
+		fprintf(to, "left out: %" PRIu64 " call%s by scripts, which the scripts themselves repeat\n",
+			r->scripted, r->scripted == 1 ? "" : "s");
 	if (all) {
 		fprintf(to, "left out: ");
 		for (int i = 0, some = 0; i < HARM_MAX; i++)
@@ -33,7 +34,7 @@ void replay_describe(const struct replay *r, FILE *to)
 		fprintf(to, "; --replay-allow sends them\n");
 	}
 	if (r->backwards)
-		fprintf(to, "%" PRIu64 " times went back and were taken for the one before\n", r->backwards);
+		fprintf(to, "times that went back, taken for the one before: %" PRIu64 "\n", r->backwards);
 }
 
 void replay_describe_json(const struct replay *r, struct json *j)

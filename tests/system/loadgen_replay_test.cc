@@ -156,7 +156,7 @@ TEST_CASE("a capture of MONITOR at its own speed: the same data, and due when it
 	const Json ops = log.manifest["ops"];
 	CHECK(std::find(ops.begin(), ops.end(), "EVAL") != ops.end());
 	CHECK(contains(r.out, "replayed from monitor"));
-	CHECK(contains(r.out, "left out: 1 calls by scripts"));
+	CHECK(contains(r.out, "left out: 1 call by scripts"));
 }
 
 TEST_CASE("scaled, at full speed, cut short and at a rate")
