@@ -56,6 +56,23 @@ bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t t
 	return start_ns <= to_ns && end_ns >= from_ns;
 }
 
+// What the load generator saw of keys without a server. It knows both ends exactly; an outage without an end
+// lasted to the end of the load. Nothing, if it wasn't then.
+Word OutageWord(const Json &j, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t last = Number(j, "last_ok_ns"), first = Number(j, "first_ok_ns");
+	uint64_t begin = last ? last : Number(j, "noticed_ns"), end = first ? first : std::max(begin, to_ns);
+	if (!j.contains("server") || !j["server"].is_string() || !MayOverlap(begin, end, from_ns, to_ns))
+		return {};
+	std::string text = "the keys of " + j["server"].get<std::string>() + " had no server for " +
+			   FormatDuration(end - begin);
+	if (first && j.contains("after") && j["after"].is_string())
+		text += ", until " +
+			(j["after"] == j["server"] ? std::string("it") : j["after"].get<std::string>()) +
+			" answered for them";
+	return {end - begin, std::move(text)};
+}
+
 } // namespace
 
 std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns,
@@ -63,9 +80,15 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 {
 	std::vector<Word> words;
 	for (const ServerReport &r : run.reports) {
-		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork")
+		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" && r.kind != "outage")
 			continue;
 		Json j = Json::parse(r.text, nullptr, false);
+		if (r.kind == "outage") {
+			Word word = OutageWord(j, from_ns, to_ns);
+			if (!word.text.empty() && word.duration_ns >= worst_ns / 4)
+				words.push_back(std::move(word));
+			continue;
+		}
 		uint64_t error = Number(j, "t_error_ns"), duration = 0;
 		std::string text;
 		if (r.kind == "slowlog") {

@@ -139,8 +139,8 @@ static void read_range(struct nodes *n, uint16_t asked, const redisReply *r, uin
 			replicas[count++] = replica;
 	}
 	set_replicas(nodes_at(n, primary), replicas, count);
-	for (long long slot = r->element[0]->integer; slot <= r->element[1]->integer; slot++)
-		if (slot >= 0 && slot < CLUSTER_SLOTS)
+	for (long long slot = 0; slot < CLUSTER_SLOTS; slot++)
+		if (slot >= r->element[0]->integer && slot <= r->element[1]->integer)
 			owner[slot] = primary;
 }
 

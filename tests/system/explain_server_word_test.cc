@@ -36,3 +36,24 @@ TEST_CASE("a slow command that only the server knows of is named beside its epis
 	CHECK(told >= 1);
 	CHECK(told <= episodes);
 }
+
+TEST_CASE("a server that was gone is named beside the requests that waited for it")
+{
+	RedisOptions tcp;
+	tcp.tcp = true;
+	auto mortal = std::make_unique<Redis>(tcp);
+	Redis other(tcp);
+	const std::string gone = "127.0.0.1:" + std::to_string(mortal->port());
+	TempDir dir;
+	Process load(load_command({"--server", gone, "--server", "127.0.0.1:" + std::to_string(other.port()), "-r", "1000",
+				   "--rate", "1000", "--duration", "4", "--retry", "1s", "-q", "-o",
+				   dir.file("load.forktail")}));
+	REQUIRE(eventually([&] { return read_log(dir.file("load.forktail")).requests.size() > 10; }, Seconds(30)));
+	mortal.reset();
+	REQUIRE(load.wait(Seconds(60)).has_value());
+	const Result explained =
+	    run({program("forktail"), "explain", "--slow", "500ms", dir.file("load.forktail")});
+	INFO(explained.out << explained.err);
+	CHECK(explained.status == 0);
+	CHECK(contains(explained.out, "the keys of " + gone + " had no server for"));
+}
