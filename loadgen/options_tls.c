@@ -34,6 +34,8 @@ void options_check_tls(struct options *o, char *error, size_t size)
 		snprintf(
 		    error, size,
 		    "--cacert, --cacertdir, --cert, --key, --sni and --insecure belong to TLS; add --tls");
+	else if (any && o->delivery != DELIVERY_NONE)
+		snprintf(error, size, "--pubsub and --handoff don't speak TLS yet; leave it out");
 	else if (!t->cert != !t->key)
 		snprintf(error, size, "--cert and --key go together: a certificate and its private key");
 	else if (t->insecure && (t->cacert || t->cacertdir))

@@ -86,8 +86,6 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	}
 	value_sizes_describe(&o->sizes, part, sizeof(part));
 	at = put(out, size, at, o->replay ? "sent again" : part);
-	if (options_tls(o))
-		at = put(out, size, at, o->tls.insecure ? ", TLS not verified (--insecure)" : ", TLS");
 	if (o->has_rate_profile)
 		snprintf(part, sizeof(part), ", open loop, rate by profile (%s)",
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
@@ -100,7 +98,9 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		snprintf(part, sizeof(part), o->replay->timed ? " at its own speed" : " as fast as possible");
 	else
 		snprintf(part, sizeof(part), ", closed loop");
-	put(out, size, at, part);
+	at = put(out, size, at, part);
+	if (options_tls(o))
+		put(out, size, at, o->tls.insecure ? ", TLS not verified (--insecure)" : ", TLS");
 }
 
 enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 18 };

@@ -33,6 +33,8 @@ public:
 	public:
 		Peer(const FakeServer &server, int fd, int order) : number(order), server_(server), fd_(fd) {}
 		const int number; // in the order of their coming, from 0
+		int fd() const { return fd_; }
+		bool over() const { return server_.over_; }
 
 		// What the other side sends next; "" once it has closed, or the test is over.
 		std::string hear()

@@ -55,20 +55,24 @@ private:
 		to.sin_port = htons(static_cast<uint16_t>(port));
 		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0)
-			for (std::string heard; said < most && !(heard = peer.hear()).empty();) {
-				char answer[65536];
-				ssize_t n = 0;
-				if (send(fd, heard.data(), heard.size(), MSG_NOSIGNAL) < 0)
-					break;
-				pollfd p = {fd, POLLIN, 0};
-				if (poll(&p, 1, 10000) > 0)
-					n = recv(fd, answer, std::min(sizeof(answer), most - said), 0);
-				if (n <= 0 || !peer.say({answer, static_cast<size_t>(n)}))
-					break;
-				said += static_cast<size_t>(n);
+		bool open = connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0;
+		while (open && said < most && !peer.over()) {
+			pollfd p[2] = {{fd, POLLIN, 0}, {peer.fd(), POLLIN, 0}};
+			char bytes[65536];
+			if (poll(p, 2, 50) <= 0)
+				continue;
+			if (p[0].revents) {
+				const ssize_t n = recv(fd, bytes, std::min(sizeof(bytes), most - said), 0);
+				open = n > 0 && peer.say({bytes, static_cast<size_t>(n)});
+				said += n > 0 ? static_cast<size_t>(n) : 0;
 			}
-		if (!close_then)
+			if (open && p[1].revents) {
+				const std::string heard = peer.hear();
+				open =
+				    !heard.empty() && send(fd, heard.data(), heard.size(), MSG_NOSIGNAL) > 0;
+			}
+		}
+		if (open && !close_then)
 			while (!peer.hear().empty())
 				;
 		close(fd);
@@ -110,7 +114,7 @@ TEST_CASE("every way of sending gets every answer over TLS, verified")
 		CHECK(json["tls"] == "verified");
 		for (const Json &one : json["runs"])
 			CHECK(one["total"]["errors"] == 0);
-		CHECK(contains(r.out, ", TLS, "));
+		CHECK(contains(r.out, ", TLS\n"));
 	}
 	// It was TLS: the plain port is closed, and whoever speaks plainly to this one gets no answer.
 	CHECK(server.redis().info("tcp_port") == std::to_string(server.port()));
@@ -232,6 +236,7 @@ TEST_CASE("wrong use of TLS is refused before anything is done")
 	    {{"--tls", "--cert", "x"}, "--cert and --key go together", 2},
 	    {{"--tls", "--key", "x"}, "--cert and --key go together", 2},
 	    {{"--tls", "--insecure", "--cacert", "x"}, "choose one", 2},
+	    {{"--tls", "--pubsub", "2"}, "don't speak TLS yet", 2},
 	    {{"--tls", "-s", "/tmp/x"}, "no host name to verify", 2},
 	};
 	for (const auto &c : cases) {
@@ -284,6 +289,38 @@ TEST_CASE("a handshake that is cut anywhere is one sentence, and none that stall
 		CHECK(lines(r.err) == 1);
 		CHECK(contains(r.err, "did not finish the TLS handshake in time"));
 	}
+}
+
+TEST_CASE("a handshake that stalls during the load is given up, and other connections are not held up by it")
+{
+	Authority authority;
+	authority.sign("server", here);
+	TlsRedis server(authority, "server");
+	Relay relay(server.port());
+	relay.limit = SIZE_MAX;
+	relay.close_then = false;
+	TempDir dir;
+	Arguments arguments = {
+	    "-q",	 "--tls",	  "--cacert", authority.ca(),	"-c",	"2",
+	    "-l",	 "--think",	  "5ms",      "--reconnect",	"1000", "--on-error",
+	    "reconnect", "--no-observer", "--json",   dir.file("json"), "-o",	dir.file("log")};
+	const Arguments where = relay.server.where();
+	arguments.insert(arguments.end(), where.begin(), where.end());
+	Process process(load_command(arguments));
+	REQUIRE(eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(20)));
+	relay.limit = 100;
+	// Each connection ends its thousand requests, and its successor's handshake stalls.
+	const size_t before = relay.server.accepted().size();
+	CHECK(eventually([&] { return relay.server.accepted().size() >= before + 3; }, Seconds(60)));
+	process.signal(SIGINT);
+	const auto status = process.wait(Seconds(20));
+	INFO(process.err());
+	REQUIRE(status.has_value());
+	// The third was begun because one of the first two had been given up.
+	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	CHECK(figures["connects_failed"] >= 1);
+	const Log log = read_log(dir.file("log"));
+	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) >= 2000);
 }
 
 TEST_CASE("connections that break are opened again over TLS, with whom is trusted only")
