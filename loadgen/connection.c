@@ -454,7 +454,8 @@ static inline uint32_t steps_of(const struct connection *c, const struct operati
 }
 
 /* An error reply. True: with several servers, one that sends the request elsewhere; it is on its way. */
-static bool refused(struct connection *c, const struct pending *p, const char *word, uint64_t now_ns, uint64_t bytes)
+static bool refused(struct connection *c, const struct pending *p, const char *word, uint64_t now_ns,
+		    uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
 	const struct pending old = *p;
@@ -539,15 +540,30 @@ static bool greeted(struct connection *c)
 	return true;
 }
 
-/* A complete answer that may be none to a request. 1: it was none, 0: it is one, -1: the connection is gone. */
-static int odd_answer(struct connection *c, uint64_t now_ns)
+/* An answer, complete or not, that may be none to the oldest request. 1: it was none, 0: it is one, -1: the
+ * connection is gone. */
+static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 {
 	if (c->greetings)
-		return greeted(c) ? 1 : -1;
+		return !complete || greeted(c) ? 1 : -1;
 	if (c->batch_ends)
-		return meta_answer(c, now_ns) != META_LOST ? 1 : -1;
+		return !complete || meta_answer(c, now_ns) != META_LOST ? 1 : -1;
+	if (c->meta) {
+		switch (complete ? meta_answer(c, now_ns) : META_ANSWERS_OLDEST) {
+		case META_LOST:
+			return -1;
+		case META_ANSWERS_OLDEST:
+			return 0;
+		case META_ANSWERS_NONE:
+			if (c->inspection)
+				inspection_reset(c->inspection);
+			return 1;
+		}
+	}
 	if (c->pending[c->first].operation != NO_OPERATION)
 		return 0;
+	if (!complete)
+		return 1;
 	/* Whatever it says to ASKING: the answer behind it tells. */
 	c->first = ring_index(c, 1);
 	c->in_flight--;
@@ -612,8 +628,8 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 				return false;
 			continue;
 		}
-		if (__builtin_expect((c->greetings | c->batch_ends | c->asks) != 0, 0)) {
-			odd = complete ? odd_answer(c, now_ns) : 1;
+		if (__builtin_expect(c->odd != 0, 0)) {
+			odd = odd_answer(c, complete != 0, now_ns);
 			if (odd < 0)
 				return false;
 			if (odd > 0)
@@ -627,14 +643,6 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 			if (!t->plan->resp3 || c->scan.resp.kind != '>')
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
-		}
-		if (__builtin_expect(w->protocol == PROTOCOL_MEMCACHE_META, 0)) {
-			enum meta_match match = meta_answer(c, now_ns);
-
-			if (match == META_LOST)
-				return false;
-			if (match == META_ANSWERS_NONE)
-				continue;
 		}
 		answered(c, now_ns, (uint64_t)(at - from));
 	}

@@ -49,6 +49,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 		    struct pending *ring)
 {
 	c->thread = t;
+	c->meta = t->plan->workload->protocol == PROTOCOL_MEMCACHE_META;
 	c->group = g;
 	c->fd = fd;
 	c->id = id;

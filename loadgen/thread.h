@@ -63,18 +63,24 @@ struct connection {
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
-	uint32_t asks;	  /* of those in flight, ASKINGs: requests of ours (routed.c) */
 	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
 	uint32_t id;
 	uint32_t taken;	     /* requests since it was opened last */
 	uint32_t backoff_ms; /* before it is opened again; doubles with each failure */
-	int fd;		     /* -1: closed */
-	uint8_t room;	     /* the list it's on */
-	uint8_t greetings;   /* answers to set-up commands still to come */
-	bool connecting;     /* in the kernel's hands, or amid the TLS handshake */
-	bool waiting;	     /* a timer will come back to it */
-	bool parked;	     /* a profile keeps it idle */
-	bool batch_ends;     /* the next answer is to a batch's end (meta_answer.c) */
+	union {
+		struct {
+			uint32_t asks;	   /* of those in flight, ASKINGs: requests of ours (routed.c) */
+			uint8_t greetings; /* answers to set-up commands still to come */
+			bool batch_ends;   /* the next answer is to a batch's end (meta_answer.c) */
+			bool meta;	   /* memcached's meta commands: answers say whose they are */
+		};
+		uint64_t odd; /* not 0: an answer may be none to the oldest request */
+	};
+	int fd;		 /* -1: closed */
+	uint8_t room;	 /* the list it's on */
+	bool connecting; /* in the kernel's hands, or amid the TLS handshake */
+	bool waiting;	 /* a timer will come back to it */
+	bool parked;	 /* a profile keeps it idle */
 	uint16_t local_port;
 	uint64_t begun_ns;	       /* when it was begun to be opened again */
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
@@ -117,11 +123,11 @@ struct load_plan {
 	uint32_t database; /* that a connection is in when it was opened */
 	enum on_error on_error;
 	uint32_t backoff_ms;
-	struct endpoint endpoint; /* of the one server, when there is one */
-	struct nodes *nodes;	  /* NULL: there is one */
-	uint64_t retry_ns;	  /* how long a request is sent again when a server sent it away */
+	struct endpoint endpoint;    /* of the one server, when there is one */
+	struct nodes *nodes;	     /* NULL: there is one */
+	uint64_t retry_ns;	     /* how long a request is sent again when a server sent it away */
 	atomic_uint next_connection; /* numbers for connections opened while it runs */
-	uint64_t max_errors;	  /* 0: no limit */
+	uint64_t max_errors;	     /* 0: no limit */
 	atomic_uint_fast64_t errors;
 	atomic_bool stop;    /* send nothing more, await answers for a second at most */
 	atomic_bool abandon; /* await nothing more */
@@ -141,11 +147,11 @@ struct load_thread {
 	struct event_base *base;
 	struct group **groups;
 	uint32_t group_count;
-	struct routing *routing; /* NULL: one server, one group */
+	struct routing *routing;   /* NULL: one server, one group */
 	uint32_t connection_count; /* of each group */
-	uint32_t alive;	 /* connections that send or will be opened again */
-	uint32_t active; /* those that a profile lets send: the first ones */
-	uint32_t lost;	 /* connections that broke; not those closed because time was up */
+	uint32_t alive;		   /* connections that send or will be opened again */
+	uint32_t active;	   /* those that a profile lets send: the first ones */
+	uint32_t lost;		   /* connections that broke; not those closed because time was up */
 	uint32_t index;
 	int cpu;	    /* to run on; -1: anywhere */
 	uint64_t left;	    /* requests still to be taken up; closed loop */
@@ -194,10 +200,10 @@ static inline struct connection *thread_connection(const struct load_thread *t, 
 int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, uint32_t count,
 		     struct request_log *log);
 /* Adds a group of connections to `endpoint`, which is that of `node` where there are several. fds[i] is
- * connection first_id + i, connected, set up and non-blocking; with NULL they are all opened now, in the background.
- * Takes over the descriptors in any case. NULL: out of memory. */
-struct group *load_thread_connect(struct load_thread *t, const struct endpoint *endpoint, uint16_t node, const int *fds,
-				  uint32_t first_id);
+ * connection first_id + i, connected, set up and non-blocking; with NULL they are all opened now, in the
+ * background. Takes over the descriptors in any case. NULL: out of memory. */
+struct group *load_thread_connect(struct load_thread *t, const struct endpoint *endpoint, uint16_t node,
+				  const int *fds, uint32_t first_id);
 /* `left`, `chooser`, `pacing` and `cpu` are this thread's part; plan->start_ns must be set. */
 int load_thread_start(struct load_thread *t);
 /* Tells it that plan->stop or plan->abandon was set. */

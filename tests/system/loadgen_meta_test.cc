@@ -170,6 +170,15 @@ TEST_CASE("quiet reads among other commands, and checked values")
 		CHECK(verified.result.status == 0);
 		CHECK(verified.run["total"]["errors"] == 0);
 	}
+	// Misses between the hits that are checked.
+	server.command("flush_all");
+	Ran half({"-s", server.socket(), "--fill", "151", "--verify", "-d", "1-5000"});
+	Ran some({"-s", server.socket(), "--meta-quiet", "--ratio", "0:1", "--verify", "-r", "300", "-d",
+		  "1-5000", "-n", "3000", "-P", "4", "-c", "2"});
+	INFO(some.result.err);
+	CHECK(some.run["total"]["errors"] == 0);
+	CHECK(some.run["total"]["misses"] > 1000);
+	Ran again({"-s", server.socket(), "--fill", "300", "--verify", "-d", "1-5000"});
 	// A value that was changed behind its back is found by a quiet read, too.
 	server.command("set key:000000000007 0 0 3\r\nbad");
 	Ran wrong({"-s", server.socket(), "--meta-quiet", "--ratio", "0:1", "--verify", "-r", "300", "-d",
