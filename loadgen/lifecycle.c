@@ -126,6 +126,8 @@ static void refused(struct connection *c, int error, uint64_t now_ns)
 static void begin_sending(struct connection *c, uint64_t now_ns)
 {
 	c->local_port = socket_local_port(c->fd);
+	if (c->thread->routing)
+		routed_arrived(c);
 	if (c->unsent)
 		return; /* the greeting first; on_writable goes on */
 	if (c->thread->routing) {
@@ -233,6 +235,8 @@ bool connection_arrived(struct connection *c)
 		c->connecting = false;
 		event_add(&c->unsent->writable, NULL);
 		c->local_port = socket_local_port(c->fd);
+		if (c->thread->routing)
+			routed_arrived(c);
 		return true;
 	}
 	if (rc == -EAGAIN) {

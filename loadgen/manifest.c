@@ -59,8 +59,14 @@ static void describe_server(struct json *j, const struct options *o, const struc
 
 static void describe_load(struct json *j, const struct options *o)
 {
+	static const char *const deployments[] = {"single", "cluster", "primary", "ring"};
+	static const char *const read_from[] = {"primary", "replica", "any", "nearest"};
+
 	char values[128];
 
+	json_text(j, "deployment", deployments[o->deployment]);
+	json_text(j, "read_from", read_from[o->read_from]);
+	json_count(j, "wait_replicas", o->wait_replicas);
 	json_text(j, "arrival",
 		  o->replay && o->replay->timed && o->rate == 0 ? "recorded"
 		  : !options_open_loop(o)			? "closed"

@@ -484,6 +484,11 @@ void routed_room(struct connection *c, uint64_t now_ns)
 	routed_pump(c->thread, now_ns);
 }
 
+void routed_arrived(struct connection *c)
+{
+	nodes_reached(c->thread->routing->nodes, c->group->node, true);
+}
+
 void routed_settle(struct load_thread *t, uint64_t now_ns)
 {
 	if (!t->routing->flushing)

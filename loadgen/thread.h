@@ -308,6 +308,8 @@ void routing_free(struct load_thread *t);
 void routed_pump(struct load_thread *t, uint64_t now_ns);
 /* A connection is there, or has room again. */
 void routed_room(struct connection *c, uint64_t now_ns);
+/* A connection was opened, so its node can be reached. */
+void routed_arrived(struct connection *c);
 /* A connection is gone: the others go on. */
 void routed_settle(struct load_thread *t, uint64_t now_ns);
 /* The answer to *p, which is off the ring already, sends it elsewhere, or puts it off. False: it does not. */

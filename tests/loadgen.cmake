@@ -8,7 +8,7 @@ forktail_test(loadgen unit
           unit/loadgen_summary_test.cc unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
           unit/loadgen_options_test.cc unit/loadgen_keys_test.cc unit/loadgen_ycsb_test.cc
           unit/loadgen_profile_test.cc unit/loadgen_pacing_profile_test.cc unit/loadgen_hdr_log_test.cc
-          unit/loadgen_limits_test.cc unit/loadgen_intrinsic_test.cc unit/loadgen_replay_test.cc
+          unit/loadgen_routing_test.cc unit/loadgen_limits_test.cc unit/loadgen_intrinsic_test.cc unit/loadgen_replay_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_run system TIMEOUT 300
   SOURCES system/loadgen_run_test.cc
@@ -36,7 +36,7 @@ forktail_test(loadgen_hostile system TIMEOUT 300
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_cluster system TIMEOUT 400
   SOURCES system/loadgen_cluster_test.cc system/loadgen_cluster_hostile_test.cc
-  LIBRARIES forktail_test_support)
+  LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_sentinel system TIMEOUT 400
   SOURCES system/loadgen_sentinel_test.cc
   LIBRARIES forktail_test_support)

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include "loadgen/slots.h"
 #include "tests/support/catch.h"
 #include "tests/support/cluster.h"
 #include "tests/system/loadgen_clock.h"
@@ -96,6 +97,13 @@ TEST_CASE("each key goes to its node at once, and each node has its figures")
 	CHECK(sum == 30000);
 	CHECK(sum_of_counters(c) == 30000);
 	CHECK(contains(r.out, c.address(0)));
+	// Slots as a node reckons them.
+	for (int i = 0; i < 500; i++) {
+		std::string key = "k" + std::to_string(i * 7919);
+		if (i % 3 == 0)
+			key = "{" + key + (i % 2 ? "}x" : "{}");
+		CHECK(c.node(0).command({"CLUSTER", "KEYSLOT", key}) == std::to_string(cluster_slot(key.data(), key.size())));
+	}
 	CHECK(read_log(dir.file("log")).connections.size() == 18);
 }
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// Where keys belong, and what an outage is: the parts of routing that need no server. Slots and the ring are compared
+// with a real cluster's and a real proxy's word in the system tests.
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "loadgen/ketama.h"
+#include "loadgen/outages.h"
+#include "loadgen/slots.h"
+#include "tests/support/catch.h"
+
+namespace
+{
+
+uint16_t slot(const std::string &key)
+{
+	return cluster_slot(key.data(), key.size());
+}
+
+// Slots 0..99 are the first node's, 100..199 the second's.
+struct Owners {
+	bool of[2][CLUSTER_SLOTS] = {};
+	Owners()
+	{
+		for (int i = 0; i < 200; i++)
+			of[i / 100][i] = true;
+	}
+};
+
+} // namespace
+
+TEST_CASE("CRC16 and slots as the cluster specification has them")
+{
+	CHECK(crc16("123456789", 9) == 0x31C3);
+	CHECK(crc16("", 0) == 0);
+	CHECK(slot("foo") == 12182);
+	CHECK(slot("somekey") == 11058);
+	CHECK(slot("") == 0);
+}
+
+TEST_CASE("a hash tag is what counts, if there is something in it")
+{
+	CHECK(slot("{user1000}.following") == slot("{user1000}.followers"));
+	CHECK(slot("{user1000}.following") == slot("user1000"));
+	CHECK(slot("foo{}{bar}") == crc16("foo{}{bar}", 10) % CLUSTER_SLOTS);
+	CHECK(slot("foo{{bar}}zap") == slot("{bar"));
+	CHECK(slot("foo{bar}{zap}") == slot("bar"));
+	CHECK(slot("foo{bar") == crc16("foo{bar", 7) % CLUSTER_SLOTS);
+	CHECK(slot("foo}bar{") == crc16("foo}bar{", 8) % CLUSTER_SLOTS);
+	const std::string zero("a\0{b}", 5);
+	CHECK(slot(zero) == slot("b"));
+}
+
+TEST_CASE("a ring: all servers, evenly, and few keys move when one is added")
+{
+	const char *names[] = {"10.0.0.1", "10.0.0.2:11212", "/run/a.sock", "10.0.0.4:6379"};
+	ketama three = {}, four = {};
+	REQUIRE(ketama_init(&three, names, 3) == 0);
+	REQUIRE(ketama_init(&four, names, 4) == 0);
+	CHECK(three.count == 480);
+	int counts[4] = {}, moved = 0;
+	for (int i = 0; i < 40000; i++) {
+		const std::string key = "key:" + std::to_string(i);
+		const uint32_t a = ketama_server(&three, key.data(), key.size());
+		const uint32_t b = ketama_server(&four, key.data(), key.size());
+		REQUIRE(b < 4);
+		counts[b]++;
+		moved += a != b;
+		CHECK((a == b || b == 3)); // a key only ever moves to the new server
+	}
+	for (int n : counts)
+		CHECK(n > 40000 / 4 / 2);
+	CHECK(moved == counts[3]);
+	ketama_free(&three);
+	ketama_free(&four);
+}
+
+TEST_CASE("an outage begins once, ends with the first answer for one of its slots, and counts who waited")
+{
+	const auto owners = std::make_unique<Owners>();
+	const auto o = std::make_unique<outages>();
+	CHECK_FALSE(outages_concern(o.get(), 1));
+	outages_begin(o.get(), 1, owners->of[1], 900, 1000);
+	outages_begin(o.get(), 1, owners->of[1], 950, 1100); // the second connection that broke
+	REQUIRE(o->count == 1);
+	CHECK(o->open == 1);
+	CHECK(outages_concern(o.get(), 5000));
+	outages_answered(o.get(), 50, 0, 1200, 1300); // another node's key
+	CHECK(o->list[0].first_ok_ns == 0);
+	outages_failed(o.get(), 150);
+	outages_failed(o.get(), 50);
+	outages_answered(o.get(), 150, 2, 1200, 3000);
+	CHECK(o->list[0].first_ok_ns == 3000);
+	CHECK(o->list[0].after == 2);
+	CHECK(o->list[0].last_ok_ns == 900);
+	CHECK(o->open == 0);
+	// One more that was due meanwhile, and one that came later.
+	CHECK(outages_concern(o.get(), 1500));
+	outages_answered(o.get(), 199, 2, 1500, 3100);
+	CHECK_FALSE(outages_concern(o.get(), 3200));
+	outages_answered(o.get(), 150, 2, 3200, 3300);
+	CHECK(o->list[0].delayed == 2);
+	CHECK(o->list[0].failed == 1);
+	CHECK(o->list[0].longest_ns == 1800);
+	// The node is in trouble again.
+	outages_begin(o.get(), 1, owners->of[1], 4000, 4100);
+	CHECK(o->count == 2);
+}
+
+TEST_CASE("what threads saw of one outage is one outage, and what they saw of two is two")
+{
+	const auto owners = std::make_unique<Owners>();
+	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(), all = std::make_unique<outages>();
+	outages_begin(a.get(), 1, owners->of[1], 900, 1000);
+	outages_answered(a.get(), 150, 2, 1100, 3000);
+	outages_begin(b.get(), 1, owners->of[1], 950, 1010);
+	outages_answered(b.get(), 160, 3, 1050, 2900);
+	outages_answered(b.get(), 161, 3, 1060, 2950);
+	outages_begin(b.get(), 1, owners->of[1], 5000, 5100);
+	outages_begin(b.get(), 0, owners->of[0], 0, 1020);
+	outages_add(all.get(), a.get());
+	outages_add(all.get(), b.get());
+	REQUIRE(all->count == 3);
+	CHECK(all->list[0].noticed_ns == 1000);
+	CHECK(all->list[0].last_ok_ns == 950);
+	CHECK(all->list[0].first_ok_ns == 2900);
+	CHECK(all->list[0].after == 3);
+	CHECK(all->list[0].delayed == 3);
+	CHECK(all->list[1].first_ok_ns == 0);
+	CHECK(all->list[2].node == 0);
+}
+
+TEST_CASE("more outages than there is room for are counted")
+{
+	const auto owners = std::make_unique<Owners>();
+	const auto o = std::make_unique<outages>();
+	for (uint64_t i = 1; i <= OUTAGES_MAX + 5; i++) {
+		outages_begin(o.get(), 1, owners->of[1], 10 * i, 10 * i + 1);
+		outages_answered(o.get(), 150, 1, 10 * i, 10 * i + 2);
+	}
+	CHECK(o->count == OUTAGES_MAX);
+	CHECK(o->lost == 5);
+}
