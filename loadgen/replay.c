@@ -91,7 +91,8 @@ static struct client *find_client(struct load *l, const struct replay_word *w)
 	for (uint32_t slot; (slot = t->slots[at & (t->slot_count - 1)]); at++) {
 		struct client *c = &l->clients[slot - 1];
 
-		if (c->name.length == w->length && memcmp(c->name.at, w->at, w->length) == 0)
+		if (c->name.length == w->length &&
+		    (w->length == 0 || memcmp(c->name.at, w->at, w->length) == 0))
 			return c;
 	}
 	if (t->count == l->client_room) {
