@@ -514,6 +514,8 @@ int replay_load(struct replay **out, const char *path, enum replay_format format
 	if (l.r->format == REPLAY_AOF && l.r->timed)
 		spread_seconds(l.r);
 	set_span(l.r);
+	if (l.r->format != REPLAY_AOF)
+		replay_store_close_files(l.r->store);
 	free_load(&l);
 	*out = l.r;
 	return 0;

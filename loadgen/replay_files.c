@@ -42,13 +42,20 @@ static void file_free(struct replay_file *f)
 	free(f->path);
 }
 
+void replay_store_close_files(struct replay_store *s)
+{
+	for (uint32_t i = 0; i < s->file_count; i++)
+		file_free(&s->files[i]);
+	free(s->files);
+	s->files = NULL;
+	s->file_count = 0;
+}
+
 void replay_store_free(struct replay_store *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->file_count; i++)
-		file_free(&s->files[i]);
-	free(s->files);
+	replay_store_close_files(s);
 	while (s->chunks) {
 		struct replay_chunk *next = s->chunks->next;
 

@@ -32,6 +32,8 @@ struct replay_store {
 int replay_files_open(struct replay_store *s, const char *path, char *error, size_t size);
 /* Room for `bytes`, or NULL. */
 char *replay_store_take(struct replay_store *s, size_t bytes);
+/* Gives the files back, when no record points into them. */
+void replay_store_close_files(struct replay_store *s);
 void replay_store_free(struct replay_store *s);
 
 #endif

@@ -369,7 +369,11 @@ TEST_CASE("a server that stalls is charged from when commands were due")
 	write_file(dir.file("csv"), rows);
 	Process p(
 	    load_command({"-s", redis.socket(), "--replay", dir.file("csv"), "-q", "-o", dir.file("log")}));
-	sleep_for(Seconds(0.6));
+	REQUIRE(eventually(
+	    [&] {
+		    return std::atoi(redis.command({"GET", "n"}).c_str()) > 300;
+	    },
+	    Seconds(30)));
 	redis.process().signal(SIGSTOP);
 	sleep_for(Seconds(0.4));
 	redis.process().signal(SIGCONT);
