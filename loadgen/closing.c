@@ -223,6 +223,8 @@ static struct outages *all_outages(const struct run *r, const struct phase *p)
 	for (uint32_t i = 0; all && i < p->thread_count; i++)
 		if (p->threads[i].routing)
 			outages_add(all, routing_outages(&p->threads[i]));
+	if (all)
+		outages_drop_unfelt(all);
 	return all;
 }
 

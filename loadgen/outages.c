@@ -77,6 +77,16 @@ static void join(struct outage *into, const struct outage *from)
 		into->longest_ns = from->longest_ns;
 }
 
+void outages_drop_unfelt(struct outages *all)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < all->count; i++)
+		if (all->list[i].failed + all->list[i].delayed > 0)
+			all->list[kept++] = all->list[i];
+	all->count = kept;
+}
+
 void outages_add(struct outages *all, const struct outages *of_thread)
 {
 	all->lost += of_thread->lost;

@@ -7,7 +7,7 @@
  * the first after: what every user of those keys saw, at least.
  *
  * Each load thread keeps its own list; outages_add puts the threads' views of one outage together: the latest last
- * answer before, the earliest first one after.
+ * answer before, the earliest first one after. Requests that replicas may answer (--read-from) end no outage.
  */
 #ifndef FORKTAIL_LOADGEN_OUTAGES_H
 #define FORKTAIL_LOADGEN_OUTAGES_H
@@ -54,6 +54,8 @@ void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t 
 void outages_failed(struct outages *o, uint32_t slot);
 /* Adds a thread's outages to those of others. */
 void outages_add(struct outages *all, const struct outages *of_thread);
+/* Leaves out those that no request felt. */
+void outages_drop_unfelt(struct outages *all);
 
 #ifdef __cplusplus
 }

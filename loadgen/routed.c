@@ -260,10 +260,12 @@ void routed_ended(struct load_thread *t, const struct group *g, const struct pen
 		return;
 	if (status_is_error(status)) {
 		outages_failed(o, slot);
-	} else {
-		outages_answered(o, slot, g->node, p->intended_ns, now_ns);
-		nodes_reached(t->routing->nodes, g->node, true);
+		return;
 	}
+	nodes_reached(t->routing->nodes, g->node, true);
+	/* What a replica may answer says nothing of the primary. */
+	if (t->routing->nodes->read_from == READ_PRIMARY || !step_of(t, p)->route.reads)
+		outages_answered(o, slot, g->node, p->intended_ns, now_ns);
 }
 
 /* Ends a request that has no connection any more, or never had one. */

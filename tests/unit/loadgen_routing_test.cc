@@ -130,6 +130,10 @@ TEST_CASE("what threads saw of one outage is one outage, and what they saw of tw
 	CHECK(all->list[0].delayed == 3);
 	CHECK(all->list[1].first_ok_ns == 0);
 	CHECK(all->list[2].node == 0);
+	// Two of them nobody felt.
+	outages_drop_unfelt(all.get());
+	REQUIRE(all->count == 1);
+	CHECK(all->list[0].delayed == 3);
 }
 
 TEST_CASE("more outages than there is room for are counted")
