@@ -80,7 +80,8 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 {
 	std::vector<Word> words;
 	for (const ServerReport &r : run.reports) {
-		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" && r.kind != "outage")
+		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
+		    r.kind != "outage")
 			continue;
 		Json j = Json::parse(r.text, nullptr, false);
 		if (r.kind == "outage") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the server itself said of an episode: its slow log, its latency monitor, its forks, as the load
-// generator's observer put them into the recording; and outages, which the load generator saw. It is hearsay beside what the recorder saw, and often all
-// there is when nobody could trace the server's host.
+// generator's observer put them into the recording; and outages, which the load generator saw. It is hearsay
+// beside what the recorder saw, and often all there is when nobody could trace the server's host.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ enum part_kind {
 	PART_STAMP,	  /* a message that says when it was sent (stamp.h); no placeholder has it */
 	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
-	PART_TAG,	  /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
-	PART_OPAQUE,	  /* the request's number on its connection; added by the meta protocol's writer */
+	PART_TAG,    /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
+	PART_OPAQUE, /* the request's number on its connection; added by the meta protocol's writer */
 };
 
 struct command_part {

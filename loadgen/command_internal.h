@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the protocols' writers share. For command.c, memcached_write.c, memcached_meta_write.c and route.c only.
+/* What the protocols' writers share. For command.c, memcached_write.c, memcached_meta_write.c and route.c
+ * only.
  */
 #ifndef FORKTAIL_LOADGEN_COMMAND_INTERNAL_H
 #define FORKTAIL_LOADGEN_COMMAND_INTERNAL_H

@@ -27,7 +27,8 @@ struct inspection {
 /* Whether a reply to this step of an operation is to be gathered. */
 static inline bool inspection_wanted(const struct workload *w, const struct operation *o, uint32_t step)
 {
-	return (w->verify && o->verifies) || (o->scan && step == 0) || (step < STEPS_MAX && o->steps[step].least);
+	return (w->verify && o->verifies) || (o->scan && step == 0) ||
+	       (step < STEPS_MAX && o->steps[step].least);
 }
 
 struct inspection *inspection_new(void);

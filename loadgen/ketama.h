@@ -2,11 +2,11 @@
 /* Keys over several servers by consistent hashing, as twemproxy does by default (distribution ketama, hash
  * fnv1a_64, weight 1), so that a key goes to the same server with the proxy and without it.
  *
- * Each server has 160 points on a ring of 32 bits: the four little-endian words of MD5("name-i") for i below 40.
- * Its name there is "host:port", or the host alone where the port is 11211 (libmemcached left it out), or the
- * path of a Unix socket. A key belongs to the first point at or after its hash: FNV-1a with the 64-bit basis and prime,
- * both cut to 32 bits. Source: twemproxy's notes on ketama and its observable behaviour, checked against a
- * nutcracker in tests/system/loadgen_servers_test.cc. */
+ * Each server has 160 points on a ring of 32 bits: the four little-endian words of MD5("name-i") for i
+ * below 40. Its name there is "host:port", or the host alone where the port is 11211 (libmemcached left it
+ * out), or the path of a Unix socket. A key belongs to the first point at or after its hash: FNV-1a with the
+ * 64-bit basis and prime, both cut to 32 bits. Source: twemproxy's notes on ketama and its observable
+ * behaviour, checked against a nutcracker in tests/system/loadgen_servers_test.cc. */
 #ifndef FORKTAIL_LOADGEN_KETAMA_H
 #define FORKTAIL_LOADGEN_KETAMA_H
 

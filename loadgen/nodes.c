@@ -76,8 +76,8 @@ static struct node *node_new(const struct nodes *n, const struct server_address 
 		return NULL;
 	}
 	address_text(&own, node->name, sizeof(node->name));
-	if (server_init(&node->server, n->options, &own, n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY,
-			error, size) ||
+	if (server_init(&node->server, n->options, &own,
+			n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY, error, size) ||
 	    server_find(&node->server, error, size)) {
 		node_free(node);
 		return NULL;
@@ -189,7 +189,8 @@ uint16_t nodes_any(const struct nodes *n, uint32_t turn)
 		return atomic_load_explicit(&n->owner[0], memory_order_relaxed);
 	/* A step that is prime to 2^14 visits owners of ranges in turn. */
 	for (uint32_t i = 0; i < slots; i++) {
-		uint16_t owner = atomic_load_explicit(&n->owner[(turn * 5461u + i) % slots], memory_order_relaxed);
+		uint16_t owner =
+		    atomic_load_explicit(&n->owner[(turn * 5461u + i) % slots], memory_order_relaxed);
 
 		if (owner != NODE_NONE)
 			return owner;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The servers of a deployment and who answers for which keys: a Redis Cluster, a primary with its replicas that
- * Sentinel watches over, or several independent servers with keys hashed over them.
+/* The servers of a deployment and who answers for which keys: a Redis Cluster, a primary with its replicas
+ * that Sentinel watches over, or several independent servers with keys hashed over them.
  *
  * One table for all threads. Load threads read it for every request and set what a redirect told them; the
- * topology's thread (topology.c) sets what it learned by asking. All of that are single words, read and written
- * without a lock: whoever reads an old one is sent away by the server and comes back with the new one. Nodes are
- * never taken out, so that their numbers and connections stay valid for the whole run.
+ * topology's thread (topology.c) sets what it learned by asking. All of that are single words, read and
+ * written without a lock: whoever reads an old one is sent away by the server and comes back with the new
+ * one. Nodes are never taken out, so that their numbers and connections stay valid for the whole run.
  *
  * `version` goes up with each change, so that a thread with requests waiting for a node knows to look again.
  */
@@ -53,8 +53,8 @@ struct nodes {
 int nodes_init(struct nodes *n, const struct options *o);
 void nodes_free(struct nodes *n);
 
-/* The number of the node with this address, added if it is new. NODE_NONE: the table is full, memory is short, or
- * the name has no address; `error` says which. */
+/* The number of the node with this address, added if it is new. NODE_NONE: the table is full, memory is
+ * short, or the name has no address; `error` says which. */
 uint16_t nodes_add(struct nodes *n, const struct server_address *a, char *error, size_t size);
 
 static inline struct node *nodes_at(const struct nodes *n, uint16_t number)
@@ -82,8 +82,8 @@ uint32_t nodes_serving(const struct nodes *n);
 /* As server_prepare, each key on its server. */
 int nodes_prepare(struct nodes *n, enum preparation what, uint64_t keys, char *error, size_t size);
 
-/* Of "3999 127.0.0.1:6381", what follows MOVED or ASK: the slot and the node, added if it is new. An empty host is
- * that of `from`, the node that said it. False: it is no such text. */
+/* Of "3999 127.0.0.1:6381", what follows MOVED or ASK: the slot and the node, added if it is new. An empty
+ * host is that of `from`, the node that said it. False: it is no such text. */
 bool nodes_redirect(struct nodes *n, const char *text, uint16_t from, uint32_t *slot, uint16_t *node);
 
 #endif

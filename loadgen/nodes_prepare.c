@@ -20,8 +20,9 @@ static int send_one(struct preparing *p, int count, const char *const *words)
 {
 	size_t length = strlen(words[1]);
 	uint32_t slot = p->nodes->kind == DEPLOYMENT_CLUSTER ? cluster_slot(words[1], length)
-			: p->nodes->kind == DEPLOYMENT_RING  ? ketama_server(&p->nodes->ketama, words[1], length)
-							     : 0;
+			: p->nodes->kind == DEPLOYMENT_RING
+			    ? ketama_server(&p->nodes->ketama, words[1], length)
+			    : 0;
 	uint16_t node = nodes_choose(p->nodes, slot, false, 0);
 	redisReply *r;
 	int rc = 0;
@@ -36,8 +37,8 @@ static int send_one(struct preparing *p, int count, const char *const *words)
 		return -1;
 	r = link_ask(p->links[node], count, words);
 	if (!r || r->type == REDIS_REPLY_ERROR) {
-		snprintf(p->error, p->size, "%s refused what a test needs: %.150s", nodes_at(p->nodes, node)->name,
-			 r ? r->str : link_error(p->links[node]));
+		snprintf(p->error, p->size, "%s refused what a test needs: %.150s",
+			 nodes_at(p->nodes, node)->name, r ? r->str : link_error(p->links[node]));
 		rc = -1;
 	}
 	if (r)

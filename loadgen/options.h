@@ -17,8 +17,8 @@
 #include "on_error.h"
 #include "pacing.h"
 #include "profile.h"
-#include "tls.h"
 #include "replay.h"
+#include "tls.h"
 #include "workload.h"
 
 #ifdef __cplusplus
@@ -48,9 +48,9 @@ struct options {
 	struct server_address sentinels[SENTINELS_MAX];
 	uint32_t sentinel_count;
 	char *sentinel_memory[SENTINELS_MAX];
-	const char *master; /* the name that Sentinels know the primary by */
+	const char *master;		 /* the name that Sentinels know the primary by */
 	uint32_t wait_replicas, wait_ms; /* --wait; 0 replicas: don't */
-	uint64_t retry_ns; /* how long a request is sent again when servers send it away */
+	uint64_t retry_ns;		 /* how long a request is sent again when servers send it away */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	struct tls_options tls;

@@ -62,8 +62,9 @@ static bool check_deliveries(const struct options *o, const struct given *g, cha
 	else if (o->protocol != PROTOCOL_REDIS || o->deployment != DEPLOYMENT_SINGLE)
 		snprintf(error, size, "--pubsub and --handoff need one server, and that a Redis");
 	else if (o->resp3 || o->tracking || options_tls(o))
-		snprintf(error, size, "consumers speak RESP2 over plain connections; -3, --tracking and TLS don't go with "
-				      "--pubsub and --handoff");
+		snprintf(error, size,
+			 "consumers speak RESP2 over plain connections; -3, --tracking and TLS don't go with "
+			 "--pubsub and --handoff");
 	else if (o->blocking)
 		snprintf(error, size, "--pubsub and --handoff need the event loop; --blocking has none");
 	else if (g->key_space || o->verify || o->split || o->expiry_high)

@@ -36,20 +36,23 @@ static void settle_deployment(struct options *o, const struct given *g, char *er
 {
 	bool redis = o->protocol == PROTOCOL_REDIS;
 
-	o->deployment = g->cluster			       ? DEPLOYMENT_CLUSTER
-			: o->sentinel_count		       ? DEPLOYMENT_PRIMARY
-			: o->server_count > 1		       ? DEPLOYMENT_RING
+	o->deployment = g->cluster		       ? DEPLOYMENT_CLUSTER
+			: o->sentinel_count	       ? DEPLOYMENT_PRIMARY
+			: o->server_count > 1	       ? DEPLOYMENT_RING
 			: o->read_from != READ_PRIMARY ? DEPLOYMENT_PRIMARY
 						       : DEPLOYMENT_SINGLE;
 	if (!redis && (g->cluster || o->sentinel_count || o->read_from != READ_PRIMARY || o->wait_replicas))
-		snprintf(error, size,
-			 "--cluster, --sentinel, --read-from and --wait are Redis'; memcached has no replicas");
+		snprintf(
+		    error, size,
+		    "--cluster, --sentinel, --read-from and --wait are Redis'; memcached has no replicas");
 	else if (g->cluster && o->sentinel_count)
-		snprintf(error, size, "a cluster fails over by itself, without Sentinel; choose --cluster or --sentinel");
+		snprintf(error, size,
+			 "a cluster fails over by itself, without Sentinel; choose --cluster or --sentinel");
 	else if (g->master && !o->sentinel_count)
 		snprintf(error, size, "--master is a name among Sentinels; say where one is with --sentinel");
 	else if (o->deployment == DEPLOYMENT_RING && o->read_from != READ_PRIMARY)
-		snprintf(error, size, "several --server have no replicas of each other; leave --read-from out");
+		snprintf(error, size,
+			 "several --server have no replicas of each other; leave --read-from out");
 	else if (g->cluster && o->database)
 		snprintf(error, size, "a cluster has database 0 only; leave --dbnum out");
 }

@@ -123,8 +123,8 @@ static int make_groups(struct run *r, struct phase *p, struct load_thread *t)
 
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		if (nodes_serves(n, (uint16_t)i))
-			rc = make_group(r, p, t, &nodes_at(n, (uint16_t)i)->server, &nodes_at(n, (uint16_t)i)->endpoint,
-					(uint16_t)i);
+			rc = make_group(r, p, t, &nodes_at(n, (uint16_t)i)->server,
+					&nodes_at(n, (uint16_t)i)->endpoint, (uint16_t)i);
 	return rc;
 }
 
@@ -133,7 +133,8 @@ static int make_thread(struct run *r, struct phase *p, uint32_t index)
 {
 	const struct options *o = r->o;
 	struct load_thread *t = &p->threads[index];
-	int rc = load_thread_init(t, &p->plan, index, (uint32_t)share(o->connections, o->threads, index), r->log);
+	int rc =
+	    load_thread_init(t, &p->plan, index, (uint32_t)share(o->connections, o->threads, index), r->log);
 
 	p->thread_count++;
 	if (rc) {

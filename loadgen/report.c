@@ -79,9 +79,9 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		 o->pipeline);
 	at = put(out, size, at, part);
 	if (o->delivery) {
-		snprintf(part, sizeof(part), "%u consumer%s, %u %s%s, ", o->consumers, o->consumers == 1 ? "" : "s",
-			 o->channels, o->delivery == DELIVERY_PUBSUB ? "channel" : "queue",
-			 o->channels == 1 ? "" : "s");
+		snprintf(part, sizeof(part), "%u consumer%s, %u %s%s, ", o->consumers,
+			 o->consumers == 1 ? "" : "s", o->channels,
+			 o->delivery == DELIVERY_PUBSUB ? "channel" : "queue", o->channels == 1 ? "" : "s");
 		at = put(out, size, at, part);
 	}
 	value_sizes_describe(&o->sizes, part, sizeof(part));

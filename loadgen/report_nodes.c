@@ -37,7 +37,8 @@ static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, 
 			seconds_after(x->first_ok_ns, x->last_ok_ns), seconds_after(x->last_ok_ns, start_ns),
 			seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
 	else if (x->first_ok_ns)
-		fprintf(to, "until %.3f s, when %s answered", seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
+		fprintf(to, "until %.3f s, when %s answered", seconds_after(x->first_ok_ns, start_ns),
+			name_of(n, x->after));
 	else
 		fprintf(to, "from %.3f s to the end",
 			seconds_after(x->last_ok_ns ? x->last_ok_ns : x->noticed_ns, start_ns));
@@ -47,28 +48,31 @@ static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, 
 	fputc('\n', to);
 }
 
-void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o, uint64_t start_ns,
-		  double seconds)
+void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
+		  uint64_t start_ns, double seconds)
 {
 	bool sent_away = any_redirects(s);
 
-	fprintf(to, "\n%-26s%14s%10s%12s%10s%10s%10s%s\n", "by server (ms)", "requests", "errors", "requests/s", "p50", "p99",
-		"maximum", sent_away ? "     moved       ask     later" : "");
+	fprintf(to, "\n%-26s%14s%10s%12s%10s%10s%10s%s\n", "by server (ms)", "requests", "errors",
+		"requests/s", "p50", "p99", "maximum", sent_away ? "     moved       ask     later" : "");
 	for (uint32_t i = 0; i < s->node_count; i++) {
 		const struct node_stats *x = s->nodes[i];
 
 		if (!x)
 			continue;
-		fprintf(to, "  %-24s%14" PRIu64 "%10" PRIu64 "%12.0f%10.3f%10.3f%10.3f", name_of(n, i), x->requests,
-			x->errors, seconds > 0 ? (double)(x->requests - x->errors) / seconds : 0,
+		fprintf(to, "  %-24s%14" PRIu64 "%10" PRIu64 "%12.0f%10.3f%10.3f%10.3f", name_of(n, i),
+			x->requests, x->errors, seconds > 0 ? (double)(x->requests - x->errors) / seconds : 0,
 			(double)ft_histogram_percentile(&x->latency, 50) * 1e-6,
-			(double)ft_histogram_percentile(&x->latency, 99) * 1e-6, (double)x->latency.max_ns * 1e-6);
+			(double)ft_histogram_percentile(&x->latency, 99) * 1e-6,
+			(double)x->latency.max_ns * 1e-6);
 		for (int k = 0; sent_away && k < REDIRECTS; k++)
 			fprintf(to, "%10" PRIu64, x->redirects[k]);
 		fputc('\n', to);
 	}
 	if (sent_away)
-		fprintf(to, "%" PRIu64 " requests were sent again after a server sent them away; each kept the time at which it was due\n",
+		fprintf(to,
+			"%" PRIu64 " requests were sent again after a server sent them away; each kept the "
+				   "time at which it was due\n",
 			s->redirected);
 	if (o->count)
 		fprintf(to, "outages\n");

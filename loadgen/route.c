@@ -16,8 +16,8 @@
 
 /* ---- once, before the load ---- */
 
-/* What the server says of a command: -1 it says nothing, 0 there is no such command, 1 it was said. `first`: the
- * word that is the first key, 0: none that stands at a fixed place. */
+/* What the server says of a command: -1 it says nothing, 0 there is no such command, 1 it was said. `first`:
+ * the word that is the first key, 0: none that stands at a fixed place. */
 static int ask_info(struct link *l, const char *name, struct route *route, bool *movable, long long *first)
 {
 	const char *const words[] = {"COMMAND", "INFO", name};
@@ -45,8 +45,8 @@ static int ask_info(struct link *l, const char *name, struct route *route, bool 
 	return result;
 }
 
-/* The command's words as they would be sent for key 0, each with a mark of its own in place of its number. To be
- * freed with free_words. */
+/* The command's words as they would be sent for key 0, each with a mark of its own in place of its number. To
+ * be freed with free_words. */
 static char **sample_words(const struct command *c)
 {
 	char **words = calloc(c->word_count, sizeof(*words));
@@ -122,15 +122,15 @@ static bool settle_word(struct command *c, uint32_t word)
 			p->kind = PART_KEY_NUMBER;
 		else if (p->kind == PART_OTHER_KEY)
 			p->kind = PART_KEY;
-		if (p->kind != PART_TEXT && p->kind != PART_KEY && p->kind != PART_KEY_NUMBER && p->kind != PART_TAG &&
-		    p->kind != PART_CAPTURED)
+		if (p->kind != PART_TEXT && p->kind != PART_KEY && p->kind != PART_KEY_NUMBER &&
+		    p->kind != PART_TAG && p->kind != PART_CAPTURED)
 			return false;
 	}
 	return true;
 }
 
-static int prepare_step(const struct workload *w, struct step *s, struct link *link, bool several, char *error,
-			size_t size)
+static int prepare_step(const struct workload *w, struct step *s, struct link *link, bool several,
+			char *error, size_t size)
 {
 	struct command *c = &s->command;
 	char name[OPERATION_NAME];
@@ -154,7 +154,8 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 		return 0;
 	if (!settle_word(c, (uint32_t)first)) {
 		snprintf(error, size,
-			 "the key of %s isn't known before it's drawn; with several servers it has to be made of text, "
+			 "the key of %s isn't known before it's drawn; with several servers it has to be "
+			 "made of text, "
 			 "__key__ and __tag__",
 			 name);
 		return -EINVAL;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The load on several servers: each request goes to the server that its key belongs to, follows redirects, and
- * waits while no server has it. docs/load-routing.md draws the way of a request.
+/* The load on several servers: each request goes to the server that its key belongs to, follows redirects,
+ * and waits while no server has it. docs/load-routing.md draws the way of a request.
  *
  * A closed loop keeps -c times -P requests on their way over all servers, as it does with one; each server
- * has -c connections (over all threads), so a request only waits for a connection when its server is in trouble. In
- * an open loop all that falls due is taken up at once, so that what waits for one server holds up no other.
+ * has -c connections (over all threads), so a request only waits for a connection when its server is in
+ * trouble. In an open loop all that falls due is taken up at once, so that what waits for one server holds up
+ * no other.
  *
- * What is on its way ends exactly once, whatever happens to it: answered, failed with the connection that it was
- * sent on (nobody knows whether it was executed), or given up after --retry or at the end. What was never written
- * finds another way without having failed. The time that it's due, and the time that it was first sent, stay.
+ * What is on its way ends exactly once, whatever happens to it: answered, failed with the connection that it
+ * was sent on (nobody knows whether it was executed), or given up after --retry or at the end. What was never
+ * written finds another way without having failed. The time that it's due, and the time that it was first
+ * sent, stay.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,8 +26,8 @@
 const char routed_asking[] = "*1\r\n$6\r\nASKING\r\n";
 _Static_assert(sizeof(routed_asking) - 1 == ROUTED_ASKING_BYTES, "the length that send_batch writes");
 
-/* How often what waits is looked at, and sent again without news of the topology; and the most that may wait, before
- * an open loop holds back what is due. */
+/* How often what waits is looked at, and sent again without news of the topology; and the most that may wait,
+ * before an open loop holds back what is due. */
 #define TICK_NS 5000000u
 #define AGAIN_NS 20000000u
 enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16, TRIES_MAX = 255 };
@@ -86,12 +88,12 @@ void routed_queues_free(struct group *g)
 struct routing {
 	struct nodes *nodes;
 	struct group *of_node[NODES_MAX];
-	struct bytes scratch;	     /* names of keys */
-	struct waiting later;	     /* nobody serves them now, or a server asked for patience */
+	struct bytes scratch; /* names of keys */
+	struct waiting later; /* nobody serves them now, or a server asked for patience */
 	struct connection *to_send, **last;
-	uint32_t turn;		     /* spreads what may go to any of several nodes */
-	uint32_t version;	     /* of the topology when last looked at */
-	uint64_t again_ns;	     /* when what was put off is sent again */
+	uint32_t turn;	   /* spreads what may go to any of several nodes */
+	uint32_t version;  /* of the topology when last looked at */
+	uint64_t again_ns; /* when what was put off is sent again */
 	bool ticking, flushing;
 	struct outages outages;
 };
@@ -145,14 +147,14 @@ static struct group *group_of(struct load_thread *t, uint16_t node)
 	if (r->of_node[node])
 		return r->of_node[node];
 	first = atomic_fetch_add(&t->plan->next_connection, t->connection_count);
-	r->of_node[node] =
-	    load_thread_connect(t, &nodes_at(r->nodes, node)->endpoint, node, NULL, first);
+	r->of_node[node] = load_thread_connect(t, &nodes_at(r->nodes, node)->endpoint, node, NULL, first);
 	return r->of_node[node];
 }
 
 static const struct step *step_of(const struct load_thread *t, const struct pending *p)
 {
-	return &t->plan->workload->operations[p->operation].steps[p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u];
+	return &t->plan->workload->operations[p->operation]
+		    .steps[p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u];
 }
 
 static uint32_t slot_of(struct load_thread *t, const struct pending *p)
@@ -331,8 +333,8 @@ void routed_trouble(struct connection *c, uint64_t now_ns)
 	nodes_look(t->routing->nodes);
 }
 
-void routed_lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten, unsigned status,
-		 uint64_t now_ns)
+void routed_lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+		 unsigned status, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
@@ -360,9 +362,9 @@ static enum refusal refusal_of(const char *word, bool *outage)
 		enum refusal refusal;
 		bool outage; /* the keys have no server now */
 	} all[] = {
-	    {"MOVED", REFUSAL_MOVED, false},	{"ASK", REFUSAL_ASK, false},
-	    {"TRYAGAIN", REFUSAL_LATER, false}, {"CLUSTERDOWN", REFUSAL_LATER, true},
-	    {"READONLY", REFUSAL_LATER, true},	{"LOADING", REFUSAL_LATER, true},
+	    {"MOVED", REFUSAL_MOVED, false},	 {"ASK", REFUSAL_ASK, false},
+	    {"TRYAGAIN", REFUSAL_LATER, false},	 {"CLUSTERDOWN", REFUSAL_LATER, true},
+	    {"READONLY", REFUSAL_LATER, true},	 {"LOADING", REFUSAL_LATER, true},
 	    {"MASTERDOWN", REFUSAL_LATER, true},
 	};
 

@@ -244,8 +244,9 @@ static int probe_any(struct run *r, char *error, size_t size)
 
 	for (uint32_t turn = 0; turn < 2 * nodes_serving(r->nodes) && rc; turn++) {
 		server_free(&r->server);
-		rc = server_probe(&r->server, r->o, &nodes_at(r->nodes, nodes_any(r->nodes, turn))->server.address,
-				  error, size);
+		rc =
+		    server_probe(&r->server, r->o,
+				 &nodes_at(r->nodes, nodes_any(r->nodes, turn))->server.address, error, size);
 	}
 	return rc;
 }

@@ -41,7 +41,8 @@ struct operation_stats {
 	struct ft_histogram latency;
 };
 
-/* Why a request was sent again: MOVED; ASK; a server that can't serve it now (CLUSTERDOWN, TRYAGAIN, READONLY, ...). */
+/* Why a request was sent again: MOVED; ASK; a server that can't serve it now (CLUSTERDOWN, TRYAGAIN,
+ * READONLY, ...). */
 enum redirect { REDIRECT_MOVED, REDIRECT_ASK, REDIRECT_LATER, REDIRECTS };
 extern const char *const redirect_names[REDIRECTS];
 
@@ -61,9 +62,9 @@ struct stats {
 	uint64_t connects_failed; /* when opened again */
 	uint64_t pushes;	  /* RESP3: what came unasked, warm-up's left out */
 	struct error_word errors[ERROR_WORDS];
-	struct error_times statuses[STATUSES];		    /* of errors, with or without a request */
-	uint64_t redirected; /* requests that ended and had been sent again */
-	struct node_stats **nodes; /* by node; NULL: one server, or nothing counted of it */
+	struct error_times statuses[STATUSES]; /* of errors, with or without a request */
+	uint64_t redirected;		       /* requests that ended and had been sent again */
+	struct node_stats **nodes;	       /* by node; NULL: one server, or nothing counted of it */
 	uint32_t node_count;
 	struct operation_stats *operations[OPERATIONS_MAX]; /* NULL: not in this mix */
 };
@@ -89,7 +90,8 @@ static inline void stats_add(struct stats *s, unsigned operation, unsigned statu
 	ft_histogram_add(&o->latency, latency_ns);
 }
 
-/* Counts a request by its node; and an answer of a node that was no answer. Out of memory, they are not counted. */
+/* Counts a request by its node; and an answer of a node that was no answer. Out of memory, they are not
+ * counted. */
 void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected);
 void stats_redirect(struct stats *s, uint32_t node, enum redirect why);
 

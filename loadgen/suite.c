@@ -13,9 +13,8 @@
 #define MSET_PAIR " __other_key__ __data__"
 /* A cluster's keys of one command have to share a slot, by their hash tag. */
 #define MSET_TAGGED_PAIR " {__tag__}:__int__ __data__"
-static const char mset_tagged[] =
-    "MSET" MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR
-	MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR;
+static const char mset_tagged[] = "MSET" MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR
+    MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR;
 
 static const struct entry {
 	const char *name;  /* in tables and -t */

@@ -116,7 +116,7 @@ struct load_plan {
 	uint32_t connections;	  /* over all threads */
 	const struct profile *connections_over_time;
 	bool open_loop, blocking, no_wait;
-	bool resp3; /* the server may push */
+	bool resp3;	   /* the server may push */
 	bool stamped;	   /* a request says when it was due, in a closed loop too */
 	bool replay_loop;  /* a replay begins again when it is through */
 	uint32_t first_id; /* of the test's first connection */

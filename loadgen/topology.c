@@ -187,7 +187,8 @@ static bool learn_role(struct nodes *n, struct link *l, uint16_t node)
 {
 	static const char *const words[] = {"ROLE"};
 	redisReply *r = link_ask(l, 1, words);
-	const char *role = r && r->type == REDIS_REPLY_ARRAY && r->elements >= 3 ? text_of(r->element[0]) : NULL;
+	const char *role =
+	    r && r->type == REDIS_REPLY_ARRAY && r->elements >= 3 ? text_of(r->element[0]) : NULL;
 	const redisReply *list = role && strcmp(role, "master") == 0 ? r->element[2] : NULL;
 	uint16_t replicas[NODE_REPLICAS_MAX];
 	uint32_t count = 0;
@@ -441,7 +442,8 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		if (nodes_add(n, &o->servers[i], error, size) == NODE_NONE)
 			return -1;
 	if (prepare_sentinels(&t, error, size) == 0)
-		for (uint32_t i = 0; i < (by_sentinel(n) ? o->sentinel_count : o->server_count) && !learned; i++)
+		for (uint32_t i = 0; i < (by_sentinel(n) ? o->sentinel_count : o->server_count) && !learned;
+		     i++)
 			learned = ask_one(&t, error, size);
 	release(&t);
 	if (!learned)
@@ -452,7 +454,8 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		return -1;
 	}
 	if (unserved)
-		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved, CLUSTER_SLOTS);
+		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved,
+			CLUSTER_SLOTS);
 	if (n->read_from == READ_NEAREST)
 		measure_rtt(n);
 	return 0;
@@ -468,7 +471,8 @@ static bool in_trouble(const struct nodes *n)
 	for (uint32_t i = 0; i < count; i++) {
 		uint16_t owner = atomic_load_explicit(&n->owner[i], memory_order_relaxed);
 
-		if (owner != NODE_NONE && atomic_load_explicit(&nodes_at(n, owner)->down, memory_order_relaxed))
+		if (owner != NODE_NONE &&
+		    atomic_load_explicit(&nodes_at(n, owner)->down, memory_order_relaxed))
 			return true;
 	}
 	return false;

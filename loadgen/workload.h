@@ -40,8 +40,8 @@ struct step {
 	char *bytes;	 /* the template; NULL: formatted per request */
 	uint32_t length; /* of the template; 0 without one */
 	struct patches patches;
-	char kind;     /* kind of reply that means success; 0: any but an error */
-	char nil_kind; /* kind of reply that means a miss; 0: none does */
+	char kind;	/* kind of reply that means success; 0: any but an error */
+	char nil_kind;	/* kind of reply that means a miss; 0: none does */
 	uint32_t least; /* an integer reply below this is a failure: too few replicas have the write (WAIT) */
 	struct route route;
 };
@@ -113,7 +113,8 @@ struct request_buffer {
  * sentence. */
 int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
 		 size_t size);
-/* Lets every write of one command be followed by a WAIT for `replicas`, `wait_ms` at most. 0, or -EINVAL and a sentence. */
+/* Lets every write of one command be followed by a WAIT for `replicas`, `wait_ms` at most. 0, or -EINVAL and
+ * a sentence. */
 int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char *error, size_t size);
 /* Makes templates; protocol, names, values.sizes, fill and operations are set. -ENOMEM. */
 int workload_prepare(struct workload *w, double compressible, uint64_t seed);

@@ -26,12 +26,20 @@ std::string must(Redis &node, const std::vector<std::string> &words)
 Cluster::Cluster(int primaries, int timeout_ms) : primaries_(primaries)
 {
 	for (int i = 0; i < 2 * primaries; i++) {
-		// By default a node's bus listens 10000 ports above, which may be no free port, or none at all.
+		// By default a node's bus listens 10000 ports above, which may be no free port, or none at
+		// all.
 		RedisOptions options;
 		options.tcp = true;
-		options.config = {"--cluster-enabled", "yes", "--cluster-node-timeout", std::to_string(timeout_ms),
-				  "--cluster-port", std::to_string(free_port()), "--repl-diskless-sync-delay", "0",
-				  "--enable-debug-command", "yes"};
+		options.config = {"--cluster-enabled",
+				  "yes",
+				  "--cluster-node-timeout",
+				  std::to_string(timeout_ms),
+				  "--cluster-port",
+				  std::to_string(free_port()),
+				  "--repl-diskless-sync-delay",
+				  "0",
+				  "--enable-debug-command",
+				  "yes"};
 		nodes_.push_back(std::make_unique<Redis>(options));
 	}
 	for (int i = 0; i < primaries; i++) {
@@ -41,14 +49,15 @@ Cluster::Cluster(int primaries, int timeout_ms) : primaries_(primaries)
 			 std::to_string(SLOTS * (i + 1) / primaries - 1)});
 	}
 	for (size_t i = 1; i < size(); i++) {
-		must(node(i), {"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port()),
-			       node(0).command({"CONFIG", "GET", "cluster-port"}).substr(sizeof("cluster-port"))});
+		must(node(i),
+		     {"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port()),
+		      node(0).command({"CONFIG", "GET", "cluster-port"}).substr(sizeof("cluster-port"))});
 	}
 	const auto known = [&] {
 		for (size_t i = 0; i < size(); i++)
-			if (node(i).command({"CLUSTER", "INFO"}).find("cluster_known_nodes:" +
-								      std::to_string(size())) ==
-			    std::string::npos)
+			if (node(i)
+				.command({"CLUSTER", "INFO"})
+				.find("cluster_known_nodes:" + std::to_string(size())) == std::string::npos)
 				return false;
 		return true;
 	};
@@ -63,7 +72,8 @@ Cluster::Cluster(int primaries, int timeout_ms) : primaries_(primaries)
 		return fine();
 	};
 	if (!eventually(in_step, Seconds(60)))
-		throw std::runtime_error("a cluster does not get ready: " + node(0).command({"CLUSTER", "NODES"}));
+		throw std::runtime_error("a cluster does not get ready: " +
+					 node(0).command({"CLUSTER", "NODES"}));
 }
 
 bool Cluster::fine(size_t except)
@@ -83,7 +93,8 @@ void Cluster::move(int first, int last, size_t from, size_t to)
 		must(node(to), {"CLUSTER", "SETSLOT", number, "IMPORTING", source});
 		must(node(from), {"CLUSTER", "SETSLOT", number, "MIGRATING", target});
 		for (;;) {
-			std::istringstream keys(node(from).command({"CLUSTER", "GETKEYSINSLOT", number, "10"}));
+			std::istringstream keys(
+			    node(from).command({"CLUSTER", "GETKEYSINSLOT", number, "10"}));
 			std::vector<std::string> words = {
 			    "MIGRATE", "127.0.0.1", std::to_string(node(to).port()), "", "0", "5000", "KEYS"};
 			for (std::string key; std::getline(keys, key);)

@@ -21,7 +21,8 @@ struct NutcrackerOptions {
 	// "127.0.0.1:6379:1" or "/run/redis.sock:1": where each listens, and its weight.
 	// The pool calls them server0, server1, ...
 	std::vector<std::string> servers = {};
-	bool named = true; // false: a server's place in the ring follows from its address, not from server0, ...
+	bool named =
+	    true; // false: a server's place in the ring follows from its address, not from server0, ...
 	std::string distribution = "ketama"; // or "modula", "random"
 	bool tcp = false;
 	// Further settings of the pool: {"timeout: 400", "auto_eject_hosts: true"}.

@@ -18,14 +18,16 @@ Sentinels::Sentinels(int replicas, int down_ms)
 	options.tcp = true;
 	options.config = {"--repl-diskless-sync-delay", "0"};
 	servers_.push_back(std::make_unique<Redis>(options));
-	options.config.insert(options.config.end(), {"--replicaof", "127.0.0.1 " + std::to_string(primary().port())});
+	options.config.insert(options.config.end(),
+			      {"--replicaof", "127.0.0.1 " + std::to_string(primary().port())});
 	for (int i = 0; i < replicas; i++)
 		servers_.push_back(std::make_unique<Redis>(options));
 	for (int i = 0; i < SENTINELS; i++) {
 		// A Sentinel rewrites its configuration, so it wants a file of its own.
 		directories_.push_back(std::make_unique<TempDir>());
 		const std::string file = directories_.back()->file("sentinel.conf");
-		std::ofstream(file) << "sentinel monitor " << name << " 127.0.0.1 " << primary().port() << " 2\n"
+		std::ofstream(file) << "sentinel monitor " << name << " 127.0.0.1 " << primary().port()
+				    << " 2\n"
 				    << "sentinel down-after-milliseconds " << name << " " << down_ms << "\n"
 				    << "sentinel failover-timeout " << name << " 10000\n";
 		RedisOptions sentinel;

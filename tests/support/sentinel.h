@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A primary, replicas and three Sentinels that watch over them, for a test. Constructed means that the Sentinels know
-// of each other and of every replica; destroyed means that all of it is gone.
+// A primary, replicas and three Sentinels that watch over them, for a test. Constructed means that the
+// Sentinels know of each other and of every replica; destroyed means that all of it is gone.
 #pragma once
 #include <memory>
 #include <string>

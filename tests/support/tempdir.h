@@ -21,7 +21,8 @@ private:
 	std::string path_;
 };
 
-// Whole files as bytes; read_file() of a file that is not there is empty; write_file() replaces it, or throws.
+// Whole files as bytes; read_file() of a file that is not there is empty; write_file() replaces it, or
+// throws.
 std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &bytes);
 

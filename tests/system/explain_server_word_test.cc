@@ -45,10 +45,11 @@ TEST_CASE("a server that was gone is named beside the requests that waited for i
 	Redis other(tcp);
 	const std::string gone = "127.0.0.1:" + std::to_string(mortal->port());
 	TempDir dir;
-	Process load(load_command({"--server", gone, "--server", "127.0.0.1:" + std::to_string(other.port()), "-r", "1000",
-				   "--rate", "1000", "--duration", "4", "--retry", "1s", "-q", "-o",
-				   dir.file("load.forktail")}));
-	REQUIRE(eventually([&] { return read_log(dir.file("load.forktail")).requests.size() > 10; }, Seconds(30)));
+	Process load(load_command({"--server", gone, "--server", "127.0.0.1:" + std::to_string(other.port()),
+				   "-r", "1000", "--rate", "1000", "--duration", "4", "--retry", "1s", "-q",
+				   "-o", dir.file("load.forktail")}));
+	REQUIRE(eventually([&] { return read_log(dir.file("load.forktail")).requests.size() > 10; },
+			   Seconds(30)));
 	mortal.reset();
 	REQUIRE(load.wait(Seconds(60)).has_value());
 	const Result explained =

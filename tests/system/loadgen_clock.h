@@ -28,7 +28,8 @@ inline double seconds_of_day(const ft_clock &clock, uint64_t monotonic_ns)
 	const auto whole = static_cast<time_t>(real_ns / 1000000000);
 	struct tm local = {};
 	localtime_r(&whole, &local);
-	return local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec + static_cast<double>(real_ns % 1000000000) * 1e-9;
+	return local.tm_hour * 3600 + local.tm_min * 60 + local.tm_sec +
+	       static_cast<double>(real_ns % 1000000000) * 1e-9;
 }
 
 } // namespace ft::test

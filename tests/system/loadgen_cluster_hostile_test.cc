@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clusters as they must not be: redirects in a ring, to nowhere, to nothing that is an address, without an end, and
-// CLUSTER SLOTS cut or made up. The load ends, says what happened, and loses no request.
+// Clusters as they must not be: redirects in a ring, to nowhere, to nothing that is an address, without an
+// end, and CLUSTER SLOTS cut or made up. The load ends, says what happened, and loses no request.
 #include "tests/support/catch.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
@@ -34,21 +34,21 @@ struct Node {
 	FakeServer server;
 
 	explicit Node(std::function<std::string(const std::string &)> then)
-	    : act(std::move(then)), server(
-					after_greeting([this](Peer &peer, const std::string &request) {
-						std::string answer;
-						// Several commands may come in one read.
-						for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
-							next = request.find('*', at + 1);
-							const std::string one = request.substr(at, next - at);
-							answer += asks(one, "SLOTS")	 ? (slots.empty() ? all_slots(port) : slots)
-								  : asks(one, "COMMAND") ? "-ERR unknown command\r\n"
-								  : asks(one, "SETNAME") || asks(one, "ASKING") ? "+OK\r\n"
-														: act(one);
-						}
-						return peer.say(answer);
-					}),
-					false)
+	    : act(std::move(then)),
+	      server(after_greeting([this](Peer &peer, const std::string &request) {
+			     std::string answer;
+			     // Several commands may come in one read.
+			     for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
+				     next = request.find('*', at + 1);
+				     const std::string one = request.substr(at, next - at);
+				     answer += asks(one, "SLOTS") ? (slots.empty() ? all_slots(port) : slots)
+					       : asks(one, "COMMAND") ? "-ERR unknown command\r\n"
+					       : asks(one, "SETNAME") || asks(one, "ASKING") ? "+OK\r\n"
+											     : act(one);
+			     }
+			     return peer.say(answer);
+		     }),
+		     false)
 	{
 		port = port_of(server);
 	}
@@ -65,8 +65,9 @@ Outcome load_on(const Node &n, const Arguments &more)
 {
 	TempDir dir;
 	Outcome o;
-	Arguments all = {"--cluster", "--server", n.address(), "-q", "--no-observer", "-t", "get", "-o", dir.file("log"), "--json",
-			 dir.file("json"), "--drain", "1s"};
+	Arguments all = {"--cluster", "--server", n.address(),	   "-q",     "--no-observer",  "-t",
+			 "get",	      "-o",	  dir.file("log"), "--json", dir.file("json"), "--drain",
+			 "1s"};
 	all.insert(all.end(), more.begin(), more.end());
 	o.result = load(all, {}, Seconds(60));
 	INFO(o.result.err);
@@ -85,8 +86,12 @@ TEST_CASE("redirects in a ring end, and are errors then")
 	for (const char *kind : {"MOVED", "ASK"}) {
 		INFO(kind);
 		std::atomic<int> other = 0;
-		Node a([&](const std::string &) { return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(other) + "\r\n"; });
-		Node b([&](const std::string &) { return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(a.port) + "\r\n"; });
+		Node a([&](const std::string &) {
+			return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(other) + "\r\n";
+		});
+		Node b([&](const std::string &) {
+			return "-" + std::string(kind) + " 1 127.0.0.1:" + std::to_string(a.port) + "\r\n";
+		});
 		other = b.port.load();
 		const Outcome o = load_on(a, {"-n", "20", "-c", "1"});
 		CHECK(o.total["requests"] == 20);
@@ -108,9 +113,10 @@ TEST_CASE("a redirect to where nobody is waits for --retry, and no longer")
 
 TEST_CASE("what is no redirect is an error reply, whatever it looks like")
 {
-	for (const char *text : {"-MOVED\r\n", "-MOVED 1\r\n", "-MOVED x 127.0.0.1:1\r\n", "-MOVED 99999 127.0.0.1:1\r\n",
-				 "-MOVED 1 127.0.0.1\r\n", "-MOVED 1 127.0.0.1:0\r\n", "-MOVED 1 127.0.0.1:65536\r\n",
-				 "-MOVED 1 :::::\r\n", "-ASK 1 \r\n"}) {
+	for (const char *text :
+	     {"-MOVED\r\n", "-MOVED 1\r\n", "-MOVED x 127.0.0.1:1\r\n", "-MOVED 99999 127.0.0.1:1\r\n",
+	      "-MOVED 1 127.0.0.1\r\n", "-MOVED 1 127.0.0.1:0\r\n", "-MOVED 1 127.0.0.1:65536\r\n",
+	      "-MOVED 1 :::::\r\n", "-ASK 1 \r\n"}) {
 		INFO(text);
 		Node a([&](const std::string &) { return std::string(text); });
 		const Outcome o = load_on(a, {"-n", "10", "-c", "2"});
@@ -134,21 +140,23 @@ TEST_CASE("a cluster that is down for good: requests end after --retry")
 
 TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
 {
-	const std::vector<std::string> bad = {"*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",
-					      "*1\r\n*3\r\n:0\r\n:16383\r\n$1\r\nx\r\n",
-					      "*1\r\n*3\r\n:-5\r\n:-1\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
-					      "*1\r\n*3\r\n:20000\r\n:9000000000\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
-					      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
-					      "*1\r\n:3\r\n",
-					      "*0\r\n",
-					      ":7\r\n",
-					      "+OK\r\n",
-					      "nonsense\r\n"};
+	const std::vector<std::string> bad = {
+	    "*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",
+	    "*1\r\n*3\r\n:0\r\n:16383\r\n$1\r\nx\r\n",
+	    "*1\r\n*3\r\n:-5\r\n:-1\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+	    "*1\r\n*3\r\n:20000\r\n:9000000000\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n",
+	    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
+	    "*1\r\n:3\r\n",
+	    "*0\r\n",
+	    ":7\r\n",
+	    "+OK\r\n",
+	    "nonsense\r\n"};
 	for (const std::string &slots : bad) {
 		INFO(slots);
 		Node a([&](const std::string &) { return std::string("$-1\r\n"); });
 		a.slots = slots;
-		const Result r = load({"--cluster", "--server", a.address(), "-q", "--no-observer", "-n", "1"});
+		const Result r =
+		    load({"--cluster", "--server", a.address(), "-q", "--no-observer", "-n", "1"});
 		CHECK(r.status == 3);
 		CHECK(lines(r.err) == 1);
 	}
@@ -168,7 +176,8 @@ TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it u
 			    }
 		    },
 		    false);
-		const Result r = load({"--cluster", "--server", "127.0.0.1:" + server.where().at(1), "-q", "-n", "1"});
+		const Result r =
+		    load({"--cluster", "--server", "127.0.0.1:" + server.where().at(1), "-q", "-n", "1"});
 		CHECK(r.status == 3);
 		CHECK(lines(r.err) == 1);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Load on a real Redis Cluster of six nodes: where requests go, slots that move under the load, a primary that
-// dies, and clusters that can't be loaded.
+// Load on a real Redis Cluster of six nodes: where requests go, slots that move under the load, a primary
+// that dies, and clusters that can't be loaded.
 #include <csignal>
 #include <set>
 
@@ -64,11 +64,12 @@ uint64_t sum_of_counters(Cluster &c)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < static_cast<size_t>(c.primaries()); i++) {
-		const std::string all = c.node(i).command(
-		    {"EVAL",
-		     "local s = 0 for _, k in ipairs(redis.call('KEYS', '*')) do s = s + redis.call('GET', k) end "
-		     "return s",
-		     "0"});
+		const std::string all =
+		    c.node(i).command({"EVAL",
+				       "local s = 0 for _, k in ipairs(redis.call('KEYS', '*')) do s = s + "
+				       "redis.call('GET', k) end "
+				       "return s",
+				       "0"});
 		REQUIRE(all.rfind("(error)", 0) != 0);
 		sum += std::stoull(all);
 	}
@@ -81,8 +82,9 @@ TEST_CASE("each key goes to its node at once, and each node has its figures")
 {
 	Cluster c;
 	TempDir dir;
-	const Result r = load(on(c, {"--command", "INCR __key__", "-r", "3000", "-n", "30000", "-c", "6", "-P", "3", "--threads",
-				     "2", "--json", dir.file("json"), "-o", dir.file("log")}));
+	const Result r =
+	    load(on(c, {"--command", "INCR __key__", "-r", "3000", "-n", "30000", "-c", "6", "-P", "3",
+			"--threads", "2", "--json", dir.file("json"), "-o", dir.file("log")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
@@ -102,7 +104,8 @@ TEST_CASE("each key goes to its node at once, and each node has its figures")
 		std::string key = "k" + std::to_string(i * 7919);
 		if (i % 3 == 0)
 			key = "{" + key + (i % 2 ? "}x" : "{}");
-		CHECK(c.node(0).command({"CLUSTER", "KEYSLOT", key}) == std::to_string(cluster_slot(key.data(), key.size())));
+		CHECK(c.node(0).command({"CLUSTER", "KEYSLOT", key}) ==
+		      std::to_string(cluster_slot(key.data(), key.size())));
 	}
 	CHECK(read_log(dir.file("log")).connections.size() == 18);
 }
@@ -111,7 +114,8 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 {
 	Cluster c;
 	TempDir dir;
-	const Result r = load(on(c, {"-t", "all", "-r", "200", "-n", "600", "-c", "3", "--json", dir.file("json")}));
+	const Result r =
+	    load(on(c, {"-t", "all", "-r", "200", "-n", "600", "-c", "3", "--json", dir.file("json")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	for (const Json &run : Json::parse(read_file(dir.file("json")))["runs"]) {
@@ -122,8 +126,8 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 	}
 	// Tags of one's own.
 	const Result own = load(on(c, {"--command", "MGET {__tag__}:a {__tag__}:b", "--command",
-				       "EVAL \"return redis.call('GET', KEYS[1])\" 1 script:__key_number__", "-r", "1000", "-n",
-				       "1000", "-c", "2", "--json", dir.file("json")}));
+				       "EVAL \"return redis.call('GET', KEYS[1])\" 1 script:__key_number__",
+				       "-r", "1000", "-n", "1000", "-c", "2", "--json", dir.file("json")}));
 	INFO(own.err);
 	CHECK(own.status == 0);
 	CHECK(Json::parse(read_file(dir.file("json")))["runs"][0]["redirects"]["moved"] == 0);
@@ -132,7 +136,8 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 TEST_CASE("slots move under the load: nothing is lost, and nothing is done twice")
 {
 	Cluster c;
-	Run run(c, {"--command", "INCR __key__", "-r", "2000", "--rate", "3000", "--duration", "12", "-c", "8"});
+	Run run(c,
+		{"--command", "INCR __key__", "-r", "2000", "--rate", "3000", "--duration", "12", "-c", "8"});
 	run.under_way();
 	c.move(0, 150, 0, 1);
 	c.move(16000, 16150, 2, 0);
@@ -167,7 +172,8 @@ TEST_CASE("a slot that is halfway: ASK is followed, without a change of mind abo
 	const size_t to = (from + 1) % 3;
 	c.node(to).command({"CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from)});
 	c.node(from).command({"CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to)});
-	REQUIRE(c.node(from).command({"MIGRATE", "127.0.0.1", std::to_string(c.node(to).port()), key, "0", "5000"}) == "OK");
+	REQUIRE(c.node(from).command(
+		    {"MIGRATE", "127.0.0.1", std::to_string(c.node(to).port()), key, "0", "5000"}) == "OK");
 	Run run(c, {"--command", "INCR __key__", "-r", "1", "-n", "500", "-c", "2", "-P", "4"});
 	run.end();
 	CHECK(run.status == 0);
@@ -180,8 +186,9 @@ TEST_CASE("a slot that is halfway: ASK is followed, without a change of mind abo
 
 TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as long as the cluster says")
 {
-	// The cluster's log has its times in milliseconds of CLOCK_REALTIME. A machine that is busy with something else
-	// may hold up either side, so of three tries one has to be as close as it is on a quiet one.
+	// The cluster's log has its times in milliseconds of CLOCK_REALTIME. A machine that is busy with
+	// something else may hold up either side, so of three tries one has to be as close as it is on a
+	// quiet one.
 	double off_s = 1e9;
 	for (int attempt = 0; attempt < 3 && off_s > 0.1; attempt++) {
 		Cluster c;
@@ -211,10 +218,12 @@ TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as
 		const size_t won = log.find("Failover election won: I'm the new master");
 		REQUIRE(won != std::string::npos);
 		REQUIRE(!run.log.clocks.empty());
-		off_s = seconds_of_day(run.log.clocks.front(), of_dead["first_ok_ns"].get<uint64_t>()) - seconds_of_day(log, won);
+		off_s = seconds_of_day(run.log.clocks.front(), of_dead["first_ok_ns"].get<uint64_t>()) -
+			seconds_of_day(log, won);
 		// It can't have answered for those keys before it was their primary.
 		CHECK(off_s > -0.002);
-		WARN("the first answer came " << off_s << " s after the cluster's log says the replica took over");
+		WARN("the first answer came " << off_s
+					      << " s after the cluster's log says the replica took over");
 	}
 	CHECK(off_s <= 0.1);
 }
@@ -230,18 +239,20 @@ TEST_CASE("reads from replicas, and writes not")
 		return keys == 1000;
 	}));
 	// A node names replicas to clients once it has heard how far they are.
-	REQUIRE(eventually([&] {
-		const std::string slots = c.node(1).command({"CLUSTER", "SLOTS"});
-		for (size_t i = 3; i < 6; i++)
-			if (!contains(slots, std::to_string(c.node(i).port())))
-				return false;
-		return true;
-	}, Seconds(30)));
+	REQUIRE(eventually(
+	    [&] {
+		    const std::string slots = c.node(1).command({"CLUSTER", "SLOTS"});
+		    for (size_t i = 3; i < 6; i++)
+			    if (!contains(slots, std::to_string(c.node(i).port())))
+				    return false;
+		    return true;
+	    },
+	    Seconds(30)));
 	for (const char *who : {"replica", "any", "nearest"}) {
 		INFO(who);
 		TempDir dir;
-		const Result r = load(on(c, {"--ratio", "1:4", "-r", "1000", "-n", "6000", "-c", "4", "--read-from", who, "--json",
-					     dir.file("json")}));
+		const Result r = load(on(c, {"--ratio", "1:4", "-r", "1000", "-n", "6000", "-c", "4",
+					     "--read-from", who, "--json", dir.file("json")}));
 		INFO(r.err);
 		REQUIRE(r.status == 0);
 		const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
@@ -257,7 +268,8 @@ TEST_CASE("reads from replicas, and writes not")
 		if (std::string(who) == "replica")
 			CHECK(replicas == gets);
 		if (std::string(who) == "any")
-			CHECK(std::abs(static_cast<double>(replicas) / static_cast<double>(gets) - 0.5) < 0.1);
+			CHECK(std::abs(static_cast<double>(replicas) / static_cast<double>(gets) - 0.5) <
+			      0.1);
 	}
 }
 
@@ -279,9 +291,10 @@ TEST_CASE("what is no cluster, or none that can be loaded, is said in a sentence
 	CHECK(lines(r.err) == 1);
 
 	for (const Arguments &wrong :
-	     {Arguments{"--cluster", "--blocking"}, Arguments{"--cluster", "--think", "1ms"}, Arguments{"--cluster", "--dbnum", "1"},
-	      Arguments{"--cluster", "--ycsb", "E"}, Arguments{"--cluster", "--protocol", "memcache_text"},
-	      Arguments{"--master", "x"}, Arguments{"--cluster", "--sentinel", "127.0.0.1"}}) {
+	     {Arguments{"--cluster", "--blocking"}, Arguments{"--cluster", "--think", "1ms"},
+	      Arguments{"--cluster", "--dbnum", "1"}, Arguments{"--cluster", "--ycsb", "E"},
+	      Arguments{"--cluster", "--protocol", "memcache_text"}, Arguments{"--master", "x"},
+	      Arguments{"--cluster", "--sentinel", "127.0.0.1"}}) {
 		INFO(wrong.back());
 		r = load(wrong);
 		CHECK(r.status == 2);

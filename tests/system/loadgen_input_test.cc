@@ -267,15 +267,16 @@ TEST_CASE("some connections closed by the server: the others go on")
 {
 	Redis redis;
 	TempDir dir;
-	Process p(load_command({"-s", redis.socket(), "--rate", "500", "--duration", "4", "-c", "10",
-				"-q", "-o", dir.file("log")}));
+	Process p(load_command({"-s", redis.socket(), "--rate", "500", "--duration", "4", "-c", "10", "-q",
+				"-o", dir.file("log")}));
 	// Those that have sent a request: all ten are set up, and none is the observer's.
 	std::vector<std::string> ids;
 	REQUIRE(eventually([&] {
 		std::istringstream clients(redis.command({"CLIENT", "LIST", "TYPE", "normal"}));
 		ids.clear();
 		for (std::string line; std::getline(clients, line);)
-			if (contains(line, "name=forktail ") && (contains(line, "cmd=get") || contains(line, "cmd=set")))
+			if (contains(line, "name=forktail ") &&
+			    (contains(line, "cmd=get") || contains(line, "cmd=set")))
 				ids.push_back(line.substr(3, line.find(' ') - 3));
 		return ids.size() == 10;
 	}));

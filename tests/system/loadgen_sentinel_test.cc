@@ -15,8 +15,8 @@ namespace
 
 Arguments on(Sentinels &s, const Arguments &more)
 {
-	Arguments all = {"--sentinel", s.sentinel_address(0), "--sentinel", s.sentinel_address(1), "--master", Sentinels::name,
-			 "-q",	       "--no-observer"};
+	Arguments all = {"--sentinel", s.sentinel_address(0), "--sentinel", s.sentinel_address(1),
+			 "--master",   Sentinels::name,	      "-q",	    "--no-observer"};
 	all.insert(all.end(), more.begin(), more.end());
 	return all;
 }
@@ -41,8 +41,8 @@ TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if 
 	for (size_t i = 1; i < s.servers(); i++)
 		REQUIRE(eventually([&] { return s.server(i).command({"DBSIZE"}) == "500"; }));
 
-	r = load(on(s, {"--ratio", "1:4", "-r", "500", "-n", "4000", "-c", "2", "--read-from", "replica", "--json",
-			dir.file("json")}));
+	r = load(on(s, {"--ratio", "1:4", "-r", "500", "-n", "4000", "-c", "2", "--read-from", "replica",
+			"--json", dir.file("json")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	Json run = only_run(dir.file("json"));
@@ -54,8 +54,8 @@ TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if 
 			CHECK(n["requests"] == run["operations"]["SET"]["requests"]);
 
 	// Without Sentinel the primary's own word is enough.
-	r = load({"--server", s.address(0), "-q", "--no-observer", "--ratio", "0:1", "-r", "500", "-n", "1000", "-c", "2",
-		  "--read-from", "replica", "--json", dir.file("json")});
+	r = load({"--server", s.address(0), "-q", "--no-observer", "--ratio", "0:1", "-r", "500", "-n",
+		  "1000", "-c", "2", "--read-from", "replica", "--json", dir.file("json")});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	for (const Json &n : only_run(dir.file("json"))["nodes"])
@@ -71,8 +71,8 @@ TEST_CASE("the primary dies: the next one gets the load, and the gap is as long 
 	for (int attempt = 0; attempt < 3 && off_s > 0.1; attempt++) {
 		Sentinels s;
 		TempDir dir;
-		Process run(load_command(on(s, {"--rate", "1000", "--duration", "14", "-r", "1000", "-c", "8", "-o", dir.file("log"),
-						"--json", dir.file("json")})));
+		Process run(load_command(on(s, {"--rate", "1000", "--duration", "14", "-r", "1000", "-c", "8",
+						"-o", dir.file("log"), "--json", dir.file("json")})));
 		REQUIRE(
 		    eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(30)));
 		sleep_for(Seconds(1));
@@ -93,15 +93,18 @@ TEST_CASE("the primary dies: the next one gets the load, and the gap is as long 
 		CHECK(figures["total"]["errors"] == log.with_status(FT_STATUS_RESET));
 		CHECK(contains(run.out(), "its keys had no server for"));
 		CHECK(std::any_of(log.notes.begin(), log.notes.end(), [&](const Json &n) {
-			return n["kind"] == "topology" && n["what"] == "primary" && n["to"] == outage["after"];
+			return n["kind"] == "topology" && n["what"] == "primary" &&
+			       n["to"] == outage["after"];
 		}));
 
-		// From "+promoted-slave" on the Sentinel that leads the failover names the new primary, the others from
+		// From "+promoted-slave" on the Sentinel that leads the failover names the new primary, the
+		// others from
 		// "+switch-master" on.
 		double at_s = 1e9;
 		for (size_t i = 0; i < 3; i++)
 			for (const char *event : {"+promoted-slave", "+switch-master"})
-				if (const size_t found = s.sentinel(i).log().find(event); found != std::string::npos)
+				if (const size_t found = s.sentinel(i).log().find(event);
+				    found != std::string::npos)
 					at_s = std::min(at_s, seconds_of_day(s.sentinel(i).log(), found));
 		REQUIRE(at_s < 1e9);
 		REQUIRE(!log.clocks.empty());
@@ -116,10 +119,12 @@ TEST_CASE("a failover that is asked for: what the old primary refuses as a repli
 {
 	Sentinels s;
 	TempDir dir;
-	Process run(load_command(on(s, {"--rate", "1000", "--duration", "10", "-r", "1000", "-c", "4", "-o", dir.file("log"),
-					"--json", dir.file("json")})));
+	Process run(load_command(on(s, {"--rate", "1000", "--duration", "10", "-r", "1000", "-c", "4", "-o",
+					dir.file("log"), "--json", dir.file("json")})));
 	REQUIRE(eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(30)));
-	REQUIRE(eventually([&] { return s.sentinel(0).command({"SENTINEL", "FAILOVER", Sentinels::name}) == "OK"; }));
+	REQUIRE(eventually([&] {
+		return s.sentinel(0).command({"SENTINEL", "FAILOVER", Sentinels::name}) == "OK";
+	}));
 	const auto status = run.wait(Seconds(60));
 	INFO(run.err());
 	INFO(run.out());
@@ -138,7 +143,8 @@ TEST_CASE("writes wait for as many replicas as asked, and say when there are few
 {
 	Sentinels s;
 	TempDir dir;
-	Result r = load(on(s, {"--ratio", "1:1", "-r", "100", "-n", "1000", "-c", "2", "--wait", "2,2s", "--json", dir.file("json")}));
+	Result r = load(on(s, {"--ratio", "1:1", "-r", "100", "-n", "1000", "-c", "2", "--wait", "2,2s",
+			       "--json", dir.file("json")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	Json run = only_run(dir.file("json"));
@@ -147,9 +153,11 @@ TEST_CASE("writes wait for as many replicas as asked, and say when there are few
 	// A round trip to replicas is in every write, and in no read.
 	CHECK(run["operations"]["SET"]["latency_ns"]["min"].get<uint64_t>() > 0);
 	CHECK(s.primary().info("cmdstat_wait") != "");
-	CHECK(std::stoull(s.primary().info("cmdstat_wait").substr(6)) == run["operations"]["SET"]["requests"].get<uint64_t>());
+	CHECK(std::stoull(s.primary().info("cmdstat_wait").substr(6)) ==
+	      run["operations"]["SET"]["requests"].get<uint64_t>());
 
-	r = load(on(s, {"--ratio", "1:1", "-r", "100", "-n", "20", "-c", "2", "--wait", "3,10ms", "--json", dir.file("json")}));
+	r = load(on(s, {"--ratio", "1:1", "-r", "100", "-n", "20", "-c", "2", "--wait", "3,10ms", "--json",
+			dir.file("json")}));
 	INFO(r.err);
 	run = only_run(dir.file("json"));
 	CHECK(run["total"]["errors"] == run["operations"]["SET"]["requests"]);
@@ -168,8 +176,8 @@ TEST_CASE("Sentinels that don't know, or aren't there")
 	CHECK(lines(r.err) == 1);
 	// The first is not there, the second is.
 	TempDir dir;
-	r = load({"--sentinel", "127.0.0.1:" + std::to_string(free_port()), "--sentinel", s.sentinel_address(0), "--master",
-		  Sentinels::name, "-q", "-n", "100", "-c", "1"});
+	r = load({"--sentinel", "127.0.0.1:" + std::to_string(free_port()), "--sentinel",
+		  s.sentinel_address(0), "--master", Sentinels::name, "-q", "-n", "100", "-c", "1"});
 	INFO(r.err);
 	CHECK(r.status == 0);
 	r = load({"--sentinel", s.address(0), "--master", Sentinels::name, "-q"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several servers that know nothing of each other: the same keys go to the same place as through a real twemproxy,
-// for Redis and memcached, and one that dies holds up no other.
+// Several servers that know nothing of each other: the same keys go to the same place as through a real
+// twemproxy, for Redis and memcached, and one that dies holds up no other.
 #include <csignal>
 #include <map>
 
@@ -54,7 +54,9 @@ TEST_CASE("Redis: the same keys on the same instances, with the proxy and withou
 	REQUIRE(r.status == 0);
 	std::vector<std::string> by_proxy;
 	for (auto &s : servers) {
-		by_proxy.push_back(s->command({"EVAL", "local k = redis.call('KEYS', '*') table.sort(k) return table.concat(k, ',')", "0"}));
+		by_proxy.push_back(s->command(
+		    {"EVAL", "local k = redis.call('KEYS', '*') table.sort(k) return table.concat(k, ',')",
+		     "0"}));
 		CHECK(std::stoi(s->command({"DBSIZE"})) > 500);
 		s->command({"FLUSHALL"});
 	}
@@ -65,7 +67,10 @@ TEST_CASE("Redis: the same keys on the same instances, with the proxy and withou
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	for (size_t i = 0; i < servers.size(); i++)
-		CHECK(servers[i]->command({"EVAL", "local k = redis.call('KEYS', '*') table.sort(k) return table.concat(k, ',')", "0"}) == by_proxy[i]);
+		CHECK(servers[i]->command(
+			  {"EVAL",
+			   "local k = redis.call('KEYS', '*') table.sort(k) return table.concat(k, ',')",
+			   "0"}) == by_proxy[i]);
 	const Json run = Json::parse(read_file(dir.file("json")))["runs"][0];
 	REQUIRE(run["nodes"].size() == 4);
 	for (size_t i = 0; i < servers.size(); i++)
@@ -89,16 +94,17 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 	options.named = false;
 	Nutcracker proxy(options);
 
-	Result r = load({"-q", "--no-observer", "-s", proxy.socket(), "--protocol", "memcache_text", "--fill", "2000", "-c", "3", "-P",
-			 "1"});
+	Result r = load({"-q", "--no-observer", "-s", proxy.socket(), "--protocol", "memcache_text", "--fill",
+			 "2000", "-c", "3", "-P", "1"});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	// All that was set through the proxy is found without it, so every key is where it was looked for.
 	for (const char *protocol : {"memcache_text", "memcache_binary", "memcache_meta"}) {
 		INFO(protocol);
 		TempDir dir;
-		r = load(each(addresses, {"--protocol", protocol, "--ratio", "0:1", "-r", "2000", "--key-pattern", "sequential", "-n",
-					  "2000", "-c", "3", "-P", "4", "--json", dir.file("json")}));
+		r = load(each(addresses, {"--protocol", protocol, "--ratio", "0:1", "-r", "2000",
+					  "--key-pattern", "sequential", "-n", "2000", "-c", "3", "-P", "4",
+					  "--json", dir.file("json")}));
 		INFO(r.err);
 		REQUIRE(r.status == 0);
 		const Json run = Json::parse(read_file(dir.file("json")))["runs"][0];
@@ -115,8 +121,8 @@ TEST_CASE("one of several servers dies: its keys' requests end, the others' go o
 	Redis a(tcp), b(tcp);
 	TempDir dir;
 	Process run(load_command(each({at_port(a.port()), at_port(b.port())},
-				      {"--rate", "1000", "--duration", "6", "-r", "1000", "-c", "4", "--retry", "1s", "-o",
-				       dir.file("log"), "--json", dir.file("json")})));
+				      {"--rate", "1000", "--duration", "6", "-r", "1000", "-c", "4",
+				       "--retry", "1s", "-o", dir.file("log"), "--json", dir.file("json")})));
 	REQUIRE(eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(30)));
 	a.process().signal(SIGKILL);
 	REQUIRE(run.wait(Seconds(60)).has_value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where keys belong, and what an outage is: the parts of routing that need no server. Slots and the ring are compared
-// with a real cluster's and a real proxy's word in the system tests.
+// Where keys belong, and what an outage is: the parts of routing that need no server. Slots and the ring are
+// compared with a real cluster's and a real proxy's word in the system tests.
 #include <memory>
 #include <set>
 #include <string>
@@ -112,7 +112,8 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 TEST_CASE("what threads saw of one outage is one outage, and what they saw of two is two")
 {
 	const auto owners = std::make_unique<Owners>();
-	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(), all = std::make_unique<outages>();
+	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(),
+		   all = std::make_unique<outages>();
 	outages_begin(a.get(), 1, owners->of[1], 900, 1000);
 	outages_answered(a.get(), 150, 2, 1100, 3000);
 	outages_begin(b.get(), 1, owners->of[1], 950, 1010);
