@@ -42,7 +42,8 @@ static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, 
 	else
 		fprintf(to, "from %.3f s to the end",
 			seconds_after(x->last_ok_ns ? x->last_ok_ns : x->noticed_ns, start_ns));
-	fprintf(to, "; %" PRIu64 " requests failed, %" PRIu64 " were delayed", x->failed, x->delayed);
+	fprintf(to, "; %" PRIu64 " request%s failed, %" PRIu64 " %s delayed", x->failed,
+		x->failed == 1 ? "" : "s", x->delayed, x->delayed == 1 ? "was" : "were");
 	if (x->delayed)
 		fprintf(to, ", the longest by %.3f s", (double)x->longest_ns * 1e-9);
 	fputc('\n', to);
@@ -72,7 +73,7 @@ void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const 
 	if (sent_away)
 		fprintf(to,
 			"%" PRIu64 " requests were sent again after a server sent them away; each kept the "
-				   "time at which it was due\n",
+			"time at which it was due\n",
 			s->redirected);
 	if (o->count)
 		fprintf(to, "outages\n");
