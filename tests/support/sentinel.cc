@@ -29,7 +29,7 @@ Sentinels::Sentinels(int replicas, int down_ms)
 		std::ofstream(file) << "sentinel monitor " << name << " 127.0.0.1 " << primary().port()
 				    << " 2\n"
 				    << "sentinel down-after-milliseconds " << name << " " << down_ms << "\n"
-				    << "sentinel failover-timeout " << name << " 10000\n";
+				    << "sentinel failover-timeout " << name << " 3000\n";
 		RedisOptions sentinel;
 		sentinel.tcp = true;
 		sentinel.before = {file};

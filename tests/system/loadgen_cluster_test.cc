@@ -191,14 +191,14 @@ TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as
 	// quiet one.
 	double off_s = 1e9;
 	for (int attempt = 0; attempt < 3 && off_s > 0.1; attempt++) {
-		Cluster c;
-		Run run(c, {"--rate", "2000", "--duration", "12", "-r", "10000", "-c", "8"});
+		Cluster c(3, 2000);
+		Run run(c, {"--rate", "2000", "--duration", "14", "-r", "10000", "-c", "8"});
 		run.under_way();
 		sleep_for(Seconds(1));
 		c.node(0).process().signal(SIGKILL);
 		run.end();
 		CHECK(run.status == 0);
-		CHECK(run.figures["total"]["requests"] == 24000);
+		CHECK(run.figures["total"]["requests"] == 28000);
 		Json of_dead;
 		for (const Json &o : run.figures["outages"])
 			if (o["server"] == c.address(0))

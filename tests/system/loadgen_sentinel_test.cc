@@ -69,7 +69,7 @@ TEST_CASE("the primary dies: the next one gets the load, and the gap is as long 
 {
 	double off_s = 1e9;
 	for (int attempt = 0; attempt < 3 && off_s > 0.1; attempt++) {
-		Sentinels s;
+		Sentinels s(2, 2000);
 		TempDir dir;
 		Process run(load_command(on(s, {"--rate", "1000", "--duration", "14", "-r", "1000", "-c", "8",
 						"-o", dir.file("log"), "--json", dir.file("json")})));
