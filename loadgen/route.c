@@ -26,7 +26,6 @@ static int ask_info(struct link *l, const char *name, struct route *route, bool 
 	int result = -1;
 
 	*movable = false;
-	*first = 0;
 	if (info && info->type == REDIS_REPLY_NIL) {
 		result = 0;
 	} else if (info && info->type == REDIS_REPLY_ARRAY && info->elements >= 6) {

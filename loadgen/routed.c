@@ -270,6 +270,16 @@ void routed_ended(struct load_thread *t, const struct group *g, const struct pen
 		outages_answered(o, slot, g->node, p->intended_ns, now_ns);
 }
 
+/* Whose figures have a request that waited for no server in particular: the owner of its key, if there is
+ * one. */
+static const struct group *group_to_blame(struct load_thread *t, const struct pending *p)
+{
+	uint32_t slot = slot_of(t, p);
+	uint16_t owner = slot == ROUTE_ANYWHERE ? NODE_NONE : nodes_choose(t->routing->nodes, slot, false, 0);
+
+	return owner == NODE_NONE ? NULL : t->routing->of_node[owner];
+}
+
 /* Ends a request that has no connection any more, or never had one. */
 static void end_without(struct load_thread *t, const struct group *g, uint32_t connection, struct pending *p,
 			uint64_t now_ns, unsigned status)
@@ -279,6 +289,8 @@ static void end_without(struct load_thread *t, const struct group *g, uint32_t c
 	if (!p->intended_ns)
 		p->intended_ns = now_ns;
 	record_end(t, connection, p, now_ns, status, 0);
+	if (!g)
+		g = group_to_blame(t, p);
 	if (g)
 		routed_ended(t, g, p, now_ns, status);
 	t->in_flight--;

@@ -134,7 +134,10 @@ TEST_CASE("a cluster that is down for good: requests end after --retry")
 	CHECK(o.total["requests"] == 6);
 	CHECK(o.log.with_status(FT_STATUS_OK) == 0);
 	CHECK(o.run["redirects"]["later"].get<uint64_t>() > 6);
+	REQUIRE(o.run["nodes"].size() == 1);
+	CHECK(o.run["nodes"][0]["requests"] == 6); // the server didn't say where keys are, and they have one
 	REQUIRE(o.run["outages"].size() == 1);
+	CHECK(o.run["outages"][0]["failed"] == 6);
 	CHECK(o.run["outages"][0]["first_ok_ns"] == 0);
 }
 
