@@ -139,27 +139,35 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 TEST_CASE("fault begins and ends pair, and their number is the kernel's")
 {
 	REQUIRE(root());
-	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
-	Recorder recorder(redis.pid());
-	const uint64_t before = faults_of(redis.pid());
-	redis.command({"DEBUG", "POPULATE", "200000", "key", "500"});
-	const uint64_t faults = faults_of(redis.pid()) - before;
-	const Recorded r = recorder.stop();
-	const double begins = static_cast<double>(json_number(r.cost, "fault_begins"));
-	const double ends = static_cast<double>(json_number(r.cost, "fault_ends"));
-	INFO("faults by /proc " << faults << ", begins " << begins << ", ends " << ends);
-	REQUIRE(faults > 10000);
-	CHECK(ends >= 0.999 * begins);
-	CHECK(json_number(r.cost, "fault_ends_unpaired") <= 0.001 * begins);
-	CHECK(ends == Approx(static_cast<double>(faults)).epsilon(0.01));
+	// The kernel runs no program of a tracepoint on a CPU where it is about a map of BPF, and a recorder
+	// that is preempted there leaves it in that state: on a busy machine some events are missed. So one
+	// of three recordings has to have them all; what each has, pairs.
+	double off = 1;
+	for (int attempt = 0; attempt < 3 && off > 0.01; attempt++) {
+		Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+		Recorder recorder(redis.pid());
+		const uint64_t before = faults_of(redis.pid());
+		redis.command({"DEBUG", "POPULATE", "200000", "key", "500"});
+		const uint64_t faults = faults_of(redis.pid()) - before;
+		const Recorded r = recorder.stop();
+		const double begins = static_cast<double>(json_number(r.cost, "fault_begins"));
+		const double ends = static_cast<double>(json_number(r.cost, "fault_ends"));
+		INFO("faults by /proc " << faults << ", begins " << begins << ", ends " << ends);
+		REQUIRE(faults > 10000);
+		CHECK(ends >= 0.999 * begins);
+		CHECK(json_number(r.cost, "fault_ends_unpaired") <= 0.001 * begins);
+		CHECK(ends <= 1.01 * static_cast<double>(faults));
+		off = 1 - ends / static_cast<double>(faults);
 
-	uint64_t kinds = 0;
-	for (const ft_owner kind :
-	     {FT_COW_COPY, FT_COW_REUSE, FT_PAGE_ZERO, FT_PAGE_FILE, FT_PAGE_IN, FT_FAULT_OTHER})
-		for (const auto &[key, t] : r.threads)
-			kinds += r.count(t.tid, kind);
-	CHECK(kinds == json_number(r.cost, "fault_ends"));
-	CHECK(r.count(static_cast<uint32_t>(redis.pid()), FT_PAGE_ZERO) > 10000);
+		uint64_t kinds = 0;
+		for (const ft_owner kind :
+		     {FT_COW_COPY, FT_COW_REUSE, FT_PAGE_ZERO, FT_PAGE_FILE, FT_PAGE_IN, FT_FAULT_OTHER})
+			for (const auto &[key, t] : r.threads)
+				kinds += r.count(t.tid, kind);
+		CHECK(kinds == json_number(r.cost, "fault_ends"));
+		CHECK(r.count(static_cast<uint32_t>(redis.pid()), FT_PAGE_ZERO) > 10000);
+	}
+	CHECK(off <= 0.01);
 }
 
 TEST_CASE("a higher --min-span writes fewer spans and the same account")
