@@ -140,7 +140,7 @@ TEST_CASE("fault begins and ends pair, and their number is the kernel's")
 {
 	REQUIRE(root());
 	// The kernel runs no program of a tracepoint on a CPU where it is about a map of BPF, and a recorder
-	// that is preempted there leaves it in that state: on a busy machine some events are missed. So one
+	// that is preempted there may leave it so, and on a busy machine events were missed. So one
 	// of three recordings has to have them all; what each has, pairs.
 	double off = 1;
 	for (int attempt = 0; attempt < 3 && off > 0.01; attempt++) {
