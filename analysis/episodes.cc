@@ -33,9 +33,9 @@ std::vector<Episode> FindEpisodes(Blame *blame)
 		Episode &e = episodes[i];
 		for (int c = 0; c < kCauses; c++)
 			if (uint64_t ns = times[i][static_cast<size_t>(c)])
-				e.causes.push_back(
-				    {static_cast<Cause>(c), ns,
-				     static_cast<double>(ns) / static_cast<double>(e.time_ns)});
+				e.causes.push_back({static_cast<Cause>(c), ns,
+						    static_cast<double>(ns) / static_cast<double>(e.time_ns),
+						    0});
 		std::stable_sort(
 		    e.causes.begin(), e.causes.end(),
 		    [](const EpisodeCause &a, const EpisodeCause &b) { return a.time_ns > b.time_ns; });

@@ -16,8 +16,9 @@ namespace forktail
 
 struct EpisodeCause {
 	Cause cause;
-	uint64_t time_ns; // over the episode's requests
-	double share;	  // of the episode's requests' time, 0..1
+	uint64_t time_ns;	// over the episode's requests
+	double share;		// of the episode's requests' time, 0..1
+	uint64_t thread_ns = 0; // of the serving thread in [since_ns, end_ns]; 0 for causes outside of it
 };
 
 struct Episode {

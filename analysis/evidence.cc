@@ -145,6 +145,11 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			       {}};
 		GatherPieces(&scene);
 		GatherTallies(&scene);
+		CauseTimes on_thread = {};
+		AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
+		on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
+		for (EpisodeCause &cause : e.causes)
+			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
 		for (const EpisodeCause &cause : e.causes) {
 			if (e.evidence.size() >= limit || (!e.evidence.empty() && cause.share < kWorthSaying))
 				break;

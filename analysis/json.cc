@@ -112,8 +112,10 @@ Out EpisodesJson(const Explanation &e)
 	for (const Episode &episode : e.episodes) {
 		Out causes = Out::array();
 		for (const EpisodeCause &c : episode.causes)
-			causes.push_back(
-			    {{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}, {"share", c.share}});
+			causes.push_back({{"cause", CauseName(c.cause)},
+					  {"time_ns", c.time_ns},
+					  {"thread_ns", c.thread_ns},
+					  {"share", c.share}});
 		episodes.push_back({{"start_ns", episode.start_ns},
 				    {"t_s", Seconds(episode.start_ns, e.zero_ns)},
 				    {"duration_ns", episode.end_ns - episode.start_ns},
