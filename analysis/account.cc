@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A thread's account, and which thread serves a server's connections.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "analysis/timeline.h"
 
@@ -9,6 +11,9 @@ namespace forktail
 
 namespace
 {
+
+// A thread that runs this much more code of its own than any other with an event loop is the one that serves.
+constexpr uint64_t kAloneRatio = 4;
 
 // True if `text` holds `word` with no digit or letter right after it: "*:6379" but not "*:63790".
 bool HoldsWord(const std::string &text, const std::string &word)
@@ -21,19 +26,57 @@ bool HoldsWord(const std::string &text, const std::string &word)
 	return false;
 }
 
-// Does a command line say that its process serves `server` ("unix:/path" or "host:port")?
-bool Serves(const std::string &cmdline, const std::string &server)
+// Does a target serve `server` ("unix:/path" or "host:port")? By the sockets it listened on; a recording without
+// them leaves its command line.
+bool Serves(const Target &target, const std::string &server)
 {
-	if (server.rfind("unix:", 0) == 0)
-		return HoldsWord(cmdline, server.substr(5));
+	bool local = server.rfind("unix:", 0) == 0;
 	size_t colon = server.rfind(':');
-	if (colon == std::string::npos)
-		return HoldsWord(cmdline, server);
-	std::string port = server.substr(colon + 1);
+	std::string port = !local && colon != std::string::npos ? server.substr(colon + 1) : "";
+	if (!target.listens.empty())
+		return std::find(target.listens.begin(), target.listens.end(),
+				 local ? server : "tcp:" + port) != target.listens.end();
+	if (local || port.empty())
+		return HoldsWord(target.cmdline, local ? server.substr(5) : server);
 	for (const char *before : {":", "--port ", "--port=", "-p ", "-p"})
-		if (HoldsWord(cmdline, before + port))
+		if (HoldsWord(target.cmdline, before + port))
 			return true;
 	return false;
+}
+
+// The process that serves, by its id; 0 and *why if nothing tells.
+uint32_t ServingProcess(const Run &run, int server, std::string *why)
+{
+	std::set<uint32_t> processes;
+	for (const Thread &t : run.threads)
+		if ((t.flags & FT_THREAD_MAIN) && !(t.flags & FT_THREAD_CHILD))
+			processes.insert(t.tgid);
+	if (processes.empty()) {
+		*why = "no recording of a server's threads";
+		return 0;
+	}
+	if (processes.size() == 1)
+		return *processes.begin();
+	std::string recorded = std::to_string(processes.size()) + " processes were recorded and ";
+	if (server < 0 || static_cast<size_t>(server) >= run.servers.size()) {
+		*why = recorded + "the request log does not name the one it talked to";
+		return 0;
+	}
+	// The server's own word for its process id settles it, where it was asked.
+	uint32_t pid = static_cast<size_t>(server) < run.server_pids.size()
+			   ? run.server_pids[static_cast<size_t>(server)]
+			   : 0;
+	if (pid && processes.count(pid))
+		return pid;
+	const std::string &name = run.servers[static_cast<size_t>(server)];
+	std::vector<uint32_t> matches;
+	for (const Target &target : run.targets)
+		if (processes.count(target.pid) && Serves(target, name))
+			matches.push_back(target.pid);
+	if (matches.size() == 1)
+		return matches[0];
+	*why = recorded + (matches.empty() ? "none serves " : "more than one serves ") + name;
+	return 0;
 }
 
 } // namespace
@@ -65,57 +108,46 @@ Account AccountOf(const Run &run, uint32_t thread_index)
 
 int ServingThread(const Run &run, int server, std::string *why)
 {
-	// One candidate per process: its main thread, the account that lasts longest.
-	std::vector<int> candidates;
+	uint32_t process = ServingProcess(run, server, why);
+	if (!process)
+		return -1;
+	// Who serves waits for requests and runs code for them. A thread may have several accounts: the longest.
+	struct Candidate {
+		size_t thread;
+		uint64_t own_ns, wall_ns;
+		bool waits;
+	};
+	std::map<uint32_t, Candidate> by_tid;
 	for (size_t i = 0; i < run.threads.size(); i++) {
 		const Thread &t = run.threads[i];
-		if (!(t.flags & FT_THREAD_MAIN) || (t.flags & FT_THREAD_CHILD))
+		if (t.tgid != process || (t.flags & FT_THREAD_CHILD))
 			continue;
-		auto same = std::find_if(candidates.begin(), candidates.end(), [&](int c) {
-			return run.threads[static_cast<size_t>(c)].tid == t.tid;
-		});
-		if (same == candidates.end()) {
-			candidates.push_back(static_cast<int>(i));
-		} else {
-			const Thread &known = run.threads[static_cast<size_t>(*same)];
-			if (t.end_ns - t.start_ns > known.end_ns - known.start_ns)
-				*same = static_cast<int>(i);
-		}
+		Account a = AccountOf(run, static_cast<uint32_t>(i));
+		Candidate c = {i, a.by_cause[Index(Cause::ServerBusy)], a.wall_ns,
+			       a.by_cause[Index(Cause::Idle)] > 0 || t.iteration_count > 0};
+		auto [known, is_new] = by_tid.try_emplace(t.tid, c);
+		if (!is_new && c.wall_ns > known->second.wall_ns)
+			known->second = c;
 	}
-	if (candidates.empty()) {
-		*why = "no recording of a server's threads";
+	std::vector<Candidate> loops;
+	for (const auto &[tid, c] : by_tid)
+		if (c.waits)
+			loops.push_back(c);
+	if (loops.empty()) { // nobody waited: one that was busy all the time
+		auto main = by_tid.find(process);
+		return static_cast<int>((main != by_tid.end() ? main : by_tid.begin())->second.thread);
+	}
+	std::sort(loops.begin(), loops.end(),
+		  [](const Candidate &a, const Candidate &b) { return a.own_ns > b.own_ns; });
+	if (loops.size() > 1 && loops[1].own_ns > loops[0].own_ns / kAloneRatio) {
+		size_t several = 0;
+		for (const Candidate &c : loops)
+			several += c.own_ns > loops[0].own_ns / kAloneRatio;
+		*why = std::to_string(several) + " threads of " + run.threads[loops[0].thread].comm +
+		       " serve connections, and nothing recorded says which serves which (run it with one)";
 		return -1;
 	}
-	if (candidates.size() == 1)
-		return candidates[0];
-	if (server < 0 || static_cast<size_t>(server) >= run.servers.size()) {
-		*why = std::to_string(candidates.size()) +
-		       " processes were recorded and the request log does not name the one it talked to";
-		return -1;
-	}
-	// The server's own word for its process id settles it, where it was asked.
-	uint32_t pid = static_cast<size_t>(server) < run.server_pids.size()
-			   ? run.server_pids[static_cast<size_t>(server)]
-			   : 0;
-	for (int c : candidates)
-		if (pid && run.threads[static_cast<size_t>(c)].tgid == pid)
-			return c;
-	const std::string &name = run.servers[static_cast<size_t>(server)];
-	std::vector<int> matches;
-	for (int c : candidates)
-		for (const Target &target : run.targets)
-			if (target.pid == run.threads[static_cast<size_t>(c)].tgid &&
-			    Serves(target.cmdline, name)) {
-				matches.push_back(c);
-				break;
-			}
-	if (matches.size() == 1)
-		return matches[0];
-	*why = std::to_string(candidates.size()) + " processes were recorded and " +
-	       (matches.empty() ? "none says on its command line that it serves "
-				: "more than one says on its command line that it serves ") +
-	       name;
-	return -1;
+	return static_cast<int>(loops[0].thread);
 }
 
 } // namespace forktail

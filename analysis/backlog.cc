@@ -17,17 +17,23 @@ constexpr uint32_t kMinShift = 16; // 65 us: finer than most queues, small enoug
 // A request due at an instant and answered within this many times the usual latency met no backlog.
 constexpr uint64_t kUsualTimes = 2;
 
+// A request that a connection (one place of its pipeline) carried last.
+struct Slot {
+	uint64_t start_ns = 0, end_ns = 0;
+	uint64_t held_ns = 0; // since when one request has followed the other
+};
+
 } // namespace
 
-Column<uint64_t> WaitsForConnection(const Run &run)
+ConnectionWaits WaitsForConnection(const Run &run)
 {
 	const Requests &q = run.requests;
-	Column<uint64_t> until;
+	ConnectionWaits taken;
 	bool open_loop = run.loads.empty();
 	for (const Load &load : run.loads)
 		open_loop |= load.arrival != "closed";
 	if (!open_loop)
-		return until;
+		return taken;
 
 	// Of each connection the last `pipeline` completions: a slot was free once the oldest had come.
 	std::vector<uint32_t> depth(run.connections.size(), 1);
@@ -38,29 +44,32 @@ Column<uint64_t> WaitsForConnection(const Run &run)
 	std::vector<size_t> first(run.connections.size() + 1);
 	for (size_t c = 0; c < depth.size(); c++)
 		first[c + 1] = first[c] + depth[c];
-	std::vector<uint64_t> ends(first.back());
+	std::vector<Slot> slots(first.back());
 	std::vector<uint32_t> next(run.connections.size());
 
-	uint64_t *out = until.Extend(q.size());
+	uint64_t *from = taken.from_ns.Extend(q.size()), *until = taken.until_ns.Extend(q.size());
 	bool any = false;
 	for (size_t i = 0; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
-		uint64_t &slot = ends[first[c] + next[c]];
-		out[i] = std::clamp(slot, q.intended_ns[i], q.start_ns[i]);
-		any |= out[i] > q.intended_ns[i];
+		Slot &slot = slots[first[c] + next[c]];
+		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
+		from[i] = std::clamp(slot.held_ns, q.intended_ns[i], until[i]);
+		any |= until[i] > from[i];
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
-		slot = q.end_ns[i];
+		// A load generator that was late for longer than the connection had been taken broke the row.
+		bool follows = q.start_ns[i] - std::min(q.start_ns[i], slot.end_ns) <= slot.end_ns - slot.start_ns;
+		slot = {q.start_ns[i], q.end_ns[i], follows ? slot.held_ns : q.start_ns[i]};
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}
 	if (!any)
-		return Column<uint64_t>();
-	return until;
+		return {};
+	return taken;
 }
 
 Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
-		     const std::vector<uint64_t> &usual_ns, const Column<uint64_t> &until_ns)
+		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
 {
 	Backlog b;
 	b.timeline = &timeline;
@@ -76,7 +85,7 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 	};
 
 	const Requests &q = run.requests;
-	std::vector<int32_t> waits(until_ns.empty() ? 0 : buckets + 1);
+	std::vector<int32_t> waits(taken.empty() ? 0 : buckets + 1);
 	for (size_t i = 0; i < q.size(); i++) {
 		if (run.connections[q.connection[i]].server != server || IsError(q.status[i]))
 			continue;
@@ -84,9 +93,9 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 		if (q.end_ns[i] - due <= kUsualTimes * usual) {
 			uint64_t &clear = b.clear_ns[bucket(due)];
 			clear = std::max(clear, due);
-		} else if (!until_ns.empty() && until_ns[i] - due > usual) {
-			waits[bucket(due)]++;
-			waits[bucket(until_ns[i]) + 1]--;
+		} else if (!taken.empty() && taken.until_ns[i] - taken.from_ns[i] > usual) {
+			waits[bucket(taken.from_ns[i])]++;
+			waits[bucket(taken.until_ns[i]) + 1]--;
 		}
 	}
 	for (uint64_t t_ns : timeline.idle_ns) {

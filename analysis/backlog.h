@@ -16,9 +16,14 @@
 namespace forktail
 {
 
-// Per request: until when it could not be sent because its connection was taken, between intended_ns and
-// start_ns. Empty when no request of the run was late for that.
-Column<uint64_t> WaitsForConnection(const Run &run);
+// Per request the interval within [intended_ns, start_ns] in which it could not be sent because its connection
+// was taken. Both empty when no request of the run was late for that.
+struct ConnectionWaits {
+	Column<uint64_t> from_ns, until_ns;
+
+	bool empty() const { return until_ns.empty(); }
+};
+ConnectionWaits WaitsForConnection(const Run &run);
 
 // When one server's queue was known to be empty, or as short as usual.
 struct Backlog {
@@ -32,8 +37,8 @@ struct Backlog {
 	uint64_t ClearBefore(uint64_t t_ns) const;
 };
 
-// `usual_ns` is per op (0: not known), `until_ns` as WaitsForConnection returns it.
+// `usual_ns` is per op (0: not known).
 Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
-		     const std::vector<uint64_t> &usual_ns, const Column<uint64_t> &until_ns);
+		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken);
 
 } // namespace forktail

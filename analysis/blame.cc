@@ -38,7 +38,7 @@ struct Server {
 struct Context {
 	const Run &run;
 	std::vector<Server> servers;
-	Column<uint64_t> until_ns; // see WaitsForConnection
+	ConnectionWaits taken;
 	std::vector<uint64_t> usual_ns;
 
 	const Server &ServerOf(size_t i) const
@@ -46,10 +46,9 @@ struct Context {
 		uint32_t server = run.connections[run.requests.connection[i]].server;
 		return servers[server < servers.size() ? server : 0];
 	}
-	uint64_t Until(size_t i) const
-	{
-		return until_ns.empty() ? run.requests.intended_ns[i] : until_ns[i];
-	}
+	// When the request waited for its connection.
+	uint64_t From(size_t i) const { return taken.empty() ? run.requests.intended_ns[i] : taken.from_ns[i]; }
+	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i]; }
 };
 
 // Where a request's exact parts go; one per worker.
@@ -85,16 +84,17 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
+	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i), sent = q.start_ns[i],
+		 end = q.end_ns[i];
 
 	SlowRequest r = {due, end - due, due, static_cast<uint32_t>(i), 0, 0, 0, q.op[i], q.status[i]};
 	CauseTimes direct = {}, waiting = {};
-	AddTimes(*server.timeline, due, until, &waiting);
+	AddTimes(*server.timeline, from, until, &waiting);
 	AddTimes(*server.timeline, sent, end, &direct);
 	uint64_t idle_waiting = waiting[Index(Cause::Idle)];
 	for (int c = 0; c < kTimelineCauses; c++)
 		direct[c] += waiting[c];
-	direct[Index(Cause::ClientLate)] += sent - until;
+	direct[Index(Cause::ClientLate)] += (from - due) + (sent - until);
 	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
 	direct[Index(Cause::Idle)] = 0;
 
@@ -130,8 +130,8 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
 	uint32_t *hint = &(*hints)[static_cast<size_t>(&server - context.servers.data())];
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
-	Usage waiting = UsageOf(server.curve, due, until, hint),
+	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i), sent = q.start_ns[i];
+	Usage waiting = UsageOf(server.curve, from, until, hint),
 	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
 	u.stall += waiting.stall;
 	u.busy += waiting.busy;
@@ -149,7 +149,7 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 		u.idle -= moved - from_busy;
 		u.stall += moved;
 	}
-	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>(sent - until),
+	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>((from - due) + (sent - until)),
 		static_cast<double>(q.end_ns[i] - due)};
 }
 
@@ -299,7 +299,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 	context.usual_ns = UsualLatencies(context);
 	for (uint32_t s = 0; s < context.servers.size(); s++)
 		context.servers[s].backlog =
-		    BuildBacklog(run, timelines[s], s, context.usual_ns, context.until_ns);
+		    BuildBacklog(run, timelines[s], s, context.usual_ns, context.taken);
 	blame.usual_ns.assign(context.usual_ns.begin(),
 			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
 

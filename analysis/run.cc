@@ -20,6 +20,11 @@ uint64_t EndOf(const ft_span &s)
 	return s.start_ns + s.duration_ns;
 }
 
+bool IsFault(uint8_t owner)
+{
+	return (owner >= FT_COW_COPY && owner <= FT_PAGE_IN) || owner == FT_FAULT_OTHER;
+}
+
 // Which of a run's threads a record belongs to. A tid can come back after its thread has ended: the last
 // account that began no later than the record is its.
 struct ThreadFinder {
@@ -198,6 +203,22 @@ void FindExtent(Run *run)
 	run->end_ns = last;
 }
 
+// A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind. Spans
+// of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the kind.
+void NameWaitsInFaults(Run *run)
+{
+	for (const Thread &t : run->threads) {
+		const ft_span *fault = nullptr; // the last one with a kind
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			ft_span &s = run->spans[i];
+			if (!s.off_cpu && IsFault(s.owner))
+				fault = &s;
+			else if (s.off_cpu && s.owner == FT_FAULT_OTHER && fault && EndOf(s) <= EndOf(*fault))
+				s.owner = fault->owner;
+		}
+	}
+}
+
 } // namespace
 
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
@@ -249,6 +270,7 @@ void IndexRun(Run *run)
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);
 	CloseOpenThreads(run);
+	NameWaitsInFaults(run);
 
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });

@@ -39,6 +39,7 @@ struct Target {
 	uint32_t pid = 0;
 	std::string comm;
 	std::string cmdline;
+	std::vector<std::string> listens; // "tcp:6379", "unix:/path"; empty in old recordings
 };
 
 // Something the recorder could not record, and why.

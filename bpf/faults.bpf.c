@@ -10,6 +10,7 @@
  *   present, write, a page was allocated         cow-copy
  *   present, write, none                         cow-reuse
  *   absent, a zeroed page was allocated          page-zero
+ *   absent, nothing zeroed, and it waited        page-in (somebody else's read, readahead, brought the page)
  *   absent, nothing zeroed, anonymous mapping    page-zero (the shared zero page)
  *   absent, nothing zeroed, file mapping         page-file
  *
@@ -31,7 +32,7 @@ static __always_inline int begin(u64 address, u64 error_code)
 	st->busy = 1;
 	if (top_is(st, FT_FAULT_OTHER))
 		abandon_top(st);
-	st->alloc_seen = st->alloc_zero = st->alloc_order = 0;
+	st->alloc_seen = st->alloc_zero = st->alloc_order = st->blocked = 0;
 	push(st, bpf_ktime_get_ns(), FT_FAULT_OTHER, address, error_code);
 	st->busy = 0;
 	count(FT_COUNT_FAULT_BEGIN);
@@ -84,6 +85,8 @@ static __always_inline u32 kind_of_fault(struct thread_state *st, const struct f
 		return !(f->arg[1] & WRITE) ? FT_FAULT_OTHER : st->alloc_seen ? FT_COW_COPY : FT_COW_REUSE;
 	if (st->alloc_zero)
 		return FT_PAGE_ZERO;
+	if (st->blocked)
+		return FT_PAGE_IN;
 	bool anonymous = false;
 	if (find_vma)
 		bpf_find_vma(bpf_get_current_task_btf(), f->arg[0], note_mapping, &anonymous, 0);

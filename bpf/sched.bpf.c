@@ -222,6 +222,8 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	struct frame *f = top(st);
 	if (f) {
 		owner = (u32)f->owner;
+		if (blocked_ns && owner == FT_FAULT_OTHER)
+			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
 		owner = blocked_owner(task, st->off_state, nr, &fd, &file);

@@ -35,6 +35,7 @@ struct thread_state {
 	u32 off_state; /* off CPU: the task state it left with */
 	u8 ready, dead, off_cpu, busy;
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
+	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "drain.h"
+#include "listeners.h"
 #include "metrics.h"
 #include "programs.h"
 #include "recording/recording.h"
@@ -92,8 +93,9 @@ static json_t *manifest(struct recorder *r)
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
 		json_t *c = json_string(cmdline);
-		json_array_append_new(targets, json_pack("{s:i, s:s, s:o}", "pid", (int)pid, "comm", comm,
-							 "cmdline", c ? c : json_string("")));
+		json_array_append_new(targets, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm", comm,
+							 "cmdline", c ? c : json_string(""), "listens",
+							 listened_by(pid)));
 	}
 	struct utsname u;
 	uname(&u);

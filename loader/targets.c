@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "listeners.h"
+
 int read_proc(pid_t pid, const char *file, char *text, size_t size)
 {
 	char path[96];
@@ -71,37 +73,16 @@ static int add_matching(struct targets *t, bool (*wants)(pid_t pid, const void *
 	return found;
 }
 
-enum { INODES_MAX = 64 };
-struct inodes {
-	unsigned long inode[INODES_MAX];
-	size_t count;
-};
-
 static bool has_socket(pid_t pid, const void *what)
 {
-	const struct inodes *wanted = what;
-	char path[PATH_MAX], link[64];
-	snprintf(path, sizeof path, "/proc/%d/fd", pid);
-	DIR *dir = opendir(path);
-	if (!dir)
-		return false;
-	bool found = false;
-	for (struct dirent *e; !found && (e = readdir(dir));) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
-		unsigned long inode;
-		if (n <= 0)
-			continue;
-		link[n] = 0;
-		if (sscanf(link, "socket:[%lu]", &inode) == 1)
-			for (size_t i = 0; i < wanted->count; i++)
-				found |= wanted->inode[i] == inode;
-	}
-	closedir(dir);
-	return found;
+	return holds_socket(pid, what);
 }
 
-static int add_owners(struct targets *t, const struct inodes *inodes)
+/* `found` is how the search for the sockets went. */
+static int add_owners(struct targets *t, const struct inodes *inodes, int found)
 {
+	if (found < 0)
+		return found;
 	if (!inodes->count)
 		return -ENOENT;
 	int n = add_matching(t, has_socket, inodes);
@@ -110,52 +91,16 @@ static int add_owners(struct targets *t, const struct inodes *inodes)
 
 int targets_add_port(struct targets *t, int port)
 {
-	enum { LISTEN = 0x0a };
 	struct inodes inodes = {.count = 0};
-	static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-		FILE *f = fopen(tables[i], "re");
-		char line[512];
-		while (f && fgets(line, sizeof line, f)) {
-			unsigned int local_port, state;
-			unsigned long inode;
-			if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*d %*d %lu", &local_port,
-				   &state, &inode) == 3 &&
-			    state == LISTEN && (int)local_port == port && inodes.count < INODES_MAX)
-				inodes.inode[inodes.count++] = inode;
-		}
-		if (f)
-			fclose(f);
-	}
-	return add_owners(t, &inodes);
-}
-
-static bool same_path(const char *a, const char *b)
-{
-	char ra[PATH_MAX], rb[PATH_MAX];
-	return strcmp(a, b) == 0 || (realpath(a, ra) && realpath(b, rb) && strcmp(ra, rb) == 0);
+	int found = listeners_on_port(&inodes, port);
+	return add_owners(t, &inodes, found);
 }
 
 int targets_add_unix(struct targets *t, const char *path)
 {
-	enum { ACCEPTS = 0x10000 }; /* __SO_ACCEPTCON */
 	struct inodes inodes = {.count = 0};
-	FILE *f = fopen("/proc/net/unix", "re");
-	if (!f)
-		return -errno;
-	char line[PATH_MAX + 128];
-	while (fgets(line, sizeof line, f)) {
-		unsigned int flags;
-		unsigned long inode;
-		int at = 0;
-		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &inode, &at) >= 2 && at &&
-		    (flags & ACCEPTS) && line[at] == '/' && same_path(line + at, path) &&
-		    inodes.count < INODES_MAX)
-			inodes.inode[inodes.count++] = inode;
-	}
-	fclose(f);
-	return add_owners(t, &inodes);
+	int found = listeners_on_path(&inodes, path);
+	return add_owners(t, &inodes, found);
 }
 
 static bool has_name(pid_t pid, const void *what)

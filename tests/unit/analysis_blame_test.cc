@@ -95,11 +95,26 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		b.Request(2000 * us, 6500 * us, 7000 * us); // third of a pipeline of two: waits for the first
 		b.Loop("constant", 2);
 		b.Finish();
-		Column<uint64_t> until = WaitsForConnection(b.run);
-		REQUIRE(until.size() == 3);
-		CHECK(until[1] == kBase + 1100 * us);
-		CHECK(until[2] == kBase + 6000 * us);
+		ConnectionWaits taken = WaitsForConnection(b.run);
+		REQUIRE(taken.until_ns.size() == 3);
+		CHECK(taken.until_ns[1] == kBase + 1100 * us);
+		CHECK(taken.from_ns[2] == kBase + 2000 * us);
+		CHECK(taken.until_ns[2] == kBase + 6000 * us);
 		CHECK(PartOf(b.Blame(), 2, Cause::ClientLate).direct_ns == 500 * us);
+	}
+	SECTION("a connection that was free for long before its burst was the client's to use")
+	{
+		b.Request(7000 * us, 7000 * us, 7100 * us);
+		b.Request(7200 * us, 9000 * us, 9200 * us); // the load generator had stopped until 9 ms
+		b.Request(7300 * us, 9210 * us, 9400 * us);
+		b.Loop("constant");
+		b.Finish();
+		ConnectionWaits taken = WaitsForConnection(b.run);
+		REQUIRE(taken.until_ns.size() == 3);
+		CHECK(taken.until_ns[1] == kBase + 7200 * us);
+		CHECK(taken.from_ns[2] == kBase + 9000 * us);
+		CHECK(taken.until_ns[2] == kBase + 9200 * us);
+		CHECK(PartOf(b.Blame(), 2, Cause::ClientLate).direct_ns == 1710 * us);
 	}
 	SECTION("a closed loop is never late for that")
 	{

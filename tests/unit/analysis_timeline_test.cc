@@ -264,8 +264,8 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 100);
 	}
 	b.Thread(200, 0, 1000);
-	b.run.targets = {{100, "redis-server", "redis-server *:6379"},
-			 {200, "redis-server", "redis-server *:63790"}};
+	b.run.targets = {{100, "redis-server", "redis-server *:6379", {}},
+			 {200, "redis-server", "redis-server *:63790", {}}};
 	b.run.servers = {"127.0.0.1:6379", "localhost:63790", "127.0.0.1:7000", "unix:/tmp/a.sock"};
 	SECTION("of several, by what the command line says")
 	{
@@ -277,6 +277,16 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 		CHECK(ServingThread(b.run, 2, &why) == -1);
 		CHECK(why.find("127.0.0.1:7000") != std::string::npos);
 		CHECK(ServingThread(b.run, -1, &why) == -1);
+	}
+	SECTION("of several, by the sockets they listened on, whatever the command line says")
+	{
+		b.run.targets[0].listens = {"tcp:63790", "unix:/tmp/a.sock"};
+		b.run.targets[1].listens = {"tcp:7000"};
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 1, &why))].tid == 100);
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 2, &why))].tid == 200);
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 3, &why))].tid == 100);
+		CHECK(ServingThread(b.run, 0, &why) == -1);
 	}
 	SECTION("by the process id the server told the load generator, before anything else")
 	{
@@ -292,6 +302,47 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 		CHECK(ServingThread(empty.run, 0, &why) == -1);
 		CHECK(!why.empty());
 	}
+}
+
+TEST_CASE("of a process' threads with an event loop, the one that runs the code serves")
+{
+	RunBuilder b;
+	b.Thread(100, 0, 1000, FT_THREAD_MAIN, "memcached");
+	b.Thread(101, 0, 1000, 0, "mc-worker", 100);
+	b.Thread(102, 0, 1000, 0, "mc-worker", 100);
+	b.Thread(103, 0, 1000, 0, "mc-lrumaint", 100); // sleeps, and waits for no requests
+	std::string why;
+	for (uint32_t tid : {100, 101, 102})
+		b.Tally(FT_IDLE, 0, 1000, 100, 1, tid);
+	b.Tally(FT_OWN_CODE, 0, 1000, 10, 0, 100);
+	b.Tally(FT_OWN_CODE, 0, 1000, 600, 0, 101);
+	b.Tally(FT_OWN_CODE, 0, 1000, 900, 0, 103);
+	SECTION("the worker, not the listener")
+	{
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 101);
+	}
+	SECTION("two workers: nobody knows whose a connection is")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000, 500, 0, 102);
+		b.Finish();
+		CHECK(ServingThread(b.run, -1, &why) == -1);
+		CHECK(why.find("2 threads") != std::string::npos);
+	}
+}
+
+TEST_CASE("what a fault waited for is of the fault's kind, once that is known")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Frame(FT_PAGE_IN, 100, 500, 0, 100);
+	b.Off(FT_FAULT_OTHER, 150, 450, 450, 1);
+	b.Off(FT_FAULT_OTHER, 600, 700, 700, 1); // its fault was lost
+	b.Finish();
+	CHECK(b.run.spans[1].owner == FT_PAGE_IN);
+	CHECK(b.run.spans[2].owner == FT_FAULT_OTHER);
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::PageIn)] == 400);
 }
 
 TEST_CASE("apportioning loses and invents nothing")

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Listening sockets from /proc/net. See listeners.h. */
+#include "listeners.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Gets a listening socket: its inode, and its port (path NULL) or its path. */
+typedef void (*listener_fn)(void *context, unsigned long inode, int port, const char *path);
+
+/* The listening TCP sockets of a process' network namespace; "self" for this one's. */
+static int each_tcp(const char *pid, listener_fn see, void *context)
+{
+	enum { LISTEN = 0x0a };
+	static const char *const tables[] = {"tcp", "tcp6"};
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		char path[64], line[512];
+		snprintf(path, sizeof path, "/proc/%s/net/%s", pid, tables[i]);
+		FILE *f = fopen(path, "re");
+		if (!f && i == 0)
+			return -errno;
+		while (f && fgets(line, sizeof line, f)) {
+			unsigned int port, state;
+			unsigned long inode;
+			if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port,
+				   &state, &inode) == 3 &&
+			    state == LISTEN)
+				see(context, inode, (int)port, NULL);
+		}
+		if (f)
+			fclose(f);
+	}
+	return 0;
+}
+
+static int each_unix(const char *pid, listener_fn see, void *context)
+{
+	enum { ACCEPTS = 0x10000 }; /* __SO_ACCEPTCON */
+	char path[64], line[PATH_MAX + 128];
+	snprintf(path, sizeof path, "/proc/%s/net/unix", pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof line, f)) {
+		unsigned int flags;
+		unsigned long inode;
+		int at = 0;
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &inode, &at) >= 2 && at &&
+		    (flags & ACCEPTS) && line[at] == '/')
+			see(context, inode, 0, line + at);
+	}
+	fclose(f);
+	return 0;
+}
+
+static bool contains(const struct inodes *list, unsigned long inode)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->inode[i] == inode)
+			return true;
+	return false;
+}
+
+static void add(struct inodes *list, unsigned long inode)
+{
+	if (list->count < INODES_MAX)
+		list->inode[list->count++] = inode;
+}
+
+struct search {
+	struct inodes *found;
+	int port;
+	const char *path;
+};
+
+static void see_port(void *context, unsigned long inode, int port, const char *path)
+{
+	(void)path;
+	struct search *s = context;
+	if (port == s->port)
+		add(s->found, inode);
+}
+
+static bool same_path(const char *a, const char *b)
+{
+	char ra[PATH_MAX], rb[PATH_MAX];
+	return strcmp(a, b) == 0 || (realpath(a, ra) && realpath(b, rb) && strcmp(ra, rb) == 0);
+}
+
+static void see_path(void *context, unsigned long inode, int port, const char *path)
+{
+	(void)port;
+	struct search *s = context;
+	if (same_path(path, s->path))
+		add(s->found, inode);
+}
+
+int listeners_on_port(struct inodes *found, int port)
+{
+	return each_tcp("self", see_port, &(struct search){.found = found, .port = port});
+}
+
+int listeners_on_path(struct inodes *found, const char *path)
+{
+	return each_unix("self", see_path, &(struct search){.found = found, .path = path});
+}
+
+/* Calls `see` with each socket that a process holds until it returns true. */
+static bool any_socket(pid_t pid, bool (*see)(void *context, unsigned long inode), void *context)
+{
+	char path[PATH_MAX], link[64];
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return false;
+	bool found = false;
+	for (struct dirent *e; !found && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
+		unsigned long inode;
+		if (n <= 0)
+			continue;
+		link[n] = 0;
+		if (sscanf(link, "socket:[%lu]", &inode) == 1)
+			found = see(context, inode);
+	}
+	closedir(dir);
+	return found;
+}
+
+static bool is_wanted(void *context, unsigned long inode)
+{
+	return contains(context, inode);
+}
+
+bool holds_socket(pid_t pid, const struct inodes *wanted)
+{
+	return any_socket(pid, is_wanted, (void *)(uintptr_t)wanted);
+}
+
+/* Listening sockets of a namespace by inode, and which of them one process holds. */
+struct listening {
+	json_t *by_inode; /* {"12345": "tcp:6379"} */
+	json_t *held;
+};
+
+static void see_any(void *context, unsigned long inode, int port, const char *path)
+{
+	struct listening *l = context;
+	char key[32], address[PATH_MAX + 8];
+	snprintf(key, sizeof key, "%lu", inode);
+	if (path)
+		snprintf(address, sizeof address, "unix:%s", path);
+	else
+		snprintf(address, sizeof address, "tcp:%d", port);
+	json_object_set_new(l->by_inode, key, json_string(address)); /* not UTF-8: left out */
+}
+
+static bool collect(void *context, unsigned long inode)
+{
+	struct listening *l = context;
+	char key[32];
+	snprintf(key, sizeof key, "%lu", inode);
+	json_t *address = json_object_get(l->by_inode, key);
+	if (address)
+		json_array_append(l->held, address);
+	return false;
+}
+
+json_t *listened_by(pid_t pid)
+{
+	char text[16];
+	struct listening l = {json_object(), json_array()};
+	snprintf(text, sizeof text, "%d", pid);
+	each_tcp(text, see_any, &l);
+	each_unix(text, see_any, &l);
+	any_socket(pid, collect, &l);
+	json_decref(l.by_inode);
+	return l.held;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Who listens where: the listening sockets of a network namespace and the processes that hold them, from /proc. */
+#ifndef FORKTAIL_LOADER_LISTENERS_H
+#define FORKTAIL_LOADER_LISTENERS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { INODES_MAX = 64 };
+
+/* Sockets, by inode. What is beyond INODES_MAX is left out. */
+struct inodes {
+	unsigned long inode[INODES_MAX];
+	size_t count;
+};
+
+/* Adds the sockets that listen on a TCP port, or on a Unix socket's path (as bound, or by real path), in this
+ * network namespace. Negative errno if /proc can't say. */
+int listeners_on_port(struct inodes *found, int port);
+int listeners_on_path(struct inodes *found, const char *path);
+
+/* Does the process hold one of these sockets? */
+bool holds_socket(pid_t pid, const struct inodes *wanted);
+
+/* What a process listens on: ["tcp:6379", "unix:/path"]. Empty when it listens on nothing that can be seen. */
+json_t *listened_by(pid_t pid);
+
+#endif

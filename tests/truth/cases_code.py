@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Injections into what the server itself does: slow commands, storms of its housekeeping, sleep."""
+import time
+
+from registry import case
+from trial import Skip, now_ns, wait_for
+
+
+def slow_command(t, server, name, magnitude, *words):
+    """One command that takes long; Redis' own slow log tells how long."""
+    server.slowlog_reset()
+    with t.injecting("server-busy", magnitude, server.tid, activity=f"command/{name}") as done:
+        server.execute_command(*words)
+    entries = [e for e in server.slowlog_get(10) if e["command"].split()[0].upper() == words[0].encode()]
+    if not entries:
+        raise Skip(f"{name} took less than Redis' slow log counts (1 ms)")
+    done["stall_ns"] = max(e["duration"] for e in entries) * 1000
+
+
+@case(11, "sleep", ["sleep"])
+def sleep(t, magnitudes):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for ms in magnitudes and [50] or (5, 50, 200):
+        with t.injecting("sleep", f"{ms} ms", server.tid) as done:
+            server.execute_command("DEBUG", "SLEEP", ms / 1000)
+        done["stall_ns"] = ms * 1_000_000
+
+
+LOOP = "local x = 0; for i = 1, ARGV[1] do x = x + i % 7 end; return x"
+COMMANDS = {
+    "KEYS": (lambda r, n: None, lambda n: ("KEYS", "nothing*"), (50_000, 200_000, 800_000)),
+    "LRANGE": (lambda r, n: r.eval("for i = 1, ARGV[1] do redis.call('RPUSH', KEYS[1], i) end", 1, f"list{n}", n),
+               lambda n: ("LRANGE", f"list{n}", "0", "-1"), (50_000, 200_000, 1_000_000)),
+    "EVAL": (lambda r, n: None, lambda n: ("EVAL", LOOP, "0", n), (1_000_000, 4_000_000, 16_000_000)),
+    "DEL": (lambda r, n: r.eval("for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], i, i) end", 1, f"hash{n}", n),
+            lambda n: ("DEL", f"hash{n}"), (50_000, 200_000, 800_000)),
+    "SORT": (lambda r, n: r.eval("for i = 1, ARGV[1] do redis.call('RPUSH', KEYS[1], (i * 7919) % 100003) end", 1,
+                                 f"sort{n}", n),
+             lambda n: ("SORT", f"sort{n}", "LIMIT", "0", "10"), (10_000, 40_000, 160_000)),
+}
+
+
+def command_case(name):
+    prepare, words, sizes = COMMANDS[name]
+
+    @case(12, name.lower(), ["server-busy"])
+    def run(t, magnitudes):
+        server = t.redis("--lazyfree-lazy-user-del", "no", "--activerehashing", "no")
+        chosen = magnitudes and sizes[1:2] or sizes
+        if name == "KEYS":
+            server.execute_command("DEBUG", "POPULATE", chosen[0])
+        else:
+            for n in chosen:
+                prepare(server, n)
+        t.begin(["-s", server.socket])
+        for n in chosen:
+            if name == "KEYS":
+                server.execute_command("DEBUG", "POPULATE", n)
+            slow_command(t, server, name, str(n), *words(n))
+
+
+for command in COMMANDS:
+    command_case(command)
+
+
+@case(13, "expiry", ["server-busy"])
+def expiry(t, magnitudes):
+    server = t.redis("--activerehashing", "no")
+    t.begin(["-s", server.socket])
+    for count in magnitudes and [200_000] or (50_000, 200_000, 600_000):
+        server.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        for base in range(0, count, 10_000):  # not all in one stall
+            server.eval("for i = ARGV[1], ARGV[1] + 9999 do redis.call('SET', 'volatile:' .. i, 'x', 'PX', 1) end", 0, base)
+        time.sleep(0.5)
+        spent = lambda tid: server.info("stats")["expire_cycle_cpu_milliseconds"] * 1_000_000
+        with t.injecting("server-busy", f"{count} keys", server.tid, truth=spent, activity="expire"):
+            server.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+            wait_for("the keys' expiry", lambda: server.dbsize() <= 10_001)
+
+
+@case(13, "eviction", ["server-busy"])
+def eviction(t, magnitudes):
+    server = t.redis("--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60", "--activerehashing", "no",
+                     "--lazyfree-lazy-eviction", "no")
+    t.begin(["-s", server.socket])
+    for megabytes in magnitudes and [60] or (20, 60, 200):
+        server.config_set("maxmemory", 0)
+        server.execute_command("DEBUG", "POPULATE", server.dbsize() + megabytes * 8000, f"e{megabytes}", 50)
+        used = server.info("memory")["used_memory"]
+        spent = lambda tid: server.info("stats")["total_eviction_exceeded_time"] * 1_000_000
+        with t.injecting("server-busy", f"{megabytes} MB", server.tid, activity="evict"):
+            server.config_set("maxmemory", used - (megabytes * 500_000))
+            wait_for("the eviction", lambda: server.info("memory")["used_memory"] <= used - megabytes * 490_000)
+
+
+@case(13, "rehash", ["server-busy"], threshold="500us")
+def rehash(t, magnitudes):
+    """A table that grows is rehashed in turns of a millisecond, many a second with a high hz."""
+    server = t.redis("--hz", "200", "--dynamic-hz", "no")
+    t.begin(["-s", server.socket])
+    for power in magnitudes and [20] or (19, 20, 21):
+        server.config_set("activerehashing", "no")
+        # One key fewer than makes the table grow, counting the load's.
+        server.execute_command("DEBUG", "POPULATE", (1 << power) - 10_000, "r", 1)
+        wait_for("the table's rest", lambda: "rehashing" not in str(server.execute_command("DEBUG", "HTSTATS", "0")))
+        server.config_set("activerehashing", "yes")
+        with t.injecting("server-busy", f"2^{power} keys", server.tid, activity="rehash"):
+            server.execute_command("DEBUG", "POPULATE", (1 << power) + 1000, "r", 1)
+            wait_for("rehashing", lambda: "rehashing target" not in str(server.execute_command("DEBUG", "HTSTATS", "0")))

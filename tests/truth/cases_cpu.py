@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Injections into who has the CPU: stopped processes, hogs, quotas."""
+import os
+import signal
+import subprocess
+import time
+
+import host
+import kernel
+from registry import case
+from trial import SERVER_CPU, now_ns
+
+
+@case(10, "stop", ["stopped"])
+def stop(t, magnitudes):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for ms in magnitudes or (5, 30, 150):
+        with t.injecting("stopped", f"{ms} ms", server.tid) as done:
+            server.process.send_signal(signal.SIGSTOP)
+            since = now_ns()
+            time.sleep(ms / 1000)
+            server.process.send_signal(signal.SIGCONT)
+            done["stall_ns"] = now_ns() - since
+
+
+@case(6, "hog", ["run-queue"])
+def hog(t, magnitudes):
+    """The same priority, a higher one, real time: each is told by the scheduler's own account of the wait."""
+    server = t.redis()
+    hogs = [("same nice, 300 ms", 0.3, []), ("nice -20, 100 ms", 0.1, ["nice", "-n", "-20"]),
+            ("SCHED_FIFO, 30 ms", 0.03, ["chrt", "-f", "50"])]
+    t.begin(["-s", server.socket])
+    for label, seconds, how in hogs if magnitudes is None else hogs[1:2]:
+        process = t.start(how + host.HOG_ASLEEP, preexec_fn=host.pin_here(SERVER_CPU))
+        host.wait_stopped(process.pid)
+        with t.injecting("run-queue", label, server.tid, truth=kernel.run_delay_ns, culprit=str(process.pid)):
+            process.send_signal(signal.SIGCONT)
+            time.sleep(seconds)
+            process.kill()
+            process.wait()
+            server.ping()

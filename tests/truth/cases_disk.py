@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Injections into the disk below the append-only file: a device of the suite's own that is made slow for a while."""
+import os
+import signal
+import subprocess
+import time
+
+import host
+from registry import case
+from trial import wait_for
+
+
+def aof_server(t, fsync, *config):
+    clock = host.CallsClock(t)
+    disk = host.Disk(t)
+    server = t.redis("--appendonly", "yes", "--appendfsync", fsync, *config, directory=disk.path, env=clock.environment)
+    return server, disk, clock
+
+
+@case(3, "fsync-always", ["fsync"], threshold="8ms")
+def fsync_always(t, magnitudes):
+    server, disk, clock = aof_server(t, "always")
+    t.begin(["-s", server.socket], rate=500)
+    for iops in magnitudes and [50] or (100, 50, 20):
+        with t.injecting("fsync", f"{iops} writes/s", server.tid, truth=clock.of("fsync")):
+            with disk.limited("write_iops", iops):
+                time.sleep(0.4)
+            server.set("after", "x")
+
+
+@case(15, "competing-writer", ["fsync"], threshold="8ms")
+def competing_writer(t, magnitudes):
+    """Somebody else's direct writes to the disk that the append-only file is on."""
+    clock = host.CallsClock(t)
+    server = t.redis("--appendonly", "yes", "--appendfsync", "always", env=clock.environment)
+    other = os.path.join(t.directory, "other")
+    t.begin(["-s", server.socket], rate=500)
+    for megabytes in magnitudes and [32] or (16, 32, 64):
+        writer = t.start(["sh", "-c", f"kill -STOP $$; exec dd if=/dev/zero of={other} bs={megabytes}M count=8 oflag=direct"])
+        host.wait_stopped(writer.pid)
+        with t.injecting("fsync", f"{megabytes} MB writes", server.tid, truth=clock.of("fsync"), culprit=str(writer.pid)):
+            writer.send_signal(signal.SIGCONT)
+            writer.wait()
+            server.set("after", "x")
+
+
+@case(4, "write-behind-fsync", ["file-write"], threshold="8ms")
+def write_behind_fsync(t, magnitudes):
+    """Everysec: the background thread's fsync is so slow that Redis' main thread writes into it."""
+    server, disk, clock = aof_server(t, "everysec")
+    t.begin(["-s", server.socket], rate=500)
+    for iops in magnitudes and [4] or (8, 4, 2):
+        with t.injecting("file-write", f"{iops} writes/s", server.tid, truth=clock.of("file-write")):
+            with disk.limited("write_iops", iops):
+                time.sleep(6)
+            server.set("after", "x")
+        time.sleep(1)
+
+
+@case(5, "rewrite-end", ["fsync"], threshold="4ms")
+def rewrite_end(t, magnitudes):
+    """The end of an AOF rewrite: the main thread makes the manifest durable and renames files."""
+    server, disk, clock = aof_server(t, "everysec")
+    t.begin(["-s", server.socket], rate=500)
+    for iops in magnitudes and [50] or (100, 50, 25):
+        server.config_set("rdb-key-save-delay", 300)
+        server.execute_command("BGREWRITEAOF")
+        wait_for("the rewrite's child", lambda: server.info("persistence")["aof_rewrite_in_progress"])
+        with t.injecting("fsync", f"{iops} writes/s", server.tid, truth=clock.of("fsync")):
+            with disk.limited("write_iops", iops):
+                wait_for("the rewrite's end", lambda: not server.info("persistence")["aof_rewrite_in_progress"], 60)
+                server.set("after", "x")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Injections into memory: forks, copy-on-write, swap, reclaim."""
+import os
+import signal
+import subprocess
+import time
+
+import host
+from registry import case
+from trial import Skip, now_ns, wait_for
+
+# A snapshot's child that sleeps between keys: it lives for as long as an injection needs it and takes no CPU time.
+SLOW_CHILD = ("--rdb-key-save-delay", "1000000", "--rdbcompression", "no", "--stop-writes-on-bgsave-error", "no")
+
+
+def fill(server, megabytes):
+    """Adds so much data, in values of 1 kB."""
+    keys = server.dbsize()
+    server.execute_command("DEBUG", "POPULATE", keys + megabytes * 900, f"fill{megabytes}", 1000)
+
+
+def end_child(server):
+    for key in ("rdb_bgsave_in_progress", "aof_rewrite_in_progress"):
+        if server.info("persistence")[key]:
+            for pid in open(f"/proc/{server.tid}/task/{server.tid}/children").read().split():
+                os.kill(int(pid), signal.SIGKILL)
+    wait_for("the child's end", lambda: not server.info("persistence")["rdb_bgsave_in_progress"])
+
+
+@case(1, "fork", ["fork"])
+def fork(t, magnitudes):
+    server = t.redis(*SLOW_CHILD)
+    sizes = magnitudes and [400] or [200, 400, 800]
+    server.execute_command("DEBUG", "POPULATE", 1, "x", 1)
+    t.begin(["-s", server.socket])
+    for megabytes in sizes:
+        fill(server, megabytes)
+        with t.injecting("fork", f"{server.info('memory')['used_memory_rss'] >> 20} MB", server.tid) as done:
+            server.bgsave()
+        done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000
+        end_child(server)
+
+
+# Writes one byte into each of so many pages of a value.
+WRITE = "for i = 0, ARGV[1] - 1 do redis.call('SETRANGE', KEYS[1], i * 4096 + ARGV[2], 'y') end"
+
+
+def write_pages(server, pages, offset):
+    """Returns how long Redis says that took."""
+    server.slowlog_reset()
+    server.eval(WRITE, 1, "big", pages, offset)
+    return max((e["duration"] for e in server.slowlog_get(10) if e["command"].startswith(b"EVAL")), default=0) * 1000
+
+
+def copy_on_write(t, server, magnitudes):
+    """The same writes with a child and without: what they take longer is what copying cost."""
+    server.setrange("big", (128 << 20) - 1, b"x")
+    for offset in range(0, 128 << 20, 1 << 20):  # not all in one stall
+        server.setrange("big", offset, b"x" * (1 << 20))
+    t.begin(["-s", server.socket])
+    for pages in magnitudes and [8000] or (2000, 8000, 32000):
+        t.calm()
+        without = min(write_pages(server, pages, 1) for _ in range(3))
+        server.bgsave()
+        with t.injecting("cow-copy", f"{pages} pages", server.tid) as done:
+            done["stall_ns"] = write_pages(server, pages, 2) - without
+        end_child(server)
+
+
+@case(2, "copy-on-write", ["cow-copy"])
+def copy_on_write_small_pages(t, magnitudes):
+    copy_on_write(t, t.redis(*SLOW_CHILD), magnitudes)
+
+
+@case(2, "copy-on-write-thp", ["cow-copy"])
+def copy_on_write_huge_pages(t, magnitudes):
+    enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
+    if not os.path.exists(enabled):
+        raise Skip("this kernel has no transparent huge pages")
+    with open(enabled) as f:
+        before = f.read().split("[")[1].split("]")[0]
+    t.stack.callback(host.write, enabled, before)
+    host.write(enabled, "always")
+    server = t.redis(*SLOW_CHILD, "--disable-thp", "no")
+    copy_on_write(t, server, magnitudes)
+    with open(f"/proc/{server.tid}/smaps_rollup") as f:
+        huge = int([line for line in f if line.startswith("AnonHugePages")][0].split()[1])
+    if huge < 64 << 10:
+        raise Skip(f"only {huge} kB of the server's memory were in huge pages")
+
+
+TOUCH = "for i = ARGV[1], ARGV[2] do redis.call('GETRANGE', 'cold:' .. i, 2000, 2001) end"
+
+
+def swapping_server(t):
+    """A server whose keys cold:* are in swap, on a device of its own."""
+    group = host.Cgroup(t, "memory")
+    disk = host.Loop(t, 512)
+    host.sh("mkswap", disk.device)
+    host.sh("swapon", disk.device)
+    t.stack.callback(subprocess.run, ["swapoff", disk.device])
+    server = t.redis()
+    group.add(server.tid)
+    for i in range(4000):
+        server.set(f"cold:{i}", b"c" * 4000)
+    t.begin(["-s", server.socket], load=["-r", "100"])
+    swap_out(t, group, server)
+    return server, disk, group
+
+
+def swap_out(t, group, server):
+    def swapped_kb():
+        with open(f"/proc/{server.tid}/status") as f:
+            return int([line for line in f if line.startswith("VmSwap")][0].split()[1])
+
+    for _ in range(10):
+        group.set("memory.force_empty", "0")
+        if swapped_kb() > 12000:
+            break
+    else:
+        raise Skip(f"the kernel swapped out only {swapped_kb()} kB")
+    time.sleep(2)  # what the server itself and the load need comes back
+
+
+@case(8, "swap-in", ["page-in"])
+def swap_in(t, magnitudes):
+    server, disk, group = swapping_server(t)
+    first = 0
+    for count in magnitudes and [60] or (20, 60, 200):
+        with t.injecting("page-in", f"{count} keys", server.tid, truth="block-io"):
+            with disk.limited("read_iops", 1000):
+                server.eval(TOUCH, 0, first, first + count - 1)
+        first += 500
+
+
+@case(9, "reclaim", ["reclaim"])
+def reclaim(t, magnitudes):
+    """A memory cgroup that is full of page cache not yet written: whoever wants a page there frees one first."""
+    group = host.Cgroup(t, "memory")
+    disk = host.Disk(t, 900)
+    server = t.redis()
+    group.add(server.tid)
+    t.begin(["-s", server.socket])
+    for i, pages in enumerate(magnitudes and [2000] or (500, 2000, 8000)):
+        group.set("memory.limit_in_bytes", -1)
+        cache = os.path.join(disk.path, f"cache{i}")
+        disk.limit("write_bps", 40 << 20)
+        host.sh("sh", "-c", f"echo $$ > {group.path}/cgroup.procs; exec dd if=/dev/zero of={cache} bs=1M count=150 status=none")
+        server.setrange(f"grows:{pages}", pages * 4096, b"x")
+        group.set("memory.limit_in_bytes", int(group.get("memory.usage_in_bytes")) + (1 << 20))
+        with t.injecting("reclaim", f"{pages} pages", server.tid, truth="reclaim"):
+            server.eval(WRITE, 1, f"grows:{pages}", pages, 1)
+        disk.unlimit()

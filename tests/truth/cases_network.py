@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""Injections outside of the server's thread: the load generator, the way to the server, other kinds of server."""
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import host
+import kernel
+from registry import case
+from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, wait_for
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+@case(16, "client-stop", ["client-late"])
+def client_stop(t, magnitudes):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for ms in magnitudes and [50] or (10, 50, 200):
+        with t.injecting("client-late", f"{ms} ms", server.tid) as done:
+            t.load.send_signal(signal.SIGSTOP)
+            since = now_ns()
+            time.sleep(ms / 1000)
+            t.load.send_signal(signal.SIGCONT)
+            done["stall_ns"] = now_ns() - since
+
+
+@case(16, "client-hog", ["client-late"])
+def client_hog(t, magnitudes):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for ms in magnitudes and [50] or (10, 50, 150):
+        process = t.start(["chrt", "-f", "50"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(CLIENT_CPU))
+        host.wait_stopped(process.pid)
+        with t.injecting("client-late", f"{ms} ms", server.tid) as done:
+            process.send_signal(signal.SIGCONT)
+            since = now_ns()
+            time.sleep(ms / 1000)
+            process.kill()
+            process.wait()
+            done["stall_ns"] = now_ns() - since
+
+
+class DelayingProxy(threading.Thread):
+    """Carries bytes between a port and a server's socket; with .delay_s it holds each piece for so long first."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.delay_s = path, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.path)
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=(source, sink, source is client), daemon=True).start()
+
+    def carry(self, source, sink, towards_server):
+        try:
+            while data := source.recv(65536):
+                if towards_server and self.delay_s:
+                    time.sleep(self.delay_s)
+                sink.sendall(data)
+        except OSError:
+            pass  # the other side's end
+        source.close()
+        sink.close()
+
+
+@case(17, "network", ["network"], threshold="4ms")
+def network(t, magnitudes):
+    server = t.redis()
+    proxy = DelayingProxy(server.socket)
+    t.stack.callback(proxy.listener.close)
+    t.begin(["-h", "127.0.0.1", "-p", str(proxy.port)], rate=100, connections=20)
+    for ms in magnitudes and [20] or (8, 20, 60):
+        with t.injecting("network", f"{ms} ms", server.tid) as done:
+            proxy.delay_s = ms / 1000
+            time.sleep(0.3)
+            proxy.delay_s = 0
+            time.sleep(ms / 1000)
+        done["stall_ns"] = ms * 1_000_000
+
+
+@case(18, "full-sync", ["fork"])
+def full_sync(t, magnitudes):
+    port = free_port()
+    server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", tcp=port)
+    t.begin(["-s", server.socket])
+    for i, megabytes in enumerate(magnitudes and [400] or (200, 400, 600)):
+        server.execute_command("DEBUG", "POPULATE", megabytes * 900, "fill", 1000)
+        forks = server.info("stats")["total_forks"]
+        replica = t.redis(name=f"replica{i}", cpu=CLIENT_CPU, target=False)
+        with t.injecting("fork", f"{megabytes} MB", server.tid) as done:
+            replica.execute_command("REPLICAOF", "127.0.0.1", port)
+            wait_for("the fork", lambda: server.info("stats")["total_forks"] > forks)
+        done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000
+        wait_for("the replica's synchronisation", lambda: replica.info("replication")["master_link_status"] == "up", 60)
+        replica.shutdown(nosave=True)
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def memcached(t, *options):
+    port = free_port()
+    process = t.start(pinned(SERVER_CPU, ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", *options]))
+
+    def answers():
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for("memcached's port", answers)
+    t.targets.append(process.pid)
+    return process, port
+
+
+@case(19, "memcached-worker", ["stopped"])
+def memcached_worker(t, magnitudes):
+    """One worker thread of memcached is stopped, as a debugger would, and no other."""
+    process, port = memcached(t)
+    worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
+    t.begin(["-p", str(port)], load=["--protocol", "memcache_text"])
+    for ms in magnitudes and [50] or (10, 50, 200):
+        with t.injecting("stopped", f"{ms} ms", worker) as done:
+            if ptrace(PTRACE_SEIZE, worker, None, None) or ptrace(PTRACE_INTERRUPT, worker, None, None):
+                raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
+            os.waitpid(worker, 0x40000000)  # __WALL
+            since = now_ns()
+            time.sleep(ms / 1000)
+            ptrace(PTRACE_DETACH, worker, None, None)
+            done["stall_ns"] = now_ns() - since
+
+
+@case(20, "proxy-stop", ["stopped"])
+def proxy_stop(t, magnitudes):
+    """A proxy that is stopped, in front of a Redis that has nothing."""
+    server_port, port, stats = free_port(), free_port(), free_port()
+    t.redis(tcp=server_port)
+    config = os.path.join(t.directory, "nutcracker.yml")
+    with open(config, "w") as f:
+        f.write(f"pool:\n  listen: 127.0.0.1:{port}\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n"
+                f"  servers:\n   - 127.0.0.1:{server_port}:1\n")
+    proxy = t.start(["nutcracker", "-c", config, "-s", str(stats), "-o", os.path.join(t.directory, "proxy.log")])
+    t.targets.append(proxy.pid)
+    time.sleep(0.5)
+    t.begin(["-p", str(port)])
+    for ms in magnitudes and [50] or (10, 50, 200):
+        with t.injecting("stopped", f"{ms} ms", proxy.pid) as done:
+            proxy.send_signal(signal.SIGSTOP)
+            since = now_ns()
+            time.sleep(ms / 1000)
+            proxy.send_signal(signal.SIGCONT)
+            done["stall_ns"] = now_ns() - since
+
+
+FLOOD = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("10.77.0.1", 9))
+until = time.monotonic() + %f
+while time.monotonic() < until:
+    for _ in range(200):
+        try: s.send(b"x" * 16)
+        except OSError: pass
+"""
+
+
+@case(7, "softirq", ["softirq/net_rx"], threshold="500us")
+def softirq(t, magnitudes):
+    """Packets that arrive on the server's CPU: sent from a network namespace, steered there."""
+    name = f"ft{os.getpid()}"
+    host.sh("ip", "netns", "add", name)
+    t.stack.callback(subprocess.run, ["ip", "netns", "del", name])
+    host.sh("ip", "link", "add", f"{name}a", "type", "veth", "peer", "name", f"{name}b", "netns", name)
+    host.sh("ip", "addr", "add", "10.77.0.1/24", "dev", f"{name}a")
+    host.sh("ip", "link", "set", f"{name}a", "up")
+    host.sh("ip", "-n", name, "addr", "add", "10.77.0.2/24", "dev", f"{name}b")
+    host.sh("ip", "-n", name, "link", "set", f"{name}b", "up")
+    host.write(f"/sys/class/net/{name}a/queues/rx-0/rps_cpus", f"{1 << SERVER_CPU:x}")
+    sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    t.stack.callback(sink.close)
+    sink.bind(("10.77.0.1", 9))
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for seconds in magnitudes and [0.4] or (0.2, 0.4, 1.0):
+        with t.injecting("softirq/net_rx", f"{seconds} s", server.tid):
+            host.sh("ip", "netns", "exec", name, "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c", FLOOD % seconds)

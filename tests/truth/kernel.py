@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What the kernel itself says a thread lost, by ways that forktail does not use: /proc/*/schedstat and the delay
+accounting of taskstats. The truth suite measures injections with it.
+
+Delay accounting is off by default; DelayAccounting switches it on for as long as it is held.
+"""
+import os
+import socket
+import struct
+
+# linux/taskstats.h, version 13: offsets of 64-bit fields in struct taskstats.
+FIELDS = {
+    "run-queue": 24,  # cpu_delay_total
+    "block-io": 40,  # blkio_delay_total
+    "page-in": 56,  # swapin_delay_total
+    "reclaim": 320,  # freepages_delay_total
+    "cow-copy": 408,  # wpcopy_delay_total
+}
+SYSCTL = "/proc/sys/kernel/task_delayacct"
+GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
+TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_PID = 1, 1
+TASKSTATS_TYPE_STATS, TASKSTATS_TYPE_AGGR_PID = 3, 4
+NLM_F_REQUEST, NLMSG_ERROR = 1, 2
+
+
+def attribute(kind, payload):
+    length = 4 + len(payload)
+    return struct.pack("=HH", length, kind) + payload + b"\0" * (-length % 4)
+
+
+def attributes(data):
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[4:length]
+        data = data[length + 3 & ~3:]
+
+
+class DelayAccounting:
+    """Delays of threads in nanoseconds, by cause. Raises OSError where the kernel has none."""
+
+    def __init__(self):
+        with open(SYSCTL) as f:
+            self.before = f.read()
+        with open(SYSCTL, "w") as f:
+            f.write("1")
+        self.netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)  # NETLINK_GENERIC
+        self.netlink.bind((0, 0))
+        reply = self.ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, attribute(CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0"))
+        self.family = struct.unpack("=H", dict(attributes(reply))[CTRL_ATTR_FAMILY_ID])[0]
+
+    def ask(self, family, command, payload):
+        message = struct.pack("=BBH", command, 1, 0) + payload
+        self.netlink.send(struct.pack("=IHHII", 16 + len(message), family, NLM_F_REQUEST, 1, 0) + message)
+        reply = self.netlink.recv(65536)
+        kind = struct.unpack_from("=IH", reply)[1]
+        if kind == NLMSG_ERROR:
+            raise OSError(-struct.unpack_from("=i", reply, 16)[0], "taskstats")
+        return reply[20:]
+
+    def of(self, tid):
+        reply = self.ask(self.family, TASKSTATS_CMD_GET, attribute(TASKSTATS_CMD_ATTR_PID, struct.pack("=I", tid)))
+        for kind, body in attributes(reply):
+            if kind == TASKSTATS_TYPE_AGGR_PID:
+                for inner, stats in attributes(body):
+                    if inner == TASKSTATS_TYPE_STATS:
+                        return {name: struct.unpack_from("=Q", stats, at)[0] if len(stats) >= at + 8 else 0
+                                for name, at in FIELDS.items()}
+        raise OSError(0, "taskstats gave no statistics")
+
+    def close(self):
+        self.netlink.close()
+        with open(SYSCTL, "w") as f:
+            f.write(self.before)
+
+
+def run_delay_ns(tid):
+    """Time a thread was runnable and did not run, exact at the moment it last got a CPU."""
+    with open(f"/proc/{tid}/schedstat") as f:
+        return int(f.read().split()[1])
+
+
+def threads(pid):
+    """{tid: name} of a process."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm") as f:
+            found[int(tid)] = f.read().strip()
+    return found

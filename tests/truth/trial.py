@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""One trial: a real server, under open-loop load, recorded, with stalls injected at known times.
+
+What was done is written beside the recordings (truth.json), with CLOCK_MONOTONIC times, so that a scorer can set
+it beside what forktail says. A trial ends everything it started, by pid, whatever happens in it.
+"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import redis
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+SERVER_CPU, CLIENT_CPU = 0, 1
+RATE = 4000
+CALM_S = 0.7  # between injections: backlogs drain, episodes end
+
+
+class Skip(Exception):
+    """This machine can't inject that."""
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def wait_for(what, condition, limit_s=30.0):
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise Skip(f"{what} did not happen within {limit_s:.0f} s")
+
+
+def end(process, sign=signal.SIGTERM, limit_s=20):
+    """Ends a child process; it may be stopped, or gone."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(sign)
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def pinned(cpu, argv):
+    return ["taskset", "-c", str(cpu)] + argv
+
+
+class Trial:
+    def __init__(self, name, delays, threshold="1ms"):
+        self.name, self.delays, self.threshold = name, delays, threshold
+        self.stack = contextlib.ExitStack()
+        self.directory = tempfile.mkdtemp(prefix=f"forktail-truth-{name}-")
+        self.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        self.run = os.path.join(self.directory, "run")
+        os.mkdir(self.run)
+        self.injections = []
+        self.load = None
+        self.targets = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.stack.close()
+
+    def start(self, argv, **how):
+        """A process that lives until the trial ends."""
+        how.setdefault("stdout", subprocess.DEVNULL)
+        how.setdefault("stderr", subprocess.DEVNULL)
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **how)
+        self.stack.callback(end, process)
+        return process
+
+    def redis(self, *config, name="redis", cpu=SERVER_CPU, directory=None, tcp=0, target=True, env=None):
+        """A redis-server; returns a client connected to it, with its process as .process."""
+        socket = os.path.join(self.directory, name + ".sock")
+        data = directory or os.path.join(self.directory, name)
+        os.makedirs(data, exist_ok=True)
+        log = os.path.join(self.directory, name + ".log")
+        process = self.start(
+            pinned(cpu, ["redis-server", "--port", str(tcp), "--bind", "127.0.0.1", "--unixsocket", socket, "--dir", data, "--save", "",
+                         "--logfile", log, "--enable-debug-command", "yes", "--slowlog-log-slower-than", "1000",
+                         "--latency-monitor-threshold", "1"] + list(config)), env=env)
+        client = redis.Redis(unix_socket_path=socket)
+
+        def answers():
+            if process.poll() is not None:
+                with open(log) as f:
+                    raise Skip("redis-server ended: " + f.read()[-300:])
+            try:
+                return client.ping()
+            except redis.exceptions.RedisError:
+                return False
+
+        wait_for("redis-server's answer", answers)
+        client.process, client.socket, client.tid, client.data = process, socket, process.pid, data
+        if target:
+            self.targets.append(process.pid)
+        return client
+
+    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, record=(), load=()):
+        """Starts the recorder and then the load at `where` (arguments of forktail-load that name the server)."""
+        ready, tell = os.pipe()
+        self.recorder = self.start(
+            [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
+             os.path.join(self.run, "server.forktail")] + list(record), stderr=tell)
+        os.close(tell)
+        with os.fdopen(ready) as lines:
+            said = ""
+            for line in lines:
+                said += line
+                if "recording" in line:
+                    break
+            else:
+                raise RuntimeError("forktail-record ended: " + said)
+            self.recorder_said = os.dup(lines.fileno())  # keeps the pipe open: it may say more
+            self.stack.callback(os.close, self.recorder_said)
+        log = os.path.join(self.run, "load.forktail")
+        self.load = self.start(
+            pinned(cpu, [os.path.join(BIN, "forktail-load"), "--rate", str(rate), "-c", str(connections), "--ratio", ratio,
+                         "-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "1h", "--on-error",
+                         "continue", "-o", log] + list(where) + list(load)))
+        wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)
+        time.sleep(CALM_S)
+
+    def calm(self):
+        """Waits until what was done before is over: queues drained, memory come back. The load itself tells: what it
+        has logged grows as it should only when its requests are answered."""
+        log = os.path.join(self.run, "load.forktail")
+        for _ in range(20):
+            before = os.path.getsize(log)
+            time.sleep(CALM_S)
+            if os.path.getsize(log) > before:
+                return
+
+    @contextlib.contextmanager
+    def injecting(self, cause, magnitude, tid=0, truth=None, **more):
+        """Times what is done within. `truth`: a function of the thread that tells, in ns and of its own accord, how
+        much the thread has lost so far, or the cause's name in the kernel's delay accounting. The record may be
+        added to: stall_ns, where the truth is known otherwise."""
+        self.calm()
+        if isinstance(truth, str):
+            name = truth
+            truth = lambda t: self.delays.of(t)[name]
+        record = {"cause": cause, "magnitude": magnitude, "tid": tid, **more}
+        before = truth(tid) if truth else 0
+        record["start_ns"] = now_ns()
+        yield record
+        record["end_ns"] = now_ns()
+        if truth:
+            record["stall_ns"] = truth(tid) - before
+        self.injections.append(record)
+
+    def explain(self):
+        """Ends load and recorder, writes what was done, and returns what forktail makes of it."""
+        time.sleep(CALM_S)
+        end(self.load, signal.SIGINT)
+        end(self.recorder, signal.SIGINT)
+        with open(os.path.join(self.run, "truth.json"), "w") as f:
+            json.dump(self.injections, f, indent=1)
+        explained = subprocess.run(
+            [os.path.join(BIN, "forktail"), "explain", "--json", "--requests", "--slow", self.threshold, self.run],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if explained.returncode != 0:
+            raise RuntimeError("forktail explain: " + explained.stderr)
+        with open(os.path.join(self.run, "explain.json"), "w") as f:
+            f.write(explained.stdout)
+        return json.loads(explained.stdout)
