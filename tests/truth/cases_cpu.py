@@ -40,3 +40,22 @@ def hog(t, magnitudes):
             process.kill()
             process.wait()
             server.ping()
+
+
+@case(14, "cpu-quota", ["cpu-quota"])
+def cpu_quota(t, magnitudes):
+    """A CPU cgroup that has used up its quota; its own account says for how long."""
+    group = host.Cgroup(t, "cpu")
+    server = t.redis()
+    group.add(server.tid)
+    t.begin(["-s", server.socket])
+
+    def throttled_ns(tid):
+        return int(dict(line.split() for line in group.get("cpu.stat").splitlines())["throttled_time"])
+
+    for period_ms in magnitudes and [50] or (20, 50, 100):
+        group.set("cpu.cfs_period_us", period_ms * 1000)
+        with t.injecting("cpu-quota", f"a fifth of {period_ms} ms", server.tid, truth=throttled_ns):
+            group.set("cpu.cfs_quota_us", period_ms * 200)
+            server.eval("for i = 1, 6000000 do end", 0)
+            group.set("cpu.cfs_quota_us", -1)

@@ -39,6 +39,7 @@ def client_hog(t, magnitudes):
     for ms in magnitudes and [50] or (10, 50, 150):
         process = t.start(["chrt", "-f", "50"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(CLIENT_CPU))
         host.wait_stopped(process.pid)
+        os.sched_setaffinity(0, {SERVER_CPU})  # to be able to end it
         with t.injecting("client-late", f"{ms} ms", server.tid) as done:
             process.send_signal(signal.SIGCONT)
             since = now_ns()
@@ -46,6 +47,7 @@ def client_hog(t, magnitudes):
             process.kill()
             process.wait()
             done["stall_ns"] = now_ns() - since
+        os.sched_setaffinity(0, {CLIENT_CPU})
 
 
 class DelayingProxy(threading.Thread):
@@ -177,8 +179,8 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("10.77.0.1", 9))
 until = time.monotonic() + %f
 while time.monotonic() < until:
-    for _ in range(200):
-        try: s.send(b"x" * 16)
+    for _ in range(20):
+        try: s.send(b"x" * 60000)
         except OSError: pass
 """
 
@@ -202,4 +204,4 @@ def softirq(t, magnitudes):
     t.begin(["-s", server.socket])
     for seconds in magnitudes and [0.4] or (0.2, 0.4, 1.0):
         with t.injecting("softirq/net_rx", f"{seconds} s", server.tid):
-            host.sh("ip", "netns", "exec", name, "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c", FLOOD % seconds)
+            host.sh("ip", "netns", "exec", name, "nice", "-n", "19", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c", FLOOD % seconds)

@@ -74,7 +74,8 @@ class Loop:
     """A block device of its own: a file behind /dev/loopN, which can be made slow for everybody."""
 
     def __init__(self, trial, megabytes):
-        image = os.path.join(trial.directory, "disk.image")
+        self.name = f"disk{len(os.listdir(trial.directory))}"
+        image = os.path.join(trial.directory, self.name + ".image")
         with open(image, "wb") as f:
             f.truncate(megabytes << 20)
         self.device = sh("losetup", "--find", "--show", image)
@@ -109,7 +110,7 @@ class Disk(Loop):
     def __init__(self, trial, megabytes=512):
         super().__init__(trial, megabytes)
         sh("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", self.device)
-        self.path = os.path.join(trial.directory, "disk")
+        self.path = os.path.join(trial.directory, self.name)
         os.mkdir(self.path)
         sh("mount", self.device, self.path)
         trial.stack.callback(self.unmount)

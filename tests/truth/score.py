@@ -2,8 +2,10 @@
 """Sets what was injected beside what forktail said.
 
 An injection's episodes are those that overlap it. The cause that most of their requests' time went to is what
-forktail named. A cause that has a time on the server's thread is measured there (thread_ns); client-late and
-network are outside of it and measured by the request that had the most of it.
+forktail named; of two injections at once (among: 2) one of the two first causes. A cause that has a time on the
+server's thread is measured there (thread_ns); client-late and network are outside of it and measured by the
+request that had the most of it. Where what the server itself ran is what was injected, that has to be named too
+(activity), and where somebody else did it, he has to be (culprit).
 """
 
 SLACK_NS = 20_000_000  # what an injection did may be felt after it: answers to what queued up
@@ -13,10 +15,11 @@ NOT_ON_THREAD = ("client-late", "network")
 class Scored:
     """One injection's outcome."""
 
-    def __init__(self, case, injection):
-        self.case, self.injection = case, injection
-        self.named = "nothing"  # the first cause
-        self.shares = {}  # of all of them
+    def __init__(self, injection):
+        self.injection = injection
+        self.named = "nothing"  # the cause
+        self.activity = None  # what the server ran, where that is what counts
+        self.shares = {}  # of all causes, largest first
         self.attributed_ns = 0
         self.culprit_named = None  # None: there was none to name
         self.evidence = []
@@ -26,8 +29,17 @@ class Scored:
         return self.injection["cause"]
 
     @property
+    def wanted(self):
+        return self.injection.get("activity") or self.cause
+
+    @property
+    def label(self):
+        """What was named, in the words of `wanted`."""
+        return self.activity if self.named == "server-busy" and self.activity else self.named
+
+    @property
     def hit(self):
-        return self.named == self.cause and self.culprit_named is not False
+        return self.label == self.wanted and self.culprit_named is not False
 
     @property
     def error(self):
@@ -37,8 +49,9 @@ class Scored:
 
     @property
     def within_aim(self):
-        truth = self.injection.get("stall_ns")
-        return truth is None or abs(self.attributed_ns - truth) <= max(0.1 * truth, 200_000)
+        """10 % or 200 us, whichever is larger."""
+        truth = self.injection["stall_ns"]
+        return abs(self.attributed_ns - truth) <= max(0.1 * truth, 200_000)
 
 
 def overlaps(episode, injection):
@@ -46,24 +59,40 @@ def overlaps(episode, injection):
     return start <= injection["end_ns"] + SLACK_NS and start + episode["duration_ns"] >= injection["start_ns"]
 
 
-def score(case, injection, explained):
-    s = Scored(case, injection)
+def add(sums, key, ns):
+    sums[key] = sums.get(key, 0) + ns
+
+
+def most(sums):
+    return max(sums, key=sums.get) if sums else None
+
+
+def score(injection, explained):
+    s = Scored(injection)
     episodes = [e for e in explained["episodes"] if overlaps(e, injection)]
-    times, on_thread = {}, {}
+    times, on_thread, activities = {}, {}, {}
     for e in episodes:
         for c in e["causes"]:
-            times[c["cause"]] = times.get(c["cause"], 0) + c["time_ns"]
-            on_thread[c["cause"]] = on_thread.get(c["cause"], 0) + c["thread_ns"]
+            add(times, c["cause"], c["time_ns"])
+            add(on_thread, c["cause"], c["thread_ns"])
+        for a in e.get("activities", []):
+            add(activities, a["name"], a["time_ns"])
         s.evidence += e["evidence"]
     total = sum(times.values())
     s.shares = {name: ns / total for name, ns in sorted(times.items(), key=lambda x: -x[1])}
-    if times:
+    if s.cause in list(s.shares)[:injection.get("among", 1)]:
+        s.named = s.cause
+    elif s.shares:
         s.named = next(iter(s.shares))
+    if injection.get("activity"):
+        s.activity = most(activities)
     if s.cause in NOT_ON_THREAD:
         first = min((e["start_ns"] for e in episodes), default=0)
         last = max((e["start_ns"] + e["duration_ns"] for e in episodes), default=0)
         s.attributed_ns = max((p["direct_ns"] for r in explained["slow_requests"] if first <= r["start_ns"] <= last
                                for p in r["parts"] if p["cause"] == s.cause), default=0)
+    elif injection.get("activity"):
+        s.attributed_ns = activities.get(injection["activity"], 0)
     else:
         s.attributed_ns = on_thread.get(s.cause, 0)
     if injection.get("culprit"):
@@ -76,6 +105,5 @@ def elsewhere(injections, explained):
     found = {}
     for e in explained["episodes"]:
         if not any(overlaps(e, i) for i in injections) and e["causes"]:
-            name = e["causes"][0]["cause"]
-            found[name] = found.get(name, 0) + 1
+            add(found, e["causes"][0]["cause"], 1)
     return found

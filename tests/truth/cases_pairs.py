@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Two injections at once, and none at all."""
+import signal
+import time
+
+import host
+import kernel
+from cases_memory import SLOW_CHILD, TOUCH, end_child, fill, swapping_server
+from registry import case
+from trial import SERVER_CPU
+
+
+@case("pair", "fork-and-hog", ["fork", "run-queue"])
+def fork_and_hog(t, magnitudes):
+    """The hog takes half of the CPU from the fork: each is told by its own account."""
+    server = t.redis(*SLOW_CHILD)
+    sizes = magnitudes and [600] or [300, 600, 1200]
+    t.begin(["-s", server.socket])
+    for megabytes in sizes:
+        fill(server, megabytes - server.dbsize() // 900)
+        hog = t.start(["nice", "-n", "-5"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(SERVER_CPU))
+        host.wait_stopped(hog.pid)
+        label = f"{megabytes} MB"
+        with t.injecting("run-queue", label, server.tid, truth=kernel.run_delay_ns, culprit=str(hog.pid), among=2) as queue:
+            hog.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+            before = kernel.run_delay_ns(server.tid)
+            server.bgsave()
+            waited = kernel.run_delay_ns(server.tid) - before
+            hog.kill()
+            hog.wait()
+            server.ping()
+        # Redis' clock ran on while the hog had the CPU.
+        forked = server.info("stats")["latest_fork_usec"] * 1000 - waited
+        t.injections.append(dict(queue, cause="fork", stall_ns=forked, culprit=None))
+        end_child(server)
+
+
+@case("pair", "fsync-and-swap-in", ["fsync", "page-in"], threshold="8ms")
+def fsync_and_swap_in(t, magnitudes):
+    clock = host.CallsClock(t)
+    aof = host.Disk(t)
+    server, swap, group = swapping_server(
+        t, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", directory=aof.path,
+        env=clock.environment)
+    first = 0
+    for count in magnitudes and [300] or (150, 300, 600):
+        label = f"{count} keys, 20 writes/s"
+        synced = clock.of("fsync")(server.tid)
+        with t.injecting("page-in", label, server.tid, among=2) as paging:
+            blocked = t.delays.of(server.tid)["block-io"]
+            with swap.limited("read_iops", 1000):
+                server.eval(TOUCH, 0, first, first + count - 1)
+            paging["stall_ns"] = t.delays.of(server.tid)["block-io"] - blocked
+            synced = clock.of("fsync")(server.tid)
+            with aof.limited("write_iops", 20):
+                time.sleep(0.2)
+            server.set("after", "x")
+            synced = clock.of("fsync")(server.tid) - synced
+        t.injections.append(dict(paging, cause="fsync", stall_ns=synced))
+        first += 1000
+
+
+@case("control", "nothing", [])
+def nothing(t, magnitudes):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    time.sleep(3 if magnitudes else 20)
+
+
+@case("control", "nothing-aof", [], threshold="8ms")
+def nothing_aof(t, magnitudes):
+    server = t.redis("--appendonly", "yes")
+    t.begin(["-s", server.socket])
+    time.sleep(3 if magnitudes else 20)

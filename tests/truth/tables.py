@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""The truth suite's results as text: a line per case while it runs, and the tables of docs/truth.md."""
+import os
+import platform
+import re
+import statistics
+
+from trial import ROOT
+
+PAGE = os.path.join(ROOT, "docs", "truth.md")
+BEGIN, END = "<!-- truth: begin -->", "<!-- truth: end -->"
+
+
+def ms(ns):
+    return f"{ns / 1e6:.3g} ms"
+
+
+def percent(x):
+    return f"{100 * x:.0f} %"
+
+
+def line(outcome, seconds):
+    """What one case came to."""
+    if outcome.skipped:
+        return f"{outcome.case.name}: SKIPPED: {outcome.skipped}"
+    parts = []
+    for s in outcome.scored:
+        truth = s.injection.get("stall_ns")
+        said = f"{s.injection['magnitude']}: {s.label}"
+        if not s.hit:
+            shares = ", ".join(f"{name} {percent(share)}" for name, share in list(s.shares.items())[:4])
+            said += f" INSTEAD OF {s.wanted} ({shares}" + (", culprit not named" if s.culprit_named is False else "") + ")"
+        if truth:
+            said += f" {ms(s.attributed_ns)} of {ms(truth)}"
+        parts.append(said)
+    slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
+    if slow:
+        parts.append(f"besides: {slow}")
+    return f"{outcome.case.name} ({seconds:.0f} s): " + "; ".join(parts)
+
+
+def matrix(scored):
+    """Rows injected, columns named."""
+    rows = sorted({s.wanted for s in scored})
+    columns = rows + sorted({s.label for s in scored} - set(rows))
+    out = ["| injected \\ named | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
+    for row in rows:
+        counts = [sum(1 for s in scored if s.wanted == row and s.label == column) for column in columns]
+        out.append(f"| **{row}** | " + " | ".join(str(n) if n else "·" for n in counts) + " |")
+    return out
+
+
+def rates(scored):
+    out = ["| cause | injected | recall | precision | time: median error | worst | within aim |",
+           "|---|---:|---:|---:|---:|---:|---:|"]
+    for cause in sorted({s.wanted for s in scored}):
+        mine = [s for s in scored if s.wanted == cause]
+        named = [s for s in scored if s.label == cause]
+        timed = [s for s in mine if s.error is not None]
+        errors = sorted(abs(s.error) for s in timed)
+        precision = percent(sum(1 for s in named if s.wanted == cause) / len(named)) if named else "-"
+        out.append(f"| {cause} | {len(mine)} | {percent(sum(s.hit for s in mine) / len(mine))} | {precision} | " +
+                   (f"{percent(statistics.median(errors))} | {percent(errors[-1])} | "
+                    f"{sum(s.within_aim for s in timed)} of {len(timed)} |" if errors else "- | - | - |"))
+    return out
+
+
+def details(outcomes):
+    out = ["| case | magnitude | injected | named | its share | true time | attributed |", "|---|---|---|---|---:|---:|---:|"]
+    for o in outcomes:
+        for s in o.scored:
+            truth = s.injection.get("stall_ns")
+            out.append(f"| {o.case.name} | {s.injection['magnitude']} | {s.wanted} | {s.label if s.hit else '**' + s.label + '**'} | "
+                       f"{percent(s.shares.get(s.cause, 0))} | {ms(truth) if truth else '-'} | {ms(s.attributed_ns)} |")
+    return out
+
+
+def text(outcomes):
+    ran = [o for o in outcomes if not o.skipped]
+    scored = [s for o in ran for s in o.scored]
+    out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
+    if scored:
+        out += matrix(scored) + [""] + rates(scored) + [""] + details(ran) + [""]
+    controls = [o for o in ran if not o.case.causes]
+    for o in controls:
+        slow = ", ".join(f"{name} ({count})" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"
+        out.append(f"Control `{o.case.name}`: slow episodes by first cause: {slow}; unknown {percent(o.unknown)} of the slow time.")
+    if ran:
+        worst = max(ran, key=lambda o: o.account_error)
+        out.append(f"The account of every thread of every run is its wall time within {100 * worst.account_error:.3f} % "
+                   f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
+    for o in outcomes:
+        if o.skipped:
+            out.append(f"Skipped here: `{o.case.name}`: {o.skipped}.")
+    return "\n".join(out)
+
+
+def write(tables):
+    with open(PAGE) as f:
+        page = f.read()
+    page = re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: f"{BEGIN}\n{tables}\n{END}", page, flags=re.S)
+    with open(PAGE, "w") as f:
+        f.write(page)
