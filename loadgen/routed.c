@@ -30,7 +30,7 @@ _Static_assert(sizeof(routed_asking) - 1 == ROUTED_ASKING_BYTES, "the length tha
  * before an open loop holds back what is due. */
 #define TICK_NS 5000000u
 #define AGAIN_NS 20000000u
-enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16, TRIES_MAX = 255 };
+enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16 };
 
 /* ---- queues ---- */
 
@@ -421,8 +421,7 @@ bool routed_again(struct connection *c, const struct pending *answered, uint64_t
 	if (outage)
 		routed_trouble(c, now_ns);
 	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
-		if (p.tries < TRIES_MAX)
-			p.tries++;
+		p.tries = 1; /* patience ends with --retry; redirects that come after it are counted anew */
 		nodes_look(t->routing->nodes);
 		put_off(t, &t->routing->later, &p);
 	} else if (refusal == REFUSAL_LATER || !follow(c, &p, refusal == REFUSAL_ASK)) {

@@ -34,7 +34,7 @@
 struct pending {
 	uint64_t intended_ns, start_ns; /* start_ns 0: never handed to the kernel yet */
 	uint64_t key : 40;
-	uint64_t tries : 8;	/* answers so far that sent it elsewhere or put it off (routed.c) */
+	uint64_t tries : 8; /* not 0: it was sent elsewhere, so often since it was last put off (routed.c) */
 	uint64_t operation : 8; /* NO_OPERATION: an ASKING before the request behind it */
 	uint64_t step : 7;
 	uint64_t ends_batch : 1; /* meta_answer.c */

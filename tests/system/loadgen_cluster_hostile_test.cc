@@ -141,6 +141,23 @@ TEST_CASE("a cluster that is down for good: requests end after --retry")
 	CHECK(o.run["outages"][0]["first_ok_ns"] == 0);
 }
 
+TEST_CASE("a redirect after long patience is followed, as it is at once")
+{
+	for (const char *kind : {"MOVED", "ASK"}) {
+		INFO(kind);
+		Node b([](const std::string &) { return std::string("$1\r\nx\r\n"); });
+		std::atomic<int> asked = 0;
+		Node a([&](const std::string &) {
+			return asked++ < 30 ? "-CLUSTERDOWN The cluster is down\r\n"
+					    : "-" + std::string(kind) + " 1 " + b.address() + "\r\n";
+		});
+		const Outcome o = load_on(a, {"-n", "1", "-c", "1", "--retry", "30s"});
+		CHECK(o.run["redirects"]["later"] == 30);
+		CHECK(o.log.with_status(FT_STATUS_OK) == 1);
+		CHECK(o.total["errors"] == 0);
+	}
+}
+
 TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
 {
 	const std::vector<std::string> bad = {
