@@ -180,6 +180,11 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	event_del(&u->writable);
 	free(u);
 	c->unsent = NULL;
+	if (c->to_send > 0) { /* had to wait for that */
+		send_batch(c, 0);
+		if (c->fd < 0)
+			return;
+	}
 	if (c->thread->routing) {
 		routed_room(c, ft_now_ns());
 	} else if (c->thread->plan->open_loop) {
@@ -268,6 +273,8 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	size_t at = 0, after;
 	ssize_t n;
 
+	if (__builtin_expect(c->unsent != NULL, 0))
+		return;
 	for (uint32_t k = 0, i = from; k < count; k++) {
 		const struct pending *p = &c->pending[i];
 

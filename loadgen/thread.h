@@ -242,7 +242,8 @@ static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 }
 /* Adds one request to those in flight; it's due at intended_ns (0: when it is sent). */
 void take_up(struct connection *c, uint64_t intended_ns);
-/* Writes the requests that were taken up since the last call. now_ns 0: not known. */
+/* Writes the requests that were taken up since the last call; behind what the kernel did not take yet, once
+ * it has. now_ns 0: not known. */
 void send_batch(struct connection *c, uint64_t now_ns);
 /* Takes the answers in at..end. False: the connection is gone. */
 bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns);

@@ -29,7 +29,7 @@ forktail_test(loadgen_report system TIMEOUT 300
   SOURCES system/loadgen_report_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_errors system TIMEOUT 300
-  SOURCES system/loadgen_errors_test.cc
+  SOURCES system/loadgen_errors_test.cc system/loadgen_slow_reader_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_hostile system TIMEOUT 300
   SOURCES system/loadgen_hostile_test.cc
