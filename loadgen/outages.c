@@ -2,30 +2,31 @@
 /* Keeping outages. */
 #include "outages.h"
 
-static struct outage *latest_of(struct outages *o, uint16_t node)
+bool outages_is_open(const struct outages *o, uint16_t node)
 {
 	for (uint32_t i = o->count; i > 0; i--)
 		if (o->list[i - 1].node == node)
-			return &o->list[i - 1];
-	return 0;
+			return !o->list[i - 1].first_ok_ns;
+	return false;
 }
 
-void outages_begin(struct outages *o, uint16_t node, const bool *owned, uint64_t last_ok_ns, uint64_t now_ns)
+bool outages_begin(struct outages *o, uint16_t node, uint64_t last_ok_ns, uint64_t now_ns)
 {
-	struct outage *latest = latest_of(o, node);
-
-	if (latest && !latest->first_ok_ns)
-		return;
+	if (outages_is_open(o, node))
+		return false;
 	if (o->count == OUTAGES_MAX) {
 		o->lost++;
-		return;
+		return false;
 	}
 	o->list[o->count++] =
 	    (struct outage){.node = node, .after = node, .noticed_ns = now_ns, .last_ok_ns = last_ok_ns};
 	o->open++;
-	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++)
-		if (owned[i])
-			o->of_slot[i] = (uint8_t)o->count;
+	return true;
+}
+
+void outages_mark(struct outages *o, uint32_t slot)
+{
+	o->of_slot[slot] = (uint8_t)o->count;
 }
 
 void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns, uint64_t now_ns)

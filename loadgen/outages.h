@@ -43,9 +43,13 @@ struct outages {
 	uint8_t of_slot[CLUSTER_SLOTS]; /* the number of its latest outage and 1; 0: none */
 };
 
-/* A node is in trouble: opens an outage of the slots in `owned` (CLUSTER_SLOTS truths), unless one of its is
- * open. */
-void outages_begin(struct outages *o, uint16_t node, const bool *owned, uint64_t last_ok_ns, uint64_t now_ns);
+/* Whether an outage of the node has begun and not ended. */
+bool outages_is_open(const struct outages *o, uint16_t node);
+/* A node is in trouble: opens an outage, of the slots that outages_mark names next. False: one of its is
+ * open, or there is no place for another. */
+bool outages_begin(struct outages *o, uint16_t node, uint64_t last_ok_ns, uint64_t now_ns);
+/* The outage that began last is of this slot, too. */
+void outages_mark(struct outages *o, uint32_t slot);
 /* Whether the answer to a request concerns an outage, at first sight. */
 static inline bool outages_concern(const struct outages *o, uint64_t intended_ns)
 {

@@ -320,19 +320,24 @@ void routed_give_up(struct load_thread *t, uint64_t now_ns)
 
 /* ---- what the topology says ---- */
 
-/* Opens an outage of the slots that are the node's now. */
+/* Opens an outage of the slots that are the node's now, if there are any. Each refused connect() and each
+ * CLUSTERDOWN asks for it, so whether there is one already is seen before the slots are. */
 static void begin_outage(struct load_thread *t, const struct group *g, uint64_t now_ns)
 {
 	const struct nodes *n = t->routing->nodes;
-	bool *owned = calloc(CLUSTER_SLOTS, sizeof(*owned)), any = false;
+	struct outages *o = &t->routing->outages;
+	bool begun = false;
 
-	for (uint32_t i = 0; owned && i < CLUSTER_SLOTS; i++) {
-		owned[i] = atomic_load_explicit(&n->owner[i], memory_order_relaxed) == g->node;
-		any |= owned[i];
+	if (outages_is_open(o, g->node))
+		return;
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++) {
+		if (atomic_load_explicit(&n->owner[i], memory_order_relaxed) != g->node)
+			continue;
+		if (!begun && !outages_begin(o, g->node, g->last_ok_ns, now_ns))
+			return;
+		begun = true;
+		outages_mark(o, i);
 	}
-	if (any)
-		outages_begin(&t->routing->outages, g->node, owned, g->last_ok_ns, now_ns);
-	free(owned);
 }
 
 void routed_trouble(struct connection *c, uint64_t now_ns)

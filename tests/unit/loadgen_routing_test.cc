@@ -20,14 +20,13 @@ uint16_t slot(const std::string &key)
 }
 
 // Slots 0..99 are the first node's, 100..199 the second's.
-struct Owners {
-	bool of[2][CLUSTER_SLOTS] = {};
-	Owners()
-	{
-		for (int i = 0; i < 200; i++)
-			of[i / 100][i] = true;
-	}
-};
+void begin(outages *o, uint16_t node, uint64_t last_ok_ns, uint64_t now_ns)
+{
+	if (!outages_begin(o, node, last_ok_ns, now_ns))
+		return;
+	for (uint32_t i = 0; i < 100; i++)
+		outages_mark(o, node * 100u + i);
+}
 
 } // namespace
 
@@ -79,13 +78,14 @@ TEST_CASE("a ring: all servers, evenly, and few keys move when one is added")
 
 TEST_CASE("an outage begins once, ends with the first answer for one of its slots, and counts who waited")
 {
-	const auto owners = std::make_unique<Owners>();
 	const auto o = std::make_unique<outages>();
 	CHECK_FALSE(outages_concern(o.get(), 1));
-	outages_begin(o.get(), 1, owners->of[1], 900, 1000);
-	outages_begin(o.get(), 1, owners->of[1], 950, 1100); // the second connection that broke
+	begin(o.get(), 1, 900, 1000);
+	begin(o.get(), 1, 950, 1100); // the second connection that broke
 	REQUIRE(o->count == 1);
 	CHECK(o->open == 1);
+	CHECK(outages_is_open(o.get(), 1));
+	CHECK_FALSE(outages_is_open(o.get(), 0));
 	CHECK(outages_concern(o.get(), 5000));
 	outages_answered(o.get(), 50, 0, 1200, 1300); // another node's key
 	CHECK(o->list[0].first_ok_ns == 0);
@@ -96,6 +96,7 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK(o->list[0].after == 2);
 	CHECK(o->list[0].last_ok_ns == 900);
 	CHECK(o->open == 0);
+	CHECK_FALSE(outages_is_open(o.get(), 1));
 	// One more that was due meanwhile, and one that came later.
 	CHECK(outages_concern(o.get(), 1500));
 	outages_answered(o.get(), 199, 2, 1500, 3100);
@@ -105,22 +106,21 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK(o->list[0].failed == 1);
 	CHECK(o->list[0].longest_ns == 1800);
 	// The node is in trouble again.
-	outages_begin(o.get(), 1, owners->of[1], 4000, 4100);
+	begin(o.get(), 1, 4000, 4100);
 	CHECK(o->count == 2);
 }
 
 TEST_CASE("what threads saw of one outage is one outage, and what they saw of two is two")
 {
-	const auto owners = std::make_unique<Owners>();
 	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(),
 		   all = std::make_unique<outages>();
-	outages_begin(a.get(), 1, owners->of[1], 900, 1000);
+	begin(a.get(), 1, 900, 1000);
 	outages_answered(a.get(), 150, 2, 1100, 3000);
-	outages_begin(b.get(), 1, owners->of[1], 950, 1010);
+	begin(b.get(), 1, 950, 1010);
 	outages_answered(b.get(), 160, 3, 1050, 2900);
 	outages_answered(b.get(), 161, 3, 1060, 2950);
-	outages_begin(b.get(), 1, owners->of[1], 5000, 5100);
-	outages_begin(b.get(), 0, owners->of[0], 0, 1020);
+	begin(b.get(), 1, 5000, 5100);
+	begin(b.get(), 0, 0, 1020);
 	outages_add(all.get(), a.get());
 	outages_add(all.get(), b.get());
 	REQUIRE(all->count == 3);
@@ -139,10 +139,9 @@ TEST_CASE("what threads saw of one outage is one outage, and what they saw of tw
 
 TEST_CASE("more outages than there is room for are counted")
 {
-	const auto owners = std::make_unique<Owners>();
 	const auto o = std::make_unique<outages>();
 	for (uint64_t i = 1; i <= OUTAGES_MAX + 5; i++) {
-		outages_begin(o.get(), 1, owners->of[1], 10 * i, 10 * i + 1);
+		begin(o.get(), 1, 10 * i, 10 * i + 1);
 		outages_answered(o.get(), 150, 1, 10 * i, 10 * i + 2);
 	}
 	CHECK(o->count == OUTAGES_MAX);
