@@ -245,7 +245,7 @@ static void send_on(struct load_thread *t, const struct pending *p)
 
 /* ---- ends ---- */
 
-void routed_ended(struct load_thread *t, const struct group *g, const struct pending *p, uint64_t now_ns,
+void routed_ended(struct load_thread *t, struct group *g, const struct pending *p, uint64_t now_ns,
 		  unsigned status)
 {
 	struct outages *o = &t->routing->outages;
@@ -254,7 +254,7 @@ void routed_ended(struct load_thread *t, const struct group *g, const struct pen
 	if (p->intended_ns >= t->plan->measure_ns)
 		stats_node(t->stats, g->node, status, now_ns - p->intended_ns, p->tries > 0);
 	if (!status_is_error(status))
-		((struct group *)g)->last_ok_ns = now_ns;
+		g->last_ok_ns = now_ns;
 	if (__builtin_expect(!outages_concern(o, p->intended_ns), 1))
 		return;
 	slot = slot_of(t, p);
@@ -272,7 +272,7 @@ void routed_ended(struct load_thread *t, const struct group *g, const struct pen
 
 /* Whose figures have a request that waited for no server in particular: the owner of its key, if there is
  * one. */
-static const struct group *group_to_blame(struct load_thread *t, const struct pending *p)
+static struct group *group_to_blame(struct load_thread *t, const struct pending *p)
 {
 	uint32_t slot = slot_of(t, p);
 	uint16_t owner = slot == ROUTE_ANYWHERE ? NODE_NONE : nodes_choose(t->routing->nodes, slot, false, 0);
@@ -281,7 +281,7 @@ static const struct group *group_to_blame(struct load_thread *t, const struct pe
 }
 
 /* Ends a request that has no connection any more, or never had one. */
-static void end_without(struct load_thread *t, const struct group *g, uint32_t connection, struct pending *p,
+static void end_without(struct load_thread *t, struct group *g, uint32_t connection, struct pending *p,
 			uint64_t now_ns, unsigned status)
 {
 	if (!p->start_ns)
@@ -301,7 +301,7 @@ static unsigned given_up_status(const struct pending *p)
 	return p->start_ns ? FT_STATUS_TIMEOUT : FT_STATUS_UNSENT;
 }
 
-static void give_up_queue(struct load_thread *t, const struct group *g, struct waiting *w, uint64_t now_ns)
+static void give_up_queue(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
 {
 	struct pending p;
 
@@ -523,7 +523,7 @@ static uint64_t patience_ns(const struct load_plan *plan)
 }
 
 /* Gives up what has waited too long. The oldest are first, but for those that were sent away once. */
-static void expire(struct load_thread *t, const struct group *g, struct waiting *w, uint64_t now_ns)
+static void expire(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
 {
 	uint64_t limit = patience_ns(t->plan);
 	struct pending p;

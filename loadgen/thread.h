@@ -321,7 +321,7 @@ void routed_step(struct connection *c, const struct pending *p);
 void routed_lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
 		 unsigned status, uint64_t now_ns);
 /* Counts a request that ended by its server. */
-void routed_ended(struct load_thread *t, const struct group *g, const struct pending *p, uint64_t now_ns,
+void routed_ended(struct load_thread *t, struct group *g, const struct pending *p, uint64_t now_ns,
 		  unsigned status);
 /* Ends all that waits. */
 void routed_give_up(struct load_thread *t, uint64_t now_ns);
