@@ -105,6 +105,7 @@ int routing_init(struct load_thread *t)
 		return -ENOMEM;
 	t->routing->nodes = t->plan->nodes;
 	t->routing->turn = t->index;
+	t->routing->version = atomic_load(&t->plan->nodes->version);
 	return 0;
 }
 
@@ -517,29 +518,37 @@ void routed_settle(struct load_thread *t, uint64_t now_ns)
 
 /* ---- what waits ---- */
 
-static uint64_t patience_ns(const struct load_plan *plan)
+static bool waited_too_long(const struct load_plan *plan, const struct pending *p, uint64_t now_ns)
 {
-	return plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
+	uint64_t limit_ns =
+	    plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
+
+	/* No difference: it may have come here after now_ns was read. */
+	return p->intended_ns + limit_ns <= now_ns;
 }
 
-/* Gives up what has waited too long. The oldest are first, but for those that were sent away once. */
+/* Gives up what has waited too long for one server. The oldest are first, but for those that were sent away
+ * once. */
 static void expire(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
 {
-	uint64_t limit = patience_ns(t->plan);
 	struct pending p;
 
-	while (w->count > 0 && now_ns - w->ring[w->first].intended_ns >= limit && waiting_pop(w, &p))
+	while (w->count > 0 && waited_too_long(t->plan, &w->ring[w->first], now_ns) && waiting_pop(w, &p))
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
-/* All that waits there now, once, finds its way again. */
-static void send_again(struct load_thread *t, struct waiting *w)
+/* All that waits there now, once, finds its way again, or is given up. */
+static void send_again(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
 {
 	uint32_t count = w->count;
 	struct pending p;
 
-	while (count-- > 0 && waiting_pop(w, &p))
-		send_on(t, &p);
+	while (count-- > 0 && waiting_pop(w, &p)) {
+		if (waited_too_long(t->plan, &p, now_ns))
+			end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
+		else
+			send_on(t, &p);
+	}
 }
 
 static bool anything_waits(const struct load_thread *t)
@@ -559,16 +568,20 @@ static void tick(void *who, uint64_t now_ns)
 
 	r->ticking = false;
 	r->version = version;
-	expire(t, NULL, &r->later, now_ns);
 	if (changed || now_ns >= r->again_ns) {
 		r->again_ns = now_ns + AGAIN_NS;
-		send_again(t, &r->later);
+		send_again(t, NULL, &r->later, now_ns);
 	}
 	for (uint32_t i = 0; i < groups; i++) {
-		expire(t, t->groups[i], t->groups[i]->queue, now_ns);
-		expire(t, t->groups[i], t->groups[i]->asks, now_ns);
-		if (changed)
-			send_again(t, t->groups[i]->queue);
+		struct group *g = t->groups[i];
+
+		if (changed) {
+			send_again(t, g, g->queue, now_ns);
+			send_again(t, g, g->asks, now_ns);
+		} else {
+			expire(t, g, g->queue, now_ns);
+			expire(t, g, g->asks, now_ns);
+		}
 	}
 	if (anything_waits(t))
 		watch_waiting(t, now_ns);

@@ -158,6 +158,19 @@ TEST_CASE("a redirect after long patience is followed, as it is at once")
 	}
 }
 
+TEST_CASE("an ASK to where nobody is: the key's own server is asked again, once that is known")
+{
+	const int nobody = free_port();
+	std::atomic<int> asked = 0;
+	Node a([&](const std::string &) {
+		return asked++ == 0 ? "-ASK 1 127.0.0.1:" + std::to_string(nobody) + "\r\n"
+				    : std::string("$1\r\nx\r\n");
+	});
+	const Outcome o = load_on(a, {"-n", "5", "-c", "1", "--retry", "30s"});
+	CHECK(o.log.with_status(FT_STATUS_OK) == 5);
+	CHECK(o.run["redirects"]["ask"] == 1);
+}
+
 TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
 {
 	const std::vector<std::string> bad = {
