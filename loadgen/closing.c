@@ -8,7 +8,6 @@
 #include "recording/recording.h"
 #include "replay_send.h"
 #include "report_nodes.h"
-#include "routing.h"
 
 static void complain_of_replay(struct run *r, struct phase *p)
 {

@@ -465,21 +465,16 @@ static bool refused(struct connection *c, const struct pending *p, const char *w
 		    uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
-	const struct pending old = *p;
 
-	if (t->routing) {
+	if (t->routing && routed_again(c, p, now_ns)) {
+		count_bytes(t, p->operation, bytes);
+		if (c->inspection)
+			inspection_reset(c->inspection);
 		c->first = ring_index(c, 1);
 		c->in_flight--;
-		if (routed_again(c, &old, now_ns)) {
-			count_bytes(t, old.operation, bytes);
-			if (c->inspection)
-				inspection_reset(c->inspection);
-			return true;
-		}
-		c->first = ring_index(c, c->ring_size - 1);
-		c->in_flight++;
+		return true;
 	}
-	if (old.intended_ns >= t->plan->measure_ns)
+	if (p->intended_ns >= t->plan->measure_ns)
 		stats_error_word(t->stats, word, now_ns);
 	return false;
 }

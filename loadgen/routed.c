@@ -20,7 +20,6 @@
 #include "outages.h"
 #include "recording/recording.h"
 #include "route.h"
-#include "routing.h"
 #include "thread.h"
 
 const char routed_asking[] = "*1\r\n$6\r\nASKING\r\n";
@@ -33,12 +32,6 @@ _Static_assert(sizeof(routed_asking) - 1 == ROUTED_ASKING_BYTES, "the length tha
 enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16 };
 
 /* ---- queues ---- */
-
-/* Requests in order, without a connection. A ring that grows. */
-struct waiting {
-	struct pending *ring;
-	uint32_t first, count, room;
-};
 
 static void waiting_push(struct waiting *w, const struct pending *p)
 {
@@ -64,23 +57,6 @@ static bool waiting_pop(struct waiting *w, struct pending *p)
 	w->first = (w->first + 1) % w->room;
 	w->count--;
 	return true;
-}
-
-int routed_queues(struct group *g)
-{
-	g->queue = calloc(1, sizeof(*g->queue));
-	g->asks = calloc(1, sizeof(*g->asks));
-	return g->queue && g->asks ? 0 : -ENOMEM;
-}
-
-void routed_queues_free(struct group *g)
-{
-	if (g->queue)
-		free(g->queue->ring);
-	if (g->asks)
-		free(g->asks->ring);
-	free(g->queue);
-	free(g->asks);
 }
 
 /* ---- a thread's part ---- */
@@ -229,7 +205,7 @@ static void send_to(struct load_thread *t, const struct pending *p, uint16_t nod
 	if (c)
 		put_on(c, p, asking);
 	else
-		put_off(t, !g ? &t->routing->later : asking ? g->asks : g->queue, p);
+		put_off(t, !g ? &t->routing->later : asking ? &g->asks : &g->queue, p);
 }
 
 /* Sends a request where its key belongs now. */
@@ -313,8 +289,8 @@ static void give_up_queue(struct load_thread *t, struct group *g, struct waiting
 void routed_give_up(struct load_thread *t, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < t->group_count; i++) {
-		give_up_queue(t, t->groups[i], t->groups[i]->queue, now_ns);
-		give_up_queue(t, t->groups[i], t->groups[i]->asks, now_ns);
+		give_up_queue(t, t->groups[i], &t->groups[i]->queue, now_ns);
+		give_up_queue(t, t->groups[i], &t->groups[i]->asks, now_ns);
 	}
 	give_up_queue(t, NULL, &t->routing->later, now_ns);
 }
@@ -457,9 +433,9 @@ static void serve_queue(struct group *g)
 	struct connection *c;
 	struct pending p;
 
-	while (g->asks->count > 0 && (c = first_with_room(g)) && waiting_pop(g->asks, &p))
+	while (g->asks.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->asks, &p))
 		put_on(c, &p, true);
-	while (g->queue->count > 0 && (c = first_with_room(g)) && waiting_pop(g->queue, &p))
+	while (g->queue.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->queue, &p))
 		put_on(c, &p, false);
 }
 
@@ -554,7 +530,7 @@ static void send_again(struct load_thread *t, struct group *g, struct waiting *w
 static bool anything_waits(const struct load_thread *t)
 {
 	for (uint32_t i = 0; i < t->group_count; i++)
-		if (t->groups[i]->queue->count + t->groups[i]->asks->count > 0)
+		if (t->groups[i]->queue.count + t->groups[i]->asks.count > 0)
 			return true;
 	return t->routing->later.count > 0;
 }
@@ -576,11 +552,11 @@ static void tick(void *who, uint64_t now_ns)
 		struct group *g = t->groups[i];
 
 		if (changed) {
-			send_again(t, g, g->queue, now_ns);
-			send_again(t, g, g->asks, now_ns);
+			send_again(t, g, &g->queue, now_ns);
+			send_again(t, g, &g->asks, now_ns);
 		} else {
-			expire(t, g, g->queue, now_ns);
-			expire(t, g, g->asks, now_ns);
+			expire(t, g, &g->queue, now_ns);
+			expire(t, g, &g->asks, now_ns);
 		}
 	}
 	if (anything_waits(t))

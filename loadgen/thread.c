@@ -23,7 +23,6 @@
 #include "inspection.h"
 #include "recording/recording.h"
 #include "replay_send.h"
-#include "routing.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -244,7 +243,8 @@ static void group_free(struct group *g)
 	}
 	if (!g)
 		return;
-	routed_queues_free(g);
+	free(g->queue.ring);
+	free(g->asks.ring);
 	free(g->connections);
 	free(g->rings);
 	free(g);
@@ -269,7 +269,7 @@ struct group *load_thread_connect(struct load_thread *t, const struct endpoint *
 		g->connections = calloc(count, sizeof(*g->connections));
 		g->rings = calloc((size_t)count * RING_SIZE(t->plan), sizeof(*g->rings));
 	}
-	if (!g || !grown || !g->connections || !g->rings || (t->routing && routed_queues(g))) {
+	if (!g || !grown || !g->connections || !g->rings) {
 		for (uint32_t i = 0; fds && i < count; i++)
 			close(fds[i]);
 		group_free(g);

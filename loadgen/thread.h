@@ -89,6 +89,12 @@ struct connection {
 
 TAILQ_HEAD(connection_list, connection);
 
+/* Requests in order, without a connection (routed.c). A ring that grows. */
+struct waiting {
+	struct pending *ring;
+	uint32_t first, count, room;
+};
+
 /* A thread's connections to one server. Against a single server there is one group; with several, requests
  * have to go to a certain one of them, and wait with it while none of its connections has room (routed.c). */
 struct group {
@@ -97,9 +103,9 @@ struct group {
 	struct pending *rings;
 	uint32_t count;
 	const struct endpoint *endpoint;
-	uint16_t node;		      /* its number among struct nodes */
-	struct waiting *queue, *asks; /* NULL against a single server */
-	uint64_t last_ok_ns;	      /* the last answer that was no error */
+	uint16_t node;		    /* its number among struct nodes */
+	struct waiting queue, asks; /* for room; those in `asks` behind an ASKING */
+	uint64_t last_ok_ns;	    /* the last answer that was no error */
 };
 
 /* What all threads are to do; read-only while they run, but for the atomics. */
@@ -299,12 +305,14 @@ void count_error(struct load_thread *t);
 
 /* ---- routed.c: one of several servers for each request ---- */
 
-/* The queues of a group whose server is one of several. -ENOMEM. */
-int routed_queues(struct group *g);
-void routed_queues_free(struct group *g);
 /* What a thread needs for it. -ENOMEM. */
 int routing_init(struct load_thread *t);
 void routing_free(struct load_thread *t);
+/* Requests to the group's node go to the group from now on. */
+void routing_add(struct load_thread *t, struct group *g);
+/* What the thread saw of outages. */
+struct outages;
+const struct outages *routing_outages(const struct load_thread *t);
 /* Takes up what is due, or what there is room for, sends it where it belongs, and sees to what waits. */
 void routed_pump(struct load_thread *t, uint64_t now_ns);
 /* A connection is there, or has room again. */
@@ -313,7 +321,8 @@ void routed_room(struct connection *c, uint64_t now_ns);
 void routed_arrived(struct connection *c);
 /* A connection is gone: the others go on. */
 void routed_settle(struct load_thread *t, uint64_t now_ns);
-/* The answer to *p, which is off the ring already, sends it elsewhere, or puts it off. False: it does not. */
+/* The answer to *p, the connection's oldest request, sends it elsewhere, or puts it off. False: it does not.
+ */
 bool routed_again(struct connection *c, const struct pending *p, uint64_t now_ns);
 /* Sends the next step of an operation where that belongs. */
 void routed_step(struct connection *c, const struct pending *p);
