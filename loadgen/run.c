@@ -240,9 +240,10 @@ static void close_outputs(struct run *r)
 /* One server to ask about itself and about commands; some may be down. */
 static int probe_any(struct run *r, char *error, size_t size)
 {
+	uint32_t turns = 2 * nodes_serving(r->nodes);
 	int rc = -1;
 
-	for (uint32_t turn = 0; turn < 2 * nodes_serving(r->nodes) && rc; turn++) {
+	for (uint32_t turn = 0; turn < turns && rc; turn++) {
 		server_free(&r->server);
 		rc =
 		    server_probe(&r->server, r->o,

@@ -26,11 +26,21 @@ struct topology {
 	struct link *link;     /* to whom answered last; NULL: nobody */
 	uint16_t asked;	       /* the node it leads to; of a Sentinel, its number */
 	uint32_t turn;	       /* whom to ask next */
+	uint64_t patience_ns;  /* of links; 0: as long as any other */
 	int stop_fd;
 	pthread_t handle;
 	struct server *sentinels; /* as many as the options name */
 	struct options *sentinel_options;
 };
+
+/* A link to a node. The main thread may connect to the same server at this moment, with its own patience. */
+static struct link *enter_node(const struct topology *t, uint16_t node, char *error, size_t size)
+{
+	struct server s = nodes_at(t->nodes, node)->server;
+
+	s.patience_ns = t->patience_ns;
+	return server_enter(&s, 0, error, size);
+}
 
 /* ---- changes ---- */
 
@@ -245,7 +255,7 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 		    !atomic_load(&nodes_at(t->nodes, node)->down) && o->read_from == READ_PRIMARY)
 			result = 0;
 		else if (node != NODE_NONE)
-			l = server_enter(&nodes_at(t->nodes, node)->server, 0, error, size);
+			l = enter_node(t, node, error, size);
 	}
 	if (l && learn_role(t->nodes, l, node)) {
 		set_owners(t, &node, 1);
@@ -293,7 +303,7 @@ static bool enter_next(struct topology *t, char *error, size_t size)
 		if (by_sentinel(n))
 			t->link = server_enter(&t->sentinels[t->asked], 0, error, size);
 		else if (count == 1 || i + 1 == count || !atomic_load(&nodes_at(n, t->asked)->down))
-			t->link = server_enter(&nodes_at(n, t->asked)->server, 0, error, size);
+			t->link = enter_node(t, t->asked, error, size);
 	}
 	return t->link != NULL;
 }
@@ -326,9 +336,10 @@ static bool ask_one(struct topology *t, char *error, size_t size)
 }
 
 /* The shortest of a few PINGs. */
-static void measure_rtt(struct nodes *n)
+static void measure_rtt(const struct topology *t)
 {
 	static const char *const words[] = {"PING"};
+	const struct nodes *n = t->nodes;
 	uint32_t count = atomic_load(&n->count);
 	char error[400];
 
@@ -339,7 +350,7 @@ static void measure_rtt(struct nodes *n)
 
 		if (atomic_load(&node->rtt_ns))
 			continue;
-		l = server_enter(&node->server, 0, error, sizeof(error));
+		l = enter_node(t, (uint16_t)i, error, sizeof(error));
 		for (int k = 0; l && k < RTT_TRIES; k++) {
 			uint64_t since = ft_now_ns(), took;
 			redisReply *r = link_ask(l, 1, words);
@@ -377,6 +388,8 @@ static int prepare_sentinels(struct topology *t, char *error, size_t size)
 	for (uint32_t i = 0; i < o->sentinel_count; i++)
 		if (server_init(&t->sentinels[i], t->sentinel_options, &o->sentinels[i], false, error, size))
 			return -1;
+		else
+			t->sentinels[i].patience_ns = t->patience_ns;
 	return 0;
 }
 
@@ -457,7 +470,7 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved,
 			CLUSTER_SLOTS);
 	if (n->read_from == READ_NEAREST)
-		measure_rtt(n);
+		measure_rtt(&t);
 	return 0;
 }
 
@@ -497,11 +510,9 @@ static void *watch(void *arg)
 			return NULL;
 		(void)!read(n->look_fd, &count, sizeof(count));
 		atomic_store(&n->look_wanted, false);
-		for (uint32_t i = 0; i < atomic_load(&n->count); i++)
-			nodes_at(n, (uint16_t)i)->server.patience_ns = PATIENCE_NS;
 		ask_one(t, error, sizeof(error));
 		if (n->read_from == READ_NEAREST)
-			measure_rtt(n);
+			measure_rtt(t);
 	}
 }
 
@@ -519,10 +530,9 @@ int topology_start(struct topology **out, struct nodes *n, struct ft_writer *log
 		return -ENOMEM;
 	t->nodes = n;
 	t->log = log;
+	t->patience_ns = PATIENCE_NS;
 	t->stop_fd = eventfd(0, EFD_CLOEXEC);
 	rc = t->stop_fd < 0 ? -errno : prepare_sentinels(t, error, sizeof(error)) ? -ENOMEM : 0;
-	for (uint32_t i = 0; t->sentinels && i < n->options->sentinel_count; i++)
-		t->sentinels[i].patience_ns = PATIENCE_NS;
 	if (rc == 0)
 		rc = -pthread_create(&t->handle, NULL, watch, t);
 	if (rc) {

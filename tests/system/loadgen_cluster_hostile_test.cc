@@ -29,30 +29,40 @@ int port_of(const FakeServer &s)
 // A node that answers like one, and `act` to everything else. Its own port is known once it listens.
 struct Node {
 	std::atomic<int> port = 0;
+	std::atomic<int> pause_ms = 0; // before it hears what a new connection says
 	std::function<std::string(const std::string &)> act;
 	std::string slots; // empty: all of them are its own
 	FakeServer server;
 
 	explicit Node(std::function<std::string(const std::string &)> then)
-	    : act(std::move(then)),
-	      server(after_greeting([this](Peer &peer, const std::string &request) {
-			     std::string answer;
-			     // Several commands may come in one read.
-			     for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
-				     next = request.find('*', at + 1);
-				     const std::string one = request.substr(at, next - at);
-				     answer += asks(one, "SLOTS") ? (slots.empty() ? all_slots(port) : slots)
-					       : asks(one, "COMMAND") ? "-ERR unknown command\r\n"
-					       : asks(one, "SETNAME") || asks(one, "ASKING") ? "+OK\r\n"
-											     : act(one);
-			     }
-			     return peer.say(answer);
-		     }),
-		     false)
+	    : act(std::move(then)), server([this](Peer &peer) { talk(peer); }, false)
 	{
 		port = port_of(server);
 	}
 	std::string address() const { return "127.0.0.1:" + std::to_string(port); }
+
+private:
+	void talk(Peer &peer)
+	{
+		std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+		after_greeting([this](Peer &who, const std::string &request) {
+			std::string answer;
+			// Several commands may come in one read.
+			for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
+				next = request.find('*', at + 1);
+				answer += answer_to(request.substr(at, next - at));
+			}
+			return who.say(answer);
+		})(peer);
+	}
+	std::string answer_to(const std::string &one)
+	{
+		if (asks(one, "SLOTS"))
+			return slots.empty() ? all_slots(port) : slots;
+		if (asks(one, "COMMAND"))
+			return "-ERR unknown command\r\n";
+		return asks(one, "SETNAME") || asks(one, "ASKING") ? "+OK\r\n" : act(one);
+	}
 };
 
 struct Outcome {
@@ -169,6 +179,26 @@ TEST_CASE("an ASK to where nobody is: the key's own server is asked again, once 
 	const Outcome o = load_on(a, {"-n", "5", "-c", "1", "--retry", "30s"});
 	CHECK(o.log.with_status(FT_STATUS_OK) == 5);
 	CHECK(o.run["redirects"]["ask"] == 1);
+}
+
+TEST_CASE("a later test has as much patience with a slow server as the first, whatever watches beside it")
+{
+	TempDir dir;
+	Node a([&](const std::string &request) {
+		a.pause_ms = 800; // more than the topology's own questions wait for
+		return asks(request, "LPUSH")	 ? std::string(":600\r\n")
+		       : asks(request, "LRANGE") ? std::string("*1\r\n$1\r\nx\r\n")
+						 : std::string("$1\r\nx\r\n");
+	});
+	const Result r =
+	    load({"--cluster", "--server", a.address(), "-q", "--no-observer", "-t", "get,lrange_100",
+		  "--rate", "4", "-n", "8", "-c", "1", "--json", dir.file("json")});
+	INFO(r.err);
+	CHECK(r.status == 0);
+	const Json runs = Json::parse(read_file(dir.file("json")))["runs"];
+	REQUIRE(runs.size() == 2);
+	for (const Json &run : runs)
+		CHECK(run["total"]["requests"] == 8);
 }
 
 TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
