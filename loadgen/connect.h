@@ -12,7 +12,6 @@
 #include "link.h"
 #include "options.h"
 #include "socket.h"
-#include "suite.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,9 +35,9 @@ struct server {
 	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
 };
 
-/* Fills *s without a word to the server; the address's strings must outlive it. 0, or -1 and a sentence. */
-int server_init(struct server *s, const struct options *o, const struct server_address *address,
-		bool readonly, char *error, size_t size);
+/* Fills *s without a word to the server; the address's strings must outlive it. For server_free. */
+void server_init(struct server *s, const struct options *o, const struct server_address *address,
+		 bool readonly);
 /* Finds the address of its host without connecting: the first that the name has. 0, or -1 and a sentence. */
 int server_find(struct server *s, char *error, size_t size);
 /* Where its connections go and what those say that are opened again; valid as long as the server. */
@@ -59,10 +58,6 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size);
 
 /* As tls_session_new's host; NULL: no TLS there. */
 const char *server_tls_name(const struct server *s);
-
-/* Puts there what a test needs: a list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members.
- * 0, or -1 and a sentence. */
-int server_prepare(struct server *s, enum preparation what, uint64_t keys, char *error, size_t size);
 
 /* Makes room for `count` descriptors. 0, or -1 and a sentence. */
 int descriptors_reserve(unsigned count, char *error, size_t size);

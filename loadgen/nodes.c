@@ -76,9 +76,9 @@ static struct node *node_new(const struct nodes *n, const struct server_address 
 		return NULL;
 	}
 	address_text(&own, node->name, sizeof(node->name));
-	if (server_init(&node->server, n->options, &own,
-			n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY, error, size) ||
-	    server_find(&node->server, error, size)) {
+	server_init(&node->server, n->options, &own,
+		    n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY);
+	if (server_find(&node->server, error, size)) {
 		node_free(node);
 		return NULL;
 	}

@@ -79,9 +79,6 @@ uint16_t nodes_any(const struct nodes *n, uint32_t turn);
 bool nodes_serves(const struct nodes *n, uint16_t number);
 uint32_t nodes_serving(const struct nodes *n);
 
-/* As server_prepare, each key on its server. */
-int nodes_prepare(struct nodes *n, enum preparation what, uint64_t keys, char *error, size_t size);
-
 /* Of "3999 127.0.0.1:6381", what follows MOVED or ASK: the slot and the node, added if it is new. An empty
  * host is that of `from`, the node that said it. False: it is no such text. */
 bool nodes_redirect(struct nodes *n, const char *text, uint16_t from, uint32_t *slot, uint16_t *node);

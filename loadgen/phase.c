@@ -17,6 +17,7 @@
 
 #include "connect.h"
 #include "phase_deliveries.h"
+#include "prepare.h"
 #include "recording/recording.h"
 #include "replay_send.h"
 
@@ -184,19 +185,14 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	};
 }
 
-static int prepare_servers(struct run *r, enum preparation what, char *error, size_t size)
-{
-	return r->nodes ? nodes_prepare(r->nodes, what, r->workload->keys, error, size)
-			: server_prepare(&r->server, what, r->workload->keys, error, size);
-}
-
 static int prepare(struct run *r, struct phase *p, const struct test *test)
 {
 	const struct options *o = r->o;
 	struct mix counted; /* what consumers receive is counted, but not drawn */
 	char error[512];
 
-	if (prepare_servers(r, test->preparation, error, sizeof(error))) {
+	if (prepare_servers(&r->server, r->nodes, test->preparation, r->workload->keys, error,
+			    sizeof(error))) {
 		complain(r, error);
 		return -1;
 	}

@@ -385,11 +385,10 @@ static int prepare_sentinels(struct topology *t, char *error, size_t size)
 	t->sentinel_options->user = NULL;
 	t->sentinel_options->password = getenv("FORKTAIL_SENTINEL_PASSWORD");
 	t->sentinel_options->database = 0;
-	for (uint32_t i = 0; i < o->sentinel_count; i++)
-		if (server_init(&t->sentinels[i], t->sentinel_options, &o->sentinels[i], false, error, size))
-			return -1;
-		else
-			t->sentinels[i].patience_ns = t->patience_ns;
+	for (uint32_t i = 0; i < o->sentinel_count; i++) {
+		server_init(&t->sentinels[i], t->sentinel_options, &o->sentinels[i], false);
+		t->sentinels[i].patience_ns = t->patience_ns;
+	}
 	return 0;
 }
 
