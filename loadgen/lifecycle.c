@@ -45,19 +45,17 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
-int connection_init(struct connection *c, struct load_thread *t, struct group *g, int fd, uint32_t id,
+int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
 		    struct pending *ring)
 {
 	c->thread = t;
 	c->meta = t->plan->workload->protocol == PROTOCOL_MEMCACHE_META;
 	c->group = g;
-	c->fd = fd;
 	c->id = id;
 	c->pending = ring;
 	c->ring_size = RING_SIZE(t->plan);
 	c->opened_ns = ft_now_ns();
-	c->local_port = fd < 0 ? 0 : socket_local_port(fd);
-	c->tls = fd >= 0 && g->endpoint->tls_name ? tls_claim(fd) : NULL;
+	c->local_port = c->fd < 0 ? 0 : socket_local_port(c->fd);
 	if (any_inspection(t->plan)) {
 		c->inspection = inspection_new();
 		if (!c->inspection)
@@ -65,7 +63,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	}
 	if ((t->plan->open_loop && !t->plan->blocking) || t->routing)
 		settle_room(c);
-	return fd < 0 ? 0 : watch_socket(c);
+	return c->fd < 0 ? 0 : watch_socket(c);
 }
 
 void count_error(struct load_thread *t)

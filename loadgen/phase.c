@@ -100,7 +100,7 @@ static int make_group(struct run *r, struct phase *p, struct load_thread *t, str
 		g = load_thread_connect(t, endpoint, node, fds, first);
 	} else {
 		while (fds && made > 0)
-			close(fds[--made]);
+			tls_close(fds[--made]);
 		if (fds && r->nodes) {
 			g = load_thread_connect(t, endpoint, node, NULL, first);
 		} else if (fds) {

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "connect.h"
 
@@ -26,7 +25,7 @@ static int *connect_consumers(struct run *r, uint32_t first_id)
 		return fds;
 	complain(r, error);
 	while (made > 0)
-		close(fds[--made]);
+		tls_close(fds[--made]);
 	free(fds);
 	return NULL;
 }

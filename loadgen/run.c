@@ -138,10 +138,8 @@ static int *open_idle(struct run *r)
 		fds[i] = server_connect(&r->server, r->o->connections + i, error, sizeof(error));
 		if (fds[i] < 0) {
 			complain(r, error);
-			while (i > 0) {
-				tls_session_free(tls_claim(fds[--i]));
-				close(fds[i]);
-			}
+			while (i > 0)
+				tls_close(fds[--i]);
 			free(fds);
 			return NULL;
 		}
@@ -151,10 +149,8 @@ static int *open_idle(struct run *r)
 
 static void close_idle(const struct run *r, int *fds)
 {
-	for (uint32_t i = 0; fds && i < r->o->idle; i++) {
-		tls_session_free(tls_claim(fds[i]));
-		close(fds[i]);
-	}
+	for (uint32_t i = 0; fds && i < r->o->idle; i++)
+		tls_close(fds[i]);
 	free(fds);
 }
 

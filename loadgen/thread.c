@@ -23,6 +23,7 @@
 #include "inspection.h"
 #include "recording/recording.h"
 #include "replay_send.h"
+#include "tls.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -271,18 +272,20 @@ struct group *load_thread_connect(struct load_thread *t, const struct endpoint *
 	}
 	if (!g || !grown || !g->connections || !g->rings) {
 		for (uint32_t i = 0; fds && i < count; i++)
-			close(fds[i]);
+			tls_close(fds[i]);
 		group_free(g);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		g->connections[i].fd = fds ? fds[i] : -1;
+		g->connections[i].tls = fds ? tls_claim(fds[i]) : NULL;
+	}
 	t->groups[t->group_count++] = g;
 	t->alive += count;
 	if (t->routing)
 		routing_add(t, g);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		rc = connection_init(&g->connections[i], t, g, g->connections[i].fd, first_id + i,
+		rc = connection_init(&g->connections[i], t, g, first_id + i,
 				     g->rings + (size_t)i * RING_SIZE(t->plan));
 	for (uint32_t i = 0; i < count && rc == 0 && !fds; i++)
 		connection_begin(&g->connections[i], ft_now_ns());

@@ -278,8 +278,8 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at);
 
 /* ---- lifecycle.c: opening, breaking and opening again ---- */
 
-/* Makes connection `id` of a group, open with fd >= 0, else to be opened with connection_begin. */
-int connection_init(struct connection *c, struct load_thread *t, struct group *g, int fd, uint32_t id,
+/* Makes connection `id` of a group, whose fd (and tls) is set; -1: to be opened with connection_begin. */
+int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
 		    struct pending *ring);
 /* Opens a connection that is closed. */
 void connection_begin(struct connection *c, uint64_t now_ns);

@@ -280,3 +280,9 @@ struct tls_session *tls_claim(int fd)
 	pthread_mutex_unlock(&lock);
 	return s;
 }
+
+void tls_close(int fd)
+{
+	tls_session_free(tls_claim(fd));
+	close(fd);
+}

@@ -56,6 +56,8 @@ void tls_set_blocking(struct tls_session *s, bool blocking);
 /* Sessions on their way from set-up to a load thread, by descriptor. tls_claim: NULL if there is none. */
 int tls_hand_over(int fd, struct tls_session *s);
 struct tls_session *tls_claim(int fd);
+/* Closes a descriptor that nobody took over, with its session if there is one. */
+void tls_close(int fd);
 
 #ifdef __cplusplus
 }
