@@ -465,11 +465,13 @@ static void spread_seconds(struct replay *r)
 	}
 }
 
+/* From the first command to where -l begins again: a usual gap behind the last. Never 0, or all rounds would
+ * be due at once. */
 static void set_span(struct replay *r)
 {
 	uint64_t last = r->count ? r->records[r->count - 1].due_ns : 0;
 
-	r->span_ns = last + (r->count > 1 ? last / (r->count - 1) : SECOND_NS);
+	r->span_ns = last + (r->count > 1 && last > 0 ? last / (r->count - 1) : SECOND_NS);
 }
 
 static void free_load(struct load *l)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recordings of commands: what is read from a MONITOR capture, an append-only file and a CSV, what is left
-// out, and what is said about damage. Files that a real server wrote are in
-// system/loadgen_replay_files_test.cc.
+// out, and what is said about damage. Files that a real server wrote are in system/loadgen_replay_test.cc.
 #include "loadgen/replay.h"
 
 #include <filesystem>
@@ -367,6 +366,16 @@ TEST_CASE("an append-only file with times: commands of a second are spread over 
 		due.push_back(l.r->records[i].due_ns);
 	CHECK(due == std::vector<uint64_t>{0, 200000000, 400000000, 600000000, 800000000, 2000000000});
 	CHECK_FALSE(load_text(resp({"INCR", "k"})).r->timed);
+}
+
+TEST_CASE("a recording of one instant lasts a second, so that it can begin again")
+{
+	for (const char *text : {"5,a,PING\n", "5,a,PING\n5,b,PING\n"}) {
+		const Loaded l = load_text(text);
+		REQUIRE(l.rc == 0);
+		CHECK(l.r->span_ns == 1000000000);
+	}
+	CHECK(load_text("5,a,PING\n5.5,b,PING\n6,a,PING\n").r->span_ns == 1500000000);
 }
 
 TEST_CASE("damage: what came before is kept, and one sentence says where it ended")
