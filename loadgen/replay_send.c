@@ -134,7 +134,7 @@ static bool is_dead(const struct connection *c)
 	return c->fd < 0 && (c->thread->stopping || c->thread->plan->on_error != ON_ERROR_RECONNECT);
 }
 
-/* With a connection that broke its SELECT is gone too. */
+/* Of one that was opened again and hasn't sent anything yet, `selecting` is of the last time. */
 static bool is_selecting(const struct connection *c)
 {
 	return c->in_flight > 0 && c->thread->replay->lanes[lane_index(c)].selecting;
@@ -184,8 +184,10 @@ static void fill(struct connection *c, uint64_t now_ns)
 
 		if (due > now_ns)
 			break;
-		if (c->taken == 0)
+		if (c->taken == 0) {
 			l->database = t->plan->database;
+			l->selecting = false; /* that SELECT went with the connection */
+		}
 		if (!r->selects && r->database != l->database) {
 			p = (struct pending){.key = r->database, .operation = t->plan->workload->select};
 			l->database = r->database;

@@ -6,6 +6,7 @@
 
 #include "loadgen/replay.h"
 #include "tests/support/catch.h"
+#include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -409,6 +410,59 @@ TEST_CASE("connections that break: with reconnect the rest is sent, without it i
 	CHECK(std::stoul(redis.command({"DBSIZE"})) >= log.with_status(FT_STATUS_OK));
 	CHECK(log.with_status(FT_STATUS_RESET) <= 4);
 	CHECK(redis.command({"EXISTS", "k1499"}) == "1");
+}
+
+TEST_CASE("a recording of one instant, over and over, ends with Ctrl-C")
+{
+	Redis redis(with({}));
+	TempDir dir;
+	write_file(dir.file("csv"), "0,a,INCR,n\n0,b,INCR,n\n");
+	Process p(load_command({"-s", redis.socket(), "--replay", dir.file("csv"), "-l", "-q"}));
+	REQUIRE(eventually([&] { return std::atoi(redis.command({"GET", "n"}).c_str()) >= 4; }, Seconds(30)));
+	p.signal(SIGINT);
+	CHECK(p.wait(Seconds(30)) == 0);
+}
+
+TEST_CASE("a connection that breaks over our SELECT is as fast as before once it is back")
+{
+	// Answers the last two only when both are there, as -P 2 has them sent.
+	FakeServer server(after_greeting([](Peer &peer, const std::string &request) {
+		if (contains(request, "SELECT\r\n$1\r\n0")) {
+			peer.say("+OK\r\n"); // of the SET in front of it
+			return false;
+		}
+		if (contains(request, "GET"))
+			return !contains(request, "x") || !contains(request, "y") ||
+			       peer.say("$1\r\na\r\n$1\r\nb\r\n");
+		return peer.say("+OK\r\n");
+	}));
+	TempDir dir;
+	write_file(dir.file("monitor"), "1.0 [1 a:1] \"SET\" \"k\" \"1\"\n1.0 [0 a:1] \"GET\" \"x\"\n"
+					"1.0 [0 a:1] \"GET\" \"y\"\n");
+	Arguments all = {"--replay",
+			 dir.file("monitor"),
+			 "--replay-speed",
+			 "max",
+			 "-c",
+			 "1",
+			 "-P",
+			 "2",
+			 "-q",
+			 "--no-observer",
+			 "-o",
+			 dir.file("log"),
+			 "--on-error",
+			 "reconnect",
+			 "--backoff",
+			 "1ms",
+			 "--timeout",
+			 "5s"};
+	const Arguments where = server.where();
+	all.insert(all.end(), where.begin(), where.end());
+	const Result r = load(all);
+	INFO(r.err);
+	CHECK(r.status == 0);
+	CHECK(read_log(dir.file("log")).with_status(FT_STATUS_OK) == 3);
 }
 
 TEST_CASE("wrong usage and no recording: one sentence")
