@@ -173,8 +173,9 @@ const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end
 	enum delivery_kind kind = c->deliveries->plan.kind;
 
 	if (c->greetings) {
-		c->greetings--;
-		return r->type == REDIS_REPLY_ERROR
+		bool name = --c->greetings == 0 && c->deliveries->plan.endpoint.named;
+
+		return r->type == REDIS_REPLY_ERROR && !name
 			   ? "the server refused the login of a consumer opened again"
 			   : NULL;
 	}

@@ -254,6 +254,27 @@ TEST_CASE("subscribers that break are opened again, and what they missed is coun
 	CHECK(stream["duplicates"] == 0);
 }
 
+TEST_CASE("a consumer that may not say its name is opened again all the same")
+{
+	Redis redis;
+	redis.command({"ACL", "SETUSER", "quiet", "on", ">secret", "~*", "&*", "+@all", "-client|setname"});
+	TempDir dir;
+	Process p(load_command({"-s",	     redis.socket(), "--user",	      "quiet",	    "--pubsub",
+				"2",	     "--rate",	     "500",	      "--duration", "3",
+				"-q",	     "-o",	     dir.file("log"), "--on-error", "reconnect",
+				"--backoff", "10ms",	     "--drain",	      "1",	    "--no-observer"}),
+		  with_environment({{"FORKTAIL_PASSWORD", "secret"}}));
+	const auto subscribed = [&] {
+		return contains(redis.command({"PUBSUB", "NUMSUB", "channel:000000000000"}), "2");
+	};
+	REQUIRE(eventually(subscribed));
+	redis.command({"CLIENT", "KILL", "TYPE", "pubsub"});
+	CHECK(eventually(subscribed, Seconds(2)));
+	REQUIRE(p.wait(Seconds(30)) == 0);
+	INFO(p.err());
+	CHECK(contains(p.err(), "consumers lost their connections 2 times"));
+}
+
 TEST_CASE("repeats, limits and series know deliveries as another operation")
 {
 	Redis redis;
