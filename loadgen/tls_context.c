@@ -32,9 +32,10 @@ static void names_of(X509 *certificate, char *out, size_t size)
 		if (n->type == GEN_DNS)
 			snprintf(one, sizeof(one), "%.*s", ASN1_STRING_length(text),
 				 (const char *)ASN1_STRING_get0_data(text));
-		else if (n->type == GEN_IPADD)
-			inet_ntop(ASN1_STRING_length(text) == 4 ? AF_INET : AF_INET6,
-				  ASN1_STRING_get0_data(text), one, sizeof(one));
+		else if (n->type == GEN_IPADD && ASN1_STRING_length(text) == 4)
+			inet_ntop(AF_INET, ASN1_STRING_get0_data(text), one, sizeof(one));
+		else if (n->type == GEN_IPADD && ASN1_STRING_length(text) == 16)
+			inet_ntop(AF_INET6, ASN1_STRING_get0_data(text), one, sizeof(one));
 		if (*one && at + strlen(one) + 3 < size)
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", one);
 	}

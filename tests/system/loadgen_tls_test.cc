@@ -139,6 +139,13 @@ TEST_CASE("a server that can't be trusted is refused with the reason")
 		INFO(r.err);
 		CHECK(r.status == 0);
 	}
+	SECTION("one for an address that is none")
+	{
+		authority.sign("odd", "DER:300c8705010203040582036f6464"); // of 5 bytes; then a name
+		TlsRedis server(authority, "odd");
+		check_refused(at(server.port(), authority, {}),
+			      "has a certificate for odd, not for 127.0.0.1");
+	}
 	SECTION("an expired one")
 	{
 		TlsRedis server(authority, "expired");
