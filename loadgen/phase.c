@@ -122,10 +122,15 @@ static int make_groups(struct run *r, struct phase *p, struct load_thread *t)
 	uint32_t count = atomic_load(&n->count);
 	int rc = 0;
 
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (nodes_serves(n, (uint16_t)i))
-			rc = make_group(r, p, t, &nodes_at(n, (uint16_t)i)->server,
-					&nodes_at(n, (uint16_t)i)->endpoint, (uint16_t)i);
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
+		struct node *node = nodes_at(n, (uint16_t)i);
+
+		if (!nodes_serves(n, (uint16_t)i))
+			continue;
+		rc = make_group(r, p, t, &node->server, &node->endpoint, (uint16_t)i);
+		/* By now it's known whether the server stands a connection's name. */
+		node->endpoint = server_endpoint(&node->server);
+	}
 	return rc;
 }
 

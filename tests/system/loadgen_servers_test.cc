@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/memcached.h"
 #include "tests/support/nutcracker.h"
+#include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -138,6 +139,32 @@ TEST_CASE("one of several servers dies: its keys' requests end, the others' go o
 	for (const Json &n : figures["nodes"])
 		if (n["server"] == at_port(b.port()))
 			CHECK(n["errors"] == 0);
+}
+
+TEST_CASE("servers that close at a connection's name, as proxies do: one opened again says none")
+{
+	const auto talk = [](Peer &peer) {
+		int answers = 0;
+		for (std::string request; !(request = peer.hear()).empty();) {
+			if (contains(request, "SETNAME"))
+				return;
+			const std::string greeting = greeting_answer(request);
+			if (!peer.say(greeting.empty() ? "$1\r\nx\r\n" : greeting))
+				return;
+			if (greeting.empty() && ++answers == 5)
+				return;
+		}
+	};
+	FakeServer a(talk, false), b(talk, false);
+	TempDir dir;
+	const Result r = load(each({at_port(std::stoi(a.where().at(1))), at_port(std::stoi(b.where().at(1)))},
+				   {"-t", "get", "-n", "200", "-r", "1000", "-c", "1", "--backoff", "1ms",
+				    "--retry", "5s", "-o", dir.file("log")}));
+	INFO(r.err);
+	const Log log = read_log(dir.file("log"));
+	CHECK(log.requests.size() == 200);
+	// At most one in six met the end of a connection.
+	CHECK(log.with_status(FT_STATUS_OK) >= 150);
 }
 
 TEST_CASE("servers that can't be several")
