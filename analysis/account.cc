@@ -92,7 +92,7 @@ Account AccountOf(const Run &run, uint32_t thread_index)
 		int cause = Index(CauseOfOwner(s.owner));
 		if (s.off_cpu) {
 			account.by_cause[cause] += s.blocked_ns;
-			account.by_cause[Index(Cause::RunQueue)] += s.runnable_ns;
+			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
 		} else {
 			account.by_cause[cause] += s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
 		}

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "recording/owners.h"
+#include "recording/format.h"
 
 namespace forktail
 {
@@ -32,6 +32,7 @@ const char *const kNames[kTimelineCauses] = {
     "sleep",
     "stopped",
     "run-queue",
+    "cpu-quota",
     "hardirq",
     "softirq/hi",
     "softirq/timer",
@@ -94,6 +95,8 @@ Cause CauseOfOwner(uint32_t owner)
 		return Cause::Hardirq;
 	case FT_RUN_QUEUE:
 		return Cause::RunQueue;
+	case FT_CPU_QUOTA:
+		return Cause::CpuQuota;
 	case FT_IDLE:
 		return Cause::Idle;
 	case FT_LOCK_WAIT:
@@ -115,6 +118,11 @@ Cause CauseOfOwner(uint32_t owner)
 	default:
 		return Cause::Unknown;
 	}
+}
+
+Cause WaitCauseOf(uint8_t span_flags)
+{
+	return span_flags & FT_SPAN_THROTTLED ? Cause::CpuQuota : Cause::RunQueue;
 }
 
 bool CauseByName(const char *name, Cause *cause)

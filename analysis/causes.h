@@ -31,6 +31,7 @@ enum class Cause : uint8_t {
 	Sleep,
 	Stopped,
 	RunQueue,
+	CpuQuota, // on no run queue: its cgroup had used up its quota
 	Hardirq,
 	SoftirqHi, // softirq vectors in the kernel's order
 	SoftirqTimer,
@@ -71,6 +72,8 @@ const char *CauseName(Cause c);
 const char *AccountName(Cause c);
 // The cause of an owner as recorded (enum ft_owner); overlays and numbers of a newer recorder are Unknown.
 Cause CauseOfOwner(uint32_t owner);
+// The cause of the runnable part of an off-CPU span with these flags (enum ft_span_flags).
+Cause WaitCauseOf(uint8_t span_flags);
 // True and *cause set if `name` is a cause's stable name.
 bool CauseByName(const char *name, Cause *cause);
 

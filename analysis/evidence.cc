@@ -46,7 +46,8 @@ void GatherPieces(Scene *scene)
 		// A span with others inside comes in several pieces, and being off the CPU in a frame is part
 		// of it.
 		const ft_span &span = scene->run.spans[p.span];
-		if (p.span != seen.last && (!span.off_cpu || span.depth == 0 || p.cause == Cause::RunQueue)) {
+		if (p.span != seen.last &&
+		    (!span.off_cpu || span.depth == 0 || p.cause == WaitCauseOf(span.flags))) {
 			seen.spans++;
 			seen.last = p.span;
 			if (p.cause == Cause::RunQueue)

@@ -265,6 +265,15 @@ ServerReport ReportOf(const Json &j)
 	return report;
 }
 
+void ReadNote(Run *run, const Json &j)
+{
+	if (Text(j, "kind") == "cpu-quota")
+		run->quotas.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
+				       Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
+	else
+		run->reports.push_back(ReportOf(j));
+}
+
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 {
 	switch (block.kind) {
@@ -309,7 +318,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadCost(run, ParseObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_NOTE:
-		run->reports.push_back(ReportOf(ParseObject(PayloadText(block))));
+		ReadNote(run, ParseObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SUMMARY:
 		f->about.summary = PayloadText(block);

@@ -144,6 +144,15 @@ struct ServerReport {
 	std::string text;	       // the whole object as JSON
 };
 
+// A CPU quota (CFS bandwidth) of a cgroup on the path of a target's, from then on.
+struct Quota {
+	uint64_t t_ns = 0;
+	uint32_t pid = 0;
+	std::string cgroup;    // "/a/b", from the hierarchy's root
+	uint64_t quota_us = 0; // of CPU time in every period; 0: none any more
+	uint64_t period_us = 0;
+};
+
 // run.json, which is optional.
 struct RunInfo {
 	bool present = false;
@@ -177,6 +186,7 @@ struct Run {
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;	   // readings of all recordings
 	std::vector<ServerReport> reports; // by time
+	std::vector<Quota> quotas;	   // by time
 	Cost cost;
 
 	// Load generator.

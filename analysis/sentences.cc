@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/evidence.h"
+#include "analysis/quota.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -515,6 +516,8 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		return FileSentence(scene, cause.cause);
 	case Cause::RunQueue:
 		return RunQueueSentence(scene);
+	case Cause::CpuQuota:
+		return QuotaSentence(scene);
 	case Cause::ServerBusy:
 		return BusySentence(scene);
 	case Cause::ClientLate:

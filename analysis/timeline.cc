@@ -50,7 +50,7 @@ struct Sweep {
 		const ft_span &s = run.spans[index];
 		if (s.off_cpu)
 			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), CauseOfOwner(s.owner), index);
-		Emit(to_ns, s.off_cpu ? Cause::RunQueue : CauseOfOwner(s.owner), index);
+		Emit(to_ns, s.off_cpu ? WaitCauseOf(s.flags) : CauseOfOwner(s.owner), index);
 	}
 };
 

@@ -33,6 +33,35 @@ static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)
 	return (struct pt_regs___x86 *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - PT_REGS_SIZE);
 }
 
+/* For how long a run queue has been throttled by CPU quotas until now, in ns of its run queue's clock. Only
+ * differences mean something. Before 6.6 it is a sum over the quotas' groups and all CPUs, which grows when a
+ * throttle ends. A kernel without CONFIG_CFS_BANDWIDTH has none of the fields. */
+static __always_inline u64 throttled_ns(struct cfs_rq *queue)
+{
+	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
+		u64 since = BPF_CORE_READ(queue, throttled_clock_self);
+		u64 now = BPF_CORE_READ(queue, rq, clock);
+		return BPF_CORE_READ(queue, throttled_clock_self_time) +
+		       (since && now > since ? now - since : 0);
+	}
+	u64 sum = 0;
+	struct task_group *group = BPF_CORE_READ(queue, tg);
+	if (!bpf_core_field_exists(group->cfs_bandwidth.throttled_time))
+		return 0;
+	for (int level = 0; level < 8 && group; level++) {
+		sum += BPF_CORE_READ(group, cfs_bandwidth.throttled_time);
+		group = BPF_CORE_READ(group, parent);
+	}
+	return sum;
+}
+
+/* Since 6.18 a task is taken off its run queue on its way back to user mode, and knows it; before, its group
+ * was taken off with all its tasks, which any wait for the CPU may turn out to have been. */
+static __always_inline bool may_be_throttled(struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->throttled) || BPF_CORE_READ(task, throttled);
+}
+
 /* The disk moved from request.rq_disk to request_queue.disk in 5.15 and left the request in 5.17. */
 static __always_inline struct gendisk *request_disk(struct request *rq)
 {

@@ -155,7 +155,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
 	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && owner != FT_STOPPED;
-	bool want_holder = runnable_ns >= min_span_ns;
+	bool want_holder = c && runnable_ns >= min_span_ns;
+	u8 flags = st->throttled ? 2 /* FT_SPAN_THROTTLED */ : 0;
 	if (!want_stack && !want_holder) {
 		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 		if (!e)
@@ -165,6 +166,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		e->blocked_ns = blocked_ns;
 		e->arg[0] = fd;
 		e->syscall = (s16)nr;
+		e->flags = flags;
 		e->off_cpu = 1;
 		bpf_ringbuf_submit(e, ring_flags());
 		return true;
@@ -178,6 +180,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	e->span.blocked_ns = blocked_ns;
 	e->span.arg[0] = fd;
 	e->span.syscall = (s16)nr;
+	e->span.flags = flags;
 	e->span.off_cpu = 1;
 	e->stack_bytes = 0;
 	e->newest = 0;
@@ -188,7 +191,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		if (file)
 			read_file_name(file, e->name);
 	}
-	if (want_holder && c) {
+	if (want_holder) {
 		e->wake_ns = wake;
 		e->newest = c->newest;
 		__builtin_memcpy(e->stints, c->stints, sizeof e->stints);
@@ -197,25 +200,36 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	return true;
 }
 
-static __always_inline void switch_out(struct thread_state *st, u64 now, bool runnable, u32 state)
+/* At the begin of a wait for the CPU: if it turns out to be one for quota, this tells how much of it. */
+static __always_inline void note_quota(struct thread_state *st, struct task_struct *task)
+{
+	st->quota_queue = NULL;
+	if (!quota_in_force || !may_be_throttled(task))
+		return;
+	st->quota_queue = BPF_CORE_READ(task, se.cfs_rq);
+	st->throttled_before_ns = throttled_ns(st->quota_queue);
+}
+
+static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
+				       bool runnable, u32 state)
 {
 	charge(st, now);
 	st->off_cpu = 1;
 	st->off_state = state;
 	st->wake_ns = runnable ? now : 0;
+	if (runnable)
+		note_quota(st, task);
 }
 
-/* Accounts for the interval off the CPU that ends now. */
-static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
-				      u64 now)
+/* Accounts for the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable from there on;
+ * `throttled`: for want of quota. Not inlined, because switch_in has two of them. */
+static __noinline void off_cpu(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
+			       u64 wake, u64 end)
 {
-	u64 start_ns = st->mark_ns, wake = st->wake_ns;
-	if (!wake || wake < start_ns || wake > now)
-		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
-	u64 blocked_ns = wake - start_ns, runnable_ns = now - wake;
-	tally_roll(st, now);
+	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = end - wake;
+	u32 wait_owner = st->throttled ? FT_CPU_QUOTA : FT_RUN_QUEUE, owner = wait_owner;
+	tally_roll(st, end);
 
-	u32 owner = FT_RUN_QUEUE;
 	s64 nr = -1;
 	u64 fd = 0;
 	struct file *file = NULL;
@@ -229,8 +243,8 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 		owner = blocked_owner(task, st->off_state, nr, &fd, &file);
 	}
 	bool emitted = false;
-	if (now - start_ns >= min_span_ns) {
-		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, now);
+	if (end - start_ns >= min_span_ns) {
+		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
 		if (emitted)
 			count(FT_COUNT_SPAN);
 		else
@@ -238,7 +252,7 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	}
 	if (emitted) {
 		if (!st->dirty)
-			st->tally.start_ns = now;
+			st->tally.start_ns = end;
 	} else if (f) {
 		f->blocked_ns += blocked_ns;
 		f->runnable_ns += runnable_ns;
@@ -246,9 +260,31 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 		if (blocked_ns)
 			tally_add(st, owner, blocked_ns);
 		if (runnable_ns)
-			tally_add(st, FT_RUN_QUEUE, runnable_ns);
+			tally_add(st, wait_owner, runnable_ns);
 	}
-	st->mark_ns = now;
+	st->mark_ns = end;
+}
+
+/* Accounts for the time off the CPU that ends now. A thread is throttled first: when its group has quota
+ * again, it may still have to wait for whoever has the CPU. */
+static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
+				      u64 now)
+{
+	u64 start_ns = st->mark_ns, wake = st->wake_ns;
+	if (!wake || wake < start_ns || wake > now)
+		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
+	if (st->quota_queue) {
+		u64 quota_ns = throttled_ns(st->quota_queue) - st->throttled_before_ns;
+		st->quota_queue = NULL;
+		if (quota_ns) {
+			st->throttled = 1;
+			off_cpu(st, task, NULL, wake, quota_ns < now - wake ? wake + quota_ns : now);
+			st->throttled = 0;
+			wake = st->mark_ns;
+		}
+	}
+	if (st->mark_ns < now)
+		off_cpu(st, task, c, wake, now);
 	st->off_cpu = 0;
 	st->wake_ns = 0;
 }
@@ -261,7 +297,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	if (c->target) {
 		struct thread_state *st = state_of(prev);
 		if (st)
-			switch_out(st, now, preempt || state == 0, state);
+			switch_out(st, prev, now, preempt || state == 0, state);
 	}
 	u32 i = (c->newest + 1) & (FT_STINTS - 1);
 	struct stint *s = &c->stints[i];
@@ -289,8 +325,10 @@ int sched_switch(u64 *ctx)
 static __always_inline int on_wakeup(struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);
-	if (st && st->off_cpu && !st->wake_ns)
+	if (st && st->off_cpu && !st->wake_ns) {
 		st->wake_ns = bpf_ktime_get_ns();
+		note_quota(st, task);
+	}
 	return 0;
 }
 
@@ -350,6 +388,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->off_cpu = 1;
 	st->off_state = 0;
 	st->wake_ns = 0;
+	st->quota_queue = NULL;
 	st->depth = 0;
 	return st;
 }

@@ -30,10 +30,13 @@ struct thread_state {
 	u64 wake_ns;		/* off CPU: when it became runnable; 0: not yet */
 	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
 	u64 iteration_events;
+	struct cfs_rq *quota_queue; /* off the CPU: the run queue whose quota may be what it waits for */
+	u64 throttled_before_ns;    /* of that queue when the wait began */
 	u32 tid, tgid;
 	u32 depth;
 	u32 off_state; /* off CPU: the task state it left with */
 	u8 ready, dead, off_cpu, busy;
+	u8 throttled; /* while the interval off the CPU that its quota took is accounted for */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
@@ -76,6 +79,8 @@ extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a
  * second or two, and an account kept by half of the programs would be wrong. */
 extern volatile __u64 closing_ns;
+/* Set by the loader while a CPU quota applies to a target: without one, nobody looks for throttling. */
+extern volatile __u32 quota_in_force;
 
 /* Masked, not checked: a mask is what every verifier since 5.10 understands, and the loader refuses hosts
  * with more CPUs. */

@@ -66,6 +66,33 @@ struct pt_regs___x86 {
 	unsigned long orig_ax;
 };
 
+/* A CPU's run queue; its clock counts ns like CLOCK_MONOTONIC, from an instant of its own. */
+struct rq {
+	u64 clock;
+};
+
+struct cfs_bandwidth {
+	u64 throttled_time;
+};
+
+struct task_group {
+	struct task_group *parent;
+	struct cfs_bandwidth cfs_bandwidth;
+};
+
+/* A task group's run queue on one CPU. */
+struct cfs_rq {
+	struct rq *rq;
+	struct task_group *tg;
+	u64 throttled_clock_self; /* since when it is throttled, by its own group's quota or one above; or 0
+				   */
+	u64 throttled_clock_self_time; /* for how long it has been, without that */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
 struct task_struct {
 	int pid;  /* what user space calls tid */
 	int tgid; /* what user space calls pid */
@@ -74,6 +101,8 @@ struct task_struct {
 	int on_cpu;
 	void *stack;
 	struct files_struct *files;
+	struct sched_entity se;
+	bool throttled;
 };
 
 /* Before 5.14. */

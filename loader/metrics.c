@@ -19,7 +19,7 @@
 enum { TEXT = 1 << 16, TARGETS = 64 };
 
 struct series {
-	char key[96]; /* name and label values */
+	char key[320]; /* name and label values; a cgroup's path is the longest */
 	uint32_t id;
 	double counter; /* last reading, for rates */
 	double value;	/* last written */
@@ -88,8 +88,8 @@ static void write_value(struct metrics *m, struct series *s, double value)
 	ft_writer_record(m->writer, FT_BLOCK_SAMPLE, &sample);
 }
 
-static void level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
-		  const char *label_value)
+void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
+		   const char *label_value)
 {
 	struct series *s = series_of(m, name, unit, label, label_value, NULL, NULL);
 	if (s)
@@ -165,7 +165,7 @@ static void sample_memory(struct metrics *m)
 	if (read_source(m, MEMINFO))
 		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
 			if (find_number(m->text, levels[i][0], &value))
-				level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
+				metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
 	if (read_source(m, VMSTAT))
 		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
 			if (find_number(m->text, rates[i][0], &value))
@@ -250,7 +250,7 @@ static void sample_target(struct metrics *m, pid_t pid)
 	     NULL, NULL);
 	rate(m, "target.minor_faults", "1/s", minor, 1, "pid", name, NULL, NULL);
 	rate(m, "target.major_faults", "1/s", major, 1, "pid", name, NULL, NULL);
-	level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
+	metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
 struct metrics *metrics_open(struct ft_writer *w)
@@ -259,6 +259,7 @@ struct metrics *metrics_open(struct ft_writer *w)
 	if (!m)
 		return NULL;
 	m->writer = w;
+	m->now_ns = ft_now_ns();
 	for (int i = 0; i < SOURCES; i++)
 		m->fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC);
 	return m;

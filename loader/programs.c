@@ -285,6 +285,11 @@ void programs_free(struct programs *p)
 	free(p);
 }
 
+void programs_quota(struct programs *p, bool in_force)
+{
+	p->skeleton->bss->quota_in_force = in_force;
+}
+
 void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS])
 {
 	int cpus = libbpf_num_possible_cpus();

@@ -3,6 +3,7 @@
 #ifndef FORKTAIL_LOADER_PROGRAMS_H
 #define FORKTAIL_LOADER_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +34,9 @@ int programs_drain(struct programs *p);
 /* Closes the accounts, drains the rest and detaches everything. */
 int programs_stop(struct programs *p);
 void programs_free(struct programs *p);
+
+/* Whether a CPU quota applies to a target: without one the programs don't look for throttling. */
+void programs_quota(struct programs *p, bool in_force);
 
 /* Current sums over all CPUs; drops by enum ft_drop_slot. */
 void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS]);

@@ -27,6 +27,7 @@
 #include "listeners.h"
 #include "metrics.h"
 #include "programs.h"
+#include "quota.h"
 #include "recording/recording.h"
 #include "support.h"
 #include "threads.h"
@@ -50,6 +51,7 @@ struct recorder {
 	struct threads threads;
 	struct drain drain;
 	struct metrics *metrics;
+	struct quotas *quotas;
 	uint64_t drops[FT_DROP_SLOTS]; /* at the last look */
 	uint64_t looked_ns, start_ns;
 	uint64_t attached_ns;		       /* what --duration counts from */
@@ -250,6 +252,11 @@ static void write_clock(struct recorder *r)
 	ft_writer_record(r->writer, FT_BLOCK_CLOCK, &c);
 }
 
+static void look_at_quotas(struct recorder *r)
+{
+	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count));
+}
+
 static int make_parent(const char *path)
 {
 	char copy[4096];
@@ -292,6 +299,8 @@ static int start(struct recorder *r)
 	r->drain.writer = r->writer;
 	r->drain.threads = &r->threads;
 	r->metrics = metrics_open(r->writer);
+	r->quotas = quotas_open(r->writer, r->metrics);
+	look_at_quotas(r);
 	write_clock(r);
 	err = programs_attach(r->programs, r->targets->pids, r->targets->count, skipped, r);
 	if (err) {
@@ -321,6 +330,7 @@ static void tick(struct recorder *r, uint64_t number)
 	threads_tick(&r->threads, r->writer);
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+		look_at_quotas(r);
 		ft_writer_flush(r->writer);
 	}
 	measure(r, number / MEASURE_TICKS % MEASURE_EVERY == 0);
@@ -364,6 +374,7 @@ static int finish(struct recorder *r, const char *reason)
 	programs_stop(r->programs);
 	look_at_drops(r);
 	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	look_at_quotas(r);
 	write_clock(r);
 	write_cost(r);
 	for (int i = 0; i < FT_DROP_SLOTS; i++)
@@ -429,6 +440,7 @@ int record(const struct record_options *options, const struct targets *targets)
 	if (r.writer)
 		ft_writer_close(r.writer, NULL);
 	programs_free(r.programs);
+	quotas_close(r.quotas);
 	metrics_close(r.metrics);
 	drain_free(&r.drain);
 	free(r.threads.all);

@@ -39,6 +39,7 @@ enum ft_owner {
 	FT_SOFTIRQ = 21, /* hi 21, timer 22, net_tx 23, net_rx 24, block 25, irq_poll 26, tasklet 27, sched
 			    28, hrtimer 29, rcu 30 */
 	FT_FAULT_OTHER = 31, /* a page fault that ended but could not be told apart */
+	FT_CPU_QUOTA = 32,   /* runnable, but its cgroup had used up its CPU quota */
 
 	FT_OWNER_LIMIT = 40, /* size of a tally's table: owners that take part in the account are below it */
 

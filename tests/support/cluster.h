@@ -15,8 +15,8 @@ namespace ft::test
 class Cluster
 {
 public:
-	// timeout_ms: cluster-node-timeout, how long a node is silent before it's taken for dead; long, so that a
-	// busy machine makes no failover that nobody asked for.
+	// timeout_ms: cluster-node-timeout, how long a node is silent before it's taken for dead; long, so
+	// that a busy machine makes no failover that nobody asked for.
 	explicit Cluster(int primaries = 3, int timeout_ms = 15000);
 
 	// Primaries first, then their replicas in the same order.

@@ -14,8 +14,8 @@ namespace ft::test
 class Sentinels
 {
 public:
-	// down_ms: how long the primary has to be silent before a Sentinel takes it for dead; long, so that a busy
-	// machine makes no failover that nobody asked for.
+	// down_ms: how long the primary has to be silent before a Sentinel takes it for dead; long, so that a
+	// busy machine makes no failover that nobody asked for.
 	explicit Sentinels(int replicas = 2, int down_ms = 30000);
 
 	Redis &primary() { return *servers_.front(); } // the first one

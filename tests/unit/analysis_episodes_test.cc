@@ -182,6 +182,41 @@ TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
 	      "threads) for 27.0 ms");
 }
 
+TEST_CASE("evidence of a CPU quota names the cgroup that ran out of it")
+{
+	RunBuilder b;
+	OneRequest(&b, 30 * ms);
+	for (uint32_t i = 0; i < 3; i++)
+		b.Off(FT_CPU_QUOTA, (10 + 20 * i) * ms, (10 + 20 * i) * ms, (20 + 20 * i) * ms).flags =
+		    FT_SPAN_THROTTLED;
+	SECTION("the only one")
+	{
+		b.run.quotas = {{kBase, kServer, "/pods/x", 20'000, 100'000}};
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "the cgroup /pods/x had used up its CPU quota (20.0 ms of every 100 ms): the thread "
+		      "waited 30.0 ms, throttled 3 times");
+	}
+	SECTION("of several the one that the kernel throttled")
+	{
+		b.run.quotas = {{kBase, kServer, "/pods/x", 20'000, 100'000},
+				{kBase, kServer, "/pods", 50'000, 100'000}};
+		b.run.series = {
+		    {"cgroup.throttled", "ns", {{"cgroup", "/pods"}}, {{kBase, 0}, {kBase + 80 * ms, 3e7}}},
+		    {"cgroup.throttled", "ns", {{"cgroup", "/pods/x"}}, {{kBase, 7e9}}}};
+		b.Finish();
+		Holds(EvidenceOf(&b), "the cgroup /pods had used up its CPU quota (50.0 ms of every 100 ms)");
+	}
+	SECTION("one that was lifted before, and one of another process, are not it")
+	{
+		b.run.quotas = {{kBase - 2 * ms, kServer, "/pods/x", 20'000, 100'000},
+				{kBase - 1 * ms, kServer, "/pods/x", 0, 100'000},
+				{kBase, kServer + 1, "/other", 20'000, 100'000}};
+		b.Finish();
+		Holds(EvidenceOf(&b), "its cgroup had used up its CPU quota: the thread waited 30.0 ms");
+	}
+}
+
 TEST_CASE("evidence of other causes")
 {
 	RunBuilder b;

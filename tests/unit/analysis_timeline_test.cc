@@ -66,6 +66,22 @@ TEST_CASE("an off-CPU span is blocked first, then on the run queue")
 		CHECK(Spent(t, Cause::Fsync, 0, 1000) == 650);
 		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 100);
 	}
+	SECTION("of a thread whose cgroup had used up its quota, the wait is the quota's")
+	{
+		b.Off(FT_FILE_WRITE, 100, 400, 500).flags = FT_SPAN_THROTTLED;
+		b.Off(FT_RUN_QUEUE, 500, 500, 550);
+		b.Tally(FT_OWN_CODE, 0, 1000, 540);
+		b.Tally(FT_CPU_QUOTA, 0, 1000, 10);
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::FileWrite, 100, 400) == 300);
+		CHECK(Spent(t, Cause::CpuQuota, 400, 500) == 100);
+		CHECK(Spent(t, Cause::CpuQuota, 0, 1000) == 110);
+		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 50);
+		Account a = AccountOf(b.run, b.ThreadIndex());
+		CHECK(a.accounted_ns == a.wall_ns);
+		CHECK(a.by_cause[Index(Cause::CpuQuota)] == 110);
+	}
 	SECTION("runnable from the start: preempted")
 	{
 		b.Off(FT_RUN_QUEUE, 100, 100, 500);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// That a thread was throttled is in its spans; whose quota it was, the recorder's notes and the kernel's own
+// counts tell.
+#include "analysis/quota.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// The kernel adds a throttle up when it has ended, and its sum is read every 100 ms.
+constexpr uint64_t kQuotaLook = 200'000'000;
+
+// The last sample of a series of that cgroup before an instant; 0 if there is none.
+double CgroupValue(const Run &run, const std::string &name, const std::string &cgroup, uint64_t t_ns)
+{
+	for (const Series &series : run.series) {
+		auto label = series.labels.find("cgroup");
+		if (series.name != name || label == series.labels.end() || label->second != cgroup)
+			continue;
+		auto after =
+		    std::upper_bound(series.samples.begin(), series.samples.end(), t_ns,
+				     [](uint64_t ns, const Sample &sample) { return ns < sample.t_ns; });
+		return after == series.samples.begin() ? 0 : (after - 1)->value;
+	}
+	return 0;
+}
+
+// The quota that was used up: of those in force on the thread's process, the one whose cgroup the kernel
+// throttled longest about then, else the tightest; nullptr if none is known.
+const Quota *UsedUp(const Scene &scene)
+{
+	std::map<std::string, const Quota *> in_force;
+	for (const Quota &q : scene.run.quotas) {
+		if (q.pid != scene.thread.tgid && q.pid != scene.thread.parent_tgid)
+			continue;
+		if (q.quota_us && q.period_us && q.t_ns < scene.to_ns)
+			in_force[q.cgroup] = &q;
+		else if (q.t_ns <= scene.from_ns)
+			in_force.erase(q.cgroup);
+	}
+	const Quota *best = nullptr;
+	double best_grown = 0, best_share = 0;
+	for (const auto &[cgroup, q] : in_force) {
+		double grown = CgroupValue(scene.run, "cgroup.throttled", cgroup, scene.to_ns + kQuotaLook) -
+			       CgroupValue(scene.run, "cgroup.throttled", cgroup, scene.from_ns);
+		double share = static_cast<double>(q->quota_us) / static_cast<double>(q->period_us);
+		if (!best || grown > best_grown || (grown == best_grown && share < best_share)) {
+			best = q;
+			best_grown = grown;
+			best_share = share;
+		}
+	}
+	return best;
+}
+
+} // namespace
+
+std::string QuotaSentence(const Scene &scene)
+{
+	const Seen &seen = scene.seen[static_cast<size_t>(Index(Cause::CpuQuota))];
+	const Quota *q = UsedUp(scene);
+	std::string text = q ? "the cgroup " + q->cgroup + " had used up its CPU quota (" +
+				   FormatDuration(q->quota_us * 1000) + " of every " +
+				   FormatDuration(q->period_us * 1000) + ")"
+			     : std::string("its cgroup had used up its CPU quota");
+	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	uint64_t times = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
+	return text + ": the thread waited " + FormatDuration(ns) + ", throttled " +
+	       Plural(std::max<uint64_t>(times, 1), "time", "times");
+}
+
+} // namespace forktail

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// CPU quotas of cgroups in words.
+#pragma once
+
+#include <string>
+
+#include "analysis/evidence.h"
+
+namespace forktail
+{
+
+// "the cgroup /x had used up its CPU quota (20.0 ms of every 100 ms): the thread waited 80.0 ms, throttled 9
+// times".
+std::string QuotaSentence(const Scene &scene);
+
+} // namespace forktail

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* CPU quotas (CFS bandwidth) of the cgroups that targets run in, as user space sees them. */
+#ifndef FORKTAIL_LOADER_QUOTA_H
+#define FORKTAIL_LOADER_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "metrics.h"
+#include "recording/recording.h"
+
+struct quotas;
+
+/* NULL when this host has no cgroups with a CPU controller, or memory is out: no quotas then. */
+struct quotas *quotas_open(struct ft_writer *w, struct metrics *m);
+
+/* Looks at the cgroup of each process and those above it. A quota that is new, changed or gone is written as
+ * a note; of each in force the kernel's count of throttles and their sum are written as series. Returns
+ * whether any is in force. `q` may be NULL. */
+bool quotas_look(struct quotas *q, const pid_t *pids, size_t count);
+void quotas_close(struct quotas *q);
+
+#endif
