@@ -22,14 +22,16 @@ const char *StatusName(uint8_t status)
 
 const char *DropSource(uint32_t source)
 {
-	static const char *const names[] = {"unknown",	"ring",		"stack",
-					    "io-table", "thread-state", "request-log"};
+	static const char *const names[] = {"unknown",	    "ring",	   "stack", "io-table",
+					    "thread-state", "request-log", "missed"};
 	return source < std::size(names) ? names[source] : names[0];
 }
 
-// What a drop was of: a cause's spans, or another kind of event.
-std::string DropWhat(const ft_drop &d)
+// What a drop was of: a cause's spans, another kind of event, or a program that the kernel skipped.
+std::string DropWhat(const Run &run, const ft_drop &d)
 {
+	if (d.source == FT_DROP_MISSED)
+		return d.detail < run.programs.size() ? run.programs[d.detail] : "program";
 	if (d.source != FT_DROP_RING)
 		return DropSource(d.source);
 	switch (d.detail) {
@@ -165,7 +167,7 @@ Out DropsJson(const Explanation &e)
 				     {"end_ns", d.end_ns},
 				     {"count", d.count},
 				     {"source", DropSource(d.source)},
-				     {"what", DropWhat(d)}});
+				     {"what", DropWhat(e.run, d)}});
 	}
 	return {{"count", count}, {"intervals", intervals}};
 }

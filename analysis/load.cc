@@ -35,7 +35,7 @@ struct OpenFile {
 	Json manifest = Json::object();
 	bool has_records = false;
 
-	uint32_t first_connection = 0;
+	uint32_t first_connection = 0, first_program = 0;
 	size_t first_span = 0;
 	std::vector<uint8_t> ops; // op in the file -> index into Run::ops
 	std::unordered_map<uint32_t, uint32_t> details, series, connections;
@@ -101,6 +101,10 @@ void UseManifest(OpenFile *f, Run *run)
 			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
 				run->devices[major << 20 | minor] = name.get<std::string>();
 		}
+
+	f->first_program = static_cast<uint32_t>(run->programs.size());
+	for (const std::string &program : Texts(m, "programs"))
+		run->programs.push_back(program);
 
 	f->first_connection = static_cast<uint32_t>(run->connections.size());
 	const Json *infos = Member(m, "server_info");
@@ -297,7 +301,11 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		});
 		break;
 	case FT_BLOCK_DROP:
-		ForRecords<ft_drop>(block, [&](const ft_drop &d) { run->drops.push_back(d); });
+		ForRecords<ft_drop>(block, [&](ft_drop d) {
+			if (d.source == FT_DROP_MISSED)
+				d.detail += f->first_program;
+			run->drops.push_back(d);
+		});
 		break;
 	case FT_BLOCK_CLOCK:
 		ForRecords<ft_clock>(block, [&](const ft_clock &c) { run->clocks.push_back(c); });

@@ -183,6 +183,7 @@ struct Run {
 	std::vector<ft_io> ios;			 // by start
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
+	std::vector<std::string> programs; // a drop of source FT_DROP_MISSED has an index into it as detail
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;	   // readings of all recordings
 	std::vector<ServerReport> reports; // by time

@@ -238,7 +238,7 @@ void WriteAccount(Writer *w)
 	}
 }
 
-std::string DropText(const ft_drop &d)
+std::string DropText(const Run &run, const ft_drop &d)
 {
 	switch (d.source) {
 	case FT_DROP_RING:
@@ -259,6 +259,9 @@ std::string DropText(const ft_drop &d)
 		return "threads (no room for their state)";
 	case FT_DROP_LOG:
 		return "requests of the log";
+	case FT_DROP_MISSED:
+		return "runs of " + (d.detail < run.programs.size() ? run.programs[d.detail] : "a program") +
+		       " (skipped by the kernel)";
 	default:
 		return "events";
 	}
@@ -279,7 +282,7 @@ void WriteDrops(Writer *w)
 			break;
 		}
 		const ft_drop &d = w->e.run.drops[i];
-		w->Line("Dropped: " + FormatCount(d.count) + " " + DropText(d) + " between " +
+		w->Line("Dropped: " + FormatCount(d.count) + " " + DropText(w->e.run, d) + " between " +
 			FormatOffset(d.start_ns, w->e.zero_ns) + " and " +
 			FormatOffset(d.end_ns, w->e.zero_ns) + ".");
 	}

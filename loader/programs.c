@@ -327,7 +327,8 @@ size_t programs_costs(struct programs *p, struct program_cost *costs, size_t roo
 		if (n == room || bpf_program__fd(prog) < 0 ||
 		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
 			continue;
-		costs[n++] = (struct program_cost){bpf_program__name(prog), info.run_cnt, info.run_time_ns};
+		costs[n++] = (struct program_cost){bpf_program__name(prog), info.run_cnt, info.run_time_ns,
+						   info.recursion_misses};
 	}
 	return n;
 }

@@ -50,8 +50,11 @@ struct program_cost {
 	const char *name;
 	uint64_t runs;	 /* while measured */
 	uint64_t run_ns; /* of those */
+	/* Runs that the kernel skipped because it was in the middle of the same program, or (tracepoints and
+	 * perf events) of any on that CPU. 0 where the kernel doesn't tell, before 5.12. */
+	uint64_t missed;
 };
-/* One entry per loaded program; returns their number. */
+/* One entry per loaded program, always in the same order; returns their number. */
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room);
 
 /* libbpf's last words, for an error message. */

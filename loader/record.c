@@ -35,6 +35,7 @@
 enum {
 	TICK_MS = 50,
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
+	MISSES_TICKS = 200 / TICK_MS,
 	/* The kernel's run-time statistics are on for a tenth of the time: 200 ms every 2 s. */
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = 10,
@@ -53,7 +54,8 @@ struct recorder {
 	struct metrics *metrics;
 	struct quotas *quotas;
 	uint64_t drops[FT_DROP_SLOTS]; /* at the last look */
-	uint64_t looked_ns, start_ns;
+	uint64_t missed[PROGRAMS_MAX]; /* runs of each program, likewise */
+	uint64_t looked_ns, looked_at_misses_ns, start_ns;
 	uint64_t attached_ns;		       /* what --duration counts from */
 	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
 	uint64_t cpu_at_start_ns;
@@ -86,7 +88,11 @@ static json_t *block_devices(void)
 
 static json_t *manifest(struct recorder *r)
 {
-	json_t *argv = json_array(), *targets = json_array();
+	json_t *argv = json_array(), *targets = json_array(), *programs = json_array();
+	struct program_cost costs[PROGRAMS_MAX];
+	size_t count = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(programs, json_string(costs[i].name));
 	for (int i = 0; i < r->options->argc; i++)
 		json_array_append_new(argv, json_string(r->options->argv[i]));
 	for (size_t i = 0; i < r->targets->count; i++) {
@@ -103,12 +109,12 @@ static json_t *manifest(struct recorder *r)
 	uname(&u);
 	char boot[40];
 	ft_boot_id(boot);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o}", "program",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o}", "program",
 			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
 			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
 			 (json_int_t)r->options->min_span_ns, "targets", targets, "cpus", r->support.cpus,
 			 "start_ns", (json_int_t)r->start_ns, "missing", r->missing, "block_devices",
-			 block_devices());
+			 block_devices(), "programs", programs);
 }
 
 static void write_json(struct recorder *r, enum ft_block_kind kind, json_t *o)
@@ -175,6 +181,27 @@ static void look_at_drops(struct recorder *r)
 		r->drops[i] = drops[i];
 	}
 	r->looked_ns = now;
+}
+
+/* Runs of programs that the kernel has skipped since the last look: each is a system call, a switch or a
+ * fault that went unseen. A look is a system call a program, so they are rarer than those at drops. */
+static void look_at_misses(struct recorder *r)
+{
+	struct program_cost costs[PROGRAMS_MAX];
+	uint64_t now = ft_now_ns();
+	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	for (uint32_t i = 0; i < n; i++) {
+		if (costs[i].missed == r->missed[i])
+			continue;
+		struct ft_drop d = {.start_ns = r->looked_at_misses_ns,
+				    .end_ns = now,
+				    .count = costs[i].missed - r->missed[i],
+				    .source = FT_DROP_MISSED,
+				    .detail = i};
+		ft_writer_record(r->writer, FT_BLOCK_DROP, &d);
+		r->missed[i] = costs[i].missed;
+	}
+	r->looked_at_misses_ns = now;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -285,7 +312,7 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
-	r->start_ns = r->looked_ns = ft_now_ns();
+	r->start_ns = r->looked_ns = r->looked_at_misses_ns = ft_now_ns();
 	json_t *o = manifest(r);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
@@ -333,6 +360,8 @@ static void tick(struct recorder *r, uint64_t number)
 		look_at_quotas(r);
 		ft_writer_flush(r->writer);
 	}
+	if (number % MISSES_TICKS == 0)
+		look_at_misses(r);
 	measure(r, number / MEASURE_TICKS % MEASURE_EVERY == 0);
 	if (number % COST_TICKS == COST_TICKS - 1)
 		write_cost(r);
@@ -373,12 +402,15 @@ static int finish(struct recorder *r, const char *reason)
 	uint64_t lost = 0, end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	look_at_drops(r);
+	look_at_misses(r);
 	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 	look_at_quotas(r);
 	write_clock(r);
 	write_cost(r);
 	for (int i = 0; i < FT_DROP_SLOTS; i++)
 		lost += r->drops[i];
+	for (int i = 0; i < PROGRAMS_MAX; i++)
+		lost += r->missed[i];
 	json_t *o =
 	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
 		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",

@@ -152,6 +152,8 @@ enum ft_drop_source {
 	FT_DROP_IO = 3,	    /* block request table full */
 	FT_DROP_THREAD = 4, /* no room for a thread's state */
 	FT_DROP_LOG = 5,    /* load generator could not write request log entries */
+	FT_DROP_MISSED =
+	    6, /* the kernel skipped a program; detail is its index in the manifest's "programs" */
 };
 enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102 };
 

@@ -106,7 +106,15 @@ uint64_t Recorded::dropped() const
 {
 	uint64_t sum = 0;
 	for (const ft_drop &d : drops)
-		sum += d.count;
+		sum += d.source == FT_DROP_MISSED ? 0 : d.count;
+	return sum;
+}
+
+uint64_t Recorded::missed() const
+{
+	uint64_t sum = 0;
+	for (const ft_drop &d : drops)
+		sum += d.source == FT_DROP_MISSED ? d.count : 0;
 	return sum;
 }
 

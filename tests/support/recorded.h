@@ -26,7 +26,8 @@ struct Recorded {
 	ft_damage damage = {};
 	std::string error; // why it can't be read, or ""
 
-	uint64_t dropped() const;
+	uint64_t dropped() const; // events lost; what the kernel skipped a program for is not in it
+	uint64_t missed() const;  // and that
 	// Own time of one owner on one thread: spans and tallies.
 	uint64_t owned_ns(uint32_t tid, ft_owner owner) const;
 	// Number of intervals of one owner on one thread.

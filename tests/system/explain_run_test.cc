@@ -204,7 +204,8 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 	// What was due as the load was told to end may not have been sent any more.
 	INFO(all["requests"].dump());
 	CHECK(all["requests"]["errors"] == all["requests"]["by_status"].value("unsent", 0));
-	CHECK(all["drops"]["count"] == 0);
+	for (const Json &d : all["drops"]["intervals"])
+		CHECK(d["source"] == "missed"); // a kernel that skipped a program is nobody's fault here
 
 	{ // SIGSTOP
 		Json e = EpisodeAt(slow, stopped.middle_ns);

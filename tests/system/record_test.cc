@@ -5,7 +5,11 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <linux/bpf.h>
+#include <sched.h>
 #include <sstream>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/server.h"
@@ -51,6 +55,54 @@ void check_accounts(const Recorded &r)
 		CHECK(t.end_ns > t.start_ns);
 		CHECK(std::abs(accounted - wall) <= 0.001 * wall);
 	}
+}
+
+uint32_t last_program()
+{
+	bpf_attr attr = {};
+	while (syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &attr, sizeof attr) == 0)
+		attr.start_id = attr.next_id;
+	return attr.start_id;
+}
+
+// Runs that the kernel has skipped of programs loaded after `last`.
+uint64_t skipped_since(uint32_t last)
+{
+	uint64_t sum = 0;
+	bpf_attr next = {};
+	for (next.start_id = last; syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &next, sizeof next) == 0;
+	     next.start_id = next.next_id) {
+		bpf_attr open = {}, ask = {};
+		open.prog_id = next.next_id;
+		const long fd = syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &open, sizeof open);
+		bpf_prog_info info = {};
+		ask.info.bpf_fd = static_cast<uint32_t>(fd);
+		ask.info.info_len = sizeof info;
+		ask.info.info = reinterpret_cast<uint64_t>(&info);
+		if (fd >= 0 && syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &ask, sizeof ask) == 0)
+			sum += info.recursion_misses;
+		close(static_cast<int>(fd));
+	}
+	return sum;
+}
+
+[[noreturn]] void change_map_for_ever()
+{
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	sched_setaffinity(0, sizeof cpus, &cpus);
+	uint32_t key = 0, value = 0;
+	bpf_attr map = {}, change = {};
+	map.map_type = BPF_MAP_TYPE_HASH;
+	map.key_size = map.value_size = sizeof key;
+	map.max_entries = 1024;
+	change.map_fd = static_cast<uint32_t>(syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map));
+	change.key = reinterpret_cast<uint64_t>(&key);
+	change.value = reinterpret_cast<uint64_t>(&value);
+	for (const pid_t test = getppid(); getppid() == test; key = (key + 1) % 1024)
+		syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &change, sizeof change);
+	_exit(0);
 }
 
 } // namespace
@@ -134,6 +186,38 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 		CHECK(r.cost.find("\"sched_switch\"") != std::string::npos);
 		CHECK(r.cost.find("\"fault_end_minor\"") != std::string::npos);
 	}
+}
+
+TEST_CASE("runs of its programs that the kernel skipped are drops, as many as the kernel says")
+{
+	REQUIRE(root());
+	Redis redis;
+	run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())});
+	const uint32_t others = last_program();
+	Recorder recorder(redis.pid());
+	// Who changes a map of BPF keeps programs of system calls from running on its CPU, on a preemptible
+	// kernel also while others run there: so a process that does nothing else, where the server runs.
+	const pid_t meddler = fork();
+	REQUIRE(meddler >= 0);
+	if (meddler == 0)
+		change_map_for_ever();
+	run({"taskset", "-c", "1", "redis-benchmark", "-s", redis.socket(), "-n", "100000", "-t", "set,get",
+	     "-q"});
+	kill(meddler, SIGKILL);
+	waitpid(meddler, nullptr, 0);
+	REQUIRE(last_program() > others);
+	const uint64_t skipped = skipped_since(others);
+	const std::string path = recorder.path();
+	const Recorded r = recorder.stop();
+	INFO("the kernel says " << skipped << ", the recording " << r.missed());
+	CHECK(r.missed() >= skipped);
+	CHECK(json_number(r.summary, "dropped") == r.missed() + r.dropped());
+	CHECK(r.manifest.find("\"sched_switch\"") != std::string::npos);
+	check_accounts(r);
+	const Result explained = run({program("forktail"), "explain", path});
+	INFO(explained.out << explained.err);
+	CHECK((explained.out.find("(skipped by the kernel) between") != std::string::npos) ==
+	      (r.missed() > 0));
 }
 
 TEST_CASE("fault begins and ends pair, and their number is the kernel's")

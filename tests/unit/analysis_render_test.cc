@@ -107,9 +107,12 @@ TEST_CASE("drops are placed in time")
 	ForkRun(&b);
 	b.run.drops.push_back({kBase + 100 * ms, kBase + 200 * ms, 1204, FT_DROP_RING, FT_COW_COPY});
 	b.run.drops.push_back({kBase + 300 * ms, kBase + 350 * ms, 7, FT_DROP_LOG, 0});
+	b.run.programs = {"sched_switch", "sched_wakeup"};
+	b.run.drops.push_back({kBase + 400 * ms, kBase + 600 * ms, 2, FT_DROP_MISSED, 1});
 	std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
 	Holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
 	Holds(text, "Dropped: 7 requests of the log between +0.300 s and +0.350 s.\n");
+	Holds(text, "Dropped: 2 runs of sched_wakeup (skipped by the kernel) between +0.400 s and +0.600 s.\n");
 	CHECK(text.find("No events were dropped") == std::string::npos);
 }
 
