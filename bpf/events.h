@@ -24,6 +24,12 @@ enum {
 
 #define FT_TALLY_WINDOW_NS 1000000ull
 
+/* Values of the `targets` map: what a process is traced as. */
+enum ft_traced_as { FT_TRACED_TARGET = 1, FT_TRACED_CLIENT = 2 };
+
+/* What a load generator's process is called: forktail-load's comm. */
+#define FT_CLIENT_COMM "forktail-load"
+
 enum ft_event_type {
 	FT_EVENT_SPAN = 1,
 	FT_EVENT_SPAN_DETAIL = 2, /* span with name and stack */
@@ -93,6 +99,7 @@ struct ft_event_thread {
 	__u64 t_ns;
 	__u64 begin_ns;	  /* with an end: when the account began */
 	__u64 clone_flag; /* with a begin: 1 when it is a thread of the parent's process */
+	__u64 client;	  /* 1: of a load generator */
 	char comm[16];
 };
 

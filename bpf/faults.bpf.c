@@ -27,7 +27,7 @@ enum gfp_bits { ___GFP_ZERO_BIT = 8 };
 static __always_inline int begin(u64 address, u64 error_code)
 {
 	struct thread_state *st = current_state();
-	if (!st)
+	if (!st || !st->fault_ends)
 		return 0;
 	st->busy = 1;
 	if (top_is(st, FT_FAULT_OTHER))
@@ -98,6 +98,10 @@ static __always_inline int end(bool major, bool find_vma)
 	struct thread_state *st = current_state();
 	if (!st)
 		return 0;
+	if (!st->fault_ends) {
+		st->fault_ends = 1; /* a load generator's, whose account opened before its perf events */
+		return 0;
+	}
 	if (!top_is(st, FT_FAULT_OTHER)) {
 		count(FT_COUNT_FAULT_UNPAIRED);
 		return 0;

@@ -8,6 +8,7 @@ const volatile bool has_block_queue_arg = false;
 const volatile bool has_task_pt_regs = false;
 const volatile __u64 min_span_ns = 20000;
 const volatile __u64 ring_wake_bytes = 1 << 21;
+const volatile bool with_client = false;
 
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");

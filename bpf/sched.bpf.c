@@ -240,6 +240,10 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
+		/* A call that a stop interrupted goes on under this number. */
+		if (nr == __NR_restart_syscall)
+			nr = st->blocked_in;
+		st->blocked_in = (s16)nr;
 		owner = blocked_owner(task, st->off_state, nr, &fd, &file);
 	}
 	bool emitted = false;
@@ -359,6 +363,7 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 	e->t_ns = now;
 	e->begin_ns = st->begin_ns;
 	e->clone_flag = parent_tgid == st->tgid;
+	e->client = st->client;
 	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
 	bpf_ringbuf_submit(e, ring_flags());
 }
@@ -404,8 +409,41 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	struct thread_state *st = open_account(child, now);
 	if (!st)
 		return 0;
+	st->client = ps->client;
+	st->fault_ends = ps->fault_ends;
 	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
 	st->ready = 1;
+	return 0;
+}
+
+static __always_inline bool is_client(struct task_struct *task)
+{
+	char comm[16], client[16] = FT_CLIENT_COMM;
+	bpf_probe_read_kernel(comm, sizeof comm, task->comm);
+	for (u32 i = 0; i < sizeof client; i++) {
+		if (comm[i] != client[i])
+			return false;
+		if (!comm[i])
+			break;
+	}
+	return true;
+}
+
+/* A load generator that is started while recording. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	if (!with_client || closing_ns || account_of(task) || !is_client(task))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(task, now);
+	if (!st)
+		return 0;
+	st->client = 1;
+	st->off_cpu = 0; /* it is running: this is it */
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	st->ready = 1;
+	this_cpu()->target = 1;
 	return 0;
 }
 
@@ -444,7 +482,8 @@ int open_accounts(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	u32 tgid = (u32)task->tgid;
-	if (!bpf_map_lookup_elem(&targets, &tgid))
+	u32 *traced_as = bpf_map_lookup_elem(&targets, &tgid);
+	if (!traced_as)
 		return 0;
 	struct thread_state *old = state_of(task);
 	if (old)
@@ -456,6 +495,8 @@ int open_accounts(struct bpf_iter__task *ctx)
 	u32 state = task_state(task);
 	st->off_state = state;
 	st->wake_ns = state ? 0 : now;
+	st->client = *traced_as == FT_TRACED_CLIENT;
+	st->fault_ends = !st->client;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	/* One that is running right now has its account opened as runnable: its first switch, within a tick
 	 * or so, sets that right. */

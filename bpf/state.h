@@ -34,9 +34,12 @@ struct thread_state {
 	u64 throttled_before_ns;    /* of that queue when the wait began */
 	u32 tid, tgid;
 	u32 depth;
-	u32 off_state; /* off CPU: the task state it left with */
+	u32 off_state;	/* off CPU: the task state it left with */
+	s16 blocked_in; /* the system call of the last blocked interval in no frame */
 	u8 ready, dead, off_cpu, busy;
-	u8 throttled; /* while the interval off the CPU that its quota took is accounted for */
+	u8 client;     /* of a load generator */
+	u8 fault_ends; /* the ends of its page faults are seen, so their begins count */
+	u8 throttled;  /* while the interval off the CPU that its quota took is accounted for */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
@@ -74,6 +77,7 @@ extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
 extern const volatile __u64 ring_wake_bytes;
+extern const volatile bool with_client; /* load generators that are started get accounts too */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a

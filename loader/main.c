@@ -21,6 +21,7 @@ enum {
 	OPTION_PORT,
 	OPTION_DURATION,
 	OPTION_MIN_SPAN,
+	OPTION_WITH_CLIENT,
 	OPTION_DOCTOR
 };
 
@@ -38,6 +39,8 @@ static const struct argp_option options[] = {
      "Intervals from this length on are recorded one by one, shorter ones summed up per "
      "millisecond (default 20us; 1us to 1s)",
      2},
+    {"with-client", OPTION_WITH_CLIENT, NULL, 0,
+     "Trace every forktail-load on this host too, to tell what made it late", 2},
     {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
      3},
     {0},
@@ -151,6 +154,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (parse_time(arg, 1e3, &a->record.min_span_ns) || a->record.min_span_ns < 1000 ||
 		    a->record.min_span_ns > 1000000000)
 			fail(EXIT_USAGE, "--min-span takes a time from 1us to 1s, not \"%s\"", arg);
+		return 0;
+	case OPTION_WITH_CLIENT:
+		a->record.with_client = true;
 		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;

@@ -79,7 +79,7 @@ static void choose_programs(struct forktail_bpf *skeleton)
 }
 
 int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
-		  event_handler handler, void *context)
+		  bool with_client, event_handler handler, void *context)
 {
 	*out = NULL;
 	log_text[0] = 0;
@@ -106,6 +106,7 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
 	s->rodata->min_span_ns = min_span_ns;
+	s->rodata->with_client = with_client;
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
@@ -177,8 +178,10 @@ static int watch_faults(struct programs *p, pid_t tid)
 	return 0;
 }
 
-static int watch_faults_of_process(struct programs *p, pid_t pid)
+int programs_watch_faults(struct programs *p, pid_t pid)
 {
+	if (!p->fault_events)
+		return 0;
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
 	DIR *dir = opendir(path);
@@ -209,8 +212,7 @@ static int walk_tasks(const struct bpf_program *prog)
 	return err;
 }
 
-int programs_attach(struct programs *p, const pid_t *pids, size_t count,
-		    void (*skipped)(void *context, const char *program, int error), void *context)
+int programs_attach(struct programs *p, skip_handler skipped, void *context)
 {
 	struct bpf_program *prog;
 	bpf_object__for_each_program(prog, p->skeleton->obj)
@@ -228,16 +230,29 @@ int programs_attach(struct programs *p, const pid_t *pids, size_t count,
 		if (err)
 			return err;
 	}
+	return 0;
+}
+
+int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as,
+		   skip_handler skipped, void *context)
+{
 	for (size_t i = 0; i < count; i++) {
-		__u32 tgid = (__u32)pids[i], one = 1;
-		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &one, BPF_ANY))
+		__u32 tgid = (__u32)pids[i], value = as;
+		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &value, BPF_ANY))
 			return -errno;
-		int err = p->fault_events ? watch_faults_of_process(p, pids[i]) : 0;
+		/* A load generator's are looked for when its account has opened, as with one that starts
+		 * later. */
+		int err = as == FT_TRACED_TARGET ? programs_watch_faults(p, pids[i]) : 0;
 		if (err) {
 			skipped(context, bpf_program__name(p->fault_end[0]), err);
 			p->fault_events = false;
 		}
 	}
+	return 0;
+}
+
+int programs_open_accounts(struct programs *p)
+{
 	return walk_tasks(p->skeleton->progs.open_accounts);
 }
 

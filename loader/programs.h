@@ -16,15 +16,24 @@ struct programs;
 /* Gets one event of the ring. `bytes` is the event's size as the kernel wrote it. */
 typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 
-/* Opens, sets and loads what `support` says the host has. Messages of libbpf go to *log (a static buffer),
+/* Opens, sets and loads what `support` says the host has; with_client: load generators that are started while
+ * it records are traced too. Messages of libbpf go to *log (a static buffer),
  * shown when loading fails. Negative errno on failure. */
 int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
-		  event_handler handler, void *context);
+		  bool with_client, event_handler handler, void *context);
 
-/* Attaches everything and opens the accounts of the processes' threads, whose events follow through the
- * ring. A program whose tracepoint can't be attached is skipped with a call of `skipped`. */
-int programs_attach(struct programs *p, const pid_t *pids, size_t count,
-		    void (*skipped)(void *context, const char *program, int error), void *context);
+/* Called with a program that can't be attached or used. */
+typedef void (*skip_handler)(void *context, const char *program, int error);
+
+/* Attaches everything. Then, and not before: */
+int programs_attach(struct programs *p, skip_handler skipped, void *context);
+/* names processes to trace, */
+int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as,
+		   skip_handler skipped, void *context);
+/* and opens the accounts of their threads, whose events follow through the ring. */
+int programs_open_accounts(struct programs *p);
+/* A process whose account opened by itself: looks for the ends of its page faults. */
+int programs_watch_faults(struct programs *p, pid_t pid);
 
 /* An fd that becomes readable when the ring fills fast. */
 int programs_fd(struct programs *p);

@@ -292,6 +292,14 @@ static int make_parent(const char *path)
 	return mkdir(dir, 0755) && errno != EEXIST ? -errno : 0;
 }
 
+/* Those that are there already; later ones are seen as they start. */
+static int trace_clients(struct recorder *r)
+{
+	static struct targets clients;
+	targets_add_name(&clients, FT_CLIENT_COMM);
+	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
+}
+
 static int start(struct recorder *r)
 {
 	const char *output = r->options->output;
@@ -306,7 +314,8 @@ static int start(struct recorder *r)
 		if (!f->available)
 			note_missing(r, f->without, f->why);
 	}
-	int err = programs_load(&r->programs, &r->support, r->options->min_span_ns, drain_event, &r->drain);
+	int err = programs_load(&r->programs, &r->support, r->options->min_span_ns, r->options->with_client,
+				drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
 			programs_log());
@@ -329,7 +338,14 @@ static int start(struct recorder *r)
 	r->quotas = quotas_open(r->writer, r->metrics);
 	look_at_quotas(r);
 	write_clock(r);
-	err = programs_attach(r->programs, r->targets->pids, r->targets->count, skipped, r);
+	err = programs_attach(r->programs, skipped, r);
+	if (!err)
+		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET,
+				     skipped, r);
+	if (!err && r->options->with_client)
+		err = trace_clients(r);
+	if (!err)
+		err = programs_open_accounts(r->programs);
 	if (err) {
 		fprintf(stderr, "forktail record: can't attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());
@@ -355,6 +371,8 @@ static void tick(struct recorder *r, uint64_t number)
 	programs_drain(r->programs);
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
+	for (pid_t client; (client = threads_new_client(&r->threads));)
+		programs_watch_faults(r->programs, client);
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);

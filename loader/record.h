@@ -3,6 +3,7 @@
 #ifndef FORKTAIL_LOADER_RECORD_H
 #define FORKTAIL_LOADER_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "targets.h"
@@ -11,7 +12,8 @@ struct record_options {
 	const char *output;
 	uint64_t duration_ns; /* 0: until a signal or the last target's end */
 	uint64_t min_span_ns;
-	int argc; /* the command line, for the manifest */
+	bool with_client; /* trace load generators on this host too */
+	int argc;	  /* the command line, for the manifest */
 	char **argv;
 };
 

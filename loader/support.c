@@ -152,6 +152,8 @@ void support_probe(struct support *s)
 	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "children can't be followed");
 	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
 
+	add_tracepoint(s, "sched_process_exec", NEED_PART,
+		       "--with-client misses load generators that start later");
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
 	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
 	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");

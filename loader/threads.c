@@ -31,6 +31,10 @@ static void look(struct ft_thread *r)
 	snprintf(file, sizeof file, "task/%u/comm", r->tid);
 	if (read_proc((pid_t)r->tgid, file, text, sizeof text) > 0)
 		snprintf(r->comm, sizeof r->comm, "%.15s", text);
+	if (r->flags & FT_THREAD_CLIENT) {
+		snprintf(r->role, sizeof r->role, "load generator");
+		return;
+	}
 	if (!(r->flags & FT_THREAD_CHILD) || !(r->flags & FT_THREAD_MAIN)) {
 		snprintf(r->role, sizeof r->role, "%s", r->comm);
 		return;
@@ -65,7 +69,9 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	for (size_t i = 0; i + 1 < t->count && !child; i++)
 		child = t->all[i].record.tgid == e->parent_tgid && (t->all[i].record.flags & FT_THREAD_CHILD);
 	n->record.parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
-	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0);
+	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0) |
+			  (e->client ? FT_THREAD_CLIENT : 0);
+	n->new_client = e->client && e->tid == e->tgid;
 	look(&n->record);
 	ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
 }
@@ -96,6 +102,17 @@ void threads_tick(struct threads *t, struct ft_writer *w)
 		if (memcmp(&before, &n->record, sizeof before) != 0)
 			ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
 	}
+}
+
+pid_t threads_new_client(struct threads *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		if (t->all[i].new_client) {
+			t->all[i].new_client = false;
+			return (pid_t)t->all[i].record.tgid;
+		}
+	}
+	return 0;
 }
 
 bool threads_alive(const struct threads *t, pid_t tgid)

@@ -13,6 +13,7 @@
 struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was looked at since it began */
+	bool new_client;	 /* the main thread of a load generator that nobody has asked for yet */
 };
 
 struct threads {
@@ -25,6 +26,8 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
 /* Ten times a second: redis-server names its threads and its children a moment after they begin. */
 void threads_tick(struct threads *t, struct ft_writer *w);
+/* A load generator's process that has begun since the last call, or 0. */
+pid_t threads_new_client(struct threads *t);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
 

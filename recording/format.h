@@ -65,9 +65,10 @@ struct ft_block_header {
 };
 
 enum ft_thread_flags {
-	FT_THREAD_MAIN = 1,  /* tid == tgid */
-	FT_THREAD_CHILD = 2, /* of a process that a target forked while being recorded */
-	FT_THREAD_ENDED = 4, /* end_ns is its exit; without it, the last instant accounted */
+	FT_THREAD_MAIN = 1,   /* tid == tgid */
+	FT_THREAD_CHILD = 2,  /* of a process that a target forked while being recorded */
+	FT_THREAD_ENDED = 4,  /* end_ns is its exit; without it, the last instant accounted */
+	FT_THREAD_CLIENT = 8, /* of a load generator on the same host, not of a target */
 };
 
 /* A traced thread. Written when it is found, when its role gets known, and when its account closes: the
