@@ -425,6 +425,16 @@ static void release(struct phase *p)
 		close(p->plan.done_fd);
 }
 
+/* A thread tells its id first of all, but it may not have got a CPU yet. */
+static uint64_t tid_of(struct load_thread *t)
+{
+	int tid;
+
+	while (!(tid = atomic_load(&t->tid)))
+		usleep(100);
+	return (uint64_t)tid;
+}
+
 /* Says in the log which threads were the load, so that a recording of this host can tell them. */
 static void note_start(struct run *r, const struct phase *p)
 {
@@ -442,7 +452,7 @@ static void note_start(struct run *r, const struct phase *p)
 		json_count(&j, "warmup_end_ns", p->plan.measure_ns);
 	json_begin(&j, "tids", '[');
 	for (uint32_t i = 0; i < p->started; i++)
-		json_count(&j, NULL, (uint64_t)atomic_load(&p->threads[i].tid));
+		json_count(&j, NULL, tid_of(&p->threads[i]));
 	json_end(&j, ']');
 	json_end(&j, '}');
 	if (fclose(j.to) == 0)
