@@ -49,7 +49,7 @@ uint32_t ServingProcess(const Run &run, int server, std::string *why)
 {
 	std::set<uint32_t> processes;
 	for (const Thread &t : run.threads)
-		if ((t.flags & FT_THREAD_MAIN) && !(t.flags & FT_THREAD_CHILD))
+		if ((t.flags & FT_THREAD_MAIN) && !(t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			processes.insert(t.tgid);
 	if (processes.empty()) {
 		*why = "no recording of a server's threads";
@@ -120,7 +120,7 @@ int ServingThread(const Run &run, int server, std::string *why)
 	std::map<uint32_t, Candidate> by_tid;
 	for (size_t i = 0; i < run.threads.size(); i++) {
 		const Thread &t = run.threads[i];
-		if (t.tgid != process || (t.flags & FT_THREAD_CHILD))
+		if (t.tgid != process || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			continue;
 		Account a = AccountOf(run, static_cast<uint32_t>(i));
 		Candidate c = {i, a.by_cause[Index(Cause::ServerBusy)], a.wall_ns,

@@ -40,7 +40,19 @@ struct Context {
 	std::vector<Server> servers;
 	ConnectionWaits taken;
 	std::vector<uint64_t> usual_ns;
+	const Clients &clients;
+	std::vector<StalledIdle> stalled_idle; // by server, then load thread
 
+	// How long the server was idle and the request's load thread stalled.
+	uint64_t ClientStalled(size_t i, uint64_t from_ns, uint64_t to_ns) const
+	{
+		int32_t client = clients.Of(run, i);
+		if (client < 0)
+			return 0;
+		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
+		return stalled_idle[server * clients.timelines.size() + static_cast<size_t>(client)].Between(
+		    from_ns, to_ns);
+	}
 	const Server &ServerOf(size_t i) const
 	{
 		uint32_t server = run.connections[run.requests.connection[i]].server;
@@ -91,10 +103,14 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 	CauseTimes direct = {}, waiting = {};
 	AddTimes(*server.timeline, from, until, &waiting);
 	AddTimes(*server.timeline, sent, end, &direct);
+	uint64_t late_waiting = context.ClientStalled(i, from, until),
+		 late = context.ClientStalled(i, sent, end);
+	waiting[Index(Cause::Idle)] -= late_waiting;
+	direct[Index(Cause::Idle)] -= late;
 	uint64_t idle_waiting = waiting[Index(Cause::Idle)];
 	for (int c = 0; c < kTimelineCauses; c++)
 		direct[c] += waiting[c];
-	direct[Index(Cause::ClientLate)] += (from - due) + (sent - until);
+	direct[Index(Cause::ClientLate)] += (from - due) + (sent - until) + late_waiting + late;
 	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
 	direct[Index(Cause::Idle)] = 0;
 
@@ -133,6 +149,10 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i), sent = q.start_ns[i];
 	Usage waiting = UsageOf(server.curve, from, until, hint),
 	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
+	double late_waiting = static_cast<double>(context.ClientStalled(i, from, until)),
+	       late = static_cast<double>(context.ClientStalled(i, sent, q.end_ns[i]));
+	waiting.idle -= late_waiting;
+	u.idle -= late;
 	u.stall += waiting.stall;
 	u.busy += waiting.busy;
 	u.idle += waiting.idle;
@@ -149,7 +169,8 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 		u.idle -= moved - from_busy;
 		u.stall += moved;
 	}
-	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>((from - due) + (sent - until)),
+	return {u.stall, u.busy, u.idle + u.socket,
+		static_cast<double>((from - due) + (sent - until)) + late_waiting + late,
 		static_cast<double>(q.end_ns[i] - due)};
 }
 
@@ -273,7 +294,8 @@ void Conclude(std::vector<Sheet> *sheets, const WithoutHistograms *histograms, u
 	FillCauses(blamed, histograms, answered, blame);
 }
 
-Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		    const Clients &clients)
 {
 	const Requests &q = run.requests;
 	Blame blame;
@@ -293,9 +315,12 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
 	}
 
-	Context context = {run, {}, WaitsForConnection(run), {}};
-	for (const Timeline &t : timelines)
+	Context context = {run, {}, WaitsForConnection(run), {}, clients, {}};
+	for (const Timeline &t : timelines) {
 		context.servers.push_back({&t, BuildCurve(t), {}});
+		for (const Timeline &client : clients.timelines)
+			context.stalled_idle.push_back(FindStalledIdle(t, client));
+	}
 	context.usual_ns = UsualLatencies(context);
 	for (uint32_t s = 0; s < context.servers.size(); s++)
 		context.servers[s].backlog =
@@ -377,9 +402,10 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 	return false;
 }
 
-Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+	       const Clients &clients)
 {
-	return run.requests.size() ? BlameRequests(run, timelines, threshold)
+	return run.requests.size() ? BlameRequests(run, timelines, threshold, clients)
 				   : BlameIterations(run, timelines, threshold);
 }
 

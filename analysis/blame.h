@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/causes.h"
+#include "analysis/client.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
 
@@ -81,7 +82,9 @@ struct Blame {
 };
 
 // Blames requests (or, without a log, iterations) on the timelines, one per entry of run.servers (at least
-// one; an empty one makes all time Unknown).
-Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold);
+// one; an empty one makes all time Unknown). Where load threads are known, time that a request waited for one
+// of them while the server was idle is ClientLate rather than Network.
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+	       const Clients &clients = {});
 
 } // namespace forktail

@@ -39,9 +39,9 @@ constexpr uint64_t kEpisodeGapNs = 1'000'000;
 std::vector<Episode> FindEpisodes(Blame *blame);
 
 // Fills `evidence` of the `episodes_limit` episodes with the most time: at most `limit` sentences each, the
-// most telling first. `timelines` as for BlameRun.
+// most telling first. `timelines` and `clients` as for BlameRun.
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
-		  size_t episodes_limit, std::vector<Episode> *episodes);
+		  size_t episodes_limit, std::vector<Episode> *episodes, const Clients &clients = {});
 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);

@@ -78,6 +78,12 @@ void GatherTallies(Scene *scene)
 	}
 }
 
+void Gather(Scene *scene)
+{
+	GatherPieces(scene);
+	GatherTallies(scene);
+}
+
 // Which timeline an episode's worst request met; nullptr if there is none.
 const Timeline *TimelineOf(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 			   const SlowRequest &worst)
@@ -115,7 +121,7 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 }
 
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
-		  size_t episodes_limit, std::vector<Episode> *episodes)
+		  size_t episodes_limit, std::vector<Episode> *episodes, const Clients &clients)
 {
 	std::vector<const SlowRequest *> worst(episodes->size());
 	for (const SlowRequest &r : blame.slow)
@@ -144,13 +150,21 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			       e.end_ns,
 			       {},
 			       {}};
-		GatherPieces(&scene);
-		GatherTallies(&scene);
+		Gather(&scene);
 		CauseTimes on_thread = {};
 		AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
 		on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
 		for (EpisodeCause &cause : e.causes)
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+		int32_t client = blame.from_iterations ? -1 : clients.Of(run, worst[index]->index);
+		const Timeline &c = client < 0 ? no_timeline : clients.timelines[static_cast<size_t>(client)];
+		Scene client_scene = {run,	 c,	     client < 0 ? no_thread : run.threads[c.thread],
+				      landmarks, e.since_ns, e.end_ns,
+				      {},	 {}};
+		if (client >= 0) {
+			Gather(&client_scene);
+			scene.client = &client_scene;
+		}
 		for (const EpisodeCause &cause : e.causes) {
 			if (e.evidence.size() >= limit || (!e.evidence.empty() && cause.share < kWorthSaying))
 				break;

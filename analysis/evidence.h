@@ -47,6 +47,7 @@ struct Scene {
 	uint64_t to_ns = 0;
 	std::array<Seen, kTimelineCauses> seen = {};
 	std::map<uint32_t, Holder> holders = {}; // by tid
+	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
 };
 
 // One sentence about a cause in a scene; "" if there is nothing to say.

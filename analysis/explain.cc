@@ -35,12 +35,13 @@ void FindServers(Explanation *e)
 	}
 }
 
-// Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody.
+// Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
+// generators.
 void FindLoops(Explanation *e)
 {
 	for (size_t i = 0; i < e->run.threads.size(); i++) {
 		const Thread &t = e->run.threads[i];
-		if (t.iteration_count == 0 || (t.flags & FT_THREAD_CHILD))
+		if (t.iteration_count == 0 || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			continue;
 		e->serving.push_back(static_cast<int>(i));
 		e->timelines.push_back(BuildTimeline(e->run, static_cast<uint32_t>(i)));
@@ -111,9 +112,11 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
-	e->blame = BlameRun(e->run, e->timelines, slow);
+	e->clients = FindClients(e->run);
+	e->blame = BlameRun(e->run, e->timelines, slow, e->clients);
 	e->episodes = FindEpisodes(&e->blame);
-	FindEvidence(e->run, e->timelines, e->blame, options.evidence, kEvidenceEpisodes, &e->episodes);
+	FindEvidence(e->run, e->timelines, e->blame, options.evidence, kEvidenceEpisodes, &e->episodes,
+		     e->clients);
 	for (uint32_t t = 0; t < e->run.threads.size(); t++)
 		e->accounts.push_back(AccountOf(e->run, t));
 	*status = 0;

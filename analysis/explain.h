@@ -26,6 +26,7 @@ struct Explanation {
 	Run run;
 	std::vector<int> serving;	 // per server: index into run.threads, or -1
 	std::vector<Timeline> timelines; // per server (at least one entry)
+	Clients clients;
 	Blame blame;
 	std::vector<Episode> episodes;	// by start
 	std::vector<Account> accounts;	// per thread of the run

@@ -148,6 +148,7 @@ Out AccountJson(const Explanation &e)
 				   {"comm", t.comm},
 				   {"role", t.role},
 				   {"serving", serving},
+				   {"client", (t.flags & FT_THREAD_CLIENT) != 0},
 				   {"start_ns", t.start_ns},
 				   {"wall_ns", a.wall_ns},
 				   {"accounted_ns", a.accounted_ns},

@@ -269,6 +269,16 @@ ServerReport ReportOf(const Json &j)
 	return report;
 }
 
+// Of the load generator's file that is being read, whose load is the last.
+void ReadLoadStart(Run *run, const Json &j)
+{
+	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), Whole(j, "t_ns"), {}};
+	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
+		for (const Json &tid : *tids)
+			start.tids.push_back(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0);
+	run->load_starts.push_back(std::move(start));
+}
+
 void ReadNote(Run *run, const Json &j)
 {
 	if (Text(j, "kind") == "cpu-quota")
@@ -276,6 +286,8 @@ void ReadNote(Run *run, const Json &j)
 				       Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
 	else
 		run->reports.push_back(ReportOf(j));
+	if (Text(j, "kind") == "load-start" && !run->loads.empty())
+		ReadLoadStart(run, j);
 }
 
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block)

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "analysis/units.h"
 
@@ -125,7 +126,13 @@ bool IsChild(const Thread &t)
 	return t.flags & FT_THREAD_CHILD;
 }
 
-// The page's order: threads that serve requests, then main threads, then the others by name.
+bool IsClient(const Thread &t)
+{
+	return t.flags & FT_THREAD_CLIENT;
+}
+
+// The page's order: threads that serve requests, then main threads, then the others by name; then the load
+// generator's, then children.
 std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
 {
 	const Run &run = explanation.run;
@@ -137,7 +144,7 @@ std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
 		if (std::find(explanation.serving.begin(), explanation.serving.end(), static_cast<int>(i)) !=
 		    explanation.serving.end())
 			return 0;
-		return t.flags & FT_THREAD_MAIN ? 1 : 2;
+		return IsClient(t) ? 3 : t.flags & FT_THREAD_MAIN ? 1 : 2;
 	};
 	std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
 		const Thread &x = run.threads[a], &y = run.threads[b];
@@ -170,9 +177,11 @@ void AddThreads(const Explanation &explanation, const ReportClock &clock, const 
 		std::vector<Lane> *lanes, size_t *left_out)
 {
 	const Run &run = explanation.run;
-	bool several = false;
+	std::set<uint32_t> servers;
 	for (const Thread &t : run.threads)
-		several |= !IsChild(t) && t.tgid != run.threads[0].tgid;
+		if (!IsChild(t) && !IsClient(t))
+			servers.insert(t.tgid);
+	bool several = servers.size() > 1;
 	*left_out = 0;
 	size_t first = lanes->size();
 	for (uint32_t index : ThreadOrder(explanation)) {
@@ -203,6 +212,10 @@ void AddThreads(const Explanation &explanation, const ReportClock &clock, const 
 		lane.group = IsChild(t) ? "Children" : "Server threads";
 		if (several && !IsChild(t))
 			lane.group = "Threads of process " + std::to_string(t.tgid);
+		if (IsClient(t)) {
+			lane.name = t.comm;
+			lane.group = "Load generator";
+		}
 		lane.note = id;
 		AddThread(explanation, index, clock, &lane);
 		lanes->push_back(std::move(lane));

@@ -281,6 +281,8 @@ void IndexRun(Run *run)
 				 [](const Sample &a, const Sample &b) { return a.t_ns < b.t_ns; });
 	std::stable_sort(run->reports.begin(), run->reports.end(),
 			 [](const ServerReport &a, const ServerReport &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->load_starts.begin(), run->load_starts.end(),
+			 [](const LoadStart &a, const LoadStart &b) { return a.t_ns < b.t_ns; });
 	if (run->ops.empty())
 		run->ops.push_back("request");
 	FindExtent(run);

@@ -119,6 +119,13 @@ struct Load {
 	uint32_t connection_count = 0;
 };
 
+// When a load generator began a test, and by which of the host's threads: Connection::thread is an index.
+struct LoadStart {
+	uint32_t load = 0; // index into Run::loads
+	uint64_t t_ns = 0;
+	std::vector<uint32_t> tids;
+};
+
 struct ProgramCost {
 	std::string name;
 	uint64_t runs = 0;
@@ -192,9 +199,10 @@ struct Run {
 
 	// Load generator.
 	std::vector<Load> loads;
-	std::vector<std::string> servers;  // "unix:/run/redis.sock", "127.0.0.1:6379"
-	std::vector<uint32_t> server_pids; // what each said its process id is; 0: not said
-	std::vector<std::string> ops;	   // "GET", "SET"
+	std::vector<LoadStart> load_starts; // by time
+	std::vector<std::string> servers;   // "unix:/run/redis.sock", "127.0.0.1:6379"
+	std::vector<uint32_t> server_pids;  // what each said its process id is; 0: not said
+	std::vector<std::string> ops;	    // "GET", "SET"
 	std::vector<Connection> connections;
 	Requests requests;
 

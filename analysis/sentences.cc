@@ -380,16 +380,9 @@ std::string HolderName(const Scene &scene, const std::pair<const uint32_t, Holde
 	return name.empty() ? "thread" : name;
 }
 
-std::string RunQueueSentence(const Scene &scene)
+// "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms"; "" if the recorder could not tell.
+std::string HoldersText(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::RunQueue);
-	const ft_span *s = Longest(scene, seen);
-	if (!s)
-		return "short waits for a CPU took " +
-		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
-		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
-	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
-			   std::to_string(s->cpu) + Times(seen.spans);
 	// Threads of one name count together: ten compiler processes are one disturbance.
 	struct Held {
 		uint64_t ns = 0;
@@ -408,16 +401,31 @@ std::string RunQueueSentence(const Scene &scene)
 	std::vector<std::pair<std::string, Held>> holders(by_name.begin(), by_name.end());
 	std::stable_sort(holders.begin(), holders.end(),
 			 [](const auto &a, const auto &b) { return a.second.ns > b.second.ns; });
+	std::string text;
 	for (size_t i = 0; i < holders.size() && i < 3; i++) {
 		const Held &held = holders[i].second;
 		if (i && held.ns * 10 < held_ns)
 			break;
-		text += std::string(i ? ", " : "; the CPU was held by ") + holders[i].first + " (" +
+		text += (i ? ", " : "") + holders[i].first + " (" +
 			(held.threads > 1 ? Plural(held.threads, "thread", "threads")
 					  : std::to_string(held.tid)) +
 			") for " + FormatDuration(held.ns);
 	}
 	return text;
+}
+
+std::string RunQueueSentence(const Scene &scene)
+{
+	const Seen &seen = Of(scene, Cause::RunQueue);
+	const ft_span *s = Longest(scene, seen);
+	if (!s)
+		return "short waits for a CPU took " +
+		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
+		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
+	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
+			   std::to_string(s->cpu) + Times(seen.spans);
+	std::string holders = HoldersText(scene);
+	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
@@ -491,7 +499,60 @@ std::string NetworkSentence(const Scene &scene)
 	    "the server sat idle for " + FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
 	if (seen.longest_ns)
 		text += " (longest " + FormatDuration(seen.longest_ns) + ")";
-	return text + ": requests or answers were on their way, or the load generator did not get to run";
+	return text + ": requests or answers were on their way" +
+	       (scene.client ? "" : ", or the load generator did not get to run");
+}
+
+// What a load thread was kept from running by: at most two things, the longest first, and none that are small
+// beside the first.
+std::string ClientStalls(const Scene &client)
+{
+	std::vector<std::pair<uint64_t, Cause>> stalls;
+	for (int i = 0; i < Index(Cause::Hardirq); i++) {
+		const Seen &seen = client.seen[static_cast<size_t>(i)];
+		if (uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns))
+			stalls.push_back({ns, static_cast<Cause>(i)});
+	}
+	std::sort(stalls.rbegin(), stalls.rend());
+	std::string text;
+	for (size_t i = 0; i < stalls.size() && i < 2; i++) {
+		auto [ns, cause] = stalls[i];
+		if (ns < stalls[0].first / 5)
+			break;
+		text += i ? " and " : "";
+		if (cause == Cause::Stopped) {
+			text += "was stopped (SIGSTOP or a debugger) for " + FormatDuration(ns);
+		} else if (cause == Cause::RunQueue) {
+			std::string holders = HoldersText(client);
+			text += "waited " + FormatDuration(ns) + " for a CPU" +
+				(holders.empty() ? "" : ", held by " + holders);
+		} else if (cause == Cause::CpuQuota) {
+			text += "had used up its CPU quota for " + FormatDuration(ns);
+		} else {
+			text += "spent " + FormatDuration(ns) + " in " + CauseName(cause);
+		}
+	}
+	return text;
+}
+
+std::string ClientSentence(const Scene &scene, uint64_t late_ns)
+{
+	if (!scene.client)
+		return "the load generator sent late, " + FormatDuration(late_ns) +
+		       " over all requests, though their connections were free";
+	const Scene &client = *scene.client;
+	CauseTimes times = {};
+	AddTimes(client.timeline, client.from_ns, client.to_ns, &times);
+	uint64_t busy_ns = times[Index(Cause::ServerBusy)], stalled_ns = 0;
+	for (int i = 0; i < Index(Cause::Hardirq); i++)
+		stalled_ns += times[i];
+	std::string what = stalled_ns * 2 > busy_ns
+			       ? ClientStalls(client)
+			       : "ran its own code for " + FormatDuration(busy_ns) + " of these " +
+				     FormatDuration(client.to_ns - client.from_ns);
+	return "the load generator's thread " + client.thread.comm + " (" +
+	       std::to_string(client.thread.tid) + ") " + what + "; that made requests " +
+	       FormatDuration(late_ns) + " late in all";
 }
 
 } // namespace
@@ -521,8 +582,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case Cause::ServerBusy:
 		return BusySentence(scene);
 	case Cause::ClientLate:
-		return "the load generator sent late, " + FormatDuration(cause.time_ns) +
-		       " over all requests, though their connections were free";
+		return ClientSentence(scene, cause.time_ns);
 	case Cause::Network:
 		return NetworkSentence(scene);
 	case Cause::Unknown:

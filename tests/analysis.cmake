@@ -3,7 +3,7 @@
 forktail_test(analysis unit
   SOURCES unit/analysis_timeline_test.cc unit/analysis_blame_test.cc unit/analysis_property_test.cc
           unit/analysis_episodes_test.cc unit/analysis_render_test.cc unit/analysis_load_test.cc
-          unit/analysis_command_test.cc unit/analysis_column_test.cc
+          unit/analysis_command_test.cc unit/analysis_column_test.cc unit/analysis_client_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
 add_dependencies(test_analysis forktail forktail-load forktail-record)
 forktail_test(explain system SOURCES system/explain_run_test.cc LIBRARIES forktail_analysis forktail_test_support
@@ -19,3 +19,6 @@ forktail_test(explain_server_word system
 if(TARGET forktail-load)
   add_dependencies(test_explain_server_word forktail forktail-load)
 endif()
+forktail_test(explain_client system SOURCES system/explain_client_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+add_dependencies(test_explain_client forktail forktail-load forktail-record)

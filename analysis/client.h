@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The load generator's threads, where they were recorded beside the server (`forktail record --with-client`):
+// whose thread a request was sent and read by, and when a server's idleness was that thread's fault.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+struct Clients {
+	std::vector<Timeline> timelines;    // of load threads that were recorded
+	std::vector<int32_t> of_connection; // per Run::connections: index into timelines; -1: not recorded
+
+	// Index of a request's load thread, or -1.
+	int32_t Of(const Run &run, size_t request) const
+	{
+		return timelines.empty() ? -1 : of_connection[run.requests.connection[request]];
+	}
+};
+
+// Finds them by the thread ids that the load generator's log names for each of its tests.
+Clients FindClients(const Run &run);
+
+// Intervals in which the server's thread was idle and a load thread stalled (not idle itself, not
+// interrupted): an answer that waited then waited for the load generator. Both stalls and idleness are of
+// span length, so nothing here is an estimate.
+struct StalledIdle {
+	std::vector<uint64_t> start_ns, end_ns; // in order
+	std::vector<uint64_t> before_ns;	// sum of those before each
+
+	// Of [from_ns, to_ns).
+	uint64_t Between(uint64_t from_ns, uint64_t to_ns) const;
+};
+StalledIdle FindStalledIdle(const Timeline &server, const Timeline &client);
+
+} // namespace forktail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Load threads that were recorded beside the server: what they were kept from is theirs, not the network's.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis_run.h"
+
+#include "analysis/client.h"
+#include "analysis/episodes.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint32_t kLoad = 200; // tid of the load thread
+
+// A server idle throughout and a load thread that is idle but for what the test adds, over 100 ms. One
+// connection, of the first thread of the only load.
+struct Both : RunBuilder {
+	Both()
+	{
+		Thread(kServer, 0, 100 * ms);
+		Off(FT_IDLE, 0, 100 * ms, 100 * ms);
+		Thread(kLoad, 0, 100 * ms, FT_THREAD_CLIENT, "load generator").comm = "load-0";
+		Loop("constant");
+		run.load_starts = {{0, kBase, {kLoad}}};
+	}
+	// Finishes the run; every request is slow.
+	forktail::Blame BlameBoth()
+	{
+		Finish();
+		clients = FindClients(run);
+		timelines.push_back(Timeline());
+		return BlameRun(run, timelines, {1, 0}, clients);
+	}
+	std::string Evidence(forktail::Blame *blame)
+	{
+		std::vector<Episode> episodes = FindEpisodes(blame);
+		REQUIRE(episodes.size() == 1);
+		FindEvidence(run, timelines, *blame, 10, 1, &episodes, clients);
+		std::string text;
+		for (const std::string &sentence : episodes[0].evidence)
+			text += sentence + "\n";
+		return text;
+	}
+	Clients clients;
+	std::vector<forktail::Timeline> timelines;
+};
+
+} // namespace
+
+TEST_CASE("an answer that waited for a stopped load generator is client-late, the rest of the way network")
+{
+	Both b;
+	b.Off(FT_IDLE, 0, 10 * ms, 10 * ms, 0, kLoad);
+	b.Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms, 0, kLoad);
+	b.Tally(FT_OWN_CODE, 40 * ms, 100 * ms, 60 * ms, 1, kLoad);
+	b.Request(5 * ms, 5 * ms, 45 * ms);
+	b.Request(20 * ms, 41 * ms, 46 * ms, 1); // of a connection that was free: late before it was sent
+	Blame blame = b.BlameBoth();
+
+	CHECK(PartOf(blame, 0, Cause::ClientLate).direct_ns == 30 * ms);
+	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 10 * ms);
+	CHECK(PartOf(blame, 1, Cause::ClientLate).direct_ns == 21 * ms);
+	CHECK(PartOf(blame, 1, Cause::Network).direct_ns == 5 * ms);
+	for (const SlowRequest &r : blame.slow)
+		CHECK(PartsSum(blame, r) == r.latency_ns);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find(
+		  "the load generator's thread load-0 (200) was stopped (SIGSTOP or a debugger) for 30.0 ms; "
+		  "that made requests 51.0 ms late in all") != std::string::npos);
+}
+
+TEST_CASE("a request that waited for its connection because the load generator read late is client-late")
+{
+	Both b;
+	b.Off(FT_RUN_QUEUE, 10 * ms, 10 * ms, 40 * ms, 0, kLoad).arg[1] = 4711 | (29 * ms) << 32;
+	b.run.spans.back().detail = 1;
+	b.run.details.push_back({"stress-ng", {}});
+	b.Tally(FT_IDLE, 0, 100 * ms, 70 * ms, 1, kLoad);
+	b.Request(5 * ms, 5 * ms, 41 * ms);
+	b.Request(15 * ms, 41 * ms, 42 * ms);
+	Blame blame = b.BlameBoth();
+
+	CHECK(PartOf(blame, 1, Cause::ClientLate).direct_ns == 25 * ms);
+	CHECK(PartOf(blame, 1, Cause::Network).direct_ns == 2 * ms);
+	for (const SlowRequest &r : blame.slow)
+		CHECK(PartsSum(blame, r) == r.latency_ns);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find("load-0 (200) waited 30.0 ms for a CPU, held by stress-ng (4711) for 29.0 ms") !=
+	      std::string::npos);
+}
+
+TEST_CASE("a load thread that is idle, or interrupted, is no reason")
+{
+	Both b;
+	b.Off(FT_IDLE, 0, 50 * ms, 50 * ms, 0, kLoad);
+	b.Frame(static_cast<ft_owner>(FT_SOFTIRQ + 3), 50 * ms, 90 * ms, 0, UINT64_MAX, kLoad);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 10 * ms, 1, kLoad);
+	b.Request(5 * ms, 5 * ms, 80 * ms);
+	Blame blame = b.BlameBoth();
+	CHECK(PartOf(blame, 0, Cause::ClientLate).total_ns() == 0);
+	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
+}
+
+TEST_CASE("a load thread with too much to do is said to have run its own code")
+{
+	Both b;
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms, 1, kLoad);
+	b.Request(5 * ms, 75 * ms, 80 * ms);
+	Blame blame = b.BlameBoth();
+	CHECK(PartOf(blame, 0, Cause::ClientLate).direct_ns == 70 * ms);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find("load-0 (200) ran its own code for 75.0 ms of these 75.0 ms") != std::string::npos);
+}
+
+TEST_CASE("what the load threads can't be found for stays as it is")
+{
+	Both b;
+	b.Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms, 0, kLoad);
+	SECTION("the log names no threads")
+	{
+		b.run.load_starts.clear();
+	}
+	SECTION("the log names others")
+	{
+		b.run.load_starts[0].tids = {kLoad + 1};
+	}
+	SECTION("the thread ended before")
+	{
+		b.run.load_starts[0].tids = {};
+	}
+	SECTION("that thread is a server's")
+	{
+		b.run.threads[1].flags = 0;
+	}
+	b.Request(5 * ms, 5 * ms, 45 * ms);
+	Blame blame = b.BlameBoth();
+	CHECK(b.clients.timelines.empty());
+	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 40 * ms);
+}
+
+TEST_CASE("a load generator is no server")
+{
+	Both b;
+	b.run.threads[1].flags = FT_THREAD_CLIENT | FT_THREAD_MAIN;
+	b.Finish();
+	std::string why;
+	CHECK(ServingThread(b.run, -1, &why) == static_cast<int>(b.ThreadIndex()));
+}
+
+TEST_CASE("stalled idleness between two instants is the sum of what lies there")
+{
+	StalledIdle s = {{100, 300, 1000}, {200, 400, 1001}, {0, 100, 200}};
+	CHECK(s.Between(0, 2000) == 201);
+	CHECK(s.Between(150, 350) == 100);
+	CHECK(s.Between(200, 300) == 0);
+	CHECK(s.Between(120, 130) == 10);
+	CHECK(s.Between(1000, 1000) == 0);
+	CHECK(s.Between(500, 400) == 0);
+	CHECK(StalledIdle().Between(0, 1) == 0);
+}
