@@ -19,7 +19,9 @@ enum {
 	FT_NAME_BYTES = 32,    /* file name or comm kept with a span */
 	FT_FRAME_DEPTH = 8,    /* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
 				  softirq, hardirq) */
-	FT_STINTS = 16,	       /* last tasks on a CPU, to say who held it; a power of two */
+	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
+	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
+	FT_STINTS = 16,		    /* last tasks on a CPU, to say who held it; a power of two */
 };
 
 #define FT_TALLY_WINDOW_NS 1000000ull
@@ -37,6 +39,8 @@ enum ft_event_type {
 	FT_EVENT_IO = 4,
 	FT_EVENT_THREAD_BEGIN = 5,
 	FT_EVENT_THREAD_END = 6,
+	FT_EVENT_SAMPLE = 7,
+	FT_EVENT_SAMPLE_STACK = 8, /* sample with registers and stacks */
 };
 
 struct ft_event_span {
@@ -103,6 +107,27 @@ struct ft_event_thread {
 	char comm[16];
 };
 
+/* A thread seen on the CPU. */
+struct ft_event_sample {
+	__u32 type;
+	__u32 tid, tgid;
+	__u16 cpu;
+	__u8 owner;	/* whose time it was: FT_OWN_CODE, or the frame it was in */
+	__u8 in_kernel; /* the kernel ran on its behalf, or in an interrupt on top of it */
+	__u64 t_ns;
+	__u64 ip; /* in user space: where it is, or will come back to */
+};
+
+/* What unwinding needs of it: the registers a function must preserve, and the stack they lead through. */
+struct ft_event_sample_stack {
+	struct ft_event_sample sample;
+	__u64 sp, bp, bx, r12, r13, r14, r15;
+	__s32 kernel_bytes; /* 0 or negative: no kernel stack */
+	__u32 stack_bytes;  /* readable from sp on */
+	__u64 kernel[FT_STACK_FRAMES];
+	__u8 stack[FT_USER_STACK_BYTES];
+};
+
 /* Per CPU, in the programs' memory, which the loader maps: written without locks by the CPU itself. */
 enum ft_counter {
 	FT_COUNT_FAULT_BEGIN = 0,
@@ -112,7 +137,8 @@ enum ft_counter {
 	FT_COUNT_SPAN = 4,
 	FT_COUNT_TALLY = 5,
 	FT_COUNT_IRQ_SKIPPED =
-	    6, /* interrupt inside one of our own programs: charged to what it interrupted */
+	    6,		     /* interrupt inside one of our own programs: charged to what it interrupted */
+	FT_COUNT_SAMPLE = 7, /* of a target, dropped ones included */
 	FT_COUNTERS = 8,
 };
 
@@ -132,6 +158,8 @@ enum ft_drop_slot {
 	FT_DROP_SLOT_THREAD_EVENT,
 	FT_DROP_SLOT_THREAD_STATE,
 	FT_DROP_SLOT_DEPTH,
+	FT_DROP_SLOT_SAMPLE,
+	FT_DROP_SLOT_UNWIND, /* counted by the recorder: a stack it had no time for */
 	FT_DROP_SLOTS,
 };
 

@@ -76,6 +76,7 @@ extern struct targets_map targets SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
+extern const volatile __u64 sample_stack_ns; /* in a turn of the event loop before a stack is copied */
 extern const volatile __u64 ring_wake_bytes;
 extern const volatile bool with_client; /* load generators that are started get accounts too */
 extern struct cpu_state cpus[FT_MAX_CPUS];

@@ -182,11 +182,16 @@ void drain_event(void *context, const void *event, size_t bytes)
 	case FT_EVENT_IO:
 		drain_io(d, event);
 		break;
+	case FT_EVENT_SAMPLE:
+	case FT_EVENT_SAMPLE_STACK:
+		samples_add(d->samples, event, bytes);
+		break;
 	case FT_EVENT_THREAD_BEGIN:
 		threads_begin(d->threads, event, d->writer);
 		break;
 	case FT_EVENT_THREAD_END:
 		threads_end(d->threads, event, d->writer);
+		samples_thread_ended(d->samples, event);
 		break;
 	}
 }

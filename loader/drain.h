@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include "recording/recording.h"
+#include "samples.h"
 #include "threads.h"
 
 struct drain {
 	struct ft_writer *writer;
 	struct threads *threads;
-	void *details; /* tsearch tree of those written */
+	struct samples *samples; /* NULL: none wanted */
+	void *details;		 /* tsearch tree of those written */
 	uint32_t detail_count;
 	uint64_t spans, tallies, io;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who listens where: the listening sockets of a network namespace and the processes that hold them, from /proc. */
+/* Who listens where: the listening sockets of a network namespace and the processes that hold them, from
+ * /proc. */
 #ifndef FORKTAIL_LOADER_LISTENERS_H
 #define FORKTAIL_LOADER_LISTENERS_H
 
@@ -24,7 +25,8 @@ int listeners_on_path(struct inodes *found, const char *path);
 /* Does the process hold one of these sockets? */
 bool holds_socket(pid_t pid, const struct inodes *wanted);
 
-/* What a process listens on: ["tcp:6379", "unix:/path"]. Empty when it listens on nothing that can be seen. */
+/* What a process listens on: ["tcp:6379", "unix:/path"]. Empty when it listens on nothing that can be seen.
+ */
 json_t *listened_by(pid_t pid);
 
 #endif

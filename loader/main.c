@@ -22,6 +22,7 @@ enum {
 	OPTION_DURATION,
 	OPTION_MIN_SPAN,
 	OPTION_WITH_CLIENT,
+	OPTION_NO_SAMPLES,
 	OPTION_DOCTOR
 };
 
@@ -41,6 +42,8 @@ static const struct argp_option options[] = {
      2},
     {"with-client", OPTION_WITH_CLIENT, NULL, 0,
      "Trace every forktail-load on this host too, to tell what made it late", 2},
+    {"no-samples", OPTION_NO_SAMPLES, NULL, 0,
+     "Take no CPU samples: what the server's own code was stays unknown", 2},
     {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
      3},
     {0},
@@ -158,6 +161,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_WITH_CLIENT:
 		a->record.with_client = true;
 		return 0;
+	case OPTION_NO_SAMPLES:
+		a->record.samples = false;
+		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;
 		return 0;
@@ -171,7 +177,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	static struct arguments a;
-	a.record = (struct record_options){.min_span_ns = 20000, .argc = argc, .argv = argv};
+	a.record = (struct record_options){.min_span_ns = 20000, .samples = true, .argc = argc, .argv = argv};
 	static const struct argp argp = {options,
 					 parse,
 					 NULL,

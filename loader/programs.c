@@ -28,13 +28,13 @@ struct programs {
 	struct ring_buffer *ring;
 	struct bpf_link **links;
 	size_t link_count, link_room;
-	int *fault_fds; /* perf events, two a thread */
-	size_t fault_count, fault_room;
+	int *event_fds; /* perf events: faults, two a thread, and samples, one a CPU */
+	size_t event_count, event_room;
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
 	int stats_fd;
-	bool fault_events;
+	bool fault_events, samples;
 };
 
 static char log_text[4096];
@@ -79,7 +79,7 @@ static void choose_programs(struct forktail_bpf *skeleton)
 }
 
 int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
-		  bool with_client, event_handler handler, void *context)
+		  bool with_client, bool samples, event_handler handler, void *context)
 {
 	*out = NULL;
 	log_text[0] = 0;
@@ -95,6 +95,7 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	p->handler = handler;
 	p->context = context;
 	p->fault_events = support->has_fault_events;
+	p->samples = samples && support->has_cpu_clock;
 	int err = -ENOMEM;
 	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
 	if (!s) {
@@ -115,6 +116,7 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	p->fault_end[1] = s->progs.fault_end_major;
 	bpf_program__set_autoload(s->progs.fault_end_minor, support->has_find_vma);
 	bpf_program__set_autoload(s->progs.fault_end_minor_old, !support->has_find_vma);
+	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
@@ -145,6 +147,32 @@ static int keep_link(struct programs *p, struct bpf_link *link)
 	return 0;
 }
 
+/* Has the program run on every overflow of a perf event. Returns 0 too if the thread or CPU has gone. */
+static int watch(struct programs *p, struct perf_event_attr *attr, pid_t tid, int cpu,
+		 const struct bpf_program *prog)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return errno == ESRCH || errno == ENODEV ? 0 : -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	if (p->event_count == p->event_room) {
+		size_t room = p->event_room ? p->event_room * 2 : 64;
+		int *fds = realloc(p->event_fds, room * sizeof *fds);
+		if (!fds) {
+			close(fd);
+			return -ENOMEM;
+		}
+		p->event_fds = fds;
+		p->event_room = room;
+	}
+	p->event_fds[p->event_count++] = fd;
+	return 0;
+}
+
 /* A fault's end on one thread and, by inheritance, on every thread and child it creates from now on. */
 static int watch_faults(struct programs *p, pid_t tid)
 {
@@ -155,27 +183,21 @@ static int watch_faults(struct programs *p, pid_t tid)
 					       .config = events[i],
 					       .sample_period = 1,
 					       .inherit = 1};
-		int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-		if (fd < 0)
-			return errno == ESRCH ? 0 : -errno; /* the thread ended meanwhile */
-		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(p->fault_end[i]))) {
-			int err = -errno;
-			close(fd);
+		int err = watch(p, &attr, tid, -1, p->fault_end[i]);
+		if (err)
 			return err;
-		}
-		if (p->fault_count == p->fault_room) {
-			size_t room = p->fault_room ? p->fault_room * 2 : 64;
-			int *fds = realloc(p->fault_fds, room * sizeof *fds);
-			if (!fds) {
-				close(fd);
-				return -ENOMEM;
-			}
-			p->fault_fds = fds;
-			p->fault_room = room;
-		}
-		p->fault_fds[p->fault_count++] = fd;
 	}
 	return 0;
+}
+
+/* The clock of every CPU that is online now. */
+static int watch_cpus(struct programs *p)
+{
+	struct perf_event_attr attr = support_cpu_clock();
+	int cpus = libbpf_num_possible_cpus(), err = 0;
+	for (int cpu = 0; cpu < cpus && !err; cpu++)
+		err = watch(p, &attr, -1, cpu, p->skeleton->progs.cpu_sample);
+	return err;
 }
 
 int programs_watch_faults(struct programs *p, pid_t pid)
@@ -230,6 +252,9 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
+	int err = p->samples ? watch_cpus(p) : 0;
+	if (err)
+		skipped(context, bpf_program__name(p->skeleton->progs.cpu_sample), err);
 	return 0;
 }
 
@@ -268,11 +293,11 @@ int programs_drain(struct programs *p)
 
 static void detach(struct programs *p)
 {
-	for (size_t i = 0; i < p->fault_count; i++)
-		close(p->fault_fds[i]);
+	for (size_t i = 0; i < p->event_count; i++)
+		close(p->event_fds[i]);
 	for (size_t i = 0; i < p->link_count; i++)
 		bpf_link__destroy(p->links[i]);
-	p->fault_count = p->link_count = 0;
+	p->event_count = p->link_count = 0;
 }
 
 int programs_stop(struct programs *p)
@@ -292,7 +317,7 @@ void programs_free(struct programs *p)
 		return;
 	detach(p);
 	free(p->links);
-	free(p->fault_fds);
+	free(p->event_fds);
 	if (p->stats_fd >= 0)
 		close(p->stats_fd);
 	ring_buffer__free(p->ring);

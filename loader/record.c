@@ -101,8 +101,8 @@ static json_t *manifest(struct recorder *r)
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
 		json_t *c = json_string(cmdline);
-		json_array_append_new(targets, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm", comm,
-							 "cmdline", c ? c : json_string(""), "listens",
+		json_array_append_new(targets, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm",
+							 comm, "cmdline", c ? c : json_string(""), "listens",
 							 listened_by(pid)));
 	}
 	struct utsname u;
@@ -147,6 +147,7 @@ static void look_at_drops(struct recorder *r)
 {
 	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
 	programs_drops(r->programs, drops);
+	drops[FT_DROP_SLOT_UNWIND] = samples_figures(r->drain.samples).not_unwound;
 	for (uint32_t i = 0; i < FT_DROP_SLOTS; i++) {
 		if (drops[i] == r->drops[i])
 			continue;
@@ -163,6 +164,13 @@ static void look_at_drops(struct recorder *r)
 		case FT_DROP_SLOT_THREAD_EVENT:
 			d.source = FT_DROP_RING;
 			d.detail = FT_DROP_THREAD_EVENT;
+			break;
+		case FT_DROP_SLOT_SAMPLE:
+			d.source = FT_DROP_RING;
+			d.detail = FT_DROP_CPU_SAMPLE;
+			break;
+		case FT_DROP_SLOT_UNWIND:
+			d.source = FT_DROP_UNWIND;
 			break;
 		case FT_DROP_SLOT_IO_TABLE:
 			d.source = FT_DROP_IO;
@@ -247,6 +255,7 @@ static void write_cost(struct recorder *r)
 	double scale = on_ns ? (double)(now - r->attached_ns) / (double)on_ns : 0;
 	uint64_t counters[FT_COUNTERS];
 	programs_counters(r->programs, counters);
+	struct samples_figures samples = samples_figures(r->drain.samples);
 	json_t *programs = json_array();
 	double total_ns = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -260,8 +269,8 @@ static void write_cost(struct recorder *r)
 							  "total_ns", (json_int_t)(run_ns * scale)));
 	}
 	write_json(r, FT_BLOCK_COST,
-		   json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "t_ns",
-			     (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1,
+		   json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+			     "t_ns", (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1,
 			     "measured_ns", (json_int_t)on_ns, "recorder_cpu_ns",
 			     (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns), "recorder_rss_bytes",
 			     (json_int_t)own_rss_bytes(), "fault_begins",
@@ -269,7 +278,9 @@ static void write_cost(struct recorder *r)
 			     (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
 			     (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
 			     (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
-			     (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "programs", programs));
+			     (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "cpu_samples",
+			     (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)samples.unwound,
+			     "unwind_ns", (json_int_t)samples.unwind_ns, "programs", programs));
 }
 
 static void write_clock(struct recorder *r)
@@ -315,7 +326,7 @@ static int start(struct recorder *r)
 			note_missing(r, f->without, f->why);
 	}
 	int err = programs_load(&r->programs, &r->support, r->options->min_span_ns, r->options->with_client,
-				drain_event, &r->drain);
+				r->options->samples, drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
 			programs_log());
@@ -337,6 +348,10 @@ static int start(struct recorder *r)
 	r->metrics = metrics_open(r->writer);
 	r->quotas = quotas_open(r->writer, r->metrics);
 	look_at_quotas(r);
+	if (r->options->samples && r->support.has_cpu_clock)
+		r->drain.samples = samples_open(r->writer, &r->threads);
+	for (size_t i = 0; i < r->targets->count; i++)
+		samples_prepare(r->drain.samples, r->targets->pids[i]);
 	write_clock(r);
 	err = programs_attach(r->programs, skipped, r);
 	if (!err)
@@ -368,6 +383,7 @@ static bool any_target_alive(struct recorder *r)
 /* Every 50 ms. */
 static void tick(struct recorder *r, uint64_t number)
 {
+	samples_tick(r->drain.samples);
 	programs_drain(r->programs);
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
@@ -430,9 +446,10 @@ static int finish(struct recorder *r, const char *reason)
 	for (int i = 0; i < PROGRAMS_MAX; i++)
 		lost += r->missed[i];
 	json_t *o =
-	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
+	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
 		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
-		      (json_int_t)r->drain.io, "dropped", (json_int_t)lost);
+		      (json_int_t)r->drain.io, "cpu_samples",
+		      (json_int_t)samples_figures(r->drain.samples).samples, "dropped", (json_int_t)lost);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	uint64_t bytes = ft_writer_bytes(r->writer);
@@ -492,6 +509,7 @@ int record(const struct record_options *options, const struct targets *targets)
 	programs_free(r.programs);
 	quotas_close(r.quotas);
 	metrics_close(r.metrics);
+	samples_close(r.drain.samples);
 	drain_free(&r.drain);
 	free(r.threads.all);
 	json_decref(r.missing);

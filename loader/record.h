@@ -13,6 +13,7 @@ struct record_options {
 	uint64_t duration_ns; /* 0: until a signal or the last target's end */
 	uint64_t min_span_ns;
 	bool with_client; /* trace load generators on this host too */
+	bool samples;	  /* CPU samples are wanted */
 	int argc;	  /* the command line, for the manifest */
 	char **argv;
 };

@@ -11,7 +11,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,19 +98,34 @@ static void add_tracepoint(struct support *s, const char *name, enum need need, 
 	    "this kernel has no such tracepoint in its BTF");
 }
 
-/* Opens and closes a page-fault event on ourselves: EACCES and ENOENT are told apart for the user. */
+/* Opens and closes a perf event: EACCES and ENOENT are told apart for the user. */
+static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
+{
+	attr.disabled = 1;
+	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	close((int)fd);
+	return 0;
+}
+
 static int try_fault_event(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .size = sizeof attr,
 				       .config = PERF_COUNT_SW_PAGE_FAULTS_MIN,
-				       .sample_period = 1,
-				       .disabled = 1};
-	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	close((int)fd);
-	return 0;
+				       .sample_period = 1};
+	return try_event(attr, 0, -1);
+}
+
+struct perf_event_attr support_cpu_clock(void)
+{
+	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(struct perf_event_attr),
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.freq = 1,
+					.sample_freq = 999,
+					.exclude_idle = 1};
 }
 
 /* Loads the smallest program that needs what ours need. */
@@ -170,6 +184,11 @@ void support_probe(struct support *s)
 	s->has_fault_events = fault == 0;
 	add(s, "perf page-fault events", NEED_PART, "no page faults: copy-on-write counts as own code",
 	    fault == 0, "perf_event_open: %s", strerror(-fault));
+	int clock = try_event(support_cpu_clock(), -1, 0);
+	s->has_cpu_clock = clock == 0;
+	add(s, "perf CPU clock", NEED_PART, "no CPU samples: what the server's own code did is not told",
+	    clock == 0, "perf_event_open: %s%s", strerror(-clock),
+	    clock == -EINVAL ? " (is kernel.perf_event_max_sample_rate below 999?)" : "");
 	bool tracefs = support_has_event("syscalls/sys_enter_fsync");
 	add(s, "system call tracepoints", NEED_PART, "no fork and fsync frames, no event-loop iterations",
 	    tracefs,

@@ -5,6 +5,7 @@
 #ifndef FORKTAIL_LOADER_SUPPORT_H
 #define FORKTAIL_LOADER_SUPPORT_H
 
+#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,6 +32,8 @@ struct support {
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
 	/* Perf software events for faults can be opened. */
 	bool has_fault_events;
+	/* The CPUs' clocks can be sampled. */
+	bool has_cpu_clock;
 	struct feature features[SUPPORT_FEATURES];
 	size_t count;
 };
@@ -46,6 +49,9 @@ bool support_has_tracepoint(const char *name);
 
 /* Whether tracefs has this event ("syscalls/sys_enter_fsync"), mounting nothing. */
 bool support_has_event(const char *event);
+
+/* The perf event that samples a CPU 999 times a second, for perf_event_open. */
+struct perf_event_attr support_cpu_clock(void);
 
 /* `forktail doctor`: prints the list. Returns the exit status: 0 everything is there, 1 a recording would
  * lack something, 3 no recording is possible. */

@@ -115,6 +115,14 @@ pid_t threads_new_client(struct threads *t)
 	return 0;
 }
 
+pid_t threads_parent(const struct threads *t, pid_t tgid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->all[i].record.tgid == (uint32_t)tgid)
+			return (pid_t)t->all[i].record.parent_tgid;
+	return 0;
+}
+
 bool threads_alive(const struct threads *t, pid_t tgid)
 {
 	for (size_t i = 0; i < t->count; i++)

@@ -28,6 +28,8 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 void threads_tick(struct threads *t, struct ft_writer *w);
 /* A load generator's process that has begun since the last call, or 0. */
 pid_t threads_new_client(struct threads *t);
+/* The target that forked this process, or 0. */
+pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
 

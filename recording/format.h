@@ -43,6 +43,8 @@ enum ft_block_kind {
 	FT_BLOCK_SUMMARY = 16,	  /* JSON object: why and how the recording ended */
 	FT_BLOCK_INDEX = 17,	  /* struct ft_index_entry, one a block */
 	FT_BLOCK_TRAILER = 18,	  /* struct ft_trailer; always the last block */
+	FT_BLOCK_STACK = 19, /* JSON object: {"id":n,"program":"...","frames":[[function,module],...],...} */
+	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
 };
 
 enum ft_block_flags {
@@ -155,8 +157,9 @@ enum ft_drop_source {
 	FT_DROP_LOG = 5,    /* load generator could not write request log entries */
 	FT_DROP_MISSED =
 	    6, /* the kernel skipped a program; detail is its index in the manifest's "programs" */
+	FT_DROP_UNWIND = 7, /* CPU samples kept without their callers: unwinding took too long */
 };
-enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102 };
+enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102, FT_DROP_CPU_SAMPLE = 103 };
 
 /* Events lost: how many, of what, and when (between two looks at the counter). */
 struct ft_drop {
@@ -165,6 +168,25 @@ struct ft_drop {
 	uint64_t count;
 	uint32_t source; /* enum ft_drop_source */
 	uint32_t detail;
+};
+
+enum ft_cpu_sample_flags {
+	FT_CPU_SAMPLE_KERNEL = 1, /* in the kernel */
+	FT_CPU_SAMPLE_CALLERS =
+	    2,		       /* its stack has the callers too; without it, the innermost function only */
+	FT_CPU_SAMPLE_CUT = 4, /* the outermost callers are missing from the stack */
+};
+
+/* A thread seen on the CPU, by a clock that ticks on every CPU. */
+struct ft_cpu_sample {
+	uint64_t t_ns;
+	uint32_t tid;
+	uint32_t stack; /* id of a stack block; 0: not known */
+	uint16_t cpu;
+	uint8_t
+	    owner; /* enum ft_owner: whose time it was; interrupts that keep the clock waiting are not seen */
+	uint8_t flags; /* enum ft_cpu_sample_flags */
+	uint32_t pad;
 };
 
 struct ft_clock {

@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct ft_clock) == 32, "clock");
 _Static_assert(sizeof(struct ft_connection) == 32, "connection");
 _Static_assert(sizeof(struct ft_index_entry) == 16, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
+_Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
 
 /* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
 static inline uint32_t ft_record_size(unsigned kind)
@@ -48,6 +49,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_index_entry);
 	case FT_BLOCK_TRAILER:
 		return sizeof(struct ft_trailer);
+	case FT_BLOCK_CPU_SAMPLE:
+		return sizeof(struct ft_cpu_sample);
 	default:
 		return 0;
 	}

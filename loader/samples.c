@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* See samples.h.
+ *
+ * Unwinding is the dearest thing the recorder does, and it does most of it while the server is at its
+ * busiest. So it gets a bounded share of a CPU; what comes beyond is kept as the innermost function only, and
+ * counted. */
+#include "samples.h"
+
+#include <jansson.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols.h"
+#include "unwind.h"
+
+enum {
+	UNWIND_NS_PER_TICK = 10000000, /* a fifth of a CPU */
+	STACKS_MAX = 20000,	       /* distinct ones; a service has hundreds */
+	TEXT_BYTES = 8192,
+};
+
+/* A stack as text: the program, then a line for each frame, "function\tmodule" or, in the kernel, "function".
+ * It is both what tells stacks apart and what is written. */
+struct stack {
+	uint32_t id;
+	char text[];
+};
+
+struct samples {
+	struct ft_writer *writer;
+	const struct threads *threads;
+	struct unwinder *unwinder;
+	void *stacks; /* tsearch tree of those written */
+	uint32_t stack_count;
+	uint64_t spent_ns; /* on unwinding in this tick */
+	struct samples_figures figures;
+};
+
+/* ---- stacks ---- */
+
+struct text {
+	char bytes[TEXT_BYTES];
+	size_t length;
+};
+
+/* Appends a word and `end`, cut where there is no more room. */
+static void append(struct text *t, const char *word, char end)
+{
+	size_t length = strlen(word), room = sizeof t->bytes - 2 - t->length;
+	length = length < room ? length : room;
+	memcpy(t->bytes + t->length, word, length);
+	t->length += length;
+	t->bytes[t->length++] = end;
+	t->bytes[t->length] = 0;
+}
+
+static void describe(struct text *t, const struct unwound *u, const struct ft_event_sample_stack *e)
+{
+	t->length = 0;
+	append(t, u->program, '\n');
+	for (size_t i = 0; i < u->count && t->length < TEXT_BYTES / 2; i++) {
+		append(t, u->frames[i].function, '\t');
+		append(t, u->frames[i].module, '\n');
+	}
+	size_t kernel = e && e->kernel_bytes > 0 ? (size_t)e->kernel_bytes / sizeof *e->kernel : 0;
+	for (size_t i = 0; i < kernel && t->length < TEXT_BYTES - 256; i++) {
+		char name[160];
+		symbol_name(e->kernel[i], name, sizeof name);
+		name[strcspn(name, "+")] =
+		    0; /* with the place in the function there would be no end of stacks */
+		append(t, name, '\n');
+	}
+}
+
+/* JSON wants UTF-8; a symbol may be any bytes. */
+static json_t *string(const char *text, size_t length)
+{
+	json_t *s = json_stringn(text, length);
+	return s ? s : json_string("?");
+}
+
+static void write_stack(struct samples *s, const struct stack *stack)
+{
+	json_t *frames = json_array(), *kernel = json_array();
+	const char *line = stack->text;
+	size_t program_length = strcspn(line, "\n");
+	json_t *program = string(line, program_length);
+	for (line += program_length + 1; *line;) {
+		size_t length = strcspn(line, "\n"), function = strcspn(line, "\t\n");
+		if (function < length)
+			json_array_append_new(frames,
+					      json_pack("[o, o]", string(line, function),
+							string(line + function + 1, length - function - 1)));
+		else
+			json_array_append_new(kernel, string(line, length));
+		line += length + (line[length] == '\n');
+	}
+	json_t *o = json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program", program,
+			      "frames", frames, "kernel", kernel);
+	char *text = json_dumps(o, JSON_COMPACT);
+	if (text)
+		ft_writer_json(s->writer, FT_BLOCK_STACK, text);
+	free(text);
+	json_decref(o);
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
+}
+
+/* The id of a stack, written if it is new; 0 when there are too many or memory is out. */
+static uint32_t stack_id(struct samples *s, const struct text *t)
+{
+	struct stack *wanted = malloc(sizeof *wanted + t->length + 1);
+	if (!wanted)
+		return 0;
+	memcpy(wanted->text, t->bytes, t->length + 1);
+	struct stack **found = tfind(wanted, &s->stacks, compare_stacks);
+	if (found || s->stack_count == STACKS_MAX) {
+		free(wanted);
+		return found ? (*found)->id : 0;
+	}
+	wanted->id = ++s->stack_count;
+	if (!tsearch(wanted, &s->stacks, compare_stacks)) {
+		free(wanted);
+		return 0;
+	}
+	write_stack(s, wanted);
+	return wanted->id;
+}
+
+/* ---- samples ---- */
+
+struct samples *samples_open(struct ft_writer *writer, const struct threads *threads)
+{
+	struct samples *s = calloc(1, sizeof *s);
+	if (s && !(s->unwinder = unwinder_open())) {
+		free(s);
+		return NULL;
+	}
+	if (s) {
+		s->writer = writer;
+		s->threads = threads;
+	}
+	return s;
+}
+
+void samples_close(struct samples *s)
+{
+	if (!s)
+		return;
+	unwinder_close(s->unwinder);
+	tdestroy(s->stacks, free);
+	free(s);
+}
+
+void samples_prepare(struct samples *s, pid_t pid)
+{
+	if (s)
+		unwinder_prepare(s->unwinder, pid);
+}
+
+void samples_add(struct samples *s, const void *event, size_t bytes)
+{
+	if (!s)
+		return;
+	const struct ft_event_sample *e = event;
+	const struct ft_event_sample_stack *whole =
+	    e->type == FT_EVENT_SAMPLE_STACK && bytes >= sizeof *whole ? event : NULL;
+	struct ft_cpu_sample record = {.t_ns = e->t_ns,
+				       .tid = e->tid,
+				       .cpu = e->cpu,
+				       .owner = e->owner,
+				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0};
+	if (whole && s->spent_ns >= UNWIND_NS_PER_TICK) {
+		whole = NULL;
+		s->figures.not_unwound++;
+	}
+	pid_t parent = threads_parent(s->threads, (pid_t)e->tgid);
+	struct unwound unwound;
+	if (whole) {
+		uint64_t start_ns = ft_now_ns();
+		unwinder_unwind(s->unwinder, whole, parent, &unwound);
+		uint64_t took_ns = ft_now_ns() - start_ns;
+		s->spent_ns += took_ns;
+		s->figures.unwind_ns += took_ns;
+		s->figures.unwound++;
+		record.flags |= FT_CPU_SAMPLE_CALLERS | (unwound.cut ? FT_CPU_SAMPLE_CUT : 0);
+	} else {
+		unwinder_locate(s->unwinder, e, parent, &unwound);
+	}
+	struct text text;
+	describe(&text, &unwound, whole);
+	record.stack = stack_id(s, &text);
+	ft_writer_record(s->writer, FT_BLOCK_CPU_SAMPLE, &record);
+	s->figures.samples++;
+}
+
+void samples_thread_ended(struct samples *s, const struct ft_event_thread *e)
+{
+	if (s && e->tid == e->tgid)
+		unwinder_forget(s->unwinder, (pid_t)e->tgid);
+}
+
+void samples_tick(struct samples *s)
+{
+	if (s)
+		s->spent_ns = 0;
+}
+
+struct samples_figures samples_figures(const struct samples *s)
+{
+	return s ? s->figures : (struct samples_figures){0};
+}

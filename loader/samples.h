@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* From CPU samples of the ring to records: each distinct stack is written once, samples refer to it. */
+#ifndef FORKTAIL_LOADER_SAMPLES_H
+#define FORKTAIL_LOADER_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/events.h"
+#include "recording/recording.h"
+#include "threads.h"
+
+struct samples;
+
+/* `threads` must outlive it. NULL when memory is out. All of the others take NULL: no samples are wanted. */
+struct samples *samples_open(struct ft_writer *writer, const struct threads *threads);
+void samples_close(struct samples *s);
+
+/* Reads the process' symbols ahead. */
+void samples_prepare(struct samples *s, pid_t pid);
+
+/* An event of type FT_EVENT_SAMPLE or FT_EVENT_SAMPLE_STACK. */
+void samples_add(struct samples *s, const void *event, size_t bytes);
+void samples_thread_ended(struct samples *s, const struct ft_event_thread *e);
+
+/* Every turn of the recorder's loop: gives unwinding its time for the next one. */
+void samples_tick(struct samples *s);
+
+struct samples_figures {
+	uint64_t samples;
+	uint64_t unwound, unwind_ns; /* stacks, and the time it took */
+	uint64_t not_unwound;	     /* stacks there was no time for */
+};
+struct samples_figures samples_figures(const struct samples *s);
+
+#endif
