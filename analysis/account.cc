@@ -26,8 +26,8 @@ bool HoldsWord(const std::string &text, const std::string &word)
 	return false;
 }
 
-// Does a target serve `server` ("unix:/path" or "host:port")? By the sockets it listened on; a recording without
-// them leaves its command line.
+// Does a target serve `server` ("unix:/path" or "host:port")? By the sockets it listened on; a recording
+// without them leaves its command line.
 bool Serves(const Target &target, const std::string &server)
 {
 	bool local = server.rfind("unix:", 0) == 0;
@@ -111,7 +111,8 @@ int ServingThread(const Run &run, int server, std::string *why)
 	uint32_t process = ServingProcess(run, server, why);
 	if (!process)
 		return -1;
-	// Who serves waits for requests and runs code for them. A thread may have several accounts: the longest.
+	// Who serves waits for requests and runs code for them. A thread may have several accounts: the
+	// longest.
 	struct Candidate {
 		size_t thread;
 		uint64_t own_ns, wall_ns;

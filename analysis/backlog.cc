@@ -59,7 +59,8 @@ ConnectionWaits WaitsForConnection(const Run &run)
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		// A load generator that was late for longer than the connection had been taken broke the row.
-		bool follows = q.start_ns[i] - std::min(q.start_ns[i], slot.end_ns) <= slot.end_ns - slot.start_ns;
+		bool follows =
+		    q.start_ns[i] - std::min(q.start_ns[i], slot.end_ns) <= slot.end_ns - slot.start_ns;
 		slot = {q.start_ns[i], q.end_ns[i], follows ? slot.held_ns : q.start_ns[i]};
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}

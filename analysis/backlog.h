@@ -16,8 +16,8 @@
 namespace forktail
 {
 
-// Per request the interval within [intended_ns, start_ns] in which it could not be sent because its connection
-// was taken. Both empty when no request of the run was late for that.
+// Per request the interval within [intended_ns, start_ns] in which it could not be sent because its
+// connection was taken. Both empty when no request of the run was late for that.
 struct ConnectionWaits {
 	Column<uint64_t> from_ns, until_ns;
 

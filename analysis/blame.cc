@@ -59,8 +59,14 @@ struct Context {
 		return servers[server < servers.size() ? server : 0];
 	}
 	// When the request waited for its connection.
-	uint64_t From(size_t i) const { return taken.empty() ? run.requests.intended_ns[i] : taken.from_ns[i]; }
-	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i]; }
+	uint64_t From(size_t i) const
+	{
+		return taken.empty() ? run.requests.intended_ns[i] : taken.from_ns[i];
+	}
+	uint64_t Until(size_t i) const
+	{
+		return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i];
+	}
 };
 
 // Where a request's exact parts go; one per worker.
@@ -96,8 +102,8 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
-	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i), sent = q.start_ns[i],
-		 end = q.end_ns[i];
+	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i),
+		 sent = q.start_ns[i], end = q.end_ns[i];
 
 	SlowRequest r = {due, end - due, due, static_cast<uint32_t>(i), 0, 0, 0, q.op[i], q.status[i]};
 	CauseTimes direct = {}, waiting = {};
@@ -146,7 +152,8 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
 	uint32_t *hint = &(*hints)[static_cast<size_t>(&server - context.servers.data())];
-	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i), sent = q.start_ns[i];
+	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i),
+		 sent = q.start_ns[i];
 	Usage waiting = UsageOf(server.curve, from, until, hint),
 	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
 	double late_waiting = static_cast<double>(context.ClientStalled(i, from, until)),

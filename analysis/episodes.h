@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/activity.h"
 #include "analysis/blame.h"
+#include "analysis/own_code.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
 
@@ -30,6 +32,7 @@ struct Episode {
 	uint64_t time_ns = 0;		  // sum of its requests' latencies
 	std::vector<EpisodeCause> causes; // largest first
 	std::vector<std::string> evidence;
+	OwnCode own_code; // of the thread that served its worst request, in [since_ns, end_ns]
 };
 
 // Requests closer than this are one episode.
@@ -38,10 +41,12 @@ constexpr uint64_t kEpisodeGapNs = 1'000'000;
 // Groups blame->slow, sets their `episode`, and returns the episodes by start.
 std::vector<Episode> FindEpisodes(Blame *blame);
 
-// Fills `evidence` of the `episodes_limit` episodes with the most time: at most `limit` sentences each, the
-// most telling first. `timelines` and `clients` as for BlameRun.
-void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
-		  size_t episodes_limit, std::vector<Episode> *episodes, const Clients &clients = {});
+// Fills `evidence` and `own_code` of the `episodes_limit` episodes with the most time: at most `limit`
+// sentences each, the most telling first. `timelines` and `clients` as for BlameRun, `activities` per stack
+// of the run.
+void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
+		  const std::vector<Activity> &activities, size_t limit, size_t episodes_limit,
+		  std::vector<Episode> *episodes, const Clients &clients = {});
 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);

@@ -84,6 +84,15 @@ void Gather(Scene *scene)
 	GatherTallies(scene);
 }
 
+void GatherOwnCode(const std::vector<Activity> &activities, Scene *scene)
+{
+	OwnCodeCount count(scene->run, activities);
+	CauseTimes times = {};
+	AddTimes(scene->timeline, scene->from_ns, scene->to_ns, &times);
+	count.Add(scene->thread, scene->from_ns, scene->to_ns);
+	scene->own_code = count.Result(times[Index(Cause::ServerBusy)]);
+}
+
 // Which timeline an episode's worst request met; nullptr if there is none.
 const Timeline *TimelineOf(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 			   const SlowRequest &worst)
@@ -120,8 +129,9 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 	return order;
 }
 
-void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame, size_t limit,
-		  size_t episodes_limit, std::vector<Episode> *episodes, const Clients &clients)
+void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
+		  const std::vector<Activity> &activities, size_t limit, size_t episodes_limit,
+		  std::vector<Episode> *episodes, const Clients &clients)
 {
 	std::vector<const SlowRequest *> worst(episodes->size());
 	for (const SlowRequest &r : blame.slow)
@@ -149,8 +159,11 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			       e.since_ns,
 			       e.end_ns,
 			       {},
+			       {},
 			       {}};
 		Gather(&scene);
+		GatherOwnCode(activities, &scene);
+		e.own_code = scene.own_code;
 		CauseTimes on_thread = {};
 		AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
 		on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];

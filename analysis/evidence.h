@@ -47,6 +47,7 @@ struct Scene {
 	uint64_t to_ns = 0;
 	std::array<Seen, kTimelineCauses> seen = {};
 	std::map<uint32_t, Holder> holders = {}; // by tid
+	OwnCode own_code = {};			 // of the thread
 	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
 };
 

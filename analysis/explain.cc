@@ -91,6 +91,24 @@ std::string NothingToExplain(const Run &run)
 
 } // namespace
 
+void FindOwnCode(Explanation *e)
+{
+	OwnCodeCount all(e->run, e->activities);
+	uint64_t all_ns = 0;
+	for (uint32_t t = 0; t < e->run.threads.size(); t++) {
+		const Thread &thread = e->run.threads[t];
+		uint64_t own_ns = e->accounts[t].by_cause[Index(Cause::ServerBusy)];
+		OwnCodeCount one(e->run, e->activities);
+		one.Add(thread, 0, UINT64_MAX);
+		e->own_codes.push_back(one.Result(own_ns));
+		if (std::find(e->serving.begin(), e->serving.end(), static_cast<int>(t)) == e->serving.end())
+			continue;
+		all.Add(thread, 0, UINT64_MAX);
+		all_ns += own_ns;
+	}
+	e->own_code = all.Result(all_ns);
+}
+
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
 		int *status)
 {
@@ -115,10 +133,12 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->clients = FindClients(e->run);
 	e->blame = BlameRun(e->run, e->timelines, slow, e->clients);
 	e->episodes = FindEpisodes(&e->blame);
-	FindEvidence(e->run, e->timelines, e->blame, options.evidence, kEvidenceEpisodes, &e->episodes,
-		     e->clients);
+	e->activities = ActivitiesOf(e->run);
+	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
+		     &e->episodes, e->clients);
 	for (uint32_t t = 0; t < e->run.threads.size(); t++)
 		e->accounts.push_back(AccountOf(e->run, t));
+	FindOwnCode(e);
 	*status = 0;
 	return true;
 }

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/activity.h"
 #include "analysis/blame.h"
 #include "analysis/episodes.h"
+#include "analysis/own_code.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
 
@@ -28,9 +30,12 @@ struct Explanation {
 	std::vector<Timeline> timelines; // per server (at least one entry)
 	Clients clients;
 	Blame blame;
-	std::vector<Episode> episodes;	// by start
-	std::vector<Account> accounts;	// per thread of the run
-	std::vector<std::string> notes; // what limits this explanation, one sentence each
+	std::vector<Episode> episodes;	  // by start
+	std::vector<Account> accounts;	  // per thread of the run
+	std::vector<Activity> activities; // per stack of the run
+	std::vector<OwnCode> own_codes;	  // per thread of the run
+	OwnCode own_code;		  // of the serving threads
+	std::vector<std::string> notes;	  // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
 };
@@ -38,6 +43,9 @@ struct Explanation {
 // Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *out, std::string *error,
 		int *status);
+
+// Fills own_codes and own_code of an explanation that has everything else.
+void FindOwnCode(Explanation *explanation);
 
 std::string ExplainText(const Explanation &explanation, const ExplainOptions &options);
 std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);

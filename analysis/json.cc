@@ -22,8 +22,8 @@ const char *StatusName(uint8_t status)
 
 const char *DropSource(uint32_t source)
 {
-	static const char *const names[] = {"unknown",	    "ring",	   "stack", "io-table",
-					    "thread-state", "request-log", "missed"};
+	static const char *const names[] = {"unknown",	    "ring",	   "stack",  "io-table",
+					    "thread-state", "request-log", "missed", "unwinding"};
 	return source < std::size(names) ? names[source] : names[0];
 }
 
@@ -41,6 +41,8 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 		return "block-io";
 	case FT_DROP_THREAD_EVENT:
 		return "thread";
+	case FT_DROP_CPU_SAMPLE:
+		return "cpu-sample";
 	case FT_ITERATION:
 		return "iteration";
 	default:
@@ -108,6 +110,25 @@ Out CausesJson(const Blame &b)
 	return causes;
 }
 
+Out ActivitiesJson(const OwnCode &own)
+{
+	Out activities = Out::array();
+	for (const ActivityTime &a : own.activities)
+		activities.push_back({{"name", a.name},
+				      {"samples", a.samples},
+				      {"lua_samples", a.lua_samples},
+				      {"share", a.share},
+				      {"time_ns", a.time_ns},
+				      {"error", a.error()},
+				      {"stack", a.stack}});
+	return activities;
+}
+
+Out OwnCodeJson(const OwnCode &own)
+{
+	return {{"samples", own.samples}, {"activities", ActivitiesJson(own)}};
+}
+
 Out EpisodesJson(const Explanation &e)
 {
 	Out episodes = Out::array();
@@ -125,7 +146,8 @@ Out EpisodesJson(const Explanation &e)
 				    {"worst_ns", episode.worst_ns},
 				    {"time_ns", episode.time_ns},
 				    {"causes", causes},
-				    {"evidence", episode.evidence}});
+				    {"evidence", episode.evidence},
+				    {"activities", ActivitiesJson(episode.own_code)}});
 	}
 	return episodes;
 }
@@ -152,7 +174,8 @@ Out AccountJson(const Explanation &e)
 				   {"start_ns", t.start_ns},
 				   {"wall_ns", a.wall_ns},
 				   {"accounted_ns", a.accounted_ns},
-				   {"by_cause", by_cause}});
+				   {"by_cause", by_cause},
+				   {"own_code", OwnCodeJson(e.own_codes[a.thread])}});
 	}
 	return {{"threads", threads}};
 }
@@ -238,6 +261,7 @@ std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
 		     {"time_ns", e.blame.slow_ns}}},
 		   {"causes", CausesJson(e.blame)},
 		   {"episodes", EpisodesJson(e)},
+		   {"own_code", OwnCodeJson(e.own_code)},
 		   {"account", AccountJson(e)},
 		   {"drops", DropsJson(e)},
 		   {"cost", CostJson(e.run.cost)},

@@ -36,9 +36,9 @@ struct OpenFile {
 	bool has_records = false;
 
 	uint32_t first_connection = 0, first_program = 0;
-	size_t first_span = 0;
+	size_t first_span = 0, first_cpu_sample = 0;
 	std::vector<uint8_t> ops; // op in the file -> index into Run::ops
-	std::unordered_map<uint32_t, uint32_t> details, series, connections;
+	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
 	std::vector<uint32_t> connection_table;			 // of `connections`, by id
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
 	uint64_t malformed = 0;
@@ -88,9 +88,8 @@ void UseManifest(OpenFile *f, Run *run)
 		run->cpus = static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
 	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
 		for (const Json &t : *targets)
-			run->targets.push_back(
-			    {static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
-					Text(t, "cmdline"), Texts(t, "listens")});
+			run->targets.push_back({static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
+						Text(t, "cmdline"), Texts(t, "listens")});
 	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
 		for (const Json &item : *missing)
 			run->missing.push_back({Text(item, "what"), Text(item, "why")});
@@ -234,6 +233,19 @@ void ReadDetail(OpenFile *f, Run *run, const Json &j)
 	run->details.push_back({Text(j, "name"), Texts(j, "stack")});
 }
 
+void ReadStack(OpenFile *f, Run *run, const Json &j)
+{
+	Stack stack;
+	stack.program = Text(j, "program");
+	if (const Json *frames = Member(j, "frames"); frames && frames->is_array())
+		for (const Json &frame : *frames)
+			if (frame.is_array() && frame.size() == 2)
+				stack.frames.push_back({AsText(frame[0]), AsText(frame[1])});
+	stack.kernel = Texts(j, "kernel");
+	f->stacks[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->stacks.size());
+	run->stacks.push_back(std::move(stack));
+}
+
 void ReadSeries(OpenFile *f, Run *run, const Json &j)
 {
 	f->series[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->series.size());
@@ -331,6 +343,13 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 	case FT_BLOCK_DETAIL:
 		ReadDetail(f, run, ParseObject(PayloadText(block)));
 		break;
+	case FT_BLOCK_CPU_SAMPLE:
+		ForRecords<ft_cpu_sample>(block,
+					  [&](const ft_cpu_sample &s) { run->cpu_samples.push_back(s); });
+		break;
+	case FT_BLOCK_STACK:
+		ReadStack(f, run, ParseObject(PayloadText(block)));
+		break;
 	case FT_BLOCK_SERIES:
 		ReadSeries(f, run, ParseObject(PayloadText(block)));
 		break;
@@ -369,6 +388,10 @@ void FinishFile(OpenFile *f, Run *run)
 		uint32_t &detail = run->spans[i].detail;
 		auto found = detail ? f->details.find(detail) : f->details.end();
 		detail = found == f->details.end() ? 0 : found->second;
+	}
+	for (size_t i = f->first_cpu_sample; i < run->cpu_samples.size(); i++) {
+		auto found = f->stacks.find(run->cpu_samples[i].stack);
+		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
 	}
 	if (!run->loads.empty() && run->loads.back().file == run->files.size())
 		run->loads.back().connection_count =
@@ -478,6 +501,7 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 		return false;
 	run->path = path;
 	run->details.emplace_back();
+	run->stacks.emplace_back();
 
 	std::vector<OpenFile> files;
 	for (const std::string &file_path : paths) {
@@ -520,6 +544,7 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 		if (f.about.overlaid) {
 			UseManifest(&f, run);
 			f.first_span = run->spans.size();
+			f.first_cpu_sample = run->cpu_samples.size();
 			ft_block block;
 			while (ft_reader_next(f.reader.get(), &block) == 1)
 				ReadBlock(&f, run, block);

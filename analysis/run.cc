@@ -133,6 +133,20 @@ bool TallyBefore(const ft_tally &a, const ft_tally &b)
 	return a.owner < b.owner;
 }
 
+bool CpuSampleBefore(const ft_cpu_sample &a, const ft_cpu_sample &b)
+{
+	return a.t_ns < b.t_ns;
+}
+
+template <typename T> uint64_t StartOf(const T &record)
+{
+	return record.start_ns;
+}
+uint64_t StartOf(const ft_cpu_sample &s)
+{
+	return s.t_ns;
+}
+
 // Groups records by thread, sorts each group, and tells every thread where its group lies.
 template <typename T, typename Before>
 void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
@@ -144,7 +158,7 @@ void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder 
 		t.*count = 0;
 	for (size_t i = 0; i < records->size(); i++) {
 		owner[i] =
-		    static_cast<uint32_t>(finder.Find(*threads, (*records)[i].tid, (*records)[i].start_ns));
+		    static_cast<uint32_t>(finder.Find(*threads, (*records)[i].tid, StartOf((*records)[i])));
 		((*threads)[owner[i]].*count)++;
 	}
 	size_t sum = 0;
@@ -203,8 +217,9 @@ void FindExtent(Run *run)
 	run->end_ns = last;
 }
 
-// A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind. Spans
-// of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the kind.
+// A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind.
+// Spans of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the
+// kind.
 void NameWaitsInFaults(Run *run)
 {
 	for (const Thread &t : run->threads) {
@@ -239,6 +254,8 @@ void IndexRun(Run *run)
 {
 	if (run->details.empty())
 		run->details.emplace_back();
+	if (run->stacks.empty())
+		run->stacks.emplace_back();
 
 	DropNonsense(run);
 	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
@@ -269,6 +286,14 @@ void IndexRun(Run *run)
 	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);
+	// Without a thread to go by a sample says nothing; what else that thread left has made it one.
+	kept = 0;
+	for (const ft_cpu_sample &s : run->cpu_samples)
+		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
+			run->cpu_samples[kept++] = s;
+	run->cpu_samples.Truncate(kept);
+	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
+	      CpuSampleBefore);
 	CloseOpenThreads(run);
 	NameWaitsInFaults(run);
 

@@ -66,12 +66,27 @@ struct Thread {
 	size_t tally_count = 0;
 	size_t first_iteration = 0; // event-loop iterations, in `iterations`
 	size_t iteration_count = 0;
+	size_t first_cpu_sample = 0;
+	size_t cpu_sample_count = 0;
 };
 
 // What a span's detail id points to: who held the CPU, which file, which kernel stack (innermost first).
 struct Detail {
 	std::string name;
 	std::vector<std::string> stack;
+};
+
+// A function and the file it is in; "" if not known.
+struct StackFrame {
+	std::string function;
+	std::string module;
+};
+
+// Where CPU samples saw a thread, innermost function first; just that one if the callers are not known.
+struct Stack {
+	std::string program; // the module that is the process' own program
+	std::vector<StackFrame> frames;
+	std::vector<std::string> kernel;
 };
 
 struct Sample {
@@ -187,6 +202,8 @@ struct Run {
 	Column<ft_tally> tallies;
 	Column<ft_span> iterations;		 // overlays, kept apart: they take no part in the account
 	std::vector<Detail> details;		 // [0] is empty
+	Column<ft_cpu_sample> cpu_samples;	 // grouped by thread; `stack` is an index into stacks
+	std::vector<Stack> stacks;		 // [0] is empty
 	std::vector<ft_io> ios;			 // by start
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;

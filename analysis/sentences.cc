@@ -466,6 +466,24 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	return "blocked in " + call + " for " + length + (s ? StackText(DetailOf(scene, *s)) : "");
 }
 
+// "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
+// else took a fair share; "" without samples.
+std::string ActivitiesText(const Scene &scene)
+{
+	constexpr double worth_saying = 0.2;
+	std::string text;
+	for (const ActivityTime &a : scene.own_code.activities) {
+		if (!text.empty() && a.share < worth_saying)
+			break;
+		text += (text.empty() ? "; the server ran " : ", and ") + ActivityText(a.name) + " for " +
+			FormatDuration(a.time_ns) + " of it (" + FormatCount(a.samples) + " of " +
+			Plural(scene.own_code.samples, "sample", "samples") +
+			(a.lua_samples ? ", " + FormatCount(a.lua_samples) + " in Lua" : "") +
+			(a.stack.empty() ? "" : ": " + a.stack) + ")";
+	}
+	return text;
+}
+
 std::string BusySentence(const Scene &scene)
 {
 	// A thread's iterations follow each other, so that their ends are in order like their starts.
@@ -481,15 +499,17 @@ std::string BusySentence(const Scene &scene)
 	uint64_t busy_ns = all[Index(Cause::ServerBusy)];
 	if (longest)
 		AddTimes(scene.timeline, longest->start_ns, EndOf(*longest), &times);
+	std::string activities = ActivitiesText(scene);
 	if (times[Index(Cause::ServerBusy)] * 2 < busy_ns)
 		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
-		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop";
+		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop" +
+		       activities;
 	std::string text = "the server ran its own code for " +
 			   FormatDuration(times[Index(Cause::ServerBusy)]) +
 			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
 	if (longest->arg[0])
 		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
-	return text + " (a slow command, or a long batch)";
+	return text + (activities.empty() ? " (a slow command, or a long batch)" : activities);
 }
 
 std::string NetworkSentence(const Scene &scene)

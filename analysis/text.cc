@@ -213,6 +213,36 @@ void WriteEpisodes(Writer *w)
 	}
 }
 
+// What the serving threads' own code was, as far as samples say.
+void WriteOwnCode(Writer *w)
+{
+	constexpr size_t rows = 10;
+	constexpr double worth_listing = 0.01;
+	const OwnCode &own = w->e.own_code;
+	if (own.samples == 0)
+		return;
+	size_t width = 13;
+	for (size_t i = 0; i < std::min(rows, own.activities.size()); i++)
+		width = std::max(width, own.activities[i].name.size());
+	w->out += "\n" +
+		  w->Strong(Format("%-*s %8s %10s %8s   %s", static_cast<int>(width), "own code", "samples",
+				   "time", "share", "seen in")) +
+		  "\n";
+	size_t shown = 0;
+	for (const ActivityTime &a : own.activities) {
+		if (shown == rows || (shown && a.share < worth_listing))
+			break;
+		shown++;
+		std::string row = Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
+					 FormatCount(a.samples).c_str(), FormatDuration(a.time_ns).c_str(),
+					 FormatPercent(a.share).c_str());
+		w->out += row + a.stack.substr(0, row.size() < kColumns ? kColumns - row.size() : 0) + "\n";
+	}
+	if (shown < own.activities.size())
+		w->out +=
+		    "(" + Plural(own.activities.size() - shown, "more activity", "more activities") + ")\n";
+}
+
 void WriteAccount(Writer *w)
 {
 	std::vector<int> seen;
@@ -246,6 +276,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 			return "tallies (ring full)";
 		if (d.detail == FT_DROP_BLOCK_IO)
 			return "block requests (ring full)";
+		if (d.detail == FT_DROP_CPU_SAMPLE)
+			return "CPU samples (ring full)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"
@@ -257,6 +289,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 		return "block requests (table full)";
 	case FT_DROP_THREAD:
 		return "threads (no room for their state)";
+	case FT_DROP_UNWIND:
+		return "callers of CPU samples (no time to unwind)";
 	case FT_DROP_LOG:
 		return "requests of the log";
 	case FT_DROP_MISSED:
@@ -336,6 +370,7 @@ std::string ExplainText(const Explanation &explanation, const ExplainOptions &op
 	WriteSlow(&w);
 	WriteCauses(&w);
 	WriteEpisodes(&w);
+	WriteOwnCode(&w);
 	w.out += "\n";
 	WriteClock(&w);
 	WriteAccount(&w);

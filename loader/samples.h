@@ -29,7 +29,7 @@ void samples_tick(struct samples *s);
 
 struct samples_figures {
 	uint64_t samples;
-	uint64_t unwound, unwind_ns; /* stacks, and the time it took */
+	uint64_t unwound, unwind_ns; /* stacks, and the CPU time they took */
 	uint64_t not_unwound;	     /* stacks there was no time for */
 };
 struct samples_figures samples_figures(const struct samples *s);

@@ -251,11 +251,11 @@ int ft_writer_open(struct ft_writer **out, const char *path, const char *manifes
 	w->zstd = ZSTD_createCCtx();
 	if (!w->zstd)
 		goto failed;
-	for (unsigned kind = 0; kind < FT_BLOCK_INDEX; kind++) {
+	for (unsigned kind = 0; kind < KINDS; kind++) {
 		struct buffer *b = &w->buffers[kind];
 		b->record_size = ft_record_size(kind);
-		if (!b->record_size)
-			continue;
+		if (!b->record_size || kind == FT_BLOCK_INDEX || kind == FT_BLOCK_TRAILER)
+			continue; /* those two are written by closing only */
 		b->room = BUFFER_BYTES / b->record_size;
 		b->bytes = malloc(BUFFER_BYTES);
 		if (!b->bytes)

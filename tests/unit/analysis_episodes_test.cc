@@ -19,7 +19,7 @@ std::string EvidenceOf(RunBuilder *b, size_t limit = 10)
 	Blame blame = BlameRun(b->run, timelines, {1, 0});
 	std::vector<Episode> episodes = FindEpisodes(&blame);
 	REQUIRE(episodes.size() == 1);
-	FindEvidence(b->run, timelines, blame, limit, 1, &episodes);
+	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), limit, 1, &episodes);
 	std::string text;
 	for (const std::string &sentence : episodes[0].evidence)
 		text += sentence + "\n";

@@ -213,7 +213,7 @@ TEST_CASE("records of any content are survived")
 		std::vector<Timeline> timelines;
 		timelines.push_back(b.Timeline());
 		std::vector<Episode> episodes = FindEpisodes(&blame);
-		FindEvidence(b.run, timelines, blame, 4, 100, &episodes);
+		FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 4, 100, &episodes);
 		for (uint32_t t = 0; t < b.run.threads.size(); t++)
 			REQUIRE(AccountOf(b.run, t).wall_ns >> 62 == 0);
 	}

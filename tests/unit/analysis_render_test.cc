@@ -25,12 +25,14 @@ Explanation Explain(RunBuilder *b, Threshold threshold)
 	e.timelines.push_back(thread == UINT32_MAX ? Timeline() : b->Timeline());
 	e.blame = BlameRun(b->run, e.timelines, threshold);
 	e.episodes = FindEpisodes(&e.blame);
-	FindEvidence(b->run, e.timelines, e.blame, 4, 1000, &e.episodes);
+	e.activities = ActivitiesOf(b->run);
+	FindEvidence(b->run, e.timelines, e.blame, e.activities, 4, 1000, &e.episodes);
 	for (uint32_t t = 0; t < b->run.threads.size(); t++)
 		e.accounts.push_back(AccountOf(b->run, t));
 	e.zero_ns = kBase;
 	e.measured_ns = 1000 * ms;
 	e.run = std::move(b->run);
+	FindOwnCode(&e);
 	return e;
 }
 

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+// From function names to activities. The innermost function that is known decides: a dictRehash inside a SET
+// is rehashing, because that is what took the time.
+#include "analysis/activity.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr size_t kWhereFrames = 3; // functions in Activity::where
+constexpr size_t kNone = SIZE_MAX;
+
+struct Rule {
+	const char *begin; // of the function's name
+	bool whole;	   // it is all of the name
+	const char *activity;
+};
+
+// Redis, Valkey, KeyDB and memcached. The first that fits counts.
+const Rule kRules[] = {
+    {"dictRehash", false, "rehash"},
+    {"_dictRehashStep", false, "rehash"},
+    {"incrementallyRehash", false, "rehash"},
+    {"kvstoreIncrementallyRehash", false, "rehash"},
+    {"_dictExpand", false, "rehash"},
+    {"dictExpand", false, "rehash"},
+    {"hashtableRehash", false, "rehash"},
+    {"rehashStep", false, "rehash"},
+    {"assoc_maintenance_thread", true, "rehash"},
+    {"assoc_expand", true, "rehash"},
+
+    {"activeExpire", false, "expire"},
+    {"expireSlaveKeys", true, "expire"},
+    {"expireReplicaKeys", true, "expire"},
+    {"deleteExpiredKey", false, "expire"},
+    {"item_crawler_thread", true, "expire"},
+    {"lru_crawler_", false, "expire"},
+
+    {"performEvictions", true, "evict"},
+    {"freeMemoryIfNeeded", false, "evict"},
+    {"evictionPoolPopulate", true, "evict"},
+    {"evictionTimeProc", true, "evict"},
+    {"lru_pull_tail", true, "evict"},
+    {"lru_maintainer_", false, "evict"},
+
+    {"activeDefrag", false, "defrag"},
+    {"defrag", false, "defrag"},
+    {"slab_rebalance_", false, "defrag"},
+
+    {"flushAppendOnlyFile", true, "aof-flush"},
+    {"feedAppendOnlyFile", true, "aof-flush"},
+    {"aofWrite", true, "aof-flush"},
+    {"rewriteAppendOnlyFile", false, "aof-rewrite"},
+    {"backgroundRewriteDoneHandler", true, "aof-rewrite"},
+
+    {"rdbLoad", true, "rdb-load"},
+    {"rdbLoadRio", false, "rdb-load"},
+    {"rdbSave", true, "rdb-save"},
+    {"rdbSaveRio", false, "rdb-save"},
+    {"rdbSaveDb", true, "rdb-save"},
+    {"rdbSaveBackground", true, "rdb-save"},
+
+    {"replication", false, "replication"},
+    {"feedReplication", false, "replication"},
+    {"readSyncBulkPayload", true, "replication"},
+    {"sendBulkTo", false, "replication"},
+    {"rdbPipe", false, "replication"},
+    {"syncWith", false, "replication"},
+    {"masterTryPartialResynchronization", true, "replication"},
+    {"primaryTryPartialResynchronization", true, "replication"},
+
+    {"readQueryFromClient", true, "event-loop"},
+    {"processInputBuffer", true, "event-loop"},
+    {"processInlineBuffer", true, "event-loop"},
+    {"processMultibulkBuffer", true, "event-loop"},
+    {"processCommand", true, "event-loop"},
+    {"writeToClient", true, "event-loop"},
+    {"_writeToClient", true, "event-loop"},
+    {"sendReplyToClient", true, "event-loop"},
+    {"handleClientsWithPending", false, "event-loop"},
+    {"accept", false, "event-loop"},
+    {"freeClient", false, "event-loop"},
+    {"try_read_command", false, "event-loop"},
+    {"try_read_network", true, "event-loop"},
+    {"transmit", true, "event-loop"},
+};
+
+// In a stack without the callers, or in which nothing of the above is: what its parts belong to as a rule.
+const Rule kLastRules[] = {
+    {"rdbLoad", false, "rdb-load"},
+    {"rdbSave", false, "rdb-save"},
+};
+
+// Loading an AOF runs commands, and is what the time was spent on.
+const std::set<std::string> kAofLoad = {"loadAppendOnlyFile", "loadAppendOnlyFiles",
+					"loadSingleAppendOnlyFile"};
+
+// A thread that was just looked at there was waiting, or about to: libc's names.
+const std::set<std::string> kWaits = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
+
+// What everything runs in, and so says nothing.
+const std::set<std::string> kFrames = {"_start",
+				       "main",
+				       "aeMain",
+				       "aeProcessEvents",
+				       "processTimeEvents",
+				       "aeApiPoll",
+				       "IOThreadMain",
+				       "bioProcessBackgroundJobs",
+				       "start_thread",
+				       "call",
+				       "worker_libevent",
+				       "event_handler",
+				       "drive_machine",
+				       "event_base_loop",
+				       "core_loop",
+				       "core_core",
+				       "event_wait",
+				       "connSocketEventHandler",
+				       "beforeSleep",
+				       "afterSleep"};
+
+// Ending like a command, but working on any.
+const std::set<std::string> kNoCommands = {
+    "process_command", "process_command_ascii", "processCommand", "lookupCommand",	   "rejectCommand",
+    "afterCommand",    "__redisAppendCommand",	"redisCommand",	  "luaRedisGenericCommand"};
+
+bool Begins(const std::string &text, const char *begin)
+{
+	return text.rfind(begin, 0) == 0;
+}
+
+bool Ends(const std::string &text, const std::string &end)
+{
+	return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// A function's name without what compilers add: C++'s mangling (KeyDB's is C++) and gcc's ".isra.0".
+std::string PlainName(const std::string &symbol)
+{
+	std::string name = symbol.substr(0, symbol.find('.'));
+	if (!Begins(name, "_Z"))
+		return name;
+	size_t at = 2, length = 0;
+	while (at < name.size() && isdigit(static_cast<unsigned char>(name[at])) && length < name.size())
+		length = length * 10 + static_cast<size_t>(name[at++] - '0');
+	return length && at + length <= name.size() ? name.substr(at, length) : name;
+}
+
+// The activity of a function by the first rule that fits; nullptr if none does.
+template <size_t N> const char *RuleFor(const std::string &function, const Rule (&rules)[N])
+{
+	for (const Rule &rule : rules)
+		if (rule.whole ? function == rule.begin : Begins(function, rule.begin))
+			return rule.activity;
+	return nullptr;
+}
+
+// The words of a command's function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL".
+std::string CommandWords(std::string text)
+{
+	static const std::map<std::string, std::string> special = {
+	    {"evalSha", "EVALSHA"},	     {"evalRo", "EVAL_RO"},
+	    {"evalShaRo", "EVALSHA_RO"},     {"fcallro", "FCALL_RO"},
+	    {"sortro", "SORT_RO"},	     {"bitfieldro", "BITFIELD_RO"},
+	    {"georadiusro", "GEORADIUS_RO"}, {"georadiusbymemberro", "GEORADIUSBYMEMBER_RO"},
+	};
+	for (const char *generic : {"Generic", "generic"})
+		if (size_t at = text.find(generic); at != std::string::npos)
+			text.erase(at, 7);
+	if (auto found = special.find(text); found != special.end())
+		return found->second;
+	std::string words;
+	for (char c : text) {
+		if (isupper(static_cast<unsigned char>(c)) && !words.empty())
+			words += ' ';
+		words += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+	}
+	return words;
+}
+
+// The command a function implements, as users know it: "KEYS" of keysCommand, "GET" of memcached's
+// process_get_command; "" if it implements none.
+std::string CommandOf(const std::string &function)
+{
+	if (kNoCommands.count(function))
+		return "";
+	if (Begins(function, "process_") && Ends(function, "_command"))
+		return CommandWords(function.substr(8, function.size() - 16));
+	if (Ends(function, "Command"))
+		return CommandWords(function.substr(0, function.size() - 7));
+	return function == "sortCommandGeneric" ? "SORT" : "";
+}
+
+bool IsScript(const std::string &command)
+{
+	return Begins(command, "EVAL") || Begins(command, "FCALL");
+}
+
+bool IsLua(const std::string &function)
+{
+	return Begins(function, "lua_") ||
+	       (function.size() > 5 && Begins(function, "lua") &&
+		isupper(static_cast<unsigned char>(function[3])) && function[4] == '_');
+}
+
+struct Function {
+	std::string name;
+	bool own; // of the program, not of a library
+};
+
+struct Command {
+	size_t at; // its function's index in the stack
+	std::string name;
+};
+
+// The commands being run, innermost first: of what lies inside each `call` the outermost function of a
+// command, since its helpers may be named like commands too. What processCommand does before `call` is no
+// command yet; memcached has no `call`, and a stack that was cut may lack it.
+std::vector<Command> CommandsIn(const std::vector<Function> &functions)
+{
+	std::vector<Command> commands;
+	Command candidate = {kNone, ""};
+	for (size_t i = 0; i < functions.size(); i++) {
+		const Function &f = functions[i];
+		if (f.name == "call" && candidate.at != kNone)
+			commands.push_back(candidate);
+		if (f.name == "call" || f.name == "processCommand")
+			candidate.at = kNone;
+		else if (std::string name = f.own ? CommandOf(f.name) : ""; !name.empty())
+			candidate = {i, name};
+	}
+	if (candidate.at != kNone && commands.empty())
+		commands.push_back(candidate);
+	return commands;
+}
+
+// Index of the innermost function of the program that satisfies `wanted`, or kNone.
+template <typename Wanted> size_t Innermost(const std::vector<Function> &functions, Wanted wanted)
+{
+	for (size_t i = 0; i < functions.size(); i++)
+		if (functions[i].own && !functions[i].name.empty() && wanted(functions[i].name))
+			return i;
+	return kNone;
+}
+
+// Names from `at` outwards, without those that are not known.
+std::string Where(const std::vector<Function> &functions, size_t at)
+{
+	std::string text;
+	size_t shown = 0;
+	for (size_t i = at; i < functions.size() && shown < kWhereFrames; i++) {
+		if (functions[i].name.empty() || functions[i].name == "main" || functions[i].name == "aeMain")
+			continue;
+		text += (shown++ ? " < " : "") + functions[i].name;
+	}
+	return text;
+}
+
+} // namespace
+
+Activity ActivityOf(const Stack &stack)
+{
+	std::vector<Function> functions;
+	for (const StackFrame &frame : stack.frames)
+		functions.push_back({PlainName(frame.function), frame.module == stack.program});
+	auto at_rule = [&](const auto &rules) {
+		return Innermost(functions, [&](const std::string &f) { return RuleFor(f, rules); });
+	};
+
+	if (size_t at = Innermost(functions, [](const std::string &f) { return kAofLoad.count(f) > 0; });
+	    at != kNone)
+		return {"aof-load", Where(functions, at), false};
+	std::vector<Command> commands = CommandsIn(functions);
+	size_t command = commands.empty() ? kNone : commands[0].at, rule = at_rule(kRules);
+	if (rule < command)
+		return {RuleFor(functions[rule].name, kRules), Where(functions, rule), false};
+	if (command != kNone) {
+		auto script = std::find_if(commands.begin(), commands.end(),
+					   [](const Command &c) { return IsScript(c.name); });
+		if (script == commands.end())
+			return {"command/" + commands[0].name, Where(functions, command), false};
+		// A script's commands are the script's.
+		size_t lua = Innermost(functions, IsLua);
+		bool in_lua = lua < command || command == script->at;
+		return {"command/" + script->name, Where(functions, std::min(lua, command)), in_lua};
+	}
+	if (size_t at = at_rule(kLastRules); at != kNone)
+		return {RuleFor(functions[at].name, kLastRules), Where(functions, at), false};
+
+	for (size_t i = functions.size(); i-- > 0;)
+		if (functions[i].own && !functions[i].name.empty() && !kFrames.count(functions[i].name))
+			return {"function/" + functions[i].name, Where(functions, 0), false};
+	if (Innermost(functions, [](const std::string &) { return true; }) != kNone)
+		return {"event-loop", Where(functions, 0), false};
+	std::string where = functions.empty() ? "" : functions[0].name;
+	if (kWaits.count(where))
+		return {"event-loop", where, false};
+	if (where.empty() && !stack.kernel.empty())
+		where = stack.kernel[0];
+	if (stack.frames.empty() || stack.frames[0].module.empty())
+		return {"unknown", where, false};
+	return {"module/" + stack.frames[0].module, where, false};
+}
+
+std::vector<Activity> ActivitiesOf(const Run &run)
+{
+	std::vector<Activity> activities;
+	for (const Stack &stack : run.stacks)
+		activities.push_back(ActivityOf(stack));
+	return activities;
+}
+
+std::string ActivityText(const std::string &name)
+{
+	static const std::map<std::string, std::string> texts = {
+	    {"rehash", "rehashing of a dictionary"},
+	    {"expire", "expiry of keys"},
+	    {"evict", "eviction of keys"},
+	    {"defrag", "active defragmentation"},
+	    {"aof-flush", "writing of the AOF"},
+	    {"aof-rewrite", "rewriting of the AOF"},
+	    {"aof-load", "loading of the AOF"},
+	    {"rdb-load", "loading of an RDB"},
+	    {"rdb-save", "saving of an RDB"},
+	    {"event-loop", "its event loop (reading, parsing, answering)"},
+	    {"unknown", "code of no file"},
+	};
+	if (auto found = texts.find(name); found != texts.end())
+		return found->second;
+	if (Begins(name, "command/"))
+		return name.substr(8);
+	if (Begins(name, "function/"))
+		return name.substr(9) + "()";
+	if (Begins(name, "module/"))
+		return "code of " + name.substr(7) + " without a name";
+	return name;
+}
+
+} // namespace forktail

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/own_code.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace forktail
+{
+
+double ActivityTime::error() const
+{
+	return samples ? 1 / std::sqrt(static_cast<double>(samples)) : 1;
+}
+
+void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_cpu_sample *first = run_.cpu_samples.data() + thread.first_cpu_sample;
+	const ft_cpu_sample *end = first + thread.cpu_sample_count;
+	const ft_cpu_sample *s =
+	    std::partition_point(first, end, [&](const ft_cpu_sample &x) { return x.t_ns < from_ns; });
+	for (; s < end && s->t_ns < to_ns; s++) {
+		if (s->owner != FT_OWN_CODE)
+			continue;
+		const Activity &activity = activities_[s->stack];
+		Counted &counted = counted_[activity.name];
+		counted.samples++;
+		counted.lua_samples += activity.in_lua;
+		counted.stacks[activity.where]++;
+	}
+}
+
+OwnCode OwnCodeCount::Result(uint64_t own_ns) const
+{
+	OwnCode result;
+	for (const auto &[name, counted] : counted_)
+		result.samples += counted.samples;
+	for (const auto &[name, counted] : counted_) {
+		auto most =
+		    std::max_element(counted.stacks.begin(), counted.stacks.end(),
+				     [](const auto &a, const auto &b) { return a.second < b.second; });
+		double share = static_cast<double>(counted.samples) / static_cast<double>(result.samples);
+		result.activities.push_back({name, counted.samples, counted.lua_samples, share,
+					     static_cast<uint64_t>(share * static_cast<double>(own_ns)),
+					     most->first});
+	}
+	std::stable_sort(result.activities.begin(), result.activities.end(),
+			 [](const ActivityTime &a, const ActivityTime &b) { return a.samples > b.samples; });
+	return result;
+}
+
+} // namespace forktail

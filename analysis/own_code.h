@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// How long a thread's own code did what: CPU samples of an interval, counted by activity.
+//
+// A share of samples is an estimate of a share of time. Of n samples, k of them an activity's, its time is
+// known to about one part in the square root of k.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/activity.h"
+#include "analysis/run.h"
+
+namespace forktail
+{
+
+struct ActivityTime {
+	std::string name;
+	uint64_t samples = 0;
+	uint64_t lua_samples = 0; // of them in a script's own code
+	double share = 0;	  // of all samples of own code, 0..1
+	uint64_t time_ns = 0;	  // that share of the own code's time
+	std::string stack;	  // where it was seen most, innermost function first
+	double error() const;	  // of time_ns, relative: samples^-1/2
+};
+
+struct OwnCode {
+	uint64_t samples = 0;
+	std::vector<ActivityTime> activities; // most samples first
+};
+
+// Counts samples of own code; those in a frame (a fork, a fault) are the frame's. Threads may be added
+// together.
+class OwnCodeCount
+{
+public:
+	OwnCodeCount(const Run &run, const std::vector<Activity> &activities)
+	    : run_(run), activities_(activities)
+	{
+	}
+	void Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns);
+	// `own_ns`: how long own code ran in what was added.
+	OwnCode Result(uint64_t own_ns) const;
+
+private:
+	struct Counted {
+		uint64_t samples = 0, lua_samples = 0;
+		std::map<std::string, uint64_t> stacks;
+	};
+	const Run &run_;
+	const std::vector<Activity> &activities_;
+	std::map<std::string, Counted> counted_;
+};
+
+} // namespace forktail
