@@ -4,6 +4,7 @@
 #include "analysis/backlog.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace forktail
 {
@@ -17,10 +18,32 @@ constexpr uint32_t kMinShift = 16; // 65 us: finer than most queues, small enoug
 // A request due at an instant and answered within this many times the usual latency met no backlog.
 constexpr uint64_t kUsualTimes = 2;
 
-// A request that a connection (one place of its pipeline) carried last.
+// What one connection (one place of its pipeline) carried, as far back as a request may have been due.
 struct Slot {
-	uint64_t start_ns = 0, end_ns = 0;
-	uint64_t held_ns = 0; // since when one request has followed the other
+	struct Use {
+		uint64_t start_ns;
+		uint64_t free_ns; // of the slot before it, in all
+	};
+	std::deque<Use> uses;
+	uint64_t end_ns = 0; // of the last
+
+	// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
+	uint64_t FreeSince(uint64_t due_ns)
+	{
+		while (uses.size() > 1 && uses[1].start_ns <= due_ns)
+			uses.pop_front();
+		if (uses.size() < 2)
+			return 0;
+		uint64_t gap_ns = uses[1].free_ns - uses[0].free_ns;
+		uint64_t within_ns = std::min(gap_ns, uses[1].start_ns - std::min(uses[1].start_ns, due_ns));
+		return uses.back().free_ns - uses[1].free_ns + within_ns;
+	}
+	void Take(uint64_t start_ns, uint64_t until_ns)
+	{
+		uint64_t before = uses.empty() ? 0 : uses.back().free_ns;
+		uses.push_back({start_ns, before + (start_ns - std::min(start_ns, end_ns))});
+		end_ns = until_ns;
+	}
 };
 
 } // namespace
@@ -47,21 +70,18 @@ ConnectionWaits WaitsForConnection(const Run &run)
 	std::vector<Slot> slots(first.back());
 	std::vector<uint32_t> next(run.connections.size());
 
-	uint64_t *from = taken.from_ns.Extend(q.size()), *until = taken.until_ns.Extend(q.size());
+	uint64_t *until = taken.until_ns.Extend(q.size()), *free = taken.free_ns.Extend(q.size());
 	bool any = false;
 	for (size_t i = 0; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
 		Slot &slot = slots[first[c] + next[c]];
 		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
-		from[i] = std::clamp(slot.held_ns, q.intended_ns[i], until[i]);
-		any |= until[i] > from[i];
+		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
+		any |= until[i] > q.intended_ns[i];
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
-		// A load generator that was late for longer than the connection had been taken broke the row.
-		bool follows =
-		    q.start_ns[i] - std::min(q.start_ns[i], slot.end_ns) <= slot.end_ns - slot.start_ns;
-		slot = {q.start_ns[i], q.end_ns[i], follows ? slot.held_ns : q.start_ns[i]};
+		slot.Take(q.start_ns[i], q.end_ns[i]);
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}
 	if (!any)
@@ -94,8 +114,8 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 		if (q.end_ns[i] - due <= kUsualTimes * usual) {
 			uint64_t &clear = b.clear_ns[bucket(due)];
 			clear = std::max(clear, due);
-		} else if (!taken.empty() && taken.until_ns[i] - taken.from_ns[i] > usual) {
-			waits[bucket(taken.from_ns[i])]++;
+		} else if (!taken.empty() && taken.until_ns[i] - due > usual + taken.free_ns[i]) {
+			waits[bucket(due)]++;
 			waits[bucket(taken.until_ns[i]) + 1]--;
 		}
 	}

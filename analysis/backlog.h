@@ -16,10 +16,11 @@
 namespace forktail
 {
 
-// Per request the interval within [intended_ns, start_ns] in which it could not be sent because its
-// connection was taken. Both empty when no request of the run was late for that.
+// Per request: until when its connection was taken, between intended_ns and start_ns, and for how long of the
+// time since intended_ns it was free nevertheless: a load generator that stood still left it so, and took it
+// for earlier requests then. Both empty when no request of the run was late for that.
 struct ConnectionWaits {
-	Column<uint64_t> from_ns, until_ns;
+	Column<uint64_t> until_ns, free_ns;
 
 	bool empty() const { return until_ns.empty(); }
 };

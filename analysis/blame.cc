@@ -58,14 +58,18 @@ struct Context {
 		uint32_t server = run.connections[run.requests.connection[i]].server;
 		return servers[server < servers.size() ? server : 0];
 	}
-	// When the request waited for its connection.
-	uint64_t From(size_t i) const
-	{
-		return taken.empty() ? run.requests.intended_ns[i] : taken.from_ns[i];
-	}
 	uint64_t Until(size_t i) const
 	{
 		return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i];
+	}
+	// How much of the time until then was the load generator's own: it was stalled, or the connection
+	// free.
+	uint64_t LateWaiting(size_t i) const
+	{
+		return taken.empty()
+			   ? 0
+			   : std::max(taken.free_ns[i],
+				      ClientStalled(i, run.requests.intended_ns[i], taken.until_ns[i]));
 	}
 };
 
@@ -102,21 +106,20 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
-	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i),
-		 sent = q.start_ns[i], end = q.end_ns[i];
+	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
 
 	SlowRequest r = {due, end - due, due, static_cast<uint32_t>(i), 0, 0, 0, q.op[i], q.status[i]};
 	CauseTimes direct = {}, waiting = {};
-	AddTimes(*server.timeline, from, until, &waiting);
+	AddTimes(*server.timeline, due, until, &waiting);
 	AddTimes(*server.timeline, sent, end, &direct);
-	uint64_t late_waiting = context.ClientStalled(i, from, until),
+	uint64_t late_waiting = std::min(context.LateWaiting(i), waiting[Index(Cause::Idle)]),
 		 late = context.ClientStalled(i, sent, end);
 	waiting[Index(Cause::Idle)] -= late_waiting;
 	direct[Index(Cause::Idle)] -= late;
 	uint64_t idle_waiting = waiting[Index(Cause::Idle)];
 	for (int c = 0; c < kTimelineCauses; c++)
 		direct[c] += waiting[c];
-	direct[Index(Cause::ClientLate)] += (from - due) + (sent - until) + late_waiting + late;
+	direct[Index(Cause::ClientLate)] += sent - until + late_waiting + late;
 	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
 	direct[Index(Cause::Idle)] = 0;
 
@@ -152,11 +155,10 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
 	uint32_t *hint = &(*hints)[static_cast<size_t>(&server - context.servers.data())];
-	uint64_t due = q.intended_ns[i], from = context.From(i), until = context.Until(i),
-		 sent = q.start_ns[i];
-	Usage waiting = UsageOf(server.curve, from, until, hint),
+	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
+	Usage waiting = UsageOf(server.curve, due, until, hint),
 	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
-	double late_waiting = static_cast<double>(context.ClientStalled(i, from, until)),
+	double late_waiting = std::min(static_cast<double>(context.LateWaiting(i)), waiting.idle),
 	       late = static_cast<double>(context.ClientStalled(i, sent, q.end_ns[i]));
 	waiting.idle -= late_waiting;
 	u.idle -= late;
@@ -176,8 +178,7 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 		u.idle -= moved - from_busy;
 		u.stall += moved;
 	}
-	return {u.stall, u.busy, u.idle + u.socket,
-		static_cast<double>((from - due) + (sent - until)) + late_waiting + late,
+	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>(sent - until) + late_waiting + late,
 		static_cast<double>(q.end_ns[i] - due)};
 }
 

@@ -44,6 +44,7 @@ const char *const kNames[kTimelineCauses] = {
     "softirq/sched",
     "softirq/hrtimer",
     "softirq/rcu",
+    "softirq/deferred",
     "server-busy",
     "client-late",
     "network",
@@ -122,7 +123,9 @@ Cause CauseOfOwner(uint32_t owner)
 
 Cause WaitCauseOf(uint8_t span_flags)
 {
-	return span_flags & FT_SPAN_THROTTLED ? Cause::CpuQuota : Cause::RunQueue;
+	if (span_flags & FT_SPAN_THROTTLED)
+		return Cause::CpuQuota;
+	return span_flags & FT_SPAN_KSOFTIRQD ? Cause::SoftirqDeferred : Cause::RunQueue;
 }
 
 bool CauseByName(const char *name, Cause *cause)

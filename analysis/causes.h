@@ -43,6 +43,7 @@ enum class Cause : uint8_t {
 	SoftirqSched,
 	SoftirqHrtimer,
 	SoftirqRcu,
+	SoftirqDeferred, // done by the kernel's thread for it, ksoftirqd, which had the CPU
 	// Not stalls:
 	ServerBusy, // the server thread ran its own code
 	ClientLate, // the load generator was late although a connection was free

@@ -435,6 +435,9 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	if (ns == 0)
 		return "";
+	if (cause == Cause::SoftirqDeferred)
+		return "waited " + FormatDuration(ns) + Times(count) +
+		       " for a CPU that ksoftirqd held: more soft interrupts than the kernel does in passing";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
 		name[slash] = ' ';

@@ -104,6 +104,8 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 		uint64_t held_ns;
 		const struct stint *holder = longest_holder(e, s->start_ns + s->duration_ns, &held_ns);
 		if (holder) {
+			if (strncmp(holder->comm, "ksoftirqd/", 10) == 0 && held_ns > s->runnable_ns / 2)
+				s->flags |= FT_SPAN_KSOFTIRQD;
 			s->arg[1] = holder->tid | (held_ns > UINT32_MAX ? UINT32_MAX : held_ns) << 32;
 			if (!t.name[0])
 				memcpy(t.name, holder->comm, sizeof holder->comm);

@@ -90,6 +90,7 @@ struct ft_thread {
 enum ft_span_flags {
 	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
 	FT_SPAN_THROTTLED = 2,	/* off the CPU: its runnable part is the CPU quota's, not the run queue's */
+	FT_SPAN_KSOFTIRQD = 4,	/* off the CPU: ksoftirqd held the CPU for most of its runnable part */
 };
 
 /* An interval of one thread of at least the recording's min_span_ns. Spans of one thread nest. The own
@@ -97,7 +98,7 @@ enum ft_span_flags {
  * spans and tallies to the thread's wall time. Off-CPU intervals are spans too: blocked first, then
  * runnable, so the wakeup was at start_ns + blocked_ns. An off-CPU span whose depth is above 0 lies in a
  * frame; its owner is then the frame's (what it was blocked in), its runnable part is run-queue (or, with
- * FT_SPAN_THROTTLED, the CPU quota's). */
+ * FT_SPAN_THROTTLED, the CPU quota's; with FT_SPAN_KSOFTIRQD, deferred soft interrupts'). */
 struct ft_span {
 	uint64_t start_ns;
 	uint64_t duration_ns;

@@ -43,6 +43,7 @@ const looks = {
   'softirq/sched': ['interrupts', '#58a573', '#8ad1a3', 'soft interrupt: balancing of run queues'],
   'softirq/hrtimer': ['interrupts', '#86b87a', '#b0dba6', 'soft interrupt: high-resolution timers'],
   'softirq/rcu': ['interrupts', '#4f9a3d', '#82c972', 'soft interrupt: freeing of kernel objects'],
+  'softirq/deferred': ['interrupts', '#2f7f4f', '#6cc08d', 'ready to run, but soft interrupts had the CPU in their own thread'],
   'server-busy': ['outside', '#2b9fb3', '#4cc3d7', 'the server ran its own code: other commands, or this one'],
   'client-late': ['outside', '#7d8796', '#a5afbd', 'the load generator sent it late'],
   'network': ['outside', '#456c7d', '#86b0c2', 'the server was waiting for it: network, or the client'],

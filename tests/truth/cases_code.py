@@ -96,15 +96,14 @@ def eviction(t, magnitudes):
 
 @case(13, "rehash", ["server-busy"], threshold="500us")
 def rehash(t, magnitudes):
-    """A table that grows is rehashed in turns of a millisecond, many a second with a high hz."""
-    server = t.redis("--hz", "200", "--dynamic-hz", "no")
+    """A table that has to grow is rehashed in turns of a millisecond, hz times a second, once that is allowed."""
+    server = t.redis("--hz", "500", "--dynamic-hz", "no", "--activerehashing", "no")
     t.begin(["-s", server.socket])
     for power in magnitudes and [20] or (19, 20, 21):
         server.config_set("activerehashing", "no")
-        # One key fewer than makes the table grow, counting the load's.
-        server.execute_command("DEBUG", "POPULATE", (1 << power) - 10_000, "r", 1)
-        wait_for("the table's rest", lambda: "rehashing" not in str(server.execute_command("DEBUG", "HTSTATS", "0")))
-        server.config_set("activerehashing", "yes")
+        for part in range(0, (1 << power) + 1000 - server.dbsize(), 20_000):
+            server.execute_command("DEBUG", "POPULATE", 20_000, f"r{power}:{part}", 1)
         with t.injecting("server-busy", f"2^{power} keys", server.tid, activity="rehash"):
-            server.execute_command("DEBUG", "POPULATE", (1 << power) + 1000, "r", 1)
-            wait_for("rehashing", lambda: "rehashing target" not in str(server.execute_command("DEBUG", "HTSTATS", "0")))
+            server.config_set("activerehashing", "yes")
+            time.sleep(0.6)
+        wait_for("the end of rehashing", lambda: "rehashing target" not in str(server.execute_command("DEBUG", "HTSTATS", "0")))

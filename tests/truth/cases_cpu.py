@@ -54,8 +54,8 @@ def cpu_quota(t, magnitudes):
         return int(dict(line.split() for line in group.get("cpu.stat").splitlines())["throttled_time"])
 
     for period_ms in magnitudes and [50] or (20, 50, 100):
+        group.set("cpu.cfs_quota_us", -1)
         group.set("cpu.cfs_period_us", period_ms * 1000)
-        with t.injecting("cpu-quota", f"a fifth of {period_ms} ms", server.tid, truth=throttled_ns):
-            group.set("cpu.cfs_quota_us", period_ms * 200)
+        group.set("cpu.cfs_quota_us", period_ms * 300)  # enough for the load, not for what comes
+        with t.injecting("cpu-quota", f"0.3 CPUs, {period_ms} ms periods", server.tid, truth=throttled_ns):
             server.eval("for i = 1, 6000000 do end", 0)
-            group.set("cpu.cfs_quota_us", -1)

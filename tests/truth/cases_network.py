@@ -185,7 +185,7 @@ while time.monotonic() < until:
 """
 
 
-@case(7, "softirq", ["softirq/net_rx"], threshold="500us")
+@case(7, "softirq", ["softirq"], threshold="500us")
 def softirq(t, magnitudes):
     """Packets that arrive on the server's CPU: sent from a network namespace, steered there."""
     name = f"ft{os.getpid()}"
@@ -203,5 +203,5 @@ def softirq(t, magnitudes):
     server = t.redis()
     t.begin(["-s", server.socket])
     for seconds in magnitudes and [0.4] or (0.2, 0.4, 1.0):
-        with t.injecting("softirq/net_rx", f"{seconds} s", server.tid):
+        with t.injecting("softirq", f"{seconds} s", server.tid):
             host.sh("ip", "netns", "exec", name, "nice", "-n", "19", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c", FLOOD % seconds)

@@ -78,6 +78,10 @@ def score(injection, explained):
         for a in e.get("activities", []):
             add(activities, a["name"], a["time_ns"])
         s.evidence += e["evidence"]
+    for sums in (times, on_thread):  # a family of causes, where one was injected
+        members = [name for name in sums if name.startswith(injection["cause"] + "/")]
+        if members:
+            sums[injection["cause"]] = sum(sums.pop(name) for name in members)
     total = sum(times.values())
     s.shares = {name: ns / total for name, ns in sorted(times.items(), key=lambda x: -x[1])}
     if s.cause in list(s.shares)[:injection.get("among", 1)]:

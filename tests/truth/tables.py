@@ -8,7 +8,6 @@ import statistics
 from trial import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "truth.md")
-BEGIN, END = "<!-- truth: begin -->", "<!-- truth: end -->"
 
 
 def ms(ns):
@@ -95,9 +94,11 @@ def text(outcomes):
     return "\n".join(out)
 
 
-def write(tables):
+def write(tables, what):
+    """Puts them between the page's markers of that name."""
+    begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
     with open(PAGE) as f:
         page = f.read()
-    page = re.sub(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: f"{BEGIN}\n{tables}\n{END}", page, flags=re.S)
+    page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
     with open(PAGE, "w") as f:
         f.write(page)

@@ -114,7 +114,7 @@ class Trial:
         ready, tell = os.pipe()
         self.recorder = self.start(
             [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
-             os.path.join(self.run, "server.forktail")] + list(record), stderr=tell)
+             os.path.join(self.run, "server.forktail"), "--with-client"] + list(record), stderr=tell)
         os.close(tell)
         with os.fdopen(ready) as lines:
             said = ""
@@ -161,6 +161,7 @@ class Trial:
         if truth:
             record["stall_ns"] = truth(tid) - before
         self.injections.append(record)
+        time.sleep(0.25)  # what comes next is to be an episode of its own
 
     def explain(self):
         """Ends load and recorder, writes what was done, and returns what forktail makes of it."""

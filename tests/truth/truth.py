@@ -11,6 +11,7 @@ import time
 
 import score
 import tables
+import whatif
 from kernel import DelayAccounting
 from registry import CASES
 from trial import CLIENT_CPU, Skip, Trial
@@ -69,13 +70,15 @@ def main():
     parser.add_argument("--list", action="store_true", help="say which cases there are")
     parser.add_argument("--short", action="store_true", help="one magnitude each, and up to three tries: what CI runs")
     parser.add_argument("--keep", metavar="DIR", help="keep the runs, for forktail explain")
+    parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles by so many pairs of "
+                        "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
     parser.add_argument("--write", action="store_true", help="put the tables into docs/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
         for case in CASES:
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")
         return 0
-    names = [case.name for case in CASES]
+    names = list(whatif.SCENES) if arguments.what_if else [case.name for case in CASES]
     for name in arguments.cases:
         if name not in names:
             parser.error(f"there is no case {name}: see --list")
@@ -87,6 +90,13 @@ def main():
     delays = DelayAccounting()
     outcomes = []
     try:
+        if arguments.what_if:
+            text = whatif.table({cause: whatif.verify(cause, arguments.what_if, delays)
+                                 for cause in arguments.cases or whatif.SCENES})
+            print(text)
+            if arguments.write:
+                tables.write(text, "what-if")
+            return 0
         for case in CASES:
             if arguments.cases and case.name not in arguments.cases:
                 continue
@@ -102,7 +112,7 @@ def main():
     text = tables.text(outcomes)
     print("\n" + text)
     if arguments.write:
-        tables.write(text)
+        tables.write(text, "truth")
     return 0 if all(o.skipped or o.hit for o in outcomes) else 1
 
 

@@ -98,12 +98,14 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		ConnectionWaits taken = WaitsForConnection(b.run);
 		REQUIRE(taken.until_ns.size() == 3);
 		CHECK(taken.until_ns[1] == kBase + 1100 * us);
-		CHECK(taken.from_ns[2] == kBase + 2000 * us);
+		CHECK(taken.free_ns[2] == 0);
 		CHECK(taken.until_ns[2] == kBase + 6000 * us);
 		CHECK(PartOf(b.Blame(), 2, Cause::ClientLate).direct_ns == 500 * us);
 	}
-	SECTION("a connection that was free for long before its burst was the client's to use")
+	SECTION("a connection that was free while the request was due was the client's to use, if the server "
+		"was idle")
 	{
+		b.Off(FT_IDLE, 7100 * us, 9000 * us, 9000 * us);
 		b.Request(7000 * us, 7000 * us, 7100 * us);
 		b.Request(7200 * us, 9000 * us, 9200 * us); // the load generator had stopped until 9 ms
 		b.Request(7300 * us, 9210 * us, 9400 * us);
@@ -112,7 +114,8 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		ConnectionWaits taken = WaitsForConnection(b.run);
 		REQUIRE(taken.until_ns.size() == 3);
 		CHECK(taken.until_ns[1] == kBase + 7200 * us);
-		CHECK(taken.from_ns[2] == kBase + 9000 * us);
+		CHECK(taken.free_ns[1] == 0);
+		CHECK(taken.free_ns[2] == 1700 * us);
 		CHECK(taken.until_ns[2] == kBase + 9200 * us);
 		CHECK(PartOf(b.Blame(), 2, Cause::ClientLate).direct_ns == 1710 * us);
 	}

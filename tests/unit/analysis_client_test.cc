@@ -37,7 +37,7 @@ struct Both : RunBuilder {
 	{
 		std::vector<Episode> episodes = FindEpisodes(blame);
 		REQUIRE(episodes.size() == 1);
-		FindEvidence(run, timelines, *blame, 10, 1, &episodes, clients);
+		FindEvidence(run, timelines, *blame, {}, 10, 1, &episodes, clients);
 		std::string text;
 		for (const std::string &sentence : episodes[0].evidence)
 			text += sentence + "\n";

@@ -114,7 +114,8 @@ TEST_CASE("drops are placed in time")
 	std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
 	Holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
 	Holds(text, "Dropped: 7 requests of the log between +0.300 s and +0.350 s.\n");
-	Holds(text, "Dropped: 2 runs of sched_wakeup (skipped by the kernel) between +0.400 s and +0.600 s.\n");
+	Holds(text,
+	      "Dropped: 2 runs of sched_wakeup (skipped by the kernel) between +0.400 s and +0.600 s.\n");
 	CHECK(text.find("No events were dropped") == std::string::npos);
 }
 

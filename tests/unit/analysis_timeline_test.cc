@@ -347,6 +347,24 @@ TEST_CASE("of a process' threads with an event loop, the one that runs the code 
 	}
 }
 
+TEST_CASE("who kept a runnable thread from its CPU decides the cause")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Off(FT_IDLE, 100, 150, 200).flags = FT_SPAN_KSOFTIRQD;
+	b.Off(FT_RUN_QUEUE, 300, 300, 400);
+	b.Off(FT_RUN_QUEUE, 500, 500, 700).flags = FT_SPAN_THROTTLED | FT_SPAN_KSOFTIRQD;
+	b.Finish();
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 50);
+	CHECK(a.by_cause[Index(Cause::RunQueue)] == 100);
+	CHECK(a.by_cause[Index(Cause::CpuQuota)] == 200);
+	Timeline t = b.Timeline();
+	CHECK(t.pieces[PieceAt(t, kBase + 120)].cause == Cause::Idle);
+	CHECK(t.pieces[PieceAt(t, kBase + 180)].cause == Cause::SoftirqDeferred);
+	CHECK(t.pieces[PieceAt(t, kBase + 600)].cause == Cause::CpuQuota);
+}
+
 TEST_CASE("what a fault waited for is of the fault's kind, once that is known")
 {
 	RunBuilder b;

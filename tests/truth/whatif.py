@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""What-if, verified: the percentile that forktail predicts without a cause, against a run really without it.
+
+Pairs of runs, alike in everything (the same seed gives the same keys and the same due times) but for the cause. The
+first of each is explained, and its causes[].what_if is set beside the percentile of the second.
+"""
+import statistics
+import time
+
+import host
+from cases_disk import aof_server
+from cases_memory import SLOW_CHILD, TOUCH, end_child, fill, swapping_server
+from trial import SERVER_CPU, Trial
+
+PERCENTILE = "p99.9"
+
+
+def forks(t, really):
+    server = t.redis(*SLOW_CHILD)
+    fill(server, 600)
+    t.begin(["-s", server.socket])
+    for _ in range(4):
+        time.sleep(1.5)
+        if really:
+            server.bgsave()
+            end_child(server)
+
+
+def fsyncs(t, really):
+    server, disk, clock = aof_server(t, "always" if really else "no")
+    disk.limit("write_iops", 200)
+    t.begin(["-s", server.socket], rate=500)
+    time.sleep(6)
+
+
+def hogs(t, really):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for _ in range(8):
+        time.sleep(0.7)
+        if really:
+            hog = t.start(["nice", "-n", "-20"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(SERVER_CPU))
+            host.wait_stopped(hog.pid)
+            hog.send_signal(18)  # SIGCONT
+            time.sleep(0.05)
+            hog.kill()
+            hog.wait()
+
+
+def swap_ins(t, really):
+    """Both read the same keys; in one of them they are in swap."""
+    server, disk, group = swapping_server(t, swapped=really)
+    for i in range(8):
+        time.sleep(0.5)
+        with disk.limited("read_iops", 1000):
+            server.eval(TOUCH, 0, 400 * i, 400 * i + 199)
+
+
+SCENES = {"fork": forks, "fsync": fsyncs, "run-queue": hogs, "page-in": swap_ins}
+
+
+def one(scene, really, delays):
+    with Trial("what-if", delays) as t:
+        scene(t, really)
+        return t.explain()
+
+
+def verify(cause, pairs, delays):
+    """[(with the cause, predicted without it, really without it)] in ns."""
+    found = []
+    for i in range(pairs):
+        order = (True, False) if i % 2 == 0 else (False, True)
+        run = {really: one(SCENES[cause], really, delays) for really in order}
+        latency = run[True]["requests"]["latency_ns"][PERCENTILE]
+        predicted = next((c["what_if"][PERCENTILE] for c in run[True]["causes"] if c["cause"] == cause), latency)
+        found.append((latency, predicted, run[False]["requests"]["latency_ns"][PERCENTILE]))
+    return found
+
+
+def table(results):
+    out = [f"| cause | pairs | {PERCENTILE} with it | predicted without | really without | predicted / real: median | range |",
+           "|---|---:|---:|---:|---:|---:|---|"]
+    for cause, pairs in results.items():
+        ratios = sorted(predicted / real for _, predicted, real in pairs)
+        middle = [statistics.median(p[i] for p in pairs) / 1e6 for i in range(3)]
+        out.append(f"| {cause} | {len(pairs)} | {middle[0]:.3g} ms | {middle[1]:.3g} ms | {middle[2]:.3g} ms | "
+                   f"{statistics.median(ratios):.2f} | {ratios[0]:.2f} to {ratios[-1]:.2f} |")
+    return "\n".join(out)
