@@ -46,24 +46,27 @@ def competing_writer(t, magnitudes):
 
 @case(4, "write-behind-fsync", ["file-write"], threshold="8ms")
 def write_behind_fsync(t, magnitudes):
-    """Everysec: the background thread's fsync is so slow that Redis' main thread writes into it."""
+    """Everysec, on a disk so slow that what is dirty on it piles up: fsync takes long in the background, and write()
+    waits on Redis' main thread. The device gets little room for what is dirty, or it would take minutes."""
     server, disk, clock = aof_server(t, "everysec")
-    t.begin(["-s", server.socket], rate=500)
-    for iops in magnitudes and [4] or (8, 4, 2):
-        with t.injecting("file-write", f"{iops} writes/s", server.tid, truth=clock.of("file-write")):
-            with disk.limited("write_iops", iops):
-                time.sleep(6)
+    disk.little_dirty(1 << 20)
+    t.begin(["-s", server.socket], rate=1000, ratio="1:1", load=["-d", "2000"])
+    for megabytes in magnitudes and [2] or (1, 2, 4):
+        with t.injecting("file-write", f"{megabytes} MB dirty", server.tid, truth=clock.of("file-write")):
+            with disk.limited("write_bps", 4 << 20):
+                host.sh("dd", "if=/dev/zero", f"of={disk.path}/other", "bs=64k", f"count={megabytes * 16}", "conv=notrunc,fsync",
+                        "status=none")
             server.set("after", "x")
-        time.sleep(1)
 
 
 @case(5, "rewrite-end", ["fsync"], threshold="4ms")
 def rewrite_end(t, magnitudes):
     """The end of an AOF rewrite: the main thread makes the manifest durable and renames files."""
     server, disk, clock = aof_server(t, "everysec")
+    server.execute_command("DEBUG", "POPULATE", 12_000)
     t.begin(["-s", server.socket], rate=500)
     for iops in magnitudes and [50] or (100, 50, 25):
-        server.config_set("rdb-key-save-delay", 300)
+        server.config_set("rdb-key-save-delay", 250)  # of 12,000 keys: three seconds
         server.execute_command("BGREWRITEAOF")
         wait_for("the rewrite's child", lambda: server.info("persistence")["aof_rewrite_in_progress"])
         with t.injecting("fsync", f"{iops} writes/s", server.tid, truth=clock.of("fsync")):

@@ -9,7 +9,7 @@ import time
 import host
 import kernel
 from registry import case
-from trial import Skip, now_ns, wait_for
+from trial import RATE, Skip, now_ns, wait_for
 
 # A snapshot's child that sleeps between keys: it lives for as long as an injection needs it and takes no CPU time.
 SLOW_CHILD = ("--rdb-key-save-delay", "1000000", "--rdbcompression", "no", "--stop-writes-on-bgsave-error", "no")
@@ -102,7 +102,7 @@ def copy_on_write_huge_pages(t, magnitudes):
 TOUCH = "for i = ARGV[1], ARGV[2] do redis.call('GETRANGE', 'cold:' .. i, 2000, 2001) end"
 
 
-def swapping_server(t, *config, swapped=True, **how):
+def swapping_server(t, *config, swapped=True, rate=RATE, **how):
     """A server whose keys cold:* are in swap, on a device of its own (or, for comparison, could be)."""
     group = host.Cgroup(t, "memory")
     disk = host.Loop(t, 512)
@@ -113,7 +113,7 @@ def swapping_server(t, *config, swapped=True, **how):
     group.add(server.tid)
     for first in range(0, 4000, 100):
         server.mset({f"cold:{i}": b"c" * 4000 for i in range(first, first + 100)})
-    t.begin(["-s", server.socket], load=["-r", "100"])
+    t.begin(["-s", server.socket], rate=rate, load=["-r", "100"])
     if swapped:
         swap_out(t, group, server)
     return server, disk, group

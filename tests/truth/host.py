@@ -95,6 +95,11 @@ class Loop:
             if per_second:
                 self.limit(what, 0)
 
+    def little_dirty(self, limit_bytes):
+        """Writers wait once so much is dirty on this device, rather than a share of all memory."""
+        write(f"/sys/class/bdi/{self.number}/strict_limit", 1)
+        write(f"/sys/class/bdi/{self.number}/max_bytes", limit_bytes)
+
     @contextlib.contextmanager
     def limited(self, what, per_second):
         self.limit(what, per_second)

@@ -32,6 +32,7 @@ def line(outcome, seconds):
         if truth:
             said += f" {ms(s.attributed_ns)} of {ms(truth)}"
         parts.append(said)
+    parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
     if slow:
         parts.append(f"besides: {slow}")
@@ -80,6 +81,9 @@ def text(outcomes):
     out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
     if scored:
         out += matrix(scored) + [""] + rates(scored) + [""] + details(ran) + [""]
+    missing = [f"`{o.case.name}` {s.injection['magnitude']}" for o in outcomes for s in o.not_injected]
+    if missing:
+        out.append(f"Could not be injected here (under 1 ms of the server's time by the truth): {', '.join(missing)}.")
     controls = [o for o in ran if not o.case.causes]
     for o in controls:
         slow = ", ".join(f"{name} ({count})" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"

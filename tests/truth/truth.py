@@ -31,7 +31,7 @@ class Outcome:
 
     def __init__(self, case):
         self.case, self.skipped = case, None
-        self.scored, self.elsewhere, self.unknown = [], {}, 0.0
+        self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
 
     @property
@@ -56,7 +56,11 @@ def run_case(case, delays, short, keep):
     except Skip as why:
         outcome.skipped = str(why)
         return outcome
-    outcome.scored = [score.score(i, explained) for i in t.injections]
+    scored = [score.score(i, explained) for i in t.injections]
+    outcome.scored = [s for s in scored if s.happened]
+    outcome.not_injected = [s for s in scored if not s.happened]
+    if scored and not outcome.scored:
+        outcome.skipped = "what was done took none of the server's time"
     outcome.elsewhere = score.elsewhere(t.injections, explained)
     outcome.unknown = sum(c["share"] for c in explained["causes"] if c["cause"] == "unknown")
     outcome.account_error = account_error(explained)
