@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "analysis/server_word.h"
+#include "analysis/steal.h"
 
 namespace forktail
 {
@@ -184,6 +185,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			if (std::string text = Sentence(scene, cause); !text.empty())
 				e.evidence.push_back(std::move(text));
 		}
+		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
+			e.evidence.push_back(std::move(text));
 		for (std::string &text : ServerWords(run, e.since_ns, e.end_ns, e.worst_ns, kServerWords))
 			e.evidence.push_back(std::move(text));
 	}

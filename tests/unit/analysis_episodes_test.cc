@@ -288,6 +288,37 @@ TEST_CASE("evidence of other causes")
 	}
 }
 
+TEST_CASE("stolen CPU time is evidence where it may have mattered")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	b.run.cpus = 2;
+	auto steal = [&](std::vector<Sample> samples) {
+		b.run.series = {{"host.cpu.steal", "percent", {}, std::move(samples)}};
+		b.Finish();
+		return EvidenceOf(&b);
+	};
+	SECTION("in the reading that covers it")
+	{
+		Holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
+		      "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 100 ms");
+	}
+	SECTION("a reading that holds on counts for the interval and a reading before it")
+	{
+		Holds(steal({{kBase - 500 * ms, 10}}),
+		      "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 200 ms");
+	}
+	SECTION("little beside the longest request")
+	{
+		CHECK(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 10}, {kBase + 200 * ms, 0}})
+			  .find("steal") == std::string::npos);
+	}
+	SECTION("at another time")
+	{
+		CHECK(steal({{kBase - 100 * ms, 90}, {kBase, 0}}).find("steal") == std::string::npos);
+	}
+}
+
 TEST_CASE("evidence keeps to its limit, the largest cause first")
 {
 	RunBuilder b;
