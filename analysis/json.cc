@@ -43,6 +43,8 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 		return "thread";
 	case FT_DROP_CPU_SAMPLE:
 		return "cpu-sample";
+	case FT_DROP_WRITES:
+		return "writes";
 	case FT_ITERATION:
 		return "iteration";
 	default:

@@ -317,6 +317,9 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 	case FT_BLOCK_IO:
 		ForRecords<ft_io>(block, [&](const ft_io &io) { run->ios.push_back(io); });
 		break;
+	case FT_BLOCK_WRITES:
+		ForRecords<ft_writes>(block, [&](const ft_writes &w) { run->writes.push_back(w); });
+		break;
 	case FT_BLOCK_SAMPLE:
 		ForRecords<ft_sample>(block, [&](const ft_sample &s) {
 			auto found = f->series.find(s.series);

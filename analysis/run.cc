@@ -111,6 +111,8 @@ void DropNonsense(Run *run)
 	}
 	auto wild_io = [](const ft_io &io) { return !Sane(io.start_ns, io.start_ns + io.duration_ns); };
 	dropped += std::erase_if(run->ios, wild_io);
+	dropped += std::erase_if(
+	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
 	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
 	if (dropped)
 		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
@@ -299,6 +301,8 @@ void IndexRun(Run *run)
 
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
+	std::sort(run->writes.begin(), run->writes.end(),
+		  [](const ft_writes &a, const ft_writes &b) { return a.start_ns < b.start_ns; });
 	std::sort(run->drops.begin(), run->drops.end(),
 		  [](const ft_drop &a, const ft_drop &b) { return a.start_ns < b.start_ns; });
 	for (Series &s : run->series)

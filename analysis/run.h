@@ -205,6 +205,7 @@ struct Run {
 	Column<ft_cpu_sample> cpu_samples;	 // grouped by thread; `stack` is an index into stacks
 	std::vector<Stack> stacks;		 // [0] is empty
 	std::vector<ft_io> ios;			 // by start
+	std::vector<ft_writes> writes;		 // likewise
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
 	std::vector<std::string> programs; // a drop of source FT_DROP_MISSED has an index into it as detail

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "analysis/disk.h"
 #include "analysis/evidence.h"
 #include "analysis/quota.h"
 #include "analysis/units.h"
@@ -18,7 +19,6 @@ namespace
 
 constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
 constexpr uint64_t kForkSlack = 1'000'000; // a child's account begins inside its fork, give or take clocks
-constexpr uint64_t kLongestIo = 2'000'000'000; // how far before an interval a request still on its way began
 
 uint64_t EndOf(const ft_span &s)
 {
@@ -165,43 +165,6 @@ std::string ChildrenText(const Scene &scene)
 	return "";
 }
 
-// What the disks did in [from, to): "; block device vda meanwhile wrote 84.0 MB, most for x (1)".
-std::string DiskText(const Run &run, uint64_t from_ns, uint64_t to_ns)
-{
-	struct Use {
-		uint64_t read = 0, written = 0;
-		std::map<std::string, uint64_t> by; // bytes by issuer
-		uint64_t bytes() const { return read + written; }
-	};
-	std::map<uint32_t, Use> devices;
-	uint64_t look_from = from_ns > kLongestIo ? from_ns - kLongestIo : 0;
-	auto io = std::lower_bound(run.ios.begin(), run.ios.end(), look_from,
-				   [](const ft_io &a, uint64_t t_ns) { return a.start_ns < t_ns; });
-	for (; io != run.ios.end() && io->start_ns < to_ns; ++io) {
-		if (io->start_ns + io->duration_ns <= from_ns || io->write > 1)
-			continue;
-		Use &use = devices[io->dev];
-		(io->write ? use.written : use.read) += io->bytes;
-		use.by[std::string(io->comm, strnlen(io->comm, sizeof io->comm)) + " (" +
-		       std::to_string(io->tid) + ")"] += io->bytes;
-	}
-	const std::pair<const uint32_t, Use> *busiest = nullptr;
-	for (const auto &device : devices)
-		if (!busiest || device.second.bytes() > busiest->second.bytes())
-			busiest = &device;
-	if (!busiest || busiest->second.bytes() == 0)
-		return "";
-	const Use &use = busiest->second;
-	auto issuer = std::max_element(use.by.begin(), use.by.end(),
-				       [](const auto &a, const auto &b) { return a.second < b.second; });
-	std::string text = "; block device " + DeviceName(run, busiest->first) + " meanwhile ";
-	if (use.written)
-		text += "wrote " + FormatBytes(use.written);
-	if (use.read)
-		text += std::string(use.written ? " and " : "") + "read " + FormatBytes(use.read);
-	return text + ", most for " + issuer->first;
-}
-
 // The longest fsync of another thread of the process, or of its child, in [from, to).
 std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
@@ -332,7 +295,7 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
 		text += ChildrenText(scene);
 	if (cause == Cause::PageIn)
-		text += DiskText(scene.run, scene.from_ns, scene.to_ns);
+		text += DiskText(scene, scene.from_ns, scene.to_ns);
 	return text;
 }
 
@@ -352,7 +315,7 @@ std::string FileSentence(const Scene &scene, Cause cause)
 			detail.name;
 	text += " was blocked " + FormatDuration(seen.ns) + Times(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
-	std::string disk = DiskText(scene.run, s->start_ns, EndOf(*s));
+	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
 	return text + (disk.empty() ? StackText(detail) : disk);
 }
 
@@ -364,7 +327,7 @@ std::string FsyncSentence(const Scene &scene)
 		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	std::string call = SyscallName(static_cast<int>(s->arg[1]));
 	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
-	       DiskText(scene.run, s->start_ns, EndOf(*s));
+	       DiskText(scene, s->start_ns, EndOf(*s));
 }
 
 // The span's name is the holder's, unless it was blocked on a file first and has the file's.

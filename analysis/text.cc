@@ -278,6 +278,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 			return "block requests (ring full)";
 		if (d.detail == FT_DROP_CPU_SAMPLE)
 			return "CPU samples (ring full)";
+		if (d.detail == FT_DROP_WRITES)
+			return "sums of files' writes (ring full)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"

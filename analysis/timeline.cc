@@ -143,7 +143,8 @@ bool MayHaveLostTime(const Run &run, uint64_t from_ns, uint64_t to_ns)
 		if (d.end_ns > from_ns && d.source != FT_DROP_IO && d.source != FT_DROP_LOG &&
 		    d.source != FT_DROP_UNWIND &&
 		    !(d.source == FT_DROP_RING &&
-		      (d.detail == FT_DROP_BLOCK_IO || d.detail == FT_DROP_CPU_SAMPLE)))
+		      (d.detail == FT_DROP_BLOCK_IO || d.detail == FT_DROP_CPU_SAMPLE ||
+		       d.detail == FT_DROP_WRITES)))
 			return true;
 	}
 	return false;

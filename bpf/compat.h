@@ -62,6 +62,24 @@ static __always_inline bool may_be_throttled(struct task_struct *task)
 	return !bpf_core_field_exists(task->throttled) || BPF_CORE_READ(task, throttled);
 }
 
+enum pageflags { PG_head };
+
+/* Bytes of a folio. A large one has its order in the second page's flags (6.6), before that in a byte of its
+ * own. */
+static __always_inline u64 folio_bytes(struct folio *folio)
+{
+	unsigned long flags = 0, order = 0;
+	bpf_probe_read_kernel(&flags, sizeof flags, folio); /* its first member on every kernel */
+	if (!bpf_core_enum_value_exists(enum pageflags, PG_head) ||
+	    !(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+		return 4096;
+	if (bpf_core_field_exists(((struct folio___old *)0)->_folio_order))
+		order = BPF_CORE_READ((struct folio___old *)folio, _folio_order);
+	else if (bpf_core_field_exists(folio->_flags_1))
+		order = BPF_CORE_READ(folio, _flags_1) & 0xff;
+	return 4096ull << (order & 31);
+}
+
 /* The disk moved from request.rq_disk to request_queue.disk in 5.15 and left the request in 5.17. */
 static __always_inline struct gendisk *request_disk(struct request *rq)
 {

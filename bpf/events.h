@@ -41,6 +41,7 @@ enum ft_event_type {
 	FT_EVENT_THREAD_END = 6,
 	FT_EVENT_SAMPLE = 7,
 	FT_EVENT_SAMPLE_STACK = 8, /* sample with registers and stacks */
+	FT_EVENT_WRITES = 9,
 };
 
 struct ft_event_span {
@@ -94,6 +95,16 @@ struct ft_event_io {
 	__u8 error;
 	__u16 pad0;
 	__u32 pad1;
+	char comm[16];
+};
+
+/* What a process wrote to the page cache of a device. */
+struct ft_event_writes {
+	__u32 type;
+	__u32 tgid;
+	__u64 start_ns, end_ns, bytes;
+	__u32 dev;
+	__u32 pad;
 	char comm[16];
 };
 
@@ -159,6 +170,7 @@ enum ft_drop_slot {
 	FT_DROP_SLOT_THREAD_STATE,
 	FT_DROP_SLOT_DEPTH,
 	FT_DROP_SLOT_SAMPLE,
+	FT_DROP_SLOT_WRITES,
 	FT_DROP_SLOT_UNWIND, /* counted by the recorder: a stack it had no time for */
 	FT_DROP_SLOTS,
 };

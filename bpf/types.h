@@ -30,8 +30,35 @@ typedef _Bool bool;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct super_block {
+	struct block_device *s_bdev; /* NULL for a file system of several devices, or of none */
+};
+
 struct inode {
 	unsigned short i_mode;
+	struct super_block *i_sb;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	unsigned long _flags_1;
+};
+
+/* Until 6.6. */
+struct folio___old {
+	unsigned char _folio_order;
 };
 
 struct qstr {
@@ -114,11 +141,6 @@ struct task_struct___old {
 
 struct vm_area_struct {
 	struct file *vm_file;
-};
-
-struct gendisk {
-	int major;
-	int first_minor;
 };
 
 struct request_queue {

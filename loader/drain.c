@@ -170,6 +170,14 @@ static void drain_io(struct drain *d, const struct ft_event_io *e)
 	d->io++;
 }
 
+static void drain_writes(struct drain *d, const struct ft_event_writes *e)
+{
+	struct ft_writes w = {
+	    .start_ns = e->start_ns, .end_ns = e->end_ns, .bytes = e->bytes, .dev = e->dev, .tgid = e->tgid};
+	memcpy(w.comm, e->comm, sizeof w.comm);
+	ft_writer_record(d->writer, FT_BLOCK_WRITES, &w);
+}
+
 void drain_event(void *context, const void *event, size_t bytes)
 {
 	struct drain *d = context;
@@ -187,6 +195,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 	case FT_EVENT_SAMPLE:
 	case FT_EVENT_SAMPLE_STACK:
 		samples_add(d->samples, event, bytes);
+		break;
+	case FT_EVENT_WRITES:
+		drain_writes(d, event);
 		break;
 	case FT_EVENT_THREAD_BEGIN:
 		threads_begin(d->threads, event, d->writer);

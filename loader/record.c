@@ -169,6 +169,10 @@ static void look_at_drops(struct recorder *r)
 			d.source = FT_DROP_RING;
 			d.detail = FT_DROP_CPU_SAMPLE;
 			break;
+		case FT_DROP_SLOT_WRITES:
+			d.source = FT_DROP_RING;
+			d.detail = FT_DROP_WRITES;
+			break;
 		case FT_DROP_SLOT_UNWIND:
 			d.source = FT_DROP_UNWIND;
 			break;

@@ -178,6 +178,10 @@ void support_probe(struct support *s)
 	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART, "no reclaim of memory cgroups");
 	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "no compaction");
 	add_tracepoint(s, "block_rq_issue", NEED_PART, "no block I/O");
+	bool writes =
+	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
+	add(s, "writeback_dirty_folio", NEED_PART, "who wrote what a disk writes back is not known", writes,
+	    "this kernel has no such tracepoint in its BTF");
 	add_tracepoint(s, "page_fault_user", NEED_PART, "no page faults: copy-on-write counts as own code");
 	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy can't be told from cow-reuse");
 	int fault = try_fault_event();

@@ -45,6 +45,7 @@ enum ft_block_kind {
 	FT_BLOCK_TRAILER = 18,	  /* struct ft_trailer; always the last block */
 	FT_BLOCK_STACK = 19, /* JSON object: {"id":n,"program":"...","frames":[[function,module],...],...} */
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
+	FT_BLOCK_WRITES = 21,	  /* struct ft_writes */
 };
 
 enum ft_block_flags {
@@ -143,6 +144,18 @@ struct ft_io {
 	char comm[16];
 };
 
+/* What a process wrote to the page cache for a device, as the kernel accounts it: pages that became dirty.
+ * The device gets them later, from whoever writes back, so that ft_io doesn't tell whose they are. At most
+ * 100 ms or 1 MB of one process and device. */
+struct ft_writes {
+	uint64_t start_ns; /* the first page */
+	uint64_t end_ns;   /* the last */
+	uint64_t bytes;
+	uint32_t dev;  /* as in ft_io; 0: a file system of no single device */
+	uint32_t tgid; /* the process */
+	char comm[16]; /* of the thread */
+};
+
 struct ft_sample {
 	uint64_t t_ns;
 	double value;
@@ -160,7 +173,13 @@ enum ft_drop_source {
 	    6, /* the kernel skipped a program; detail is its index in the manifest's "programs" */
 	FT_DROP_UNWIND = 7, /* CPU samples kept without their callers: unwinding took too long */
 };
-enum { FT_DROP_TALLY = 100, FT_DROP_BLOCK_IO = 101, FT_DROP_THREAD_EVENT = 102, FT_DROP_CPU_SAMPLE = 103 };
+enum {
+	FT_DROP_TALLY = 100,
+	FT_DROP_BLOCK_IO = 101,
+	FT_DROP_THREAD_EVENT = 102,
+	FT_DROP_CPU_SAMPLE = 103,
+	FT_DROP_WRITES = 104
+};
 
 /* Events lost: how many, of what, and when (between two looks at the counter). */
 struct ft_drop {

@@ -17,6 +17,7 @@ _Static_assert(sizeof(struct ft_thread) == 80, "thread");
 _Static_assert(sizeof(struct ft_span) == 72, "span");
 _Static_assert(sizeof(struct ft_tally) == 48, "tally");
 _Static_assert(sizeof(struct ft_io) == 56, "io");
+_Static_assert(sizeof(struct ft_writes) == 48, "writes");
 _Static_assert(sizeof(struct ft_sample) == 24, "sample");
 _Static_assert(sizeof(struct ft_drop) == 32, "drop");
 _Static_assert(sizeof(struct ft_clock) == 32, "clock");
@@ -37,6 +38,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_tally);
 	case FT_BLOCK_IO:
 		return sizeof(struct ft_io);
+	case FT_BLOCK_WRITES:
+		return sizeof(struct ft_writes);
 	case FT_BLOCK_SAMPLE:
 		return sizeof(struct ft_sample);
 	case FT_BLOCK_DROP:

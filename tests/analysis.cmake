@@ -22,3 +22,6 @@ endif()
 forktail_test(explain_client system SOURCES system/explain_client_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_client forktail forktail-load forktail-record)
+forktail_test(explain_disk system SOURCES system/explain_disk_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+add_dependencies(test_explain_disk forktail forktail-record)

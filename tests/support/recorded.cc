@@ -84,6 +84,9 @@ Recorded read_recording(const std::string &path)
 		case FT_BLOCK_TALLY:
 			append(block, r.tallies);
 			break;
+		case FT_BLOCK_WRITES:
+			append(block, r.writes);
+			break;
 		case FT_BLOCK_IO:
 			append(block, r.io);
 			break;

@@ -18,6 +18,7 @@ struct Recorded {
 	std::vector<ft_span> spans;
 	std::vector<ft_tally> tallies;
 	std::vector<ft_io> io;
+	std::vector<ft_writes> writes;
 	std::vector<ft_drop> drops;
 	std::vector<ft_sample> samples;
 	std::vector<std::string> notes;

@@ -165,6 +165,35 @@ TEST_CASE("evidence of a blocked write names the file, who was in fsync, and the
 	      "kworker/u4:1 (55)");
 }
 
+TEST_CASE("evidence of a wait for the disk says how busy it was, and whose the writing was")
+{
+	RunBuilder b;
+	OneRequest(&b, 30 * ms);
+	b.Frame(FT_FSYNC, 10 * ms, 40 * ms, 0, 1 * ms).arg[1] = 75;
+	b.Off(FT_FSYNC, 11 * ms, 40 * ms, 40 * ms, 1);
+	// Two at once for 10 ms, one for 5, none for 15.
+	ft_io io = {kBase + 10 * ms, 10 * ms, 0, 3'000'000, 254u << 20, 55, 1, 0, 0, "kworker/u4:1"};
+	b.run.ios.push_back(io);
+	io = {kBase + 5 * ms, 20 * ms, 0, 1'000'000, 254u << 20, kServer, 1, 0, 0, "redis-server"};
+	b.run.ios.push_back(io);
+	io = {kBase + 10 * ms, 30 * ms, 0, 500'000, 253u << 20, 77, 1, 0, 0, "elsewhere"};
+	b.run.ios.push_back(io);
+	b.run.writes.push_back({kBase - 970 * ms, kBase - 900 * ms, 60'000'000, 254u << 20, 4377, "dd"});
+	b.run.writes.push_back({kBase - 900 * ms, kBase - 800 * ms, 20'000'000, 254u << 20, 4377, "dd"});
+	b.run.writes.push_back({kBase, kBase + 1 * ms, 9'000'000, 0, kServer, "redis-server"});
+	b.run.writes.push_back({kBase, kBase + 1 * ms, 7'000'000, 0, 5, "little"});
+	b.run.writes.push_back({kBase, kBase + 1 * ms, 99'000'000, 253u << 20, 77, "elsewhere"});
+	b.run.writes.push_back(
+	    {kBase - 8000 * ms, kBase - 7900 * ms, 99'000'000, 254u << 20, 78, "long ago"});
+	b.run.devices[254u << 20] = "vda";
+	b.Finish();
+	Holds(EvidenceOf(&b),
+	      "fdatasync() on the server's own thread took 30.0 ms; block device vda meanwhile "
+	      "wrote 4.00 MB, most for kworker/u4:1 (55), then redis-server (100); it was busy "
+	      "50.0 % of the time, with 1.7 requests at once; files were written by dd (4377), "
+	      "80.0 MB in 1.01 s, redis-server (100), 9.00 MB");
+}
+
 TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
 {
 	RunBuilder b;

@@ -55,7 +55,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	small_recording(dir.file("r"));
 	const Contents c = read_recording(dir.file("r"));
 	undamaged(c);
-	CHECK(c.blocks.size() == 16);
+	CHECK(c.blocks.size() == 17);
 	CHECK(c.blocks.front().kind == FT_BLOCK_MANIFEST);
 	CHECK(c.blocks.front().payload == R"({"format":"forktail","kind":"test"})");
 	CHECK(c.blocks.back().kind == FT_BLOCK_SUMMARY);
@@ -75,6 +75,7 @@ TEST_CASE("every kind of block comes back as it was written")
 		CHECK(same(record_of<ft_span>(spans, i), span_number(i)));
 	CHECK(same(record_of<ft_tally>(only(c, FT_BLOCK_TALLY)), ft_tally{1, 2, 3, 4, 5, 6, 7, 0}));
 	CHECK(same(record_of<ft_io>(only(c, FT_BLOCK_IO)), ft_io{1, 2, 3, 4, 5, 6, 1, 0, 0, "kworker"}));
+	CHECK(same(record_of<ft_writes>(only(c, FT_BLOCK_WRITES)), ft_writes{1, 2, 3, 4, 5, "dd"}));
 	CHECK(record_of<ft_sample>(only(c, FT_BLOCK_SAMPLE)).value == 2.5);
 	CHECK(
 	    same(record_of<ft_drop>(only(c, FT_BLOCK_DROP)), ft_drop{1, 2, 3, FT_DROP_RING, FT_DROP_TALLY}));

@@ -142,6 +142,8 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_json(w, FT_BLOCK_DETAIL, R"({"id":1,"name":"kworker/1:2"})"));
 	const ft_io io = {1, 2, 3, 4, 5, 6, 1, 0, 0, "kworker"};
 	must(ft_writer_record(w, FT_BLOCK_IO, &io));
+	const ft_writes writes = {1, 2, 3, 4, 5, "dd"};
+	must(ft_writer_record(w, FT_BLOCK_WRITES, &writes));
 	must(ft_writer_json(w, FT_BLOCK_SERIES, R"({"id":1,"name":"host.cpu.user","unit":"percent"})"));
 	const ft_sample sample = {1, 2.5, 3, 0};
 	must(ft_writer_record(w, FT_BLOCK_SAMPLE, &sample));

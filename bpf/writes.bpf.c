@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who writes to files, and how much, on the whole host: pages of the page cache that become dirty, in the
+ * process that makes them so. A disk gets them later from a writeback thread, or from whoever calls fsync
+ * first, so block requests alone don't tell whose they are. Added up per process and device, and handed over
+ * each 100 ms or 1 MB.
+ */
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include <bpf/bpf_tracing.h>
+
+#define HAND_OVER_NS 100000000ull
+#define HAND_OVER_BYTES (1ull << 20)
+
+struct writer {
+	u32 tgid, dev;
+};
+
+struct written {
+	u64 start_ns, end_ns;
+	u64 bytes; /* 0: all of it has been handed over */
+	char comm[16];
+};
+
+/* Per CPU, so that threads of a process don't meet; the least busy writers give way when it's full. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct writer);
+	__type(value, struct written);
+} writers SEC(".maps");
+
+static __always_inline void hand_over(const struct writer *who, struct written *w)
+{
+	struct ft_event_writes *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (e) {
+		e->type = FT_EVENT_WRITES;
+		e->tgid = who->tgid;
+		e->start_ns = w->start_ns;
+		e->end_ns = w->end_ns;
+		e->bytes = w->bytes;
+		e->dev = who->dev;
+		e->pad = 0;
+		__builtin_memcpy(e->comm, w->comm, sizeof e->comm);
+		bpf_ringbuf_submit(e, ring_flags());
+	} else {
+		drop(FT_DROP_SLOT_WRITES);
+	}
+	w->bytes = 0;
+}
+
+static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
+{
+	if (!mapping || closing_ns)
+		return 0;
+	struct writer who = {.tgid = (u32)(bpf_get_current_pid_tgid() >> 32)};
+	struct gendisk *disk = BPF_CORE_READ(mapping, host, i_sb, s_bdev, bd_disk);
+	if (disk)
+		who.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
+	u64 now = bpf_ktime_get_ns();
+	struct written *w = bpf_map_lookup_elem(&writers, &who);
+	if (!w) {
+		struct written none = {};
+		bpf_map_update_elem(&writers, &who, &none, BPF_ANY);
+		w = bpf_map_lookup_elem(&writers, &who);
+		if (!w) {
+			drop(FT_DROP_SLOT_WRITES);
+			return 0;
+		}
+	}
+	if (w->bytes && now - w->start_ns >= HAND_OVER_NS)
+		hand_over(&who, w);
+	if (!w->bytes) {
+		w->start_ns = now;
+		bpf_get_current_comm(w->comm, sizeof w->comm);
+	}
+	w->bytes += bytes;
+	w->end_ns = now;
+	if (w->bytes >= HAND_OVER_BYTES)
+		hand_over(&who, w);
+	return 0;
+}
+
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
+{
+	return dirtied(folio_bytes(folio), mapping);
+}
+
+/* Its name until 5.17, when there were no large folios to write to. */
+SEC("tp_btf/writeback_dirty_page")
+int BPF_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
+{
+	return dirtied(4096, mapping);
+}
