@@ -360,7 +360,7 @@ Explanation SampleExplanation(const SampleSize &size)
 	uint64_t end_ns = kStart + static_cast<uint64_t>(size.seconds * 1e9);
 	std::vector<Stall> stalls = MakeStalls(size, &random);
 	if (size.recorder) {
-		run.targets = {{1200, "redis-server", "redis-server unixsocket:/run/redis.sock"}};
+		run.targets = {{1200, "redis-server", "redis-server unixsocket:/run/redis.sock", {}}};
 		run.cost.known = true;
 		run.cost.bpf_ns = static_cast<uint64_t>(size.seconds * 2.1e7);
 		run.cost.recorder_cpu_ns = static_cast<uint64_t>(size.seconds * 6e6);
