@@ -236,7 +236,12 @@ void WriteOwnCode(Writer *w)
 		std::string row = Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
 					 FormatCount(a.samples).c_str(), FormatDuration(a.time_ns).c_str(),
 					 FormatPercent(a.share).c_str());
-		w->out += row + a.stack.substr(0, row.size() < kColumns ? kColumns - row.size() : 0) + "\n";
+		std::string seen = a.stack; // whole names only: callers that don't fit are left out
+		while (row.size() + seen.size() > kColumns && !seen.empty()) {
+			size_t last = seen.rfind(" < ");
+			seen.erase(last == std::string::npos ? 0 : last);
+		}
+		w->out += row + seen + "\n";
 	}
 	if (shown < own.activities.size())
 		w->out +=

@@ -74,6 +74,10 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	y.tid = 100;
 	f.Record(FT_BLOCK_TALLY, y);
 	f.Json(FT_BLOCK_DETAIL, R"({"id":9,"name":"nine","stack":["a","b"]})");
+	f.Json(FT_BLOCK_STACK, R"({"id":5,"program":"redis-server","frames":[["keysCommand","redis-server"],)"
+			       R"(["call","redis-server"],7],"kernel":["copy_page"]})");
+	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + 2 * kMs, 100, 6, 1, FT_OWN_CODE, 0, 0});
+	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + kMs, 100, 5, 1, FT_OWN_CODE, 0, 0});
 	f.Json(FT_BLOCK_SERIES, R"({"id":3,"name":"target.rss","unit":"bytes","labels":{"pid":"100"}})");
 	f.Record(FT_BLOCK_SAMPLE, ft_sample{kStart, 42, 3, 0});
 	f.Record(FT_BLOCK_CLOCK, ft_clock{kStart, 1'700'000'000'000'000'000, 0, 0});
@@ -145,6 +149,14 @@ TEST_CASE("a run's recordings are read side by side")
 	CHECK(run.iterations.size() == 1);
 	CHECK(run.details[run.spans[0].detail].name == "nine");
 	CHECK(run.details[run.spans[0].detail].stack == std::vector<std::string>{"a", "b"});
+	REQUIRE(run.cpu_samples.size() == 2); // by time; a stack that is not there is none
+	CHECK(run.cpu_samples[0].t_ns == kStart + kMs);
+	CHECK(run.cpu_samples[1].stack == 0);
+	const Stack &stack = run.stacks[run.cpu_samples[0].stack];
+	CHECK(stack.program == "redis-server");
+	REQUIRE(stack.frames.size() == 2);
+	CHECK(stack.frames[0].function == "keysCommand");
+	CHECK(stack.kernel == std::vector<std::string>{"copy_page"});
 	REQUIRE(run.series.size() == 1);
 	CHECK(run.series[0].labels.at("pid") == "100");
 	REQUIRE(run.series[0].samples.size() == 1);

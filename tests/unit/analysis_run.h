@@ -78,6 +78,23 @@ struct RunBuilder {
 		t.owner = owner;
 		run.tallies.push_back(t);
 	}
+	// The id of a stack, for CpuSample.
+	uint32_t Stack(const forktail::Stack &stack)
+	{
+		if (run.stacks.empty())
+			run.stacks.emplace_back();
+		run.stacks.push_back(stack);
+		return static_cast<uint32_t>(run.stacks.size() - 1);
+	}
+	void CpuSample(uint64_t t, uint32_t stack, ft_owner owner = FT_OWN_CODE, uint32_t tid = kServer)
+	{
+		ft_cpu_sample s = {};
+		s.t_ns = kBase + t;
+		s.tid = tid;
+		s.stack = stack;
+		s.owner = static_cast<uint8_t>(owner);
+		run.cpu_samples.push_back(s);
+	}
 	void Request(uint64_t intended, uint64_t start, uint64_t end, uint32_t connection = 0, uint8_t op = 0,
 		     uint8_t status = FT_STATUS_OK)
 	{

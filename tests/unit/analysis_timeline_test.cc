@@ -164,6 +164,16 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == 1000 * us);
 		CHECK(Spent(t, Cause::ServerBusy, 1000 * us, 2000 * us) == 1000 * us);
 	}
+	SECTION("lost samples are no lost time")
+	{
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.run.drops.push_back(
+		    {kBase + 500 * us, kBase + 600 * us, 3, FT_DROP_RING, FT_DROP_CPU_SAMPLE});
+		b.run.drops.push_back({kBase + 500 * us, kBase + 600 * us, 3, FT_DROP_UNWIND, 0});
+		b.Finish();
+		CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 1000 * us) == 600 * us);
+	}
 	SECTION("a drop that left the account whole changes nothing")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);

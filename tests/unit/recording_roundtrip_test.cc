@@ -55,7 +55,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	small_recording(dir.file("r"));
 	const Contents c = read_recording(dir.file("r"));
 	undamaged(c);
-	CHECK(c.blocks.size() == 17);
+	CHECK(c.blocks.size() == 19);
 	CHECK(c.blocks.front().kind == FT_BLOCK_MANIFEST);
 	CHECK(c.blocks.front().payload == R"({"format":"forktail","kind":"test"})");
 	CHECK(c.blocks.back().kind == FT_BLOCK_SUMMARY);
@@ -79,6 +79,10 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(record_of<ft_sample>(only(c, FT_BLOCK_SAMPLE)).value == 2.5);
 	CHECK(
 	    same(record_of<ft_drop>(only(c, FT_BLOCK_DROP)), ft_drop{1, 2, 3, FT_DROP_RING, FT_DROP_TALLY}));
+	CHECK(only(c, FT_BLOCK_STACK).payload ==
+	      R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})");
+	CHECK(
+	    same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)), ft_cpu_sample{1, 2, 1, 3, 4, 5, 0}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6}));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);

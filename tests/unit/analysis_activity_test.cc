@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// From sampled stacks to what the server was doing, and to how long.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis_run.h"
+
+#include "analysis/activity.h"
+#include "analysis/episodes.h"
+#include "analysis/own_code.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+// A stack of the program's functions, innermost first; "name@module" is another module's, "@" no name at all.
+Stack StackOf(const std::vector<std::string> &functions)
+{
+	Stack stack;
+	stack.program = "redis-server";
+	for (const std::string &f : functions) {
+		size_t at = f.find('@');
+		stack.frames.push_back({f.substr(0, at), at == std::string::npos || at + 1 == f.size()
+							     ? stack.program
+							     : f.substr(at + 1)});
+	}
+	return stack;
+}
+
+std::string NameOf(std::vector<std::string> functions)
+{
+	return ActivityOf(StackOf(functions)).name;
+}
+
+// The same below what every command of Redis is run by.
+std::string InCommand(std::vector<std::string> functions)
+{
+	for (const char *outer :
+	     {"call", "processCommand", "processInputBuffer", "readQueryFromClient", "@", "aeProcessEvents",
+	      "aeMain", "main", "__libc_start_call_main@libc.so.6", "_start"})
+		functions.push_back(outer);
+	return NameOf(functions);
+}
+
+} // namespace
+
+TEST_CASE("a command is named by its function")
+{
+	CHECK(InCommand({"stringmatchlen", "keysCommand"}) == "command/KEYS");
+	CHECK(InCommand({"addReplyBulkCBuffer", "addListRangeReply", "lrangeCommand"}) == "command/LRANGE");
+	// A tail call leaves only the function that several commands share.
+	CHECK(InCommand({"decrRefCount", "dbDelete", "delGenericCommand"}) == "command/DEL");
+	CHECK(InCommand({"genericHgetallCommand"}) == "command/HGETALL");
+	// Helpers with such names are inside the command, not the other way round.
+	CHECK(InCommand({"setGenericCommand", "setCommand"}) == "command/SET");
+	CHECK(InCommand({"lookupCommandLogic", "lookupCommand", "getKeysSubcommand",
+			 "commandGetKeysCommand"}) == "command/COMMAND GET KEYS");
+	CHECK(InCommand({"configSetCommand"}) == "command/CONFIG SET");
+	CHECK(InCommand({"bitfieldroCommand"}) == "command/BITFIELD_RO");
+	CHECK(InCommand({"rdbLoadObject", "restoreCommand"}) == "command/RESTORE");
+	CHECK(ActivityOf(StackOf({"dictNext", "keysCommand", "call", "processCommand", "main"})).where ==
+	      "keysCommand < call < processCommand");
+}
+
+TEST_CASE("what a stack lacks does not take the name away")
+{
+	CHECK(NameOf({"keysCommand"}) == "command/KEYS");		 // the callers were not asked for
+	CHECK(NameOf({"sdslen", "keysCommand", "@"}) == "command/KEYS"); // they were cut off
+	CHECK(NameOf({"rdbLoadObject"}) == "rdb-load");
+	CHECK(NameOf({"dictFind"}) == "function/dictFind");
+	CHECK(NameOf({"lookupCommand", "processCommand", "main"}) == "event-loop"); // before any command
+	CHECK(InCommand({"malloc@libjemalloc.so.2", "@", "sunionDiffGenericCommand"}) ==
+	      "command/SUNION DIFF");
+}
+
+TEST_CASE("the innermost function that is known decides")
+{
+	CHECK(InCommand({"dictRehash", "dictFind", "lookupKey", "setCommand"}) == "rehash");
+	CHECK(InCommand({"dictDelete", "deleteExpiredKeyAndPropagate", "expireIfNeeded", "getCommand"}) ==
+	      "expire");
+	CHECK(NameOf({"dbGenericDelete", "performEvictions", "processCommand", "main"}) == "evict");
+	CHECK(NameOf({"freeMemoryIfNeeded", "freeMemoryIfNeededAndSafe", "processCommand"}) == "evict");
+	CHECK(NameOf({"activeExpireCycleTryExpire", "activeExpireCycle", "databasesCron", "serverCron",
+		      "aeMain", "main"}) == "expire");
+	CHECK(NameOf({"dictRehashMilliseconds", "incrementallyRehash", "databasesCron", "serverCron"}) ==
+	      "rehash");
+	CHECK(NameOf({"write@libc.so.6", "aofWrite", "flushAppendOnlyFile", "beforeSleep", "aeMain"}) ==
+	      "aof-flush");
+	CHECK(NameOf({"je_malloc@libjemalloc.so.2", "activeDefragAlloc", "activeDefragCycle", "databasesCron",
+		      "serverCron"}) == "defrag");
+	CHECK(InCommand({"rdbSaveRio", "rdbSave", "saveCommand"}) == "rdb-save");
+	CHECK(NameOf({"rdbLoadObject", "rdbLoadRioWithLoadingCtx", "rdbLoad", "loadDataFromDisk", "main"}) ==
+	      "rdb-load");
+	// The commands of an AOF are run by loading it.
+	CHECK(NameOf({"setCommand", "loadSingleAppendOnlyFile", "loadAppendOnlyFiles", "main"}) ==
+	      "aof-load");
+	CHECK(InCommand({"feedReplicationBuffer", "replicationFeedSlaves", "setCommand"}) == "replication");
+	CHECK(NameOf({"write@libc.so.6", "@", "writeToClient", "handleClientsWithPendingWrites",
+		      "beforeSleep", "aeMain", "main"}) == "event-loop");
+}
+
+TEST_CASE("a script is EVAL, in Lua or in the commands it calls")
+{
+	Activity loop = ActivityOf(StackOf(
+	    {"@", "lua_pcall", "luaCallFunction", "evalGenericCommand", "call", "processCommand", "main"}));
+	CHECK(loop.name == "command/EVAL");
+	CHECK(loop.in_lua);
+	CHECK(loop.where == "lua_pcall < luaCallFunction < evalGenericCommand");
+	std::vector<std::string> set = {
+	    "setCommand",      "call",		 "scriptCall", "luaRedisGenericCommand", "@", "lua_pcall",
+	    "luaCallFunction", "evalShaCommand", "call",       "processCommand"};
+	Activity called = ActivityOf(StackOf(set));
+	CHECK(called.name == "command/EVALSHA");
+	CHECK(!called.in_lua);
+	CHECK(called.where == "setCommand < call < scriptCall");
+	set.insert(set.begin(), "dictRehash");
+	CHECK(NameOf(set) == "rehash");
+	// EXEC has no code to speak of: its commands do the work.
+	CHECK(InCommand({"setCommand", "call", "execCommand"}) == "command/SET");
+}
+
+TEST_CASE("what compilers do to names is undone")
+{
+	CHECK(InCommand({"_Z11keysCommandP6client"}) == "command/KEYS");
+	CHECK(NameOf({"_Z17activeExpireCyclei.part.0", "main"}) == "expire");
+	CHECK(NameOf({"_ZN3fooC2Ev", "main"}) == "function/_ZN3fooC2Ev");
+	CHECK(NameOf({"dictRehash.isra.0"}) == "rehash");
+	CHECK(NameOf({"_Z99999999999999999999999999999999x"}).find("function/") == 0);
+}
+
+TEST_CASE("memcached's functions")
+{
+	CHECK(NameOf({"assoc_find", "process_get_command", "process_command_ascii", "drive_machine",
+		      "event_handler"}) == "command/GET");
+	CHECK(NameOf({"do_item_unlink", "lru_pull_tail", "do_item_alloc"}) == "evict");
+	CHECK(NameOf({"slab_rebalance_move", "slab_rebalance_thread"}) == "defrag");
+	CHECK(NameOf({"assoc_maintenance_thread"}) == "rehash");
+	CHECK(NameOf({"complete_nread_ascii", "drive_machine", "worker_libevent"}) ==
+	      "function/complete_nread_ascii");
+}
+
+TEST_CASE("code that nothing is known of is named by where it is")
+{
+	CHECK(NameOf({"clientsCron", "serverCron", "aeProcessEvents", "aeMain", "main"}) ==
+	      "function/serverCron");
+	CHECK(NameOf({"aeProcessEvents", "aeMain", "main"}) == "event-loop");
+	CHECK(NameOf({"epoll_wait@libc.so.6"}) == "event-loop");
+	CHECK(NameOf({"memcpy@libc.so.6"}) == "module/libc.so.6");
+	CHECK(NameOf({"@", "@", "__libc_start_call_main@libc.so.6"}) == "module/redis-server");
+	CHECK(ActivityOf(Stack()).name == "unknown");
+	Stack kernel;
+	kernel.program = "memcached";
+	kernel.frames = {{"", "memcached"}};
+	kernel.kernel = {"copy_page", "handle_mm_fault"};
+	CHECK(ActivityOf(kernel).where == "copy_page");
+}
+
+namespace
+{
+
+// 100 ms of own code but for a fork of 20 ms; samples every millisecond: KEYS, 10 of expiry, 20 in the fork.
+void Sampled(RunBuilder *b)
+{
+	uint32_t keys = b->Stack(StackOf({"dictNext", "keysCommand", "call", "processCommand"}));
+	uint32_t other = b->Stack(StackOf({"keysCommand", "call", "processCommand"}));
+	uint32_t expire = b->Stack(StackOf({"activeExpireCycle", "databasesCron", "serverCron"}));
+	b->Thread(kServer, 0, 100 * ms);
+	b->Frame(FT_FORK, 80 * ms, 100 * ms);
+	b->Tally(FT_OWN_CODE, 0, 100 * ms, 80 * ms);
+	b->Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	for (uint64_t i = 100; i-- > 0;)
+		b->CpuSample(i * ms, i < 10 ? expire : i % 3 ? keys : other, i < 80 ? FT_OWN_CODE : FT_FORK);
+	b->CpuSample(50 * ms, keys, FT_OWN_CODE, 999); // of no thread that is known
+	b->Request(0, 0, 100 * ms);
+	b->Finish();
+}
+
+} // namespace
+
+TEST_CASE("samples share out the time of own code, and know their error")
+{
+	RunBuilder b;
+	Sampled(&b);
+	CHECK(b.run.cpu_samples.size() == 100);
+	std::vector<Activity> activities = ActivitiesOf(b.run);
+	OwnCodeCount all(b.run, activities), part(b.run, activities), none(b.run, activities);
+	all.Add(b.run.threads[0], 0, UINT64_MAX);
+	OwnCode own = all.Result(80 * ms);
+	CHECK(own.samples == 80); // those in the fork are the fork's
+	REQUIRE(own.activities.size() == 2);
+	CHECK(own.activities[0].name == "command/KEYS");
+	CHECK(own.activities[0].samples == 70);
+	CHECK(own.activities[0].share == Approx(0.875));
+	CHECK(own.activities[0].time_ns == 70 * ms);
+	CHECK(own.activities[0].error() == Approx(1 / std::sqrt(70.0)));
+	CHECK(own.activities[0].stack == "keysCommand < call < processCommand");
+	CHECK(own.activities[1].name == "expire");
+
+	part.Add(b.run.threads[0], kBase + 5 * ms, kBase + 15 * ms); // from the first on, before the last
+	own = part.Result(10 * ms);
+	CHECK(own.samples == 10);
+	CHECK(own.activities[0].samples == 5);
+	CHECK(none.Result(80 * ms).activities.empty());
+}
+
+TEST_CASE("an episode says what the server ran")
+{
+	RunBuilder b;
+	Sampled(&b);
+	std::vector<Timeline> timelines;
+	timelines.push_back(b.Timeline());
+	Blame blame = BlameRun(b.run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 4, 1, &episodes);
+	REQUIRE(!episodes[0].evidence.empty());
+	CHECK(episodes[0].evidence[0] ==
+	      "the server ran its own code for 80.0 ms in one event-loop iteration of 100 ms with 1 ready "
+	      "connection; the server ran KEYS for 70.0 ms of it (70 of 80 samples: keysCommand < call < "
+	      "processCommand)");
+	CHECK(episodes[0].own_code.samples == 80);
+}
