@@ -171,7 +171,8 @@ static struct module *module_of(Dwfl_Module *dwfl_module)
 		struct module *m = calloc(1, sizeof *m);
 		if (!m)
 			return NULL;
-		m->name = name ? base_name(name) : "";
+		/* libdw calls the kernel's part "[vdso: 4711]" by the process' id. */
+		m->name = !name ? "" : strncmp(name, "[vdso", 5) == 0 ? "[vdso]" : base_name(name);
 		load_functions(dwfl_module, m);
 		*userdata = m;
 	}
