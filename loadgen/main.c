@@ -4,9 +4,10 @@
  *   options.c    what the user wants          connect.c    reaching the server
  *   workload.c   what is asked of it          pacing.c     when requests are due
  *   run.c        starts and ends the load     thread.c     a load thread's loop and timers
- *   connection.c the hot path                 resp.c       where replies end
- *   stats.c      what is counted              log.c        the request log's writer thread
- *   figures.c    exact percentiles            report.c     progress, table, JSON
+ *   connection.c the hot path: reads, writes  answers.c    the hot path: what answers mean
+ *   resp.c       where replies end            stats.c      what is counted
+ *   log.c        the request log's writer     figures.c    exact percentiles
+ *   report.c     progress, table, JSON
  */
 #include "options.h"
 #include "run.h"

@@ -251,11 +251,6 @@ void take_up(struct connection *c, uint64_t intended_ns);
 /* Writes the requests that were taken up since the last call; behind what the kernel did not take yet, once
  * it has. now_ns 0: not known. */
 void send_batch(struct connection *c, uint64_t now_ns);
-/* Takes the answers in at..end. False: the connection is gone. */
-bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns);
-/* A request ended: counts it and logs it. */
-void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
-		unsigned status, uint64_t bytes);
 /* Counts requests due up to now and never sent. */
 void fail_unsent(struct load_thread *t, uint64_t now_ns);
 /* Ends the loop when nothing is on its way and nothing more will be sent. */
@@ -264,6 +259,22 @@ void check_finished(struct load_thread *t, uint64_t now_ns);
 void connection_readable(evutil_socket_t fd, short what, void *arg);
 /* Keeps what the kernel did not take, to be written when it can. */
 void keep_unsent(struct connection *c, const char *bytes, size_t length);
+
+/* ---- answers.c, the hot path's other half ---- */
+
+/* Takes the answers in at..end. False: the connection is gone. */
+bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns);
+/* A request ended: counts it and logs it. */
+void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+		unsigned status, uint64_t bytes);
+/* Bytes that no finished request brings with it; warm-up's don't count. */
+static inline void count_bytes(struct load_thread *t, unsigned operation, uint64_t bytes)
+{
+	struct operation_stats *s = t->stats->operations[operation];
+
+	if (t->counting && s) /* a SELECT of our own (replay) is nobody's */
+		s->bytes += bytes;
+}
 
 /* ---- meta_answer.c: memcached's meta commands ---- */
 
