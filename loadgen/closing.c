@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_block.h"
 #include "phase_deliveries.h"
 #include "recording/recording.h"
 #include "replay_send.h"
@@ -169,36 +170,30 @@ static void log_histograms(struct run *r, const struct phase *p)
 {
 	for (uint32_t i = 0; i < r->workload->operation_count; i++) {
 		const struct operation_stats *s = p->totals->operations[i];
-		char *text = NULL;
-		size_t size = 0;
-		struct json j = {s ? open_memstream(&text, &size) : NULL, true};
+		struct json_block b;
 
-		if (!j.to)
+		if (!s || !block_begin(&b))
 			continue;
-		json_begin(&j, NULL, '{');
-		json_text(&j, "test", p->name);
-		json_text(&j, "operation", r->workload->operations[i].name);
-		json_count(&j, "op", i);
-		json_count(&j, "start_ns", p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns);
-		json_count(&j, "end_ns", p->totals->last_end_ns);
-		json_count(&j, "sub_bits", FT_HIST_SUB_BITS);
-		json_count(&j, "count", s->latency.count);
-		json_count(&j, "min_ns", s->latency.min_ns);
-		json_count(&j, "max_ns", s->latency.max_ns);
-		json_begin(&j, "slots", '['); /* [highest value in ns, count], ... */
+		json_text(&b.json, "test", p->name);
+		json_text(&b.json, "operation", r->workload->operations[i].name);
+		json_count(&b.json, "op", i);
+		json_count(&b.json, "start_ns", p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns);
+		json_count(&b.json, "end_ns", p->totals->last_end_ns);
+		json_count(&b.json, "sub_bits", FT_HIST_SUB_BITS);
+		json_count(&b.json, "count", s->latency.count);
+		json_count(&b.json, "min_ns", s->latency.min_ns);
+		json_count(&b.json, "max_ns", s->latency.max_ns);
+		json_begin(&b.json, "slots", '['); /* [highest value in ns, count], ... */
 		for (unsigned k = 0; k < FT_HIST_SLOTS; k++) {
 			if (!s->latency.slots[k])
 				continue;
-			json_begin(&j, NULL, '[');
-			json_count(&j, NULL, ft_histogram_slot_value(k));
-			json_count(&j, NULL, s->latency.slots[k]);
-			json_end(&j, ']');
+			json_begin(&b.json, NULL, '[');
+			json_count(&b.json, NULL, ft_histogram_slot_value(k));
+			json_count(&b.json, NULL, s->latency.slots[k]);
+			json_end(&b.json, ']');
 		}
-		json_end(&j, ']');
-		json_end(&j, '}');
-		if (fclose(j.to) == 0)
-			ft_writer_json(request_log_writer(r->log), FT_BLOCK_HISTOGRAM, text);
-		free(text);
+		json_end(&b.json, ']');
+		block_end(&b, request_log_writer(r->log), FT_BLOCK_HISTOGRAM);
 	}
 }
 

@@ -38,12 +38,6 @@ struct series {
 	bool written;
 };
 
-struct observed {
-	struct ft_writer *writer;
-	void *tree; /* of struct series, by name */
-	uint32_t ids;
-};
-
 struct observer {
 	pthread_t thread;
 	struct observed observed;
@@ -63,22 +57,16 @@ static int by_name(const void *a, const void *b)
 
 static void announce(struct observed *to, const struct series *s)
 {
-	char *text = NULL;
-	size_t size = 0;
-	struct json j = {open_memstream(&text, &size), true};
+	struct json_block b;
 
-	if (!j.to)
+	if (!block_begin(&b))
 		return;
-	json_begin(&j, NULL, '{');
-	json_count(&j, "id", s->id);
-	json_text(&j, "name", s->name);
-	json_text(&j, "unit", "");
-	json_begin(&j, "labels", '{');
-	json_end(&j, '}');
-	json_end(&j, '}');
-	if (fclose(j.to) == 0)
-		ft_writer_json(to->writer, FT_BLOCK_SERIES, text);
-	free(text);
+	json_count(&b.json, "id", s->id);
+	json_text(&b.json, "name", s->name);
+	json_text(&b.json, "unit", "");
+	json_begin(&b.json, "labels", '{');
+	json_end(&b.json, '}');
+	block_end(&b, to->writer, FT_BLOCK_SERIES);
 }
 
 static struct series *find_series(struct observed *to, const struct series *probe)
@@ -139,47 +127,27 @@ bool observed_number(const char *text, double *value)
 	return true;
 }
 
-bool note_begin(struct observer_note *n, uint64_t t_ns, const char *kind)
-{
-	*n = (struct observer_note){0};
-	n->json = (struct json){open_memstream(&n->text, &n->size), true};
-	if (!n->json.to)
-		return false;
-	json_begin(&n->json, NULL, '{');
-	json_count(&n->json, "t_ns", t_ns);
-	json_text(&n->json, "kind", kind);
-	return true;
-}
-
-void note_end(struct observer_note *n, struct observed *to)
-{
-	json_end(&n->json, '}');
-	if (fclose(n->json.to) == 0)
-		ft_writer_json(to->writer, FT_BLOCK_NOTE, n->text);
-	free(n->text);
-}
-
 void note_refused(struct observed *to, const char *asked, const char *answer)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	if (!note_begin(&n, ft_now_ns(), "observer-refused"))
 		return;
 	json_text(&n.json, "command", asked);
 	json_text(&n.json, "error", answer);
-	note_end(&n, to);
+	note_end(&n, to->writer);
 }
 
 /* Once for each time it is lost, however often it then can't be reached. */
 static void note_lost(struct observer *o, int rc)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	if (o->lost_noted || !note_begin(&n, ft_now_ns(), "observer-lost"))
 		return;
 	o->lost_noted = true;
 	json_text(&n.json, "why", *o->link.error ? o->link.error : strerror(-rc));
-	note_end(&n, &o->observed);
+	note_end(&n, o->observed.writer);
 }
 
 static int connect_any(struct observer *o)

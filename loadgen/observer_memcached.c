@@ -69,7 +69,7 @@ static int ask_stats(struct memcached_view *v, struct link *l)
 
 static void note_connected(struct memcached_view *v, uint64_t t_ns)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	if (v->announced || !note_begin(&n, t_ns, "observer-connected"))
 		return;
@@ -77,13 +77,13 @@ static void note_connected(struct memcached_view *v, uint64_t t_ns)
 	json_text(&n.json, "server", "memcached");
 	json_text(&n.json, "version", v->version);
 	json_text(&n.json, "process_id", v->pid);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 int memcached_view_round(struct memcached_view *v, struct link *l)
 {
 	uint64_t start_ns = ft_now_ns(), end_ns;
-	struct observer_note n;
+	struct json_block n;
 	int rc = ask_stats(v, l);
 	char *rest;
 
@@ -114,7 +114,7 @@ int memcached_view_round(struct memcached_view *v, struct link *l)
 	if (end_ns - start_ns > OBSERVER_SLOW_NS && note_begin(&n, start_ns, "observer-slow")) {
 		json_count(&n.json, "duration_ns", end_ns - start_ns);
 		json_count(&n.json, "stats_ns", end_ns - start_ns);
-		note_end(&n, v->to);
+		note_end(&n, v->to->writer);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the observer's files share: how series and notes get into the recording. Private to observer*.c. */
+/* What the observer's files share: how series get into the recording. Private to observer*.c. */
 #ifndef FORKTAIL_LOADGEN_OBSERVER_PARTS_H
 #define FORKTAIL_LOADGEN_OBSERVER_PARTS_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "json.h"
+#include "json_block.h"
 #include "link.h"
 #include "observer.h"
 
@@ -23,12 +23,11 @@ enum { OBSERVER_ANSWER_BYTES = 16 << 20 };
 
 /* ---- what is written (observer.c) ---- */
 
-struct observed; /* series, and the recording they go to */
-
-struct observer_note {
-	struct json json;
-	char *text;
-	size_t size;
+/* Series, and the recording they go to. */
+struct observed {
+	struct ft_writer *writer;
+	void *tree; /* of struct series, by name */
+	uint32_t ids;
 };
 
 /* A value of the series `prefix`.`name`, or `prefix`.`name`.`part` if part is not "". Announced when it is
@@ -37,9 +36,6 @@ void observed_value(struct observed *to, const char *prefix, const char *name, c
 		    uint64_t t_ns);
 /* A decimal number as servers write them: digits, perhaps a sign before and a fraction behind. */
 bool observed_number(const char *text, double *value);
-/* Begins a note with its time and kind; false (and nothing to end) when memory is short. */
-bool note_begin(struct observer_note *n, uint64_t t_ns, const char *kind);
-void note_end(struct observer_note *n, struct observed *to);
 /* {"kind":"observer-refused"}: what was asked and the server's word on it. */
 void note_refused(struct observed *to, const char *asked, const char *answer);
 

@@ -197,7 +197,7 @@ int redis_view_greet(struct redis_view *v, struct link *l)
 /* An error answer: refused for good, or noted when it is a new one (LOADING, BUSY, MASTERDOWN pass). */
 static void take_error(struct redis_view *v, enum question q, const char *text)
 {
-	struct observer_note n;
+	struct json_block n;
 	size_t length = strcspn(text, " ");
 
 	if (strncasecmp(text, "NOPERM", 6) == 0 || strncasecmp(text, "ERR unknown ", 12) == 0) {
@@ -215,14 +215,14 @@ static void take_error(struct redis_view *v, enum question q, const char *text)
 		return;
 	json_text(&n.json, "command", questions[q].name);
 	json_text(&n.json, "error", text);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 /* ---- INFO ---- */
 
 static void take_fact(struct redis_view *v, const char *name, const char *value, uint64_t t_ns)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	for (int i = 0; i < FACTS; i++) {
 		if (strcmp(name, facts[i]) != 0 || strncmp(v->fact[i], value, sizeof(v->fact[i]) - 1) == 0)
@@ -231,7 +231,7 @@ static void take_fact(struct redis_view *v, const char *name, const char *value,
 			json_text(&n.json, "field", name);
 			json_text(&n.json, "from", v->fact[i]);
 			json_text(&n.json, "to", value);
-			note_end(&n, v->to);
+			note_end(&n, v->to->writer);
 		}
 		snprintf(v->fact[i], sizeof(v->fact[i]), "%s", value);
 	}
@@ -256,7 +256,7 @@ static void take_parts(struct redis_view *v, const char *name, char *parts, uint
 
 static void note_connected(struct redis_view *v, uint64_t t_ns)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	if (v->announced || !note_begin(&n, t_ns, "observer-connected"))
 		return;
@@ -265,7 +265,7 @@ static void note_connected(struct redis_view *v, uint64_t t_ns)
 	json_text(&n.json, "version", v->version);
 	json_text(&n.json, "run_id", v->run_id);
 	json_text(&n.json, "role", v->fact[0]);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 /* Another process answers: it counts from nothing, and all that it has logged is of this run. */
@@ -283,13 +283,13 @@ static void take_run_id(struct redis_view *v, const char *run_id)
 /* A fork that took as long as the one before shows in their number only, which older servers don't tell. */
 static void take_forks(struct redis_view *v, double forks, double fork_usec, uint64_t t_ns)
 {
-	struct observer_note n;
+	struct json_block n;
 	bool is_new = v->forks_known && (forks != v->forks || fork_usec != v->fork_usec);
 
 	if (is_new && fork_usec >= 0 && note_begin(&n, t_ns, "fork")) {
 		json_count(&n.json, "latest_fork_usec", (uint64_t)fork_usec);
 		json_count(&n.json, "forks", forks > v->forks ? (uint64_t)(forks - v->forks) : 1);
-		note_end(&n, v->to);
+		note_end(&n, v->to->writer);
 	}
 	v->forks = forks;
 	v->fork_usec = fork_usec;
@@ -332,7 +332,7 @@ static void take_info(struct redis_view *v, const redisReply *r)
 
 /* t_ns and t_error_ns of something that an answer told for the first time and dates to a wall-clock second.
  */
-static bool begin_dated(struct observer_note *n, const char *kind, uint64_t after_ns, uint64_t before_ns,
+static bool begin_dated(struct json_block *n, const char *kind, uint64_t after_ns, uint64_t before_ns,
 			long long unix_s)
 {
 	struct ft_clock clock;
@@ -355,7 +355,7 @@ static bool begin_dated(struct observer_note *n, const char *kind, uint64_t afte
 }
 
 /* A word of a command as text: cut, control characters as \xNN (the JSON writer sees to what is no UTF-8). */
-static void put_word(struct observer_note *n, const redisReply *word)
+static void put_word(struct json_block *n, const redisReply *word)
 {
 	char text[4 * WORD_BYTES + 1];
 	size_t at = 0, length = word->len < WORD_BYTES ? word->len : WORD_BYTES;
@@ -388,7 +388,7 @@ static bool is_slowlog_entry(const redisReply *e)
 static void note_slow_command(struct redis_view *v, const redisReply *e, uint64_t after_ns)
 {
 	const redisReply *words = e->element[3];
-	struct observer_note n;
+	struct json_block n;
 
 	if (!begin_dated(&n, "slowlog", after_ns, v->answered_ns[SLOWLOG], e->element[1]->integer))
 		return;
@@ -403,17 +403,17 @@ static void note_slow_command(struct redis_view *v, const redisReply *e, uint64_
 		json_text(&n.json, "client", e->element[4]->str);
 	if (e->elements > 5 && is_text(e->element[5]))
 		json_text(&n.json, "client_name", e->element[5]->str);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 static void note_missed(struct redis_view *v, long long count)
 {
-	struct observer_note n;
+	struct json_block n;
 
 	if (!note_begin(&n, v->answered_ns[SLOWLOG], "slowlog-missed"))
 		return;
 	json_count(&n.json, "count", (uint64_t)count);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 /* Entries come newest first and are written oldest first. */
@@ -452,7 +452,7 @@ static void take_slowlog(struct redis_view *v, const redisReply *r, uint64_t aft
 static void take_event(struct redis_view *v, const redisReply *e, uint64_t after_ns)
 {
 	struct event now = {.name = ""}, *known = v->events;
-	struct observer_note n;
+	struct json_block n;
 
 	if (e->type != REDIS_REPLY_ARRAY || e->elements < 4 || !is_text(e->element[0]) ||
 	    e->element[0]->len >= sizeof(now.name))
@@ -476,7 +476,7 @@ static void take_event(struct redis_view *v, const redisReply *e, uint64_t after
 	json_text(&n.json, "event", now.name);
 	json_count(&n.json, "latest_ms", (uint64_t)now.latest_ms);
 	json_count(&n.json, "max_ms", (uint64_t)now.max_ms);
-	note_end(&n, v->to);
+	note_end(&n, v->to->writer);
 }
 
 static void take(struct redis_view *v, enum question q, const redisReply *r, uint64_t after_ns)
@@ -504,7 +504,7 @@ static void take(struct redis_view *v, enum question q, const redisReply *r, uin
 int redis_view_round(struct redis_view *v, struct link *l)
 {
 	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
-	struct observer_note n;
+	struct json_block n;
 
 	for (int q = 0; q < QUESTIONS; q++) {
 		/* What the last answer did not tell came after its question. */
@@ -532,7 +532,7 @@ int redis_view_round(struct redis_view *v, struct link *l)
 		for (int q = 0; q < QUESTIONS; q++)
 			if (took_ns[q])
 				json_count(&n.json, questions[q].duration, took_ns[q]);
-		note_end(&n, v->to);
+		note_end(&n, v->to->writer);
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "json_block.h"
 #include "phase_deliveries.h"
 #include "prepare.h"
 #include "recording/recording.h"
@@ -438,26 +439,18 @@ static uint64_t tid_of(struct load_thread *t)
 /* Says in the log which threads were the load, so that a recording of this host can tell them. */
 static void note_start(struct run *r, const struct phase *p)
 {
-	char *text = NULL;
-	size_t size = 0;
-	struct json j = {r->log ? open_memstream(&text, &size) : NULL, true};
+	struct json_block n;
 
-	if (!j.to)
+	if (!r->log || !note_begin(&n, p->plan.start_ns, "load-start"))
 		return;
-	json_begin(&j, NULL, '{');
-	json_count(&j, "t_ns", p->plan.start_ns);
-	json_text(&j, "kind", "load-start");
-	json_text(&j, "name", p->name);
+	json_text(&n.json, "name", p->name);
 	if (p->plan.measure_ns)
-		json_count(&j, "warmup_end_ns", p->plan.measure_ns);
-	json_begin(&j, "tids", '[');
+		json_count(&n.json, "warmup_end_ns", p->plan.measure_ns);
+	json_begin(&n.json, "tids", '[');
 	for (uint32_t i = 0; i < p->started; i++)
-		json_count(&j, NULL, tid_of(&p->threads[i]));
-	json_end(&j, ']');
-	json_end(&j, '}');
-	if (fclose(j.to) == 0)
-		ft_writer_json(request_log_writer(r->log), FT_BLOCK_NOTE, text);
-	free(text);
+		json_count(&n.json, NULL, tid_of(&p->threads[i]));
+	json_end(&n.json, ']');
+	note_end(&n, request_log_writer(r->log));
 }
 
 void run_phase(struct run *r, const struct test *test)

@@ -3,7 +3,8 @@
 #include "report_nodes.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+
+#include "json_block.h"
 
 static const char *name_of(const struct nodes *n, uint32_t node)
 {
@@ -134,19 +135,11 @@ void report_nodes_json(struct json *j, const struct nodes *n, const struct stats
 void report_outages_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o)
 {
 	for (uint32_t i = 0; i < o->count; i++) {
-		char *text = NULL;
-		size_t size = 0;
-		struct json j = {open_memstream(&text, &size), true};
+		struct json_block b;
 
-		if (!j.to)
+		if (!note_begin(&b, o->list[i].noticed_ns, "outage"))
 			continue;
-		json_begin(&j, NULL, '{');
-		json_count(&j, "t_ns", o->list[i].noticed_ns);
-		json_text(&j, "kind", "outage");
-		outage_members(&j, n, &o->list[i]);
-		json_end(&j, '}');
-		if (fclose(j.to) == 0)
-			ft_writer_json(w, FT_BLOCK_NOTE, text);
-		free(text);
+		outage_members(&b.json, n, &o->list[i]);
+		note_end(&b, w);
 	}
 }

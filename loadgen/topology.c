@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "json_block.h"
 #include "link.h"
 #include "slots.h"
 
@@ -51,24 +51,16 @@ static const char *name_of(const struct nodes *n, uint16_t node)
 
 static void note(const struct topology *t, const char *what, uint16_t from, uint16_t to, uint32_t slots)
 {
-	char *text = NULL;
-	size_t size = 0;
-	struct json j = {t->log ? open_memstream(&text, &size) : NULL, true};
+	struct json_block n;
 
-	if (!j.to)
+	if (!t->log || !note_begin(&n, ft_now_ns(), "topology"))
 		return;
-	json_begin(&j, NULL, '{');
-	json_count(&j, "t_ns", ft_now_ns());
-	json_text(&j, "kind", "topology");
-	json_text(&j, "what", what);
-	json_text(&j, "from", name_of(t->nodes, from));
-	json_text(&j, "to", name_of(t->nodes, to));
+	json_text(&n.json, "what", what);
+	json_text(&n.json, "from", name_of(t->nodes, from));
+	json_text(&n.json, "to", name_of(t->nodes, to));
 	if (slots)
-		json_count(&j, "slots", slots);
-	json_end(&j, '}');
-	if (fclose(j.to) == 0)
-		ft_writer_json(t->log, FT_BLOCK_NOTE, text);
-	free(text);
+		json_count(&n.json, "slots", slots);
+	note_end(&n, t->log);
 }
 
 /* Sets owners; each pair of an old and a new one is a note. */
