@@ -7,8 +7,8 @@
 #include "loadgen/slots.h"
 #include "tests/support/catch.h"
 #include "tests/support/cluster.h"
+#include "tests/system/loadgen_background.h"
 #include "tests/system/loadgen_clock.h"
-#include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
 
@@ -22,40 +22,8 @@ Arguments on(Cluster &c, const Arguments &more)
 	return all;
 }
 
-// A run in the background, and what it left.
-struct Run {
-	TempDir dir;
-	std::unique_ptr<Process> process;
-	Log log;
-	Json figures;
-	int status = -1;
-
-	Run(Cluster &c, const Arguments &more)
-	{
-		Arguments all = on(c, {"-o", dir.file("log"), "--json", dir.file("json")});
-		all.insert(all.end(), more.begin(), more.end());
-		process = std::make_unique<Process>(load_command(all));
-	}
-	void under_way()
-	{
-		REQUIRE(
-		    eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(30)));
-	}
-	void end()
-	{
-		const auto ended = process->wait(Seconds(120));
-		INFO(process->err());
-		INFO(process->out());
-		REQUIRE(ended.has_value());
-		status = *ended;
-		log = read_log(dir.file("log"));
-		CHECK(log.whole());
-		CHECK(log.drops.empty());
-		const Json json = Json::parse(read_file(dir.file("json")));
-		REQUIRE(json["runs"].size() == 1);
-		figures = json["runs"][0];
-		CHECK(figures["total"]["requests"] == log.requests.size());
-	}
+struct Run : BackgroundLoad {
+	Run(Cluster &c, const Arguments &more) : BackgroundLoad(on(c, more)) {}
 	uint64_t redirects(const char *kind) { return figures["redirects"][kind].get<uint64_t>(); }
 };
 

@@ -6,8 +6,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/memcached.h"
+#include "tests/system/loadgen_background.h"
 #include "tests/system/loadgen_fake.h"
-#include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
 
@@ -40,43 +40,19 @@ struct MortalRedis {
 	}
 };
 
-// A run in the background, and what it left.
-struct Run {
-	TempDir dir;
-	std::unique_ptr<Process> process;
-	Log log;
-	Json json, figures, total;
-	int status = -1;
+Arguments joined(Arguments first, const Arguments &then)
+{
+	first.insert(first.end(), then.begin(), then.end());
+	return first;
+}
 
-	explicit Run(const Arguments &where, const Arguments &more)
-	{
-		Arguments all = {"-q", "--no-observer", "-o", dir.file("log"), "--json", dir.file("json")};
-		all.insert(all.end(), where.begin(), where.end());
-		all.insert(all.end(), more.begin(), more.end());
-		process = std::make_unique<Process>(load_command(all));
-	}
-	// Some requests have been logged: the load is on. Blocks get there after a second.
-	void under_way()
-	{
-		REQUIRE(
-		    eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(20)));
-	}
+struct Run : BackgroundLoad {
+	Run(const Arguments &where, const Arguments &more) : BackgroundLoad(joined(where, more)) {}
 	void end()
 	{
-		const auto ended = process->wait(Seconds(40));
-		INFO(process->err());
-		REQUIRE(ended.has_value());
-		status = *ended;
-		log = read_log(dir.file("log"));
-		CHECK(log.whole());
-		CHECK(log.drops.empty());
-		json = Json::parse(read_file(dir.file("json")));
-		REQUIRE(json["runs"].size() == 1);
-		figures = json["runs"][0];
-		total = figures["total"];
+		BackgroundLoad::end();
 		CHECK(json["exit_status"] == status);
 		// Log and figures agree on every class.
-		CHECK(total["requests"] == log.requests.size());
 		const std::vector<std::pair<unsigned, const char *>> classes = {
 		    {FT_STATUS_ERROR_REPLY, "error reply"},
 		    {FT_STATUS_TIMEOUT, "no answer"},
@@ -92,8 +68,6 @@ struct Run {
 		}
 		CHECK(total["errors"] == errors);
 	}
-	std::string err() const { return process->err(); }
-	std::string out() const { return process->out(); }
 	// The first and last time of a class lie between two instants.
 	void times_within(const char *name, uint64_t from, uint64_t to)
 	{

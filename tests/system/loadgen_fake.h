@@ -123,12 +123,14 @@ public:
 	FakeServer(const FakeServer &) = delete;
 	FakeServer &operator=(const FakeServer &) = delete;
 
-	// What forktail-load needs to find it.
-	std::vector<std::string> where() const
+	// What forktail-load needs to find it, and more.
+	std::vector<std::string> where(const std::vector<std::string> &more = {}) const
 	{
+		std::vector<std::string> all = {"-s", dir_.file("socket")};
 		if (port_)
-			return {"-p", std::to_string(port_)};
-		return {"-s", dir_.file("socket")};
+			all = {"-p", std::to_string(port_)};
+		all.insert(all.end(), more.begin(), more.end());
+		return all;
 	}
 	// When connections were accepted, in order.
 	std::vector<std::chrono::steady_clock::time_point> accepted() const

@@ -64,10 +64,8 @@ struct Run {
 				 protocol == "resp3" ? "redis" : protocol};
 		if (protocol == "resp3")
 			all.push_back("--resp3");
-		const Arguments where = server.where();
-		all.insert(all.end(), where.begin(), where.end());
 		all.insert(all.end(), more.begin(), more.end());
-		result = load(all, {}, Seconds(30));
+		result = load(server.where(all), {}, Seconds(30));
 		INFO(protocol);
 		INFO(result.err);
 		REQUIRE_FALSE(result.timed_out);
@@ -272,10 +270,7 @@ TEST_CASE("a stream without end doesn't outlast the duration and its drain, nor 
 	CHECK(run.log.with_status(FT_STATUS_TIMEOUT) == 2);
 	CHECK(lines(run.result.err) == 1);
 
-	Arguments all = {"-t", "get", "-l", "-c", "2", "-q"};
-	const Arguments where = server.where();
-	all.insert(all.end(), where.begin(), where.end());
-	Process p(load_command(all));
+	Process p(load_command(server.where({"-t", "get", "-l", "-c", "2", "-q"})));
 	sleep_for(Seconds(0.5));
 	p.signal(SIGINT);
 	CHECK(p.wait(Seconds(10)).has_value());
@@ -396,10 +391,8 @@ TEST_CASE("a greeting without end, or a byte now and then, is given up within se
 				if (!slowly)
 					peer.say_on(much);
 			});
-			Arguments all = {"--protocol", protocol, "-n", "10"};
-			const Arguments where = server.where();
-			all.insert(all.end(), where.begin(), where.end());
-			const Result r = load(all, {}, Seconds(12));
+			const Result r =
+			    load(server.where({"--protocol", protocol, "-n", "10"}), {}, Seconds(12));
 			INFO(r.err);
 			CHECK_FALSE(r.timed_out);
 			CHECK(r.status == 3);

@@ -67,6 +67,18 @@ struct Log {
 			n += q.op == op;
 		return n;
 	}
+	// When requests were due, in order and from the first.
+	std::vector<uint64_t> schedule() const
+	{
+		std::vector<uint64_t> all;
+		for (const ft_request &q : requests)
+			all.push_back(q.intended_ns);
+		std::sort(all.begin(), all.end());
+		const uint64_t first = all.empty() ? 0 : all.front();
+		for (uint64_t &v : all)
+			v -= first;
+		return all;
+	}
 	std::vector<uint64_t> latencies() const
 	{
 		std::vector<uint64_t> all;

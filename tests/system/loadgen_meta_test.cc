@@ -202,11 +202,8 @@ TEST_CASE("quiet reads whose server gets out of step: the connection is closed, 
 		INFO(answer);
 		FakeServer server(
 		    after_greeting([&](Peer &peer, const std::string &) { return peer.say(answer); }));
-		Arguments all = {"--meta-quiet", "-t", "get",	  "-n", "2",	     "-P", "2",
-				 "-c",		 "1",  "--think", "3s", "--timeout", "20s"};
-		for (const std::string &word : server.where())
-			all.push_back(word);
-		Ran run(all);
+		Ran run(server.where({"--meta-quiet", "-t", "get", "-n", "2", "-P", "2", "-c", "1", "--think",
+				      "3s", "--timeout", "20s"}));
 		INFO(run.result.err);
 		CHECK(run.run["total"]["requests"] == 2);
 		if (answer == "MN\r\nMN\r\n") // the second may come when all is over
@@ -223,10 +220,7 @@ TEST_CASE("a memcached without meta commands is told in a sentence")
 			if (!peer.say(request == "version\r\n" ? "VERSION 1.5.6\r\n" : "ERROR\r\n"))
 				return;
 	});
-	Arguments all = {"--protocol", "memcache_meta", "-n", "10"};
-	for (const std::string &word : old.where())
-		all.push_back(word);
-	const Result r = load(all);
+	const Result r = load(old.where({"--protocol", "memcache_meta", "-n", "10"}));
 	CHECK(r.status == 3);
 	CHECK(lines(r.err) == 1);
 	CHECK(contains(

@@ -8,24 +8,6 @@
 
 using namespace ft::test;
 
-namespace
-{
-
-// Intended instants in order, relative to the first.
-std::vector<uint64_t> schedule(const Log &log)
-{
-	std::vector<uint64_t> all;
-	for (const ft_request &q : log.requests)
-		all.push_back(q.intended_ns);
-	std::sort(all.begin(), all.end());
-	const uint64_t first = all.empty() ? 0 : all.front();
-	for (uint64_t &v : all)
-		v -= first;
-	return all;
-}
-
-} // namespace
-
 TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its time")
 {
 	Redis redis;
@@ -35,7 +17,7 @@ TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its tim
 	REQUIRE(r.status == 0);
 	const Log log = read_log(dir.file("log"));
 	REQUIRE(log.requests.size() == 5000);
-	const auto due = schedule(log);
+	const auto due = log.schedule();
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 200000);
 	for (const ft_request &q : log.requests) {
@@ -64,7 +46,7 @@ TEST_CASE("Poisson arrivals: the number due, and the same instants for the same 
 		    load({"-s", redis.socket(), "--rate", "3000", "--arrival", "poisson", "--duration", "1",
 			  "--threads", "2", "--seed", seed, "-q", "-o", dir.file("log")});
 		REQUIRE(r.status == 0);
-		due.push_back(schedule(read_log(dir.file("log"))));
+		due.push_back(read_log(dir.file("log")).schedule());
 		CHECK(static_cast<double>(due.back().size()) == Approx(3000).margin(5 * 55));
 	}
 	CHECK(due[0] == due[1]);
@@ -94,7 +76,7 @@ TEST_CASE("a server that stalls is charged for every request due meanwhile, and 
 	REQUIRE(p.wait(Seconds(30)) == 0);
 	const Log log = read_log(dir.file("log"));
 	REQUIRE(log.requests.size() == 4000);
-	const auto due = schedule(log);
+	const auto due = log.schedule();
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 500000);
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == 4000);

@@ -57,18 +57,6 @@ std::vector<uint64_t> offsets(const std::string &text)
 	return all;
 }
 
-std::vector<uint64_t> intended(const Log &log)
-{
-	std::vector<uint64_t> all;
-	for (const ft_request &q : log.requests)
-		all.push_back(q.intended_ns);
-	std::sort(all.begin(), all.end());
-	const uint64_t first = all.empty() ? 0 : all.front();
-	for (uint64_t &v : all)
-		v -= first;
-	return all;
-}
-
 // Every type of value, small and large, in two databases.
 void fill_with_all_types(Redis &redis)
 {
@@ -143,7 +131,7 @@ TEST_CASE("a capture of MONITOR at its own speed: the same data, and due when it
 	REQUIRE(log.requests.size() == due.size() - 1);
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == log.requests.size());
 	// The script's own call is the only line without a request.
-	const auto got = intended(log);
+	const auto got = log.schedule();
 	size_t skipped = 0;
 	for (size_t i = 0; i < got.size(); i++) {
 		if (got[i] != due[i + skipped])
@@ -193,7 +181,7 @@ TEST_CASE("scaled, at full speed, cut short and at a rate")
 		}
 	};
 	const Log four = run_with({"--replay-speed", "4"});
-	auto due = intended(four);
+	auto due = four.schedule();
 	REQUIRE(due.size() == 400);
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == (i / 200 * 1000000000 + i % 200 * 5000000) / 4);
@@ -205,7 +193,7 @@ TEST_CASE("scaled, at full speed, cut short and at a rate")
 	in_order();
 	CHECK(run_with({"--replay-speed", "max", "-n", "123"}).requests.size() == 123);
 	CHECK(redis.command({"LLEN", "list:0"}) == "18"); // of 0 .. 122 every seventh
-	due = intended(run_with({"--rate", "1000", "--threads", "3", "-c", "3"}));
+	due = run_with({"--rate", "1000", "--threads", "3", "-c", "3"}).schedule();
 	REQUIRE(due.size() == 400);
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 1000000);
@@ -234,7 +222,7 @@ TEST_CASE("-l begins again where the recording ends")
 		CHECK(std::to_string(log.requests.size()) == redis.command({"GET", "n"}));
 		if (std::string(speed) == "max")
 			continue;
-		const auto due = intended(log);
+		const auto due = log.schedule();
 		for (size_t i = 0; i < due.size(); i++)
 			REQUIRE(due[i] == i * 10000000);
 	}
@@ -382,7 +370,7 @@ TEST_CASE("a server that stalls is charged from when commands were due")
 	const Log log = read_log(dir.file("log"));
 	REQUIRE(log.requests.size() == 2000);
 	CHECK(redis.command({"GET", "n"}) == "2000");
-	const auto due = intended(log);
+	const auto due = log.schedule();
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 1000000);
 	// 400 of them fell due meanwhile, from 0.4 s too early to just in time.
@@ -439,27 +427,10 @@ TEST_CASE("a connection that breaks over our SELECT is as fast as before once it
 	TempDir dir;
 	write_file(dir.file("monitor"), "1.0 [1 a:1] \"SET\" \"k\" \"1\"\n1.0 [0 a:1] \"GET\" \"x\"\n"
 					"1.0 [0 a:1] \"GET\" \"y\"\n");
-	Arguments all = {"--replay",
-			 dir.file("monitor"),
-			 "--replay-speed",
-			 "max",
-			 "-c",
-			 "1",
-			 "-P",
-			 "2",
-			 "-q",
-			 "--no-observer",
-			 "-o",
-			 dir.file("log"),
-			 "--on-error",
-			 "reconnect",
-			 "--backoff",
-			 "1ms",
-			 "--timeout",
-			 "5s"};
-	const Arguments where = server.where();
-	all.insert(all.end(), where.begin(), where.end());
-	const Result r = load(all);
+	const Result r =
+	    load(server.where({"--replay", dir.file("monitor"), "--replay-speed", "max", "-c", "1", "-P", "2",
+			       "-q", "--no-observer", "-o", dir.file("log"), "--on-error", "reconnect",
+			       "--backoff", "1ms", "--timeout", "5s"}));
 	INFO(r.err);
 	CHECK(r.status == 0);
 	CHECK(read_log(dir.file("log")).with_status(FT_STATUS_OK) == 3);

@@ -310,10 +310,7 @@ TEST_CASE("what speaks no RESP3 is told in a sentence, and pushes need it")
 					  : greeting_answer(request)))
 				return;
 	});
-	Arguments all = {"-3", "-n", "10", "-q", "--no-observer"};
-	for (const std::string &word : old.where())
-		all.push_back(word);
-	const Result r = load(all);
+	const Result r = load(old.where({"-3", "-n", "10", "-q", "--no-observer"}));
 	CHECK(r.status == 3);
 	CHECK(lines(r.err) == 1);
 	CHECK(contains(

@@ -220,15 +220,11 @@ TEST_CASE("TLS on one side only is said so")
 	check_refused(at(plain.port(), authority, {}), "does it speak TLS on this port?");
 	// Whatever comes is no handshake.
 	FakeServer chatty([](Peer &peer) { peer.say("-ERR who are you?\r\n"), peer.hear(); }, false);
-	Arguments where = chatty.where();
-	where.insert(where.end(), {"-q", "--tls", "--insecure"});
-	check_refused(where, "does not speak TLS on this port");
+	check_refused(chatty.where({"-q", "--tls", "--insecure"}), "does not speak TLS on this port");
 	// What a TLS server answers to what it does not understand.
 	FakeServer alert(
 	    [](Peer &peer) { peer.hear(), peer.say(std::string("\x15\x03\x03\0\x02\x02\x46", 7)); }, false);
-	where = alert.where();
-	where.push_back("-q");
-	check_refused(where, "answered PING in TLS; use --tls");
+	check_refused(alert.where({"-q"}), "answered PING in TLS; use --tls");
 }
 
 TEST_CASE("wrong use of TLS is refused before anything is done")
@@ -272,10 +268,8 @@ TEST_CASE("a handshake that is cut anywhere is one sentence, and none that stall
 	auto try_at = [&](size_t limit) {
 		relay.limit = limit;
 		Arguments arguments = command;
-		const Arguments where = relay.server.where();
-		arguments.insert(arguments.end(), where.begin(), where.end());
 		arguments.erase(arguments.begin() + 1, arguments.begin() + 3); // -p 0
-		return load(arguments);
+		return load(relay.server.where(arguments));
 	};
 	// Its first flight, then what comes with the first answers: PONG, INFO's.
 	size_t steps = 0;
@@ -311,9 +305,7 @@ TEST_CASE("a handshake that stalls during the load is given up, and other connec
 	    "-q",	 "--tls",	  "--cacert", authority.ca(),	"-c",	"2",
 	    "-l",	 "--think",	  "5ms",      "--reconnect",	"1000", "--on-error",
 	    "reconnect", "--no-observer", "--json",   dir.file("json"), "-o",	dir.file("log")};
-	const Arguments where = relay.server.where();
-	arguments.insert(arguments.end(), where.begin(), where.end());
-	Process process(load_command(arguments));
+	Process process(load_command(relay.server.where(arguments)));
 	REQUIRE(eventually([&] { return read_log(dir.file("log")).requests.size() > 10; }, Seconds(20)));
 	relay.limit = 100;
 	// Each connection ends its thousand requests, and its successor's handshake stalls.
