@@ -38,6 +38,9 @@ bool write_memcached_binary(const struct command *c, const struct fill *f, const
 bool write_memcached_meta(const struct command *c, const struct fill *f, const struct request_values *v,
 			  struct random_stream *random, struct bytes *to, struct patches *patches);
 
+/* Appends text as it is. False: out of memory. */
+bool add_text(struct bytes *to, const char *text);
+
 char memcached_meta_reply_kind(const struct command *c);
 bool memcached_meta_fits(const struct command *c, char *error, size_t size);
 

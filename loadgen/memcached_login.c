@@ -62,8 +62,9 @@ bool memcached_login_wanted(enum protocol protocol, const union reply_scanner *s
 {
 	if (protocol == PROTOCOL_MEMCACHE_BINARY)
 		return s->binary.status == AUTHENTICATION_ERROR;
-	return protocol == PROTOCOL_MEMCACHE_TEXT ? s->text.kind == MEMCACHED_TEXT_ERROR &&
-							strcmp(s->text.explanation, "unauthenticated") == 0
-						  : s->meta.kind == MEMCACHED_META_ERROR &&
-							strcmp(s->meta.explanation, "unauthenticated") == 0;
+	return protocol == PROTOCOL_MEMCACHE_TEXT
+		   ? s->text.kind == MEMCACHED_TEXT_ERROR &&
+			 strcmp(s->text.line.explanation, "unauthenticated") == 0
+		   : s->meta.kind == MEMCACHED_META_ERROR &&
+			 strcmp(s->meta.line.explanation, "unauthenticated") == 0;
 }

@@ -68,7 +68,7 @@ static int word_done(struct memcached_meta_scanner *s, char byte)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const struct word *w = &words[i];
 
-		if (strcmp(w->word, s->word) != 0)
+		if (strcmp(w->word, s->line.word) != 0)
 			continue;
 		s->type = w->kind;
 		if (byte == '\r' && w->tail == SIZE)
@@ -86,24 +86,16 @@ static int word_byte(struct memcached_meta_scanner *s, char byte)
 {
 	if (byte == ' ' || byte == '\r')
 		return word_done(s, byte);
-	if (!((byte >= 'A' && byte <= 'Z') || byte == '_') || s->word_length == MEMCACHED_META_WORD - 1)
-		return -1;
-	s->word[s->word_length++] = byte;
-	s->word[s->word_length] = 0;
-	return 0;
+	return memcached_line_word(&s->line, byte) ? 0 : -1;
 }
 
 static int begin_reply(struct memcached_meta_scanner *s, char byte)
 {
-	s->line = 0;
 	s->digits = 0;
 	s->number = 0;
 	s->opaque = 0;
 	s->has_opaque = false;
-	s->word_length = 0;
-	s->word[0] = 0;
-	s->explanation_length = 0;
-	s->explanation[0] = 0;
+	memcached_line_begin(&s->line);
 	s->state = IN_WORD;
 	/* No line begins with the end of its first word; word_done would find no word of that name. */
 	return word_byte(s, byte);
@@ -117,7 +109,7 @@ static int size_byte(struct memcached_meta_scanner *s, char byte)
 		s->state = byte == ' ' ? AT_FLAG : AT_LF;
 		return 0;
 	}
-	if (value > 9 || s->digits == SIZE_DIGITS || s->number > (MEMCACHED_META_VALUE_BYTES - value) / 10)
+	if (value > 9 || s->digits == SIZE_DIGITS || s->number > (MEMCACHED_VALUE_BYTES - value) / 10)
 		return -1;
 	s->digits++;
 	s->number = s->number * 10 + value;
@@ -158,25 +150,6 @@ static int flag_byte(struct memcached_meta_scanner *s, char byte)
 	s->opaque = s->digits == 0 ? value : s->opaque * 10 + value;
 	s->digits++;
 	return 0;
-}
-
-/* Skips a line's text up to its CR, keeping how an error's begins. *at is at the CR, the end, or the byte
- * that makes the line too long: -1. */
-static int skip_text(struct memcached_meta_scanner *s, const char **at, const char *end)
-{
-	const char *p = *at;
-	size_t have = (size_t)(end - p), room = MEMCACHED_META_LINE - s->line;
-	const char *cr = memchr(p, '\r', have <= room ? have : room + 1);
-	size_t length = cr ? (size_t)(cr - p) : have <= room ? have : room;
-
-	s->line = (uint16_t)(s->line + length);
-	*at = p + length;
-	if (s->type == MEMCACHED_META_ERROR) {
-		for (; p < *at && s->explanation_length < MEMCACHED_META_EXPLANATION - 1; p++)
-			s->explanation[s->explanation_length++] = *p;
-		s->explanation[s->explanation_length] = 0;
-	}
-	return !cr && have > room ? -1 : 0;
 }
 
 /* The flags at `p`, up to the CR after them, if all is here; else NULL. */
@@ -247,7 +220,7 @@ static inline bool whole_reply(struct memcached_meta_scanner *s, const char **at
 		return false;
 	}
 	p = whole_flags(s, p, end);
-	if (!p || end - p < 2 || p[1] != '\n' || p - line > MEMCACHED_META_LINE)
+	if (!p || end - p < 2 || p[1] != '\n' || p - line > MEMCACHED_LINE)
 		return false;
 	p += 2;
 	if (s->type == MEMCACHED_META_VALUE) {
@@ -258,7 +231,7 @@ static inline bool whole_reply(struct memcached_meta_scanner *s, const char **at
 	*at = p;
 	return true;
 }
-_Static_assert(MEMCACHED_META_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
+_Static_assert(MEMCACHED_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
 
 /* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
  * moved but for a byte that is refused. */
@@ -267,38 +240,39 @@ static int scan_state(struct memcached_meta_scanner *s, const char **at, const c
 	const char *p = *at;
 	int result = 0;
 
-	/* The line's bytes up to its CR; skip_text counts its own. */
+	/* The line's bytes up to its CR; those of its text are counted as they are skipped. */
 	if (s->state != AT_REPLY && s->state != IN_TEXT && s->state < AT_LF && *p != '\r' &&
-	    s->line == MEMCACHED_META_LINE)
+	    s->line.bytes == MEMCACHED_LINE)
 		return -1;
 	switch ((enum state)s->state) {
 	case AT_REPLY:
 		result = begin_reply(s, *p);
-		s->line++;
+		s->line.bytes++;
 		break;
 	case IN_WORD:
 		result = word_byte(s, *p);
-		s->line++;
+		s->line.bytes++;
 		break;
 	case IN_TEXT:
-		result = skip_text(s, at, end);
-		if (result < 0 || *at == end)
-			return result;
+		if (!memcached_line_text(&s->line, at, end, s->type == MEMCACHED_META_ERROR))
+			return -1;
+		if (*at == end)
+			return 0;
 		p = *at;
 		s->state = AT_LF;
 		break;
 	case IN_SIZE:
 		result = size_byte(s, *p);
-		s->line++;
+		s->line.bytes++;
 		break;
 	case AT_FLAG:
 		result = begin_flag(s, *p);
-		s->line++;
+		s->line.bytes++;
 		break;
 	case IN_FLAG:
 	case IN_OPAQUE:
 		result = flag_byte(s, *p);
-		s->line++;
+		s->line.bytes++;
 		break;
 	case AT_LF:
 		result = *p == '\n' ? line_done(s) : -1;
@@ -339,8 +313,5 @@ int memcached_meta_scan(struct memcached_meta_scanner *s, const char **at, const
 
 bool memcached_meta_out_of_memory(const struct memcached_meta_scanner *s)
 {
-	static const char text[] = "out of memory";
-
-	return s->kind == MEMCACHED_META_ERROR && strcmp(s->word, "SERVER_ERROR") == 0 &&
-	       strncmp(s->explanation, text, sizeof(text) - 1) == 0;
+	return s->kind == MEMCACHED_META_ERROR && memcached_line_out_of_memory(&s->line);
 }

@@ -13,15 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memcached_line.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum {
-	MEMCACHED_META_VALUE_BYTES = 1 << 30, /* a value's bytes at most: memcached's own limit, -I 1g */
-	MEMCACHED_META_LINE = 2048,	      /* a line's bytes at most, without its CRLF */
-	MEMCACHED_META_WORD = 16,	      /* the longest word is CLIENT_ERROR; with a closing 0 */
-	MEMCACHED_META_EXPLANATION = 32,      /* an error's text is kept up to here, with its closing 0 */
 	MEMCACHED_META_OPAQUE_DIGITS = 18,
 };
 
@@ -46,16 +44,12 @@ enum memcached_meta_kind {
 struct memcached_meta_scanner {
 	uint64_t opaque; /* of the O flag, if there is one */
 	uint32_t number; /* within a reply: the length being read, then the bytes to skip */
-	uint16_t line;	 /* bytes of the line so far */
 	uint8_t state;
 	uint8_t type; /* what the reply being scanned is */
 	uint8_t kind; /* enum memcached_meta_kind; valid once memcached_meta_scan returned 1 */
 	uint8_t digits;
-	uint8_t word_length;
-	uint8_t explanation_length;
 	bool has_opaque;
-	char word[MEMCACHED_META_WORD];		      /* of an ERROR: ERROR, CLIENT_ERROR or SERVER_ERROR */
-	char explanation[MEMCACHED_META_EXPLANATION]; /* of an ERROR: how the text behind it begins */
+	struct memcached_line line; /* its word and explanation: of an ERROR */
 };
 
 /* A scanner at the beginning of a reply is all zeros, or as memcached_meta_scan left it when it returned 1.

@@ -119,16 +119,6 @@ bool memcached_meta_fits(const struct command *c, char *error, size_t size)
 	return false;
 }
 
-static bool add_text(struct bytes *to, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (!bytes_reserve(to, n))
-		return false;
-	bytes_add(to, text, n);
-	return true;
-}
-
 /* " O" and the request's number: of fixed width, so that it can be patched. Right behind the key, since only
  * so many patches are kept and this one can't be done without. */
 static bool add_opaque(struct bytes *to, const struct request_values *v, struct patches *patches)

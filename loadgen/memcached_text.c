@@ -94,16 +94,16 @@ static int word_done(struct memcached_text_scanner *s, char byte)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const struct word *w = &words[i];
 
-		if (strcmp(w->word, s->word) != 0)
+		if (strcmp(w->word, s->line.word) != 0)
 			continue;
 		if (!(w->tail & (byte == ' ' ? WITH_TEXT : BARE)) || !fits(s, w->kind))
 			return -1;
 		s->type = w->kind;
-		s->line++;
+		s->line.bytes++;
 		if (byte == '\r') {
 			s->state = AT_LF;
 		} else if (w->kind == MEMCACHED_TEXT_HIT) {
-			s->line = 0;
+			s->line.bytes = 0;
 			s->state = IN_KEY;
 		} else {
 			s->state = IN_TEXT;
@@ -117,11 +117,9 @@ static int word_byte(struct memcached_text_scanner *s, char byte)
 {
 	if (byte == ' ' || byte == '\r')
 		return word_done(s, byte);
-	if (!((byte >= 'A' && byte <= 'Z') || byte == '_') || s->word_length == MEMCACHED_TEXT_WORD - 1)
+	if (!memcached_line_word(&s->line, byte))
 		return -1;
-	s->word[s->word_length++] = byte;
-	s->word[s->word_length] = 0;
-	s->line++;
+	s->line.bytes++;
 	return 0;
 }
 
@@ -139,7 +137,7 @@ static int digit(struct memcached_text_scanner *s, char byte, unsigned digits, u
 
 static int begin_line(struct memcached_text_scanner *s, char byte)
 {
-	s->line = 0;
+	memcached_line_begin(&s->line);
 	s->digits = 0;
 	s->number = 0;
 	if (byte >= '0' && byte <= '9' && !s->begun) {
@@ -147,10 +145,6 @@ static int begin_line(struct memcached_text_scanner *s, char byte)
 		s->state = IN_NUMBER;
 		return digit(s, byte, UNIQUE_DIGITS, UINT64_MAX);
 	}
-	s->word_length = 0;
-	s->word[0] = 0;
-	s->explanation_length = 0;
-	s->explanation[0] = 0;
 	s->state = IN_WORD;
 	/* No line begins with the end of its first word; word_done would find no word of that name. */
 	return word_byte(s, byte);
@@ -158,11 +152,11 @@ static int begin_line(struct memcached_text_scanner *s, char byte)
 
 static int key_byte(struct memcached_text_scanner *s, char byte)
 {
-	if (byte == ' ' && s->line > 0) {
+	if (byte == ' ' && s->line.bytes > 0) {
 		s->state = IN_FLAGS;
 		return 0;
 	}
-	return (uint8_t)byte <= ' ' || ++s->line > MEMCACHED_TEXT_KEY ? -1 : 0;
+	return (uint8_t)byte <= ' ' || ++s->line.bytes > MEMCACHED_TEXT_KEY ? -1 : 0;
 }
 
 /* A byte of the numbers behind a key: flags, size, unique. */
@@ -187,7 +181,7 @@ static int value_byte(struct memcached_text_scanner *s, char byte)
 	case IN_FLAGS:
 		return digit(s, byte, FLAGS_DIGITS, UINT32_MAX);
 	case IN_SIZE:
-		return digit(s, byte, FLAGS_DIGITS, MEMCACHED_TEXT_VALUE);
+		return digit(s, byte, FLAGS_DIGITS, MEMCACHED_VALUE_BYTES);
 	default: /* the size stays in `number` */
 		if (byte < '0' || byte > '9' || s->digits == UNIQUE_DIGITS)
 			return -1;
@@ -196,27 +190,8 @@ static int value_byte(struct memcached_text_scanner *s, char byte)
 	}
 }
 
-/* Skips a line's text up to its CR, keeping how an error's begins. *at is at the CR, the end, or the byte
- * that makes the line too long: -1. */
-static int skip_text(struct memcached_text_scanner *s, const char **at, const char *end)
-{
-	const char *p = *at;
-	size_t have = (size_t)(end - p), room = MEMCACHED_TEXT_LINE - s->line;
-	const char *cr = memchr(p, '\r', have <= room ? have : room + 1);
-	size_t length = cr ? (size_t)(cr - p) : have <= room ? have : room;
-
-	s->line = (uint16_t)(s->line + length);
-	*at = p + length;
-	if (s->type == MEMCACHED_TEXT_ERROR) {
-		for (; p < *at && s->explanation_length < MEMCACHED_TEXT_EXPLANATION - 1; p++)
-			s->explanation[s->explanation_length++] = *p;
-		s->explanation[s->explanation_length] = 0;
-	}
-	return !cr && have > room ? -1 : 0;
-}
-
 /* The number at *at, of 1 to 9 digits; what is longer is left to the byte-by-byte way. */
-_Static_assert(MEMCACHED_TEXT_VALUE > 999999999, "a length of 9 digits needs no further check");
+_Static_assert(MEMCACHED_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
 static inline bool whole_number(const char **at, const char *end, uint32_t *number)
 {
 	const char *p = *at, *first = p;
@@ -362,9 +337,10 @@ static int scan_state(struct memcached_text_scanner *s, const char **at, const c
 		result = word_byte(s, *p);
 		break;
 	case IN_TEXT:
-		result = skip_text(s, at, end);
-		if (result < 0 || *at == end)
-			return result;
+		if (!memcached_line_text(&s->line, at, end, s->type == MEMCACHED_TEXT_ERROR))
+			return -1;
+		if (*at == end)
+			return 0;
 		p = *at;
 		s->state = AT_LF;
 		break;
@@ -427,8 +403,5 @@ int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const
 
 bool memcached_text_out_of_memory(const struct memcached_text_scanner *s)
 {
-	static const char text[] = "out of memory";
-
-	return s->kind == MEMCACHED_TEXT_ERROR && strcmp(s->word, "SERVER_ERROR") == 0 &&
-	       strncmp(s->explanation, text, sizeof(text) - 1) == 0;
+	return s->kind == MEMCACHED_TEXT_ERROR && memcached_line_out_of_memory(&s->line);
 }

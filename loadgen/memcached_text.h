@@ -13,16 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memcached_line.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum {
-	MEMCACHED_TEXT_KEY = 250,	 /* a key's bytes at most, as in memcached */
-	MEMCACHED_TEXT_VALUE = 1 << 30,	 /* a value's bytes at most: memcached's own limit, -I 1g */
-	MEMCACHED_TEXT_LINE = 2048,	 /* a line's bytes at most, without its CRLF */
-	MEMCACHED_TEXT_WORD = 16,	 /* the longest word is CLIENT_ERROR; with a closing 0 */
-	MEMCACHED_TEXT_EXPLANATION = 32, /* an error's text is kept up to here, with its closing 0 */
+	MEMCACHED_TEXT_KEY = 250, /* a key's bytes at most, as in memcached */
 };
 
 enum memcached_text_kind {
@@ -45,16 +43,12 @@ enum memcached_text_kind {
 struct memcached_text_scanner {
 	uint64_t number; /* NUMBER's value. Within a reply: the number being read, then the bytes to skip */
 	uint32_t values; /* how many a HIT has */
-	uint16_t line;	 /* bytes of the line or key so far */
 	uint8_t state;
 	uint8_t begun; /* HIT or STATS within such a reply, else 0 */
 	uint8_t type;  /* what the line being scanned is */
 	uint8_t kind;  /* enum memcached_text_kind; valid once memcached_text_scan returned 1 */
 	uint8_t digits;
-	uint8_t word_length;
-	uint8_t explanation_length;
-	char word[MEMCACHED_TEXT_WORD];		      /* of an ERROR: ERROR, CLIENT_ERROR or SERVER_ERROR */
-	char explanation[MEMCACHED_TEXT_EXPLANATION]; /* of an ERROR: how the text behind it begins */
+	struct memcached_line line; /* its word and explanation: of an ERROR */
 };
 
 /* A scanner at the beginning of a reply is all zeros, or as memcached_text_scan left it when it returned 1.

@@ -86,7 +86,7 @@ bool command_fits(const struct command *c, enum protocol protocol, char *error, 
 	return true;
 }
 
-static bool add_text(struct bytes *to, const char *text)
+bool add_text(struct bytes *to, const char *text)
 {
 	size_t n = strlen(text);
 

@@ -15,7 +15,7 @@ static unsigned status_of_text(const struct memcached_text_scanner *s, const cha
 	case MEMCACHED_TEXT_EXISTS:
 		return FT_STATUS_MISS;
 	case MEMCACHED_TEXT_ERROR:
-		*word = memcached_text_out_of_memory(s) ? "OOM" : s->word;
+		*word = memcached_text_out_of_memory(s) ? "OOM" : s->line.word;
 		return FT_STATUS_ERROR_REPLY;
 	case MEMCACHED_TEXT_NONE:
 		return FT_STATUS_WRONG;
@@ -99,7 +99,7 @@ static unsigned status_of_meta(const struct memcached_meta_scanner *s, const cha
 	case MEMCACHED_META_EXISTS:
 		return FT_STATUS_MISS;
 	case MEMCACHED_META_ERROR:
-		*word = memcached_meta_out_of_memory(s) ? "OOM" : s->word;
+		*word = memcached_meta_out_of_memory(s) ? "OOM" : s->line.word;
 		return FT_STATUS_ERROR_REPLY;
 	case MEMCACHED_META_STORED:
 	case MEMCACHED_META_NONE:

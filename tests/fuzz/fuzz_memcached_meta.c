@@ -18,7 +18,7 @@ static size_t said(const void *state, char *said)
 	int length;
 
 	if (s->kind == MEMCACHED_META_ERROR)
-		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->word, s->explanation,
+		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->line.word, s->line.explanation,
 				  memcached_meta_out_of_memory(s));
 	else
 		length = snprintf(said, FUZZ_SAID, "%u %d %" PRIu64, s->kind, s->has_opaque, s->opaque);

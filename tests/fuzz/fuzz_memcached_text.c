@@ -24,7 +24,7 @@ static size_t said(const void *state, char *said)
 		length = snprintf(said, FUZZ_SAID, "NUMBER %" PRIu64, s->number);
 		break;
 	case MEMCACHED_TEXT_ERROR:
-		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->word, s->explanation,
+		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->line.word, s->line.explanation,
 				  memcached_text_out_of_memory(s));
 		break;
 	default:

@@ -103,7 +103,7 @@ const Case texts[] = {
     {"SERVER_ERROR\r\n", MEMCACHED_TEXT_ERROR},
     {value("a", "1") + "SERVER_ERROR out of memory writing get response\r\n", MEMCACHED_TEXT_ERROR},
     {"STAT pid 7\r\nERROR\r\n", MEMCACHED_TEXT_ERROR},
-    {"VERSION " + std::string(MEMCACHED_TEXT_LINE - 8, 'v') + "\r\n", MEMCACHED_TEXT_VERSION},
+    {"VERSION " + std::string(MEMCACHED_LINE - 8, 'v') + "\r\n", MEMCACHED_TEXT_VERSION},
 };
 
 // A binary reply. The key and extras are parts of `body`.
@@ -258,15 +258,16 @@ TEST_CASE("memcached text: numbers, counts of values and errors' words are told,
 		CHECK(seen(three).values == 3);
 		CHECK(seen(largest).number == UINT64_MAX);
 		CHECK(seen("42\r\n").number == 42);
-		CHECK(seen("ERROR\r\n").word == std::string("ERROR"));
-		CHECK(seen("ERROR\r\n").explanation == std::string());
-		CHECK(seen("CLIENT_ERROR bad data chunk\r\n").word == std::string("CLIENT_ERROR"));
-		CHECK(seen("CLIENT_ERROR bad data chunk\r\n").explanation == std::string("bad data chunk"));
-		CHECK(seen(full).word == std::string("SERVER_ERROR"));
-		CHECK(seen(full).explanation ==
-		      std::string("out of memory storing object").substr(0, MEMCACHED_TEXT_EXPLANATION - 1));
-		CHECK(seen("SERVER_ERROR " + std::string(100, 'x') + "\r\n").explanation ==
-		      std::string(MEMCACHED_TEXT_EXPLANATION - 1, 'x'));
+		CHECK(seen("ERROR\r\n").line.word == std::string("ERROR"));
+		CHECK(seen("ERROR\r\n").line.explanation == std::string());
+		CHECK(seen("CLIENT_ERROR bad data chunk\r\n").line.word == std::string("CLIENT_ERROR"));
+		CHECK(seen("CLIENT_ERROR bad data chunk\r\n").line.explanation ==
+		      std::string("bad data chunk"));
+		CHECK(seen(full).line.word == std::string("SERVER_ERROR"));
+		CHECK(seen(full).line.explanation ==
+		      std::string("out of memory storing object").substr(0, MEMCACHED_EXPLANATION - 1));
+		CHECK(seen("SERVER_ERROR " + std::string(100, 'x') + "\r\n").line.explanation ==
+		      std::string(MEMCACHED_EXPLANATION - 1, 'x'));
 
 		const memcached_text_scanner no_memory = seen(full);
 		const memcached_text_scanner midway =
@@ -295,11 +296,11 @@ TEST_CASE("memcached text: a reply after an error is not taken for one")
 TEST_CASE("memcached text: a large value is skipped without being kept")
 {
 	memcached_text_scanner s = {};
-	const std::string head = "VALUE k 0 " + std::to_string(MEMCACHED_TEXT_VALUE) + "\r\n";
+	const std::string head = "VALUE k 0 " + std::to_string(MEMCACHED_VALUE_BYTES) + "\r\n";
 	const std::string piece(1u << 20u, '\r'), tail = "\r\nEND\r\n";
 	const char *at = head.data();
 	CHECK(memcached_text_scan(&s, &at, head.data() + head.size()) == 0);
-	for (int i = 0; i < MEMCACHED_TEXT_VALUE >> 20; i++) {
+	for (int i = 0; i < MEMCACHED_VALUE_BYTES >> 20; i++) {
 		at = piece.data();
 		REQUIRE(memcached_text_scan(&s, &at, piece.data() + piece.size()) == 0);
 		REQUIRE(at == piece.data() + piece.size());
@@ -359,8 +360,8 @@ TEST_CASE("memcached text: what is no reply is refused, at the same byte however
 	    {"STAT a b\r\n" + value("k", "x") + "END\r\n", 15},
 	    {"STAT a b\r\nSTORED\r\n", 16},
 	    {"STAT a b\r\nRESET\r\n", 15},
-	    {"SERVER_ERROR " + std::string(MEMCACHED_TEXT_LINE - 13, 'x') + "x\r\n", MEMCACHED_TEXT_LINE},
-	    {"STAT " + std::string(100000, 'x'), MEMCACHED_TEXT_LINE},
+	    {"SERVER_ERROR " + std::string(MEMCACHED_LINE - 13, 'x') + "x\r\n", MEMCACHED_LINE},
+	    {"STAT " + std::string(100000, 'x'), MEMCACHED_LINE},
 	};
 	for (const Refused &r : refused) {
 		INFO(r.bytes.substr(0, 100));

@@ -48,7 +48,7 @@ struct Case {
 	int64_t opaque;
 };
 
-const std::string longest = "HD k" + std::string(MEMCACHED_META_LINE - 4, 'k') + "\r\n";
+const std::string longest = "HD k" + std::string(MEMCACHED_LINE - 4, 'k') + "\r\n";
 
 // All but the last two as memcached 1.6.18 says them.
 const Case replies[] = {
@@ -77,7 +77,7 @@ const Case replies[] = {
     {"CLIENT_ERRROR bad command line format\r\n", MEMCACHED_META_ERROR, none},
     {"SERVER_ERROR out of memory storing object\r\n", MEMCACHED_META_ERROR, none},
     {longest, MEMCACHED_META_DONE, none},
-    {"VERSION " + std::string(MEMCACHED_META_LINE - 8, 'v') + "\r\n", MEMCACHED_META_VERSION, none},
+    {"VERSION " + std::string(MEMCACHED_LINE - 8, 'v') + "\r\n", MEMCACHED_META_VERSION, none},
 };
 
 bool same(const Case &c, const Seen &seen)
@@ -203,14 +203,14 @@ TEST_CASE("memcached meta: errors' words are told, cut or not")
 	const std::string full = "SERVER_ERROR out of memory storing object\r\n";
 	for (size_t cut = 1; cut < full.size(); cut++) {
 		const Seen seen = scan(full, {cut});
-		CHECK(seen.s.word == std::string("SERVER_ERROR"));
-		CHECK(seen.s.explanation == std::string("out of memory storing object"));
+		CHECK(seen.s.line.word == std::string("SERVER_ERROR"));
+		CHECK(seen.s.line.explanation == std::string("out of memory storing object"));
 		CHECK(memcached_meta_out_of_memory(&seen.s));
 	}
 	const Seen client = scan("CLIENT_ERROR out of memory\r\n");
 	CHECK_FALSE(memcached_meta_out_of_memory(&client.s));
-	CHECK(scan("SERVER_ERROR " + std::string(100, 'x') + "\r\n").s.explanation ==
-	      std::string(MEMCACHED_META_EXPLANATION - 1, 'x'));
+	CHECK(scan("SERVER_ERROR " + std::string(100, 'x') + "\r\n").s.line.explanation ==
+	      std::string(MEMCACHED_EXPLANATION - 1, 'x'));
 }
 
 TEST_CASE("memcached meta: what is no reply is refused, cut or not")
@@ -240,8 +240,8 @@ TEST_CASE("memcached meta: what is no reply is refused, cut or not")
 					std::string("hd\r\n"),
 					std::string("EN\rx"),
 					std::string("HD k\tx\r\n"),
-					"HD k" + std::string(MEMCACHED_META_LINE, 'k') + "\r\n",
-					"SERVER_ERROR " + std::string(MEMCACHED_META_LINE, 'k') + "\r\n"}) {
+					"HD k" + std::string(MEMCACHED_LINE, 'k') + "\r\n",
+					"SERVER_ERROR " + std::string(MEMCACHED_LINE, 'k') + "\r\n"}) {
 		INFO(text);
 		const Seen whole = scan(text);
 		CHECK(whole.result == -1);
