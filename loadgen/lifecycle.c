@@ -382,6 +382,9 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	t->alive--;
 	if (status != FT_STATUS_TIMEOUT || !t->stopping)
 		t->lost++;
+	if (t->routing)
+		routed_settle(t,
+			      now); /* answers before this one may have put requests on other connections */
 	check_finished(t, now);
 }
 

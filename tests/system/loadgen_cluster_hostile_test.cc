@@ -181,6 +181,33 @@ TEST_CASE("an ASK to where nobody is: the key's own server is asked again, once 
 	CHECK(o.run["redirects"]["ask"] == 1);
 }
 
+TEST_CASE(
+    "what a connection's last answers sent elsewhere is on its way, though the connection is lost for good")
+{
+	Node b([](const std::string &) {
+		// Until nothing waits any more that would be looked at now and then.
+		std::this_thread::sleep_for(std::chrono::milliseconds(20));
+		return std::string("$1\r\nx\r\n");
+	});
+	std::atomic<int> asked = 0;
+	Node a([&](const std::string &) {
+		const std::string ask = "-ASK 1 " + b.address() + "\r\n";
+		switch (asked++) {
+		case 0:
+			return ask;
+		case 1:
+			return std::string("$1\r\nx\r\n");
+		case 2:
+			return std::string(); // together with the next one's
+		default:
+			return ask + "this is no reply\r\n";
+		}
+	});
+	const Outcome o = load_on(a, {"-n", "4", "-c", "1", "-P", "2", "--on-error", "continue"});
+	CHECK(o.log.with_status(FT_STATUS_OK) == 3);
+	CHECK(o.log.with_status(FT_STATUS_WRONG) == 1);
+}
+
 TEST_CASE("a later test has as much patience with a slow server as the first, whatever watches beside it")
 {
 	TempDir dir;
