@@ -72,6 +72,29 @@ TEST_CASE("a run's lanes are its threads, children, CPUs and disks")
 	CHECK(lanes[4].life.size() == 2);
 }
 
+TEST_CASE("a recorded load generator's lanes are its own, below the server's, and make no second server")
+{
+	Explanation e = Made();
+	Thread load;
+	load.tid = load.tgid = 1; // before the server's
+	load.flags = FT_THREAD_CLIENT | FT_THREAD_MAIN;
+	load.comm = "load-0";
+	load.role = "load generator";
+	load.start_ns = e.run.start_ns;
+	load.end_ns = e.run.end_ns;
+	e.run.threads.push_back(load);
+	std::vector<Lane> lanes = LanesOf(e);
+	size_t server = 0, client = 0;
+	for (size_t i = 0; i < lanes.size(); i++) {
+		if (lanes[i].group == "Server threads")
+			server = i + 1;
+		if (lanes[i].group == "Load generator" && lanes[i].name == "load-0")
+			client = i + 1;
+	}
+	REQUIRE(server);
+	CHECK(client > server);
+}
+
 TEST_CASE("threads beyond the limit are counted, children keep their lane if one is theirs")
 {
 	Explanation e = Made();
