@@ -55,6 +55,12 @@ static __always_inline u64 throttled_ns(struct cfs_rq *queue)
 	return sum;
 }
 
+/* A kernel without CONFIG_FAIR_GROUP_SCHED has no groups, and no quotas. */
+static __always_inline bool has_group_queue(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->se.cfs_rq);
+}
+
 /* Since 6.18 a task is taken off its run queue on its way back to user mode, and knows it; before, its group
  * was taken off with all its tasks, which any wait for the CPU may turn out to have been. */
 static __always_inline bool may_be_throttled(struct task_struct *task)

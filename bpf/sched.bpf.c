@@ -204,7 +204,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 static __always_inline void note_quota(struct thread_state *st, struct task_struct *task)
 {
 	st->quota_queue = NULL;
-	if (!quota_in_force || !may_be_throttled(task))
+	if (!quota_in_force || !has_group_queue(task) || !may_be_throttled(task))
 		return;
 	st->quota_queue = BPF_CORE_READ(task, se.cfs_rq);
 	st->throttled_before_ns = throttled_ns(st->quota_queue);
