@@ -219,6 +219,42 @@ void FindExtent(Run *run)
 	run->end_ns = last;
 }
 
+// A turn of the event loop is recorded from the moment its thread runs. Who waits for it waits from when the
+// thread was woken, so that is where a turn begins here; one too short to be recorded is known by that wait
+// alone.
+void BeginTurnsAtWakeups(Run *run)
+{
+	Column<ft_span> turns;
+	for (Thread &t : run->threads) {
+		size_t first = turns.size(), next = t.first_iteration, end = next + t.iteration_count;
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			const ft_span &wait = run->spans[i];
+			if (wait.owner != FT_IDLE || !wait.off_cpu || wait.runnable_ns < run->min_span_ns)
+				continue;
+			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
+				turns.push_back(run->iterations[next]);
+			ft_span turn = {};
+			turn.start_ns = wait.start_ns + wait.blocked_ns;
+			turn.duration_ns = wait.runnable_ns;
+			turn.tid = wait.tid;
+			turn.owner = FT_ITERATION;
+			turn.syscall = -1;
+			// Closer than anything that is recorded: the same turn.
+			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns) {
+				const ft_span &recorded = run->iterations[next++];
+				turn.duration_ns = EndOf(recorded) - turn.start_ns;
+				turn.arg[0] = recorded.arg[0];
+			}
+			turns.push_back(turn);
+		}
+		for (; next < end; next++)
+			turns.push_back(run->iterations[next]);
+		t.first_iteration = first;
+		t.iteration_count = turns.size() - first;
+	}
+	run->iterations = std::move(turns);
+}
+
 // A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind.
 // Spans of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the
 // kind.
@@ -298,6 +334,7 @@ void IndexRun(Run *run)
 	      CpuSampleBefore);
 	CloseOpenThreads(run);
 	NameWaitsInFaults(run);
+	BeginTurnsAtWakeups(run);
 
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });

@@ -23,6 +23,14 @@ static __always_inline unsigned int task_state(struct task_struct *task)
 	return (unsigned int)BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
+/* The CPU a task is on, or is queued on. It moved to thread_info in 5.16. */
+static __always_inline u32 task_cpu(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return BPF_CORE_READ(task, thread_info.cpu);
+	return BPF_CORE_READ((struct task_struct___old *)task, cpu);
+}
+
 /* The user-mode registers at the top of the kernel stack. Before 5.15 computed from the stack's base: 16 kB
  * stacks (no KASAN), no padding on x86-64. */
 static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)

@@ -192,9 +192,12 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 			read_file_name(file, e->name);
 	}
 	if (want_holder) {
+		/* It may have been moved: who had the CPU that it waited for is what counts. There the newest
+		 * stint is somebody else's, here it is its own. */
+		u32 cpu = st->queue_cpu & (FT_MAX_CPUS - 1);
 		e->wake_ns = wake;
-		e->newest = c->newest;
-		__builtin_memcpy(e->stints, c->stints, sizeof e->stints);
+		e->newest = cpus[cpu].newest + (&cpus[cpu] != c);
+		__builtin_memcpy(e->stints, cpus[cpu].stints, sizeof e->stints);
 	}
 	bpf_ringbuf_submit(e, ring_flags());
 	return true;
@@ -217,8 +220,10 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	st->off_cpu = 1;
 	st->off_state = state;
 	st->wake_ns = runnable ? now : 0;
-	if (runnable)
+	if (runnable) {
+		st->queue_cpu = bpf_get_smp_processor_id();
 		note_quota(st, task);
+	}
 }
 
 /* Accounts for the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable from there on;
@@ -331,6 +336,7 @@ static __always_inline int on_wakeup(struct task_struct *task)
 	struct thread_state *st = state_of(task);
 	if (st && st->off_cpu && !st->wake_ns) {
 		st->wake_ns = bpf_ktime_get_ns();
+		st->queue_cpu = task_cpu(task);
 		note_quota(st, task);
 	}
 	return 0;

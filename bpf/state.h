@@ -35,6 +35,7 @@ struct thread_state {
 	u32 tid, tgid;
 	u32 depth;
 	u32 off_state;	/* off CPU: the task state it left with */
+	u32 queue_cpu;	/* runnable: where it began to wait */
 	s16 blocked_in; /* the system call of the last blocked interval in no frame */
 	u8 ready, dead, off_cpu, busy;
 	u8 client;     /* of a load generator */

@@ -122,7 +122,12 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct thread_info {
+	unsigned int cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;  /* what user space calls tid */
 	int tgid; /* what user space calls pid */
 	char comm[16];
@@ -134,9 +139,10 @@ struct task_struct {
 	bool throttled;
 };
 
-/* Before 5.14. */
+/* `state` before 5.14, `cpu` before 5.16. */
 struct task_struct___old {
 	long state;
+	unsigned int cpu;
 };
 
 struct vm_area_struct {

@@ -314,6 +314,31 @@ TEST_CASE("someone else's client leaves no request log, and stalls are found all
 	CHECK(text.out.find("No request log: stalls found from") == 0);
 }
 
+TEST_CASE("someone else's client is not told that a server was woken late; its turns say so")
+{
+	if (geteuid() != 0) {
+		WARN("SKIPPED: recording needs root");
+		return;
+	}
+	RealRun real;
+	const std::string pid = std::to_string(real.server.pid());
+	REQUIRE(run({"taskset", "-a", "-cp", "0", pid}).status == 0);
+	// In real time, so that the server, which is woken for every request, has to wait.
+	Process hog({"taskset", "-c", "0", "chrt", "-f", "1", "sh", "-c",
+		     "while :; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; sleep 0.02; done"});
+	real.Record();
+	Process client({"taskset", "-c", "1", "redis-benchmark", "-s", real.server.socket(), "-c", "1", "-n",
+			"2000", "-q", "-t", "get"});
+	client.wait(Seconds(60));
+	real.Stop();
+
+	Json j = real.Explain({"--slow", "1ms"});
+	CHECK(j["requests"]["from"] == "iterations");
+	REQUIRE(j["slow"]["count"].get<int>() > 0);
+	INFO(j["causes"].dump(1));
+	CHECK(j["causes"][0]["cause"] == "run-queue");
+}
+
 TEST_CASE("a server that dies under load leaves a run that is explained")
 {
 	if (geteuid() != 0) {

@@ -47,14 +47,14 @@ def fsync_and_swap_in(t, magnitudes):
     first = 0
     for count in magnitudes and [300] or (150, 300, 600):
         label = f"{count} keys, 20 writes/s"
-        synced = clock.of("fsync")(server.tid)
         server.slowlog_reset()
         with t.injecting("page-in", label, server.tid, among=2) as paging:
+            synced = clock.of("fsync")(server.tid)
             with swap.limited("read_iops", 1000), aof.limited("write_iops", 20):
                 server.eval(TOUCH, 0, first, first + count - 1)
                 time.sleep(0.2)
             server.set("after", "x")
-        synced = clock.of("fsync")(server.tid) - synced
+            synced = clock.of("fsync")(server.tid) - synced
         # Redis' time for the script that reads them is over before the fsync.
         paging["stall_ns"] = max(e["duration"] for e in server.slowlog_get(10)) * 1000
         t.injections.append(dict(paging, cause="fsync", stall_ns=synced))

@@ -357,6 +357,26 @@ TEST_CASE("of a process' threads with an event loop, the one that runs the code 
 	}
 }
 
+TEST_CASE("a turn of the event loop begins when its thread was woken, recorded or not")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 10 * ms);
+	b.Frame(FT_ITERATION, 100 * us, 300 * us).arg[0] = 7;
+	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);			// waited 3 ms for a CPU ...
+	b.Frame(FT_ITERATION, 5001 * us, 5100 * us).arg[0] = 9; // ... for this turn
+	b.Off(FT_IDLE, 6 * ms, 7 * ms, 8 * ms);			// and 1 ms for one that was too short
+	b.Off(FT_IDLE, 9 * ms, 9500 * us, 9501 * us);		// woken at once
+	b.Finish();
+	const Thread &t = b.run.threads[0];
+	REQUIRE(t.iteration_count == 3);
+	CHECK(b.run.iterations[0].start_ns == kBase + 100 * us);
+	CHECK(b.run.iterations[1].start_ns == kBase + 2 * ms);
+	CHECK(b.run.iterations[1].duration_ns == 3100 * us);
+	CHECK(b.run.iterations[1].arg[0] == 9);
+	CHECK(b.run.iterations[2].start_ns == kBase + 7 * ms);
+	CHECK(b.run.iterations[2].duration_ns == 1 * ms);
+}
+
 TEST_CASE("who kept a runnable thread from its CPU decides the cause")
 {
 	RunBuilder b;
