@@ -86,7 +86,8 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 	    load(on(c, {"-t", "all", "-r", "200", "-n", "600", "-c", "3", "--json", dir.file("json")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	for (const Json &run : Json::parse(read_file(dir.file("json")))["runs"]) {
+	const Json runs = Json::parse(read_file(dir.file("json")))["runs"];
+	for (const Json &run : runs) {
 		INFO(run["name"]);
 		CHECK(run["total"]["requests"] == 600);
 		CHECK(run["total"]["errors"] == 0);

@@ -58,7 +58,8 @@ TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if 
 		  "1000", "-c", "2", "--read-from", "replica", "--json", dir.file("json")});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	for (const Json &n : only_run(dir.file("json"))["nodes"])
+	const Json nodes = only_run(dir.file("json"))["nodes"];
+	for (const Json &n : nodes)
 		CHECK(n["server"] != s.address(0));
 	r = load({"--server", s.address(1), "-q", "--no-observer", "-n", "10", "--read-from", "any"});
 	CHECK(r.status == 3);
