@@ -371,7 +371,9 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 	e->clone_flag = parent_tgid == st->tgid;
 	e->client = st->client;
 	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
-	bpf_ringbuf_submit(e, ring_flags());
+	/* A child may live for a few milliseconds only: the recorder has to ask now what it calls itself. */
+	bool child = type == FT_EVENT_THREAD_BEGIN && parent_tgid && parent_tgid != st->tgid;
+	bpf_ringbuf_submit(e, child ? BPF_RB_FORCE_WAKEUP : ring_flags());
 }
 
 static struct thread_state blank_state; /* what the hash starts a thread with; the stack has no room */

@@ -34,6 +34,7 @@
 
 enum {
 	TICK_MS = 50,
+	CHILD_LOOK_MS = 1,
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
 	/* The kernel's run-time statistics are on for a tenth of the time: 200 ms every 2 s. */
@@ -413,8 +414,10 @@ static const char *run(struct recorder *r, int signals, int timer)
 			       {.fd = programs_fd(r->programs), .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 1;;) {
-		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+		/* A child names itself soon after it began, and may end soon after that. */
+		if (poll(fds, 3, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
+		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
 			programs_drain(r->programs);
 		if (fds[1].revents) {

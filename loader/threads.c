@@ -13,7 +13,7 @@
 
 #include "targets.h"
 
-enum { LOOKS = 50 }; /* five seconds */
+enum { LOOKS = 50, YOUNG_NS = 200000000 }; /* five seconds; 200 ms */
 
 static const struct {
 	const char *title, *role;
@@ -90,18 +90,41 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 	}
 }
 
+/* Looks again, and writes what has changed. */
+static void look_again(struct ft_thread *r, struct ft_writer *w)
+{
+	struct ft_thread before = *r;
+	look(r);
+	if (memcmp(&before, r, sizeof before) != 0)
+		ft_writer_record(w, FT_BLOCK_THREAD, r);
+}
+
 void threads_tick(struct threads *t, struct ft_writer *w)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		struct thread *n = &t->all[i];
-		if (n->looks >= LOOKS)
-			continue;
-		n->looks++;
-		struct ft_thread before = n->record;
-		look(&n->record);
-		if (memcmp(&before, &n->record, sizeof before) != 0)
-			ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
-	}
+	for (size_t i = 0; i < t->count; i++)
+		if (t->all[i].looks++ < LOOKS)
+			look_again(&t->all[i].record, w);
+}
+
+static bool unnamed(const struct ft_thread *r)
+{
+	return r->flags == (FT_THREAD_MAIN | FT_THREAD_CHILD) && strcmp(r->role, "child") == 0 &&
+	       ft_now_ns() - r->start_ns < YOUNG_NS;
+}
+
+bool threads_unnamed(const struct threads *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (unnamed(&t->all[i].record))
+			return true;
+	return false;
+}
+
+void threads_look(struct threads *t, struct ft_writer *w)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (unnamed(&t->all[i].record))
+			look_again(&t->all[i].record, w);
 }
 
 pid_t threads_new_client(struct threads *t)

@@ -26,6 +26,10 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
 /* Ten times a second: redis-server names its threads and its children a moment after they begin. */
 void threads_tick(struct threads *t, struct ft_writer *w);
+/* Whether a child has begun within the last 200 ms and not yet said what it is for. */
+bool threads_unnamed(const struct threads *t);
+/* Looks at those again. */
+void threads_look(struct threads *t, struct ft_writer *w);
 /* A load generator's process that has begun since the last call, or 0. */
 pid_t threads_new_client(struct threads *t);
 /* The target that forked this process, or 0. */
