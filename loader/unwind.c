@@ -216,6 +216,8 @@ static int load_module(Dwfl_Module *dwfl_module, void **userdata, const char *na
 	(void)name;
 	(void)start;
 	(void)context;
+	Dwarf_Addr bias;
+	dwfl_module_eh_cfi(dwfl_module, &bias);
 	module_of(dwfl_module);
 	return DWARF_CB_OK;
 }

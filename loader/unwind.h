@@ -30,7 +30,7 @@ struct unwinder;
 struct unwinder *unwinder_open(void);
 void unwinder_close(struct unwinder *u);
 
-/* Looks at a process' mappings now, so that the first sample of it needn't wait. */
+/* Reads a process' mappings, symbols and unwind tables now, so that its first samples needn't wait. */
 void unwinder_prepare(struct unwinder *u, pid_t pid);
 /* The process has ended. */
 void unwinder_forget(struct unwinder *u, pid_t pid);
