@@ -7,6 +7,7 @@ import time
 
 import host
 import kernel
+from cases_code import LOOP
 from registry import case
 from trial import SERVER_CPU, now_ns
 
@@ -58,4 +59,5 @@ def cpu_quota(t, magnitudes):
         group.set("cpu.cfs_period_us", period_ms * 1000)
         group.set("cpu.cfs_quota_us", period_ms * 300)  # enough for the load, not for what comes
         with t.injecting("cpu-quota", f"0.3 CPUs, {period_ms} ms periods", server.tid, truth=throttled_ns):
-            server.eval("for i = 1, 6000000 do end", 0)
+            server.eval(LOOP, 0, 8_000_000)
+            time.sleep(0.3)  # what queued up meets the quota too

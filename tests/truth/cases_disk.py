@@ -28,7 +28,7 @@ def fsync_always(t, magnitudes):
             server.set("after", "x")
 
 
-@case(15, "competing-writer", ["fsync"], threshold="8ms")
+@case(15, "competing-writer", ["fsync"], threshold="4ms")
 def competing_writer(t, magnitudes):
     """Somebody else's direct writes to the disk that the append-only file is on."""
     clock = host.CallsClock(t)

@@ -102,16 +102,18 @@ def network(t, magnitudes):
 @case(18, "full-sync", ["fork"])
 def full_sync(t, magnitudes):
     port = free_port()
-    server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", tcp=port)
+    server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--bgsave_cpulist", str(CLIENT_CPU), tcp=port)
     t.begin(["-s", server.socket])
     for i, megabytes in enumerate(magnitudes and [400] or (200, 400, 600)):
         server.execute_command("DEBUG", "POPULATE", megabytes * 900, "fill", 1000)
         forks = server.info("stats")["total_forks"]
         replica = t.redis(name=f"replica{i}", cpu=CLIENT_CPU, target=False)
         with t.injecting("fork", f"{megabytes} MB", server.tid) as done:
+            waited = kernel.run_delay_ns(server.tid)
             replica.execute_command("REPLICAOF", "127.0.0.1", port)
             wait_for("the fork", lambda: server.info("stats")["total_forks"] > forks)
-        done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000
+            waited = kernel.run_delay_ns(server.tid) - waited
+        done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000 - waited
         wait_for("the replica's synchronisation", lambda: replica.info("replication")["master_link_status"] == "up", 60)
         replica.shutdown(nosave=True)
 
@@ -149,6 +151,38 @@ def memcached_worker(t, magnitudes):
             time.sleep(ms / 1000)
             ptrace(PTRACE_DETACH, worker, None, None)
             done["stall_ns"] = now_ns() - since
+
+
+@case(19, "memcached-slabs", ["run-queue"], threshold="500us")
+def memcached_slabs(t, magnitudes):
+    """memcached's slab mover takes pages from one class for another, and the worker's CPU while it is at it."""
+    process, port = memcached(t, "-m", "256", "-o", "slab_reassign,no_slab_automove")
+    control = socket.create_connection(("127.0.0.1", port))
+    t.stack.callback(control.close)
+
+    def ask(text):
+        control.sendall(text.encode() + b"\r\n")
+        reply = control.recv(65536)
+        while not reply.endswith(b"\r\n"):
+            reply += control.recv(65536)
+        return reply.decode()
+
+    for base in range(0, 800_000, 1000):
+        control.sendall(b"".join(b"set small:%d 0 0 100 noreply\r\n%s\r\n" % (i, b"x" * 100) for i in range(base, base + 1000)))
+    ask("set large 0 0 10000\r\n" + "x" * 10000)
+    classes = sorted({int(line.split()[1].split(":")[0]) for line in ask("stats slabs").splitlines() if ":chunk_size" in line})
+    worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
+    t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "--key-prefix", "small:"])
+    for pages in magnitudes and [20] or (5, 20, 60):
+        with t.injecting("run-queue", f"{pages} pages", worker, truth=kernel.run_delay_ns, culprit="mc-slabmaint"):
+            moved = 0
+            while moved < pages:
+                answer = ask(f"slabs reassign {classes[0]} {classes[-1]}")
+                if answer.startswith("OK"):
+                    moved += 1
+                elif not answer.startswith("BUSY"):
+                    raise Skip("memcached moves no page: " + answer.strip())
+                time.sleep(0.001)
 
 
 @case(20, "proxy-stop", ["stopped"])

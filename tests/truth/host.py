@@ -125,6 +125,15 @@ class Disk(Loop):
         subprocess.run(["umount", self.path], stdin=subprocess.DEVNULL)
 
 
+def compressed_swap(trial, megabytes):
+    """Swap in compressed memory."""
+    device = sh("zramctl", "--find", "--size", f"{megabytes}M")
+    trial.stack.callback(subprocess.run, ["zramctl", "--reset", device])
+    sh("mkswap", device)
+    sh("swapon", device)
+    trial.stack.callback(subprocess.run, ["swapoff", device])
+
+
 class CallsClock:
     """How long a server's threads were in calls on files, measured inside the server (calls_clock.c)."""
 

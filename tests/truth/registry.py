@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The list of cases: what a case file registers and the suite goes through."""
 
-CASES = []
+CASES = []  # in order of registration; see in_order
 
 
 class Case:
     def __init__(self, number, name, causes, function, threshold):
         self.number, self.name, self.causes, self.function, self.threshold = number, name, causes, function, threshold
+
+
+def in_order():
+    """By number, pairs and controls last."""
+    return sorted(CASES, key=lambda c: (isinstance(c.number, str), c.number))
 
 
 def case(number, name, causes, threshold="1ms"):

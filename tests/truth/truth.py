@@ -13,7 +13,7 @@ import score
 import tables
 import whatif
 from kernel import DelayAccounting
-from registry import CASES
+from registry import in_order
 from trial import CLIENT_CPU, Skip, Trial
 
 import cases_code  # noqa: F401 (these register their cases)
@@ -79,10 +79,10 @@ def main():
     parser.add_argument("--write", action="store_true", help="put the tables into docs/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
-        for case in CASES:
+        for case in in_order():
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")
         return 0
-    names = list(whatif.SCENES) if arguments.what_if else [case.name for case in CASES]
+    names = list(whatif.SCENES) if arguments.what_if else [case.name for case in in_order()]
     for name in arguments.cases:
         if name not in names:
             parser.error(f"there is no case {name}: see --list")
@@ -101,7 +101,7 @@ def main():
             if arguments.write:
                 tables.write(text, "what-if")
             return 0
-        for case in CASES:
+        for case in in_order():
             if arguments.cases and case.name not in arguments.cases:
                 continue
             for attempt in range(SHORT_TRIES if arguments.short else 1):
