@@ -214,10 +214,12 @@ def softirq_ms(cpu):
     return int(fields[7]) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
+# Stops itself when it is ready, and floods once it is continued.
 FLOOD = """
-import socket, time
+import os, signal, socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("10.77.0.1", 9))
+os.kill(os.getpid(), signal.SIGSTOP)
 until = time.monotonic() + %f
 while time.monotonic() < until:
     for _ in range(20):
@@ -244,7 +246,11 @@ def softirq(t, magnitudes):
     server = t.redis()
     t.begin(["-s", server.socket])
     for seconds in magnitudes and [0.4] or (0.2, 0.4, 1.0):
+        flood = t.start(["ip", "netns", "exec", name, "nice", "-n", "19", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c",
+                         FLOOD % seconds])
+        host.wait_stopped(flood.pid)
         with t.injecting("softirq", f"{seconds} s", server.tid) as done:
             before = softirq_ms(SERVER_CPU)
-            host.sh("ip", "netns", "exec", name, "nice", "-n", "19", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c", FLOOD % seconds)
+            flood.send_signal(signal.SIGCONT)
+            flood.wait()
             done["happened"] = softirq_ms(SERVER_CPU) - before > 100 * seconds

@@ -8,6 +8,7 @@ import statistics
 from trial import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "truth.md")
+README = os.path.join(ROOT, "README.md")
 
 
 def ms(ns):
@@ -22,6 +23,8 @@ def line(outcome, seconds):
     """What one case came to."""
     if outcome.skipped:
         return f"{outcome.case.name}: SKIPPED: {outcome.skipped}"
+    if outcome.failed:
+        return f"{outcome.case.name}: FAILED: {outcome.failed}"
     parts = []
     for s in outcome.scored:
         truth = s.injection.get("stall_ns")
@@ -76,7 +79,7 @@ def details(outcomes):
 
 
 def text(outcomes):
-    ran = [o for o in outcomes if not o.skipped]
+    ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
     out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
     if scored:
@@ -92,17 +95,28 @@ def text(outcomes):
         worst = max(ran, key=lambda o: o.account_error)
         out.append(f"The account of every thread of every run is its wall time within {100 * worst.account_error:.3f} % "
                    f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
+    out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     for o in outcomes:
         if o.skipped:
             out.append(f"Skipped here: `{o.case.name}`: {o.skipped}.")
     return "\n".join(out)
 
 
-def write(tables, what):
+def score(outcomes):
+    """The README's short form of it."""
+    scored = [s for o in outcomes if not o.skipped and not o.failed for s in o.scored]
+    timed = [s for s in scored if s.error is not None]
+    return "\n".join(
+        rates(scored) +
+        ["", f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
+             f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 10 % (or 200 us) of it."])
+
+
+def write(tables, what, page_path=PAGE):
     """Puts them between the page's markers of that name."""
     begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
-    with open(PAGE) as f:
+    with open(page_path) as f:
         page = f.read()
     page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
-    with open(PAGE, "w") as f:
+    with open(page_path, "w") as f:
         f.write(page)

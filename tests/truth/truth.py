@@ -9,12 +9,14 @@ import shutil
 import sys
 import time
 
+import redis
+
 import score
 import tables
 import whatif
 from kernel import DelayAccounting
 from registry import in_order
-from trial import CLIENT_CPU, Skip, Trial
+from trial import CLIENT_CPU, SERVER_CPU, Skip, Trial
 
 import cases_code  # noqa: F401 (these register their cases)
 import cases_cpu  # noqa: F401
@@ -30,13 +32,13 @@ class Outcome:
     """A case's result: scored injections and what was slow beside them, or why there is none."""
 
     def __init__(self, case):
-        self.case, self.skipped = case, None
+        self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
 
     @property
     def hit(self):
-        return all(s.hit for s in self.scored)
+        return not self.failed and all(s.hit for s in self.scored)
 
 
 def account_error(explained):
@@ -55,6 +57,9 @@ def run_case(case, delays, short, keep):
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
         outcome.skipped = str(why)
+        return outcome
+    except (RuntimeError, OSError, redis.exceptions.RedisError) as why:
+        outcome.failed = f"{type(why).__name__}: {why}"
         return outcome
     scored = [score.score(i, explained) for i in t.injections]
     outcome.scored = [s for s in scored if s.happened]
@@ -89,6 +94,9 @@ def main():
     if os.geteuid() != 0:
         print("script/truth: must run as root, because it records and injects: try sudo", file=sys.stderr)
         return 3
+    if not {SERVER_CPU, CLIENT_CPU} <= os.sched_getaffinity(0):
+        print("script/truth: needs two CPUs, one for the server and one for the load", file=sys.stderr)
+        return 3
     # Away from the server's CPU, where only what is injected should run.
     os.sched_setaffinity(0, {CLIENT_CPU})
     delays = DelayAccounting()
@@ -117,6 +125,7 @@ def main():
     print("\n" + text)
     if arguments.write:
         tables.write(text, "truth")
+        tables.write(tables.score(outcomes), "score", tables.README)
     return 0 if all(o.skipped or o.hit for o in outcomes) else 1
 
 
