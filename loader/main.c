@@ -23,6 +23,7 @@ enum {
 	OPTION_MIN_SPAN,
 	OPTION_WITH_CLIENT,
 	OPTION_NO_SAMPLES,
+	OPTION_NO_SOFTIRQS,
 	OPTION_DOCTOR
 };
 
@@ -44,6 +45,8 @@ static const struct argp_option options[] = {
      "Trace every forktail-load on this host too, to tell what made it late", 2},
     {"no-samples", OPTION_NO_SAMPLES, NULL, 0,
      "Take no CPU samples: what the server's own code was stays unknown", 2},
+    {"no-softirqs", OPTION_NO_SOFTIRQS, NULL, 0,
+     "Don't trace soft interrupts, which over loopback TCP cost the server most of what recording does", 2},
     {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
      3},
     {0},
@@ -154,15 +157,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			fail(EXIT_USAGE, "--duration takes a time such as 30s or 5m, not \"%s\"", arg);
 		return 0;
 	case OPTION_MIN_SPAN:
-		if (parse_time(arg, 1e3, &a->record.min_span_ns) || a->record.min_span_ns < 1000 ||
-		    a->record.min_span_ns > 1000000000)
+		if (parse_time(arg, 1e3, &a->record.wanted.min_span_ns) ||
+		    a->record.wanted.min_span_ns < 1000 || a->record.wanted.min_span_ns > 1000000000)
 			fail(EXIT_USAGE, "--min-span takes a time from 1us to 1s, not \"%s\"", arg);
 		return 0;
 	case OPTION_WITH_CLIENT:
-		a->record.with_client = true;
+		a->record.wanted.with_client = true;
 		return 0;
 	case OPTION_NO_SAMPLES:
-		a->record.samples = false;
+		a->record.wanted.samples = false;
+		return 0;
+	case OPTION_NO_SOFTIRQS:
+		a->record.wanted.softirqs = false;
 		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;
@@ -177,7 +183,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	static struct arguments a;
-	a.record = (struct record_options){.min_span_ns = 20000, .samples = true, .argc = argc, .argv = argv};
+	a.record = (struct record_options){
+	    .wanted = {.min_span_ns = 20000, .samples = true, .softirqs = true}, .argc = argc, .argv = argv};
 	static const struct argp argp = {options,
 					 parse,
 					 NULL,

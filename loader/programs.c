@@ -78,8 +78,8 @@ static void choose_programs(struct forktail_bpf *skeleton)
 	}
 }
 
-int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
-		  bool with_client, bool samples, event_handler handler, void *context)
+int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
+		  event_handler handler, void *context)
 {
 	*out = NULL;
 	log_text[0] = 0;
@@ -95,7 +95,7 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	p->handler = handler;
 	p->context = context;
 	p->fault_events = support->has_fault_events;
-	p->samples = samples && support->has_cpu_clock;
+	p->samples = wanted->samples && support->has_cpu_clock;
 	int err = -ENOMEM;
 	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
 	if (!s) {
@@ -106,12 +106,16 @@ int programs_load(struct programs **out, const struct support *support, uint64_t
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
-	s->rodata->min_span_ns = min_span_ns;
-	s->rodata->with_client = with_client;
+	s->rodata->min_span_ns = wanted->min_span_ns;
+	s->rodata->with_client = wanted->with_client;
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
 	choose_programs(s);
+	if (!wanted->softirqs) {
+		bpf_program__set_autoload(s->progs.softirq_entry, false);
+		bpf_program__set_autoload(s->progs.softirq_exit, false);
+	}
 	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
 	p->fault_end[1] = s->progs.fault_end_major;
 	bpf_program__set_autoload(s->progs.fault_end_minor, support->has_find_vma);

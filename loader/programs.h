@@ -16,11 +16,18 @@ struct programs;
 /* Gets one event of the ring. `bytes` is the event's size as the kernel wrote it. */
 typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 
-/* Opens, sets and loads what `support` says the host has. with_client: load generators that are started while
- * it records are traced too; samples: CPU samples are wanted. Messages of libbpf go to *log (a static
- * buffer), shown when loading fails. Negative errno on failure. */
-int programs_load(struct programs **out, const struct support *support, uint64_t min_span_ns,
-		  bool with_client, bool samples, event_handler handler, void *context);
+/* What to record. */
+struct programs_wanted {
+	uint64_t min_span_ns; /* shorter intervals are summed up */
+	bool with_client;     /* load generators that are started while it records are traced too */
+	bool samples;	      /* of what runs on the CPUs */
+	bool softirqs;	      /* on top of traced threads */
+};
+
+/* Opens, sets and loads what is wanted and `support` says the host has. Messages of libbpf go to *log (a
+ * static buffer), shown when loading fails. Negative errno on failure. */
+int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
+		  event_handler handler, void *context);
 
 /* Called with a program that can't be attached or used. */
 typedef void (*skip_handler)(void *context, const char *program, int error);

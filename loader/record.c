@@ -113,9 +113,9 @@ static json_t *manifest(struct recorder *r)
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o}", "program",
 			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
 			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
-			 (json_int_t)r->options->min_span_ns, "targets", targets, "cpus", r->support.cpus,
-			 "start_ns", (json_int_t)r->start_ns, "missing", r->missing, "block_devices",
-			 block_devices(), "programs", programs);
+			 (json_int_t)r->options->wanted.min_span_ns, "targets", targets, "cpus",
+			 r->support.cpus, "start_ns", (json_int_t)r->start_ns, "missing", r->missing,
+			 "block_devices", block_devices(), "programs", programs);
 }
 
 static void write_json(struct recorder *r, enum ft_block_kind kind, json_t *o)
@@ -330,8 +330,11 @@ static int start(struct recorder *r)
 		if (!f->available)
 			note_missing(r, f->without, f->why);
 	}
-	int err = programs_load(&r->programs, &r->support, r->options->min_span_ns, r->options->with_client,
-				r->options->samples, drain_event, &r->drain);
+	if (!r->options->wanted.softirqs)
+		note_missing(r,
+			     "soft interrupts on top of the server: their time is in what they interrupted",
+			     "--no-softirqs was given");
+	int err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
 			programs_log());
@@ -353,7 +356,7 @@ static int start(struct recorder *r)
 	r->metrics = metrics_open(r->writer);
 	r->quotas = quotas_open(r->writer, r->metrics);
 	look_at_quotas(r);
-	if (r->options->samples && r->support.has_cpu_clock)
+	if (r->options->wanted.samples && r->support.has_cpu_clock)
 		r->drain.samples = samples_open(r->writer, &r->threads);
 	for (size_t i = 0; i < r->targets->count; i++)
 		samples_prepare(r->drain.samples, r->targets->pids[i]);
@@ -362,7 +365,7 @@ static int start(struct recorder *r)
 	if (!err)
 		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET,
 				     skipped, r);
-	if (!err && r->options->with_client)
+	if (!err && r->options->wanted.with_client)
 		err = trace_clients(r);
 	if (!err)
 		err = programs_open_accounts(r->programs);

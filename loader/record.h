@@ -6,15 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "programs.h"
 #include "targets.h"
 
 struct record_options {
 	const char *output;
 	uint64_t duration_ns; /* 0: until a signal or the last target's end */
-	uint64_t min_span_ns;
-	bool with_client; /* trace load generators on this host too */
-	bool samples;	  /* CPU samples are wanted */
-	int argc;	  /* the command line, for the manifest */
+	struct programs_wanted wanted;
+	int argc; /* the command line, for the manifest */
 	char **argv;
 };
 
