@@ -365,8 +365,11 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 		}
 		record_end(t, c->id, p, now, status, 0);
 	}
-	if (in_flight == 0)
+	if (in_flight == 0) {
 		stats_note_error(t->stats, status, now);
+		if (!t->stopping)
+			count_error(t); /* else each request has been counted */
+	}
 	t->stats->broken++;
 	if (status != FT_STATUS_TIMEOUT || t->plan->timeout_ns)
 		t->broken = why;

@@ -199,6 +199,16 @@ TEST_CASE("on-error continue goes on with what is left, stop ends at the first e
 	CHECK(stop.json["reason"] == "errors");
 	redis.start();
 
+	// So is losing a connection that waits for nothing.
+	Run idle(at(redis.socket()), {"-c", "20", "--duration", "30", "--think", "20s", "--on-error", "stop"});
+	idle.under_way();
+	redis.kill();
+	idle.end();
+	INFO(idle.err());
+	CHECK(idle.status == 3);
+	CHECK(idle.json["reason"] == "errors");
+	redis.start();
+
 	// An error reply is an error too.
 	Redis other;
 	other.command({"LPUSH", "key:000000000000", "x"});
