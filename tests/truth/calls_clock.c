@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times a server's calls on files from inside of it (LD_PRELOAD): what the truth suite compares forktail with.
+/* Times a server's calls on files from inside of it (LD_PRELOAD): what the truth suite compares forktail
+ * with.
  *
  * Each call's length is added to its thread's sum in a shared file, $FORKTAIL_CALLS_CLOCK, an array of struct
  * thread_calls; the suite reads it while the server runs. Nothing is delayed or changed.
@@ -49,8 +50,8 @@ static void add(enum call call, uint64_t since_ns)
 	/* After a fork the child has its parent's variables, and a row to find. */
 	for (int i = 0; table && (!mine || mine->tid != tid) && i < THREADS; i++) {
 		uint64_t unused = 0;
-		if (table[i].tid == tid ||
-		    __atomic_compare_exchange_n(&table[i].tid, &unused, tid, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (table[i].tid == tid || __atomic_compare_exchange_n(&table[i].tid, &unused, tid, 0,
+								       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			mine = &table[i];
 	}
 	if (mine && mine->tid == tid)

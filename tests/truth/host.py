@@ -28,7 +28,10 @@ def wait_stopped(pid):
 
 def sh(*argv):
     """Runs a command that has to succeed for the injection to be possible; returns what it printed."""
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Skip(f"{argv[0]} is not installed") from None
     if done.returncode != 0:
         raise Skip(f"{' '.join(argv)}: {done.stderr.strip()}")
     return done.stdout.strip()

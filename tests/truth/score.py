@@ -9,7 +9,6 @@ request that had the most of it. Where what the server itself ran is what was in
 """
 
 SLACK_NS = 20_000_000  # what an injection did may be felt after it: answers to what queued up
-HAPPENED_NS = 1_000_000  # of the true time, or it was no stall
 NOT_ON_THREAD = ("client-late", "network")
 
 
@@ -27,9 +26,9 @@ class Scored:
 
     @property
     def happened(self):
-        """False where the truth says that next to nothing of it did: then there is nothing to name."""
+        """False where the truth says that less of it did than makes a request slow: then there is nothing to name."""
         truth = self.injection.get("stall_ns")
-        return self.injection.get("happened", True) and (truth is None or truth >= HAPPENED_NS)
+        return self.injection.get("happened", True) and (truth is None or truth >= self.injection["slow_ns"])
 
     @property
     def cause(self):

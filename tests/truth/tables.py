@@ -86,7 +86,7 @@ def text(outcomes):
         out += matrix(scored) + [""] + rates(scored) + [""] + details(ran) + [""]
     missing = [f"`{o.case.name}` {s.injection['magnitude']}" for o in outcomes for s in o.not_injected]
     if missing:
-        out.append(f"Could not be injected here (under 1 ms of the server's time by the truth): {', '.join(missing)}.")
+        out.append(f"Could not be injected here (less of it, by the truth, than makes a request slow): {', '.join(missing)}.")
     controls = [o for o in ran if not o.case.causes]
     for o in controls:
         slow = ", ".join(f"{name} ({count})" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"

@@ -59,6 +59,7 @@ def pinned(cpu, argv):
 class Trial:
     def __init__(self, name, delays, threshold="1ms"):
         self.name, self.delays, self.threshold = name, delays, threshold
+        self.slow_ns = int(threshold[:-2]) * {"ms": 1_000_000, "us": 1000}[threshold[-2:]]
         self.stack = contextlib.ExitStack()
         self.directory = tempfile.mkdtemp(prefix=f"forktail-truth-{name}-")
         self.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
@@ -154,7 +155,7 @@ class Trial:
         if isinstance(truth, str):
             name = truth
             truth = lambda t: self.delays.of(t)[name]
-        record = {"cause": cause, "magnitude": magnitude, "tid": tid, **more}
+        record = {"cause": cause, "magnitude": magnitude, "tid": tid, "slow_ns": self.slow_ns, **more}
         before = truth(tid) if truth else 0
         record["start_ns"] = now_ns()
         yield record

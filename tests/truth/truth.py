@@ -6,6 +6,7 @@ Exit status: 0 every cause that could be injected was named, 1 one was not, 2 us
 import argparse
 import os
 import shutil
+import signal
 import sys
 import time
 
@@ -16,7 +17,7 @@ import tables
 import whatif
 from kernel import DelayAccounting
 from registry import in_order
-from trial import CLIENT_CPU, SERVER_CPU, Skip, Trial
+from trial import BIN, CLIENT_CPU, SERVER_CPU, Skip, Trial
 
 import cases_code  # noqa: F401 (these register their cases)
 import cases_cpu  # noqa: F401
@@ -25,7 +26,7 @@ import cases_memory  # noqa: F401
 import cases_network  # noqa: F401
 import cases_pairs  # noqa: F401
 
-SHORT_TRIES = 3  # of a case in the short form: a neighbour may have had the machine in the first
+SHORT_TRIES = 5  # of a case in the short form: a neighbour may have had the machine in the first
 
 
 class Outcome:
@@ -77,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(prog="script/truth", description=__doc__.split("\n")[0])
     parser.add_argument("cases", nargs="*", metavar="CASE", help="only these (see --list)")
     parser.add_argument("--list", action="store_true", help="say which cases there are")
-    parser.add_argument("--short", action="store_true", help="one magnitude each, and up to three tries: what CI runs")
+    parser.add_argument("--short", action="store_true", help="one magnitude each, and up to five tries: what CI runs")
     parser.add_argument("--keep", metavar="DIR", help="keep the runs, for forktail explain")
     parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles by so many pairs of "
                         "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
@@ -94,9 +95,14 @@ def main():
     if os.geteuid() != 0:
         print("script/truth: must run as root, because it records and injects: try sudo", file=sys.stderr)
         return 3
+    for program in ("forktail", "forktail-record", "forktail-load"):
+        if not os.access(os.path.join(BIN, program), os.X_OK):
+            print(f"script/truth: {os.path.join(BIN, program)} is missing: build it first", file=sys.stderr)
+            return 3
     if not {SERVER_CPU, CLIENT_CPU} <= os.sched_getaffinity(0):
         print("script/truth: needs two CPUs, one for the server and one for the load", file=sys.stderr)
         return 3
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
     # Away from the server's CPU, where only what is injected should run.
     os.sched_setaffinity(0, {CLIENT_CPU})
     delays = DelayAccounting()
@@ -126,6 +132,8 @@ def main():
     if arguments.write:
         tables.write(text, "truth")
         tables.write(tables.score(outcomes), "score", tables.README)
+    if all(o.skipped for o in outcomes):
+        return 3
     return 0 if all(o.skipped or o.hit for o in outcomes) else 1
 
 
