@@ -34,10 +34,10 @@ std::string Wrap(const std::string &text, size_t first, size_t indent)
 {
 	std::string out;
 	size_t column = first;
+	bool starts_line = true;
 	for (size_t at = 0; at < text.size();) {
 		size_t end = std::min(text.find(' ', at), text.size());
 		size_t length = end - at;
-		bool starts_line = column == (out.empty() ? first : indent);
 		if (!starts_line && column + 1 + length > kColumns) {
 			out += "\n" + std::string(indent, ' ');
 			column = indent;
@@ -49,6 +49,7 @@ std::string Wrap(const std::string &text, size_t first, size_t indent)
 		}
 		out.append(text, at, length);
 		column += length;
+		starts_line = false;
 		at = end + 1;
 	}
 	return out + "\n";

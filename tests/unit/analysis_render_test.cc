@@ -73,8 +73,11 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	e.run.warnings.push_back("load.forktail: 12.0 kB in 1 place could not be read");
 	e.run.missing.push_back({"page faults", "perf events are forbidden here"});
 	e.run.clocks.push_back({kBase, 1'700'000'000'250'000'000, 0, 0});
+	// Its first word ends where the lines after it begin.
+	e.episodes[0].evidence.push_back("74 words");
 	std::string text = ExplainText(e, {});
 
+	Holds(text, "\n   74 words\n");
 	Holds(text, "402 requests in 1.00 s, open loop at 1,000/s, 1 error (1 timed out)\n");
 	Holds(text, "p50 100 us   p99 100 us   p99.9 61.0 ms   p99.99 61.0 ms   max 61.0 ms\n");
 	Holds(text, "2 requests of 1.00 ms or more in 1 episode; 100 % of their time is explained\n");
