@@ -9,7 +9,7 @@ import time
 import host
 import kernel
 from registry import case
-from trial import CLIENT_CPU, RATE, Skip, now_ns, wait_for
+from trial import CLIENT_CPU, RATE, Skip, wait_for
 
 # A snapshot's child that sleeps between keys: it lives for as long as an injection needs it and takes no CPU time.
 SLOW_CHILD = ("--rdb-key-save-delay", "1000000", "--rdbcompression", "no", "--stop-writes-on-bgsave-error", "no",
@@ -30,13 +30,12 @@ def end_child(server):
     wait_for("the child's end", lambda: not server.info("persistence")["rdb_bgsave_in_progress"])
 
 
-@case(1, "fork", ["fork"])
+@case(1, "fork", ["fork"], (200, 400, 800))
 def fork(t, magnitudes):
     server = t.redis(*SLOW_CHILD)
-    sizes = magnitudes and [400] or [200, 400, 800]
     server.execute_command("DEBUG", "POPULATE", 1, "x", 1)
     t.begin(["-s", server.socket])
-    for megabytes in sizes:
+    for megabytes in magnitudes:
         fill(server, megabytes)
         with t.injecting("fork", f"{server.info('memory')['used_memory_rss'] >> 20} MB", server.tid) as done:
             waited = kernel.run_delay_ns(server.tid)
@@ -47,6 +46,7 @@ def fork(t, magnitudes):
         end_child(server)
 
 
+PAGES = (2000, 8000, 32000)
 # Writes one byte into each of so many pages of a value.
 WRITE = "for i = 0, ARGV[1] - 1 do redis.call('SETRANGE', KEYS[1], i * 4096 + ARGV[2], 'y') end"
 
@@ -74,7 +74,7 @@ def copy_on_write(t, server, magnitudes, huge=False):
     if huge and huge_kb(server.tid) < 100 << 10:
         raise Skip(f"only {huge_kb(server.tid)} kB of the server's memory are in huge pages")
     t.begin(["-s", server.socket])
-    for pages in magnitudes and [8000] or (2000, 8000, 32000):
+    for pages in magnitudes:
         t.calm()
         without = statistics.median(write_pages(server, pages, 1) for _ in range(5))
         server.bgsave()
@@ -83,12 +83,12 @@ def copy_on_write(t, server, magnitudes, huge=False):
         end_child(server)
 
 
-@case(2, "copy-on-write", ["cow-copy"])
+@case(2, "copy-on-write", ["cow-copy"], PAGES)
 def copy_on_write_small_pages(t, magnitudes):
     copy_on_write(t, t.redis(*SLOW_CHILD), magnitudes)
 
 
-@case(2, "copy-on-write-thp", ["cow-copy"])
+@case(2, "copy-on-write-thp", ["cow-copy"], PAGES)
 def copy_on_write_huge_pages(t, magnitudes):
     enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
     if not os.path.exists(enabled):
@@ -134,18 +134,18 @@ def swap_out(t, group, server):
     time.sleep(2)  # what the server itself and the load need comes back
 
 
-@case(8, "swap-in", ["page-in"])
+@case(8, "swap-in", ["page-in"], (150, 300, 600))
 def swap_in(t, magnitudes):
     server, disk, group = swapping_server(t)
     first = 0
-    for count in magnitudes and [300] or (150, 300, 600):
+    for count in magnitudes:
         with t.injecting("page-in", f"{count} keys", server.tid, truth="block-io"):
             with disk.limited("read_iops", 1000):
                 server.eval(TOUCH, 0, first, first + count - 1)
         first += 1000
 
 
-@case(9, "reclaim", ["reclaim"])
+@case(9, "reclaim", ["reclaim"], (4, 16, 48))
 def reclaim(t, magnitudes):
     """A memory cgroup that is full: whoever wants a page there first has another one compressed away."""
     group = host.Cgroup(t, "memory")
@@ -155,7 +155,7 @@ def reclaim(t, magnitudes):
     for first in range(0, 30_000, 100):
         server.mset({f"cold:{i}": os.urandom(4000) for i in range(first, first + 100)})
     t.begin(["-s", server.socket])
-    for megabytes in magnitudes and [16] or (4, 16, 48):
+    for megabytes in magnitudes:
         group.set("memory.limit_in_bytes", int(group.get("memory.usage_in_bytes")) + (1 << 20))
         with t.injecting("reclaim", f"{megabytes} MB", server.tid, truth="reclaim"):
             server.setrange(f"grows:{megabytes}", (megabytes << 20) - 1, b"x")

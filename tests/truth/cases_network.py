@@ -11,7 +11,7 @@ import time
 import host
 import kernel
 from registry import case
-from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, wait_for
+from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, stopped_for, wait_for
 
 
 def free_port():
@@ -19,33 +19,25 @@ def free_port():
         return s.getsockname()[1]
 
 
-@case(16, "client-stop", ["client-late"])
+@case(16, "client-stop", ["client-late"], (10, 50, 200))
 def client_stop(t, magnitudes):
     server = t.redis()
     t.begin(["-s", server.socket])
-    for ms in magnitudes and [50] or (10, 50, 200):
+    for ms in magnitudes:
         with t.injecting("client-late", f"{ms} ms", server.tid) as done:
-            t.load.send_signal(signal.SIGSTOP)
-            since = now_ns()
-            time.sleep(ms / 1000)
-            t.load.send_signal(signal.SIGCONT)
-            done["stall_ns"] = now_ns() - since
+            done["stall_ns"] = stopped_for(t.load, ms)
 
 
-@case(16, "client-hog", ["client-late"])
+@case(16, "client-hog", ["client-late"], (10, 50, 150))
 def client_hog(t, magnitudes):
     server = t.redis()
     t.begin(["-s", server.socket])
-    for ms in magnitudes and [50] or (10, 50, 150):
-        process = t.start(["chrt", "-f", "50"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(CLIENT_CPU))
-        host.wait_stopped(process.pid)
+    for ms in magnitudes:
+        process = host.hog(t, CLIENT_CPU, "chrt", "-f", "50")
         os.sched_setaffinity(0, {SERVER_CPU})  # to be able to end it
         with t.injecting("client-late", f"{ms} ms", server.tid) as done:
-            process.send_signal(signal.SIGCONT)
             since = now_ns()
-            time.sleep(ms / 1000)
-            process.kill()
-            process.wait()
+            host.let_run(process, ms / 1000)
             done["stall_ns"] = now_ns() - since
         os.sched_setaffinity(0, {CLIENT_CPU})
 
@@ -84,13 +76,13 @@ class DelayingProxy(threading.Thread):
         sink.close()
 
 
-@case(17, "network", ["network"], threshold="4ms")
+@case(17, "network", ["network"], (8, 20, 60), threshold="4ms")
 def network(t, magnitudes):
     server = t.redis()
     proxy = DelayingProxy(server.socket)
     t.stack.callback(proxy.listener.close)
     t.begin(["-h", "127.0.0.1", "-p", str(proxy.port)], rate=100, connections=20)
-    for ms in magnitudes and [20] or (8, 20, 60):
+    for ms in magnitudes:
         with t.injecting("network", f"{ms} ms", server.tid) as done:
             proxy.delay_s = ms / 1000
             time.sleep(0.3)
@@ -99,12 +91,12 @@ def network(t, magnitudes):
         done["stall_ns"] = ms * 1_000_000
 
 
-@case(18, "full-sync", ["fork"])
+@case(18, "full-sync", ["fork"], (200, 400, 600))
 def full_sync(t, magnitudes):
     port = free_port()
     server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--bgsave_cpulist", str(CLIENT_CPU), tcp=port)
     t.begin(["-s", server.socket])
-    for i, megabytes in enumerate(magnitudes and [400] or (200, 400, 600)):
+    for i, megabytes in enumerate(magnitudes):
         server.execute_command("DEBUG", "POPULATE", megabytes * 900, "fill", 1000)
         forks = server.info("stats")["total_forks"]
         replica = t.redis(name=f"replica{i}", cpu=CLIENT_CPU, target=False)
@@ -136,13 +128,13 @@ def memcached(t, *options):
     return process, port
 
 
-@case(19, "memcached-worker", ["stopped"])
+@case(19, "memcached-worker", ["stopped"], (10, 50, 200))
 def memcached_worker(t, magnitudes):
     """One worker thread of memcached is stopped, as a debugger would, and no other."""
     process, port = memcached(t)
     worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text"])
-    for ms in magnitudes and [50] or (10, 50, 200):
+    for ms in magnitudes:
         with t.injecting("stopped", f"{ms} ms", worker) as done:
             if ptrace(PTRACE_SEIZE, worker, None, None) or ptrace(PTRACE_INTERRUPT, worker, None, None):
                 raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
@@ -153,7 +145,7 @@ def memcached_worker(t, magnitudes):
             done["stall_ns"] = now_ns() - since
 
 
-@case(19, "memcached-slabs", ["run-queue"], threshold="500us")
+@case(19, "memcached-slabs", ["run-queue"], (5, 20, 60), threshold="500us")
 def memcached_slabs(t, magnitudes):
     """memcached's slab mover takes pages from one class for another, and the worker's CPU while it is at it."""
     process, port = memcached(t, "-m", "256", "-o", "slab_reassign,no_slab_automove")
@@ -173,7 +165,7 @@ def memcached_slabs(t, magnitudes):
     classes = sorted({int(line.split()[1].split(":")[0]) for line in ask("stats slabs").splitlines() if ":chunk_size" in line})
     worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "--key-prefix", "small:"])
-    for pages in magnitudes and [20] or (5, 20, 60):
+    for pages in magnitudes:
         with t.injecting("run-queue", f"{pages} pages", worker, truth=kernel.run_delay_ns, culprit="mc-slabmaint"):
             moved = 0
             while moved < pages:
@@ -185,7 +177,7 @@ def memcached_slabs(t, magnitudes):
                 time.sleep(0.001)
 
 
-@case(20, "proxy-stop", ["stopped"])
+@case(20, "proxy-stop", ["stopped"], (10, 50, 200))
 def proxy_stop(t, magnitudes):
     """A proxy that is stopped, in front of a Redis that has nothing."""
     server_port, port, stats = free_port(), free_port(), free_port()
@@ -198,13 +190,9 @@ def proxy_stop(t, magnitudes):
     t.targets.append(proxy.pid)
     time.sleep(0.5)
     t.begin(["-p", str(port)])
-    for ms in magnitudes and [50] or (10, 50, 200):
+    for ms in magnitudes:
         with t.injecting("stopped", f"{ms} ms", proxy.pid) as done:
-            proxy.send_signal(signal.SIGSTOP)
-            since = now_ns()
-            time.sleep(ms / 1000)
-            proxy.send_signal(signal.SIGCONT)
-            done["stall_ns"] = now_ns() - since
+            done["stall_ns"] = stopped_for(proxy, ms)
 
 
 def softirq_ms(cpu):
@@ -228,7 +216,7 @@ while time.monotonic() < until:
 """
 
 
-@case(7, "softirq", ["softirq"], threshold="500us")
+@case(7, "softirq", ["softirq"], (0.2, 0.4, 1.0), threshold="500us")
 def softirq(t, magnitudes):
     """Packets that arrive on the server's CPU: sent from a network namespace, steered there."""
     name = f"ft{os.getpid()}"
@@ -245,7 +233,7 @@ def softirq(t, magnitudes):
     sink.bind(("10.77.0.1", 9))
     server = t.redis()
     t.begin(["-s", server.socket])
-    for seconds in magnitudes and [0.4] or (0.2, 0.4, 1.0):
+    for seconds in magnitudes:
         flood = t.start(["ip", "netns", "exec", name, "nice", "-n", "19", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c",
                          FLOOD % seconds])
         host.wait_stopped(flood.pid)

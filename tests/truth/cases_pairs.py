@@ -10,16 +10,14 @@ from registry import case
 from trial import SERVER_CPU
 
 
-@case("pair", "fork-and-hog", ["fork", "run-queue"])
+@case("pair", "fork-and-hog", ["fork", "run-queue"], (300, 600, 1200))
 def fork_and_hog(t, magnitudes):
     """The hog takes half of the CPU from the fork: each is told by its own account."""
     server = t.redis(*SLOW_CHILD)
-    sizes = magnitudes and [600] or [300, 600, 1200]
     t.begin(["-s", server.socket])
-    for megabytes in sizes:
+    for megabytes in magnitudes:
         fill(server, megabytes - server.dbsize() // 900)
-        hog = t.start(["nice", "-n", "-5"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(SERVER_CPU))
-        host.wait_stopped(hog.pid)
+        hog = host.hog(t, SERVER_CPU, "nice", "-n", "-5")
         label = f"{megabytes} MB"
         with t.injecting("run-queue", label, server.tid, truth=kernel.run_delay_ns, culprit=str(hog.pid), among=2) as queue:
             hog.send_signal(signal.SIGCONT)
@@ -36,16 +34,15 @@ def fork_and_hog(t, magnitudes):
         end_child(server)
 
 
-@case("pair", "fsync-and-swap-in", ["fsync", "page-in"], threshold="8ms")
+@case("pair", "fsync-and-swap-in", ["fsync", "page-in"], (150, 300, 600), threshold="8ms")
 def fsync_and_swap_in(t, magnitudes):
     clock = host.CallsClock(t)
     aof = host.Disk(t)
     server, swap, group = swapping_server(
         t, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", directory=aof.path,
-        env=clock.environment,
-        rate=300)
+        env=clock.environment, rate=300)
     first = 0
-    for count in magnitudes and [300] or (150, 300, 600):
+    for count in magnitudes:
         label = f"{count} keys, 20 writes/s"
         server.slowlog_reset()
         with t.injecting("page-in", label, server.tid, among=2) as paging:
@@ -61,15 +58,15 @@ def fsync_and_swap_in(t, magnitudes):
         first += 1000
 
 
-@case("control", "nothing", [])
+@case("control", "nothing", [], (10,))
 def nothing(t, magnitudes):
     server = t.redis()
     t.begin(["-s", server.socket])
-    time.sleep(3 if magnitudes else 20)
+    time.sleep(magnitudes[0])
 
 
-@case("control", "nothing-aof", [], threshold="8ms")
+@case("control", "nothing-aof", [], (10,), threshold="8ms")
 def nothing_aof(t, magnitudes):
     server = t.redis("--appendonly", "yes")
     t.begin(["-s", server.socket])
-    time.sleep(3 if magnitudes else 20)
+    time.sleep(magnitudes[0])

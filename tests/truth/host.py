@@ -3,19 +3,14 @@
 import contextlib
 import mmap
 import os
+import signal
 import struct
 import subprocess
+import time
 
 from trial import BIN, Skip, wait_for
 
-# Sleeps (stopped) until it is continued, and then keeps a CPU busy.
-HOG_ASLEEP = ["sh", "-c", "kill -STOP $$; while :; do :; done"]
 CGROUPS = "/sys/fs/cgroup"
-
-
-def pin_here(cpu):
-    """For a child process, before it is what it becomes."""
-    return lambda: os.sched_setaffinity(0, {cpu})
 
 
 def wait_stopped(pid):
@@ -24,6 +19,22 @@ def wait_stopped(pid):
             return f.read().rsplit(")", 1)[1].split()[0] == "T"
 
     wait_for(f"process {pid}'s stop", stopped)
+
+
+def hog(trial, cpu, *how):
+    """A process that will keep a CPU busy once it is continued (SIGCONT); `how`: a command that it is started by."""
+    process = trial.start(list(how) + ["sh", "-c", "kill -STOP $$; while :; do :; done"],
+                          preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    wait_stopped(process.pid)
+    return process
+
+
+def let_run(process, seconds):
+    """Continues a hog for so long, and ends it."""
+    process.send_signal(signal.SIGCONT)
+    time.sleep(seconds)
+    process.kill()
+    process.wait()
 
 
 def sh(*argv):

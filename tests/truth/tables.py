@@ -5,6 +5,7 @@ import platform
 import re
 import statistics
 
+from score import INJECTED_ONLY
 from trial import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "truth.md")
@@ -35,6 +36,7 @@ def line(outcome, seconds):
         if truth:
             said += f" {ms(s.attributed_ns)} of {ms(truth)}"
         parts.append(said)
+    parts += outcome.wrong
     parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
     if slow:
@@ -53,15 +55,19 @@ def matrix(scored):
     return out
 
 
-def rates(scored):
+def rates(outcomes):
+    """Precision counts what controls named too, where a machine does not do that to itself."""
+    scored = [s for o in outcomes for s in o.scored]
+    unasked = {cause: sum(o.elsewhere.get(cause, 0) for o in outcomes if not o.case.causes) for cause in INJECTED_ONLY}
     out = ["| cause | injected | recall | precision | time: median error | worst | within aim |",
            "|---|---:|---:|---:|---:|---:|---:|"]
     for cause in sorted({s.wanted for s in scored}):
         mine = [s for s in scored if s.wanted == cause]
-        named = [s for s in scored if s.label == cause]
+        named = sum(1 for s in scored if s.label == cause) + unasked.get(cause, 0)
         timed = [s for s in mine if s.error is not None]
         errors = sorted(abs(s.error) for s in timed)
-        precision = percent(sum(1 for s in named if s.wanted == cause) / len(named)) if named else "-"
+        right = sum(1 for s in mine if s.label == cause)
+        precision = percent(right / named) if named else "-"
         out.append(f"| {cause} | {len(mine)} | {percent(sum(s.hit for s in mine) / len(mine))} | {precision} | " +
                    (f"{percent(statistics.median(errors))} | {percent(errors[-1])} | "
                     f"{sum(s.within_aim for s in timed)} of {len(timed)} |" if errors else "- | - | - |"))
@@ -83,7 +89,7 @@ def text(outcomes):
     scored = [s for o in ran for s in o.scored]
     out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
     if scored:
-        out += matrix(scored) + [""] + rates(scored) + [""] + details(ran) + [""]
+        out += matrix(scored) + [""] + rates(ran) + [""] + details(ran) + [""]
     missing = [f"`{o.case.name}` {s.injection['magnitude']}" for o in outcomes for s in o.not_injected]
     if missing:
         out.append(f"Could not be injected here (less of it, by the truth, than makes a request slow): {', '.join(missing)}.")
@@ -95,6 +101,7 @@ def text(outcomes):
         worst = max(ran, key=lambda o: o.account_error)
         out.append(f"The account of every thread of every run is its wall time within {100 * worst.account_error:.3f} % "
                    f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
+    out += [f"Wrong: `{o.case.name}`: {said}." for o in ran for said in o.wrong]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     for o in outcomes:
         if o.skipped:
@@ -104,10 +111,11 @@ def text(outcomes):
 
 def score(outcomes):
     """The README's short form of it."""
-    scored = [s for o in outcomes if not o.skipped and not o.failed for s in o.scored]
+    ran = [o for o in outcomes if not o.skipped and not o.failed]
+    scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
     return "\n".join(
-        rates(scored) +
+        rates(ran) +
         ["", f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
              f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 10 % (or 200 us) of it."])
 

@@ -37,7 +37,7 @@ def wait_for(what, condition, limit_s=30.0):
         if value:
             return value
         time.sleep(0.01)
-    raise Skip(f"{what} did not happen within {limit_s:.0f} s")
+    raise RuntimeError(f"{what} did not happen within {limit_s:.0f} s")
 
 
 def end(process, sign=signal.SIGTERM, limit_s=20):
@@ -50,6 +50,15 @@ def end(process, sign=signal.SIGTERM, limit_s=20):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def stopped_for(process, ms):
+    """Stops a process for so long; returns how long it was, in ns."""
+    process.send_signal(signal.SIGSTOP)
+    since = now_ns()
+    time.sleep(ms / 1000)
+    process.send_signal(signal.SIGCONT)
+    return now_ns() - since
 
 
 def pinned(cpu, argv):
@@ -98,7 +107,7 @@ class Trial:
         def answers():
             if process.poll() is not None:
                 with open(log) as f:
-                    raise Skip("redis-server ended: " + f.read()[-300:])
+                    raise RuntimeError("redis-server ended: " + f.read()[-300:])
             try:
                 return client.ping()
             except redis.exceptions.RedisError:

@@ -26,6 +26,7 @@ import cases_memory  # noqa: F401
 import cases_network  # noqa: F401
 import cases_pairs  # noqa: F401
 
+ACCOUNT_AIM, UNKNOWN_AIM = 0.001, 0.05
 SHORT_TRIES = 5  # of a case in the short form: a neighbour may have had the machine in the first
 
 
@@ -38,8 +39,20 @@ class Outcome:
         self.account_error, self.drops = 0.0, 0
 
     @property
+    def wrong(self):
+        """What forktail said or did that can't be, whatever was injected; sentences."""
+        said = []
+        if self.account_error > ACCOUNT_AIM:
+            said.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
+        if not self.case.causes:
+            said += [f"{name} was named, which nobody injected" for name in self.elsewhere if name in score.INJECTED_ONLY]
+            if self.unknown > UNKNOWN_AIM:
+                said.append(f"{100 * self.unknown:.1f} % of the slow time is unknown")
+        return said
+
+    @property
     def hit(self):
-        return not self.failed and all(s.hit for s in self.scored)
+        return not self.failed and not self.wrong and all(s.hit for s in self.scored)
 
 
 def account_error(explained):
@@ -52,7 +65,7 @@ def run_case(case, delays, short, keep):
     outcome = Outcome(case)
     try:
         with Trial(case.name, delays, case.threshold) as t:
-            case.function(t, [1] if short else None)
+            case.function(t, case.chosen(short))
             explained = t.explain()
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)

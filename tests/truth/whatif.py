@@ -39,12 +39,7 @@ def hogs(t, really):
     for _ in range(8):
         time.sleep(0.7)
         if really:
-            hog = t.start(["nice", "-n", "-20"] + host.HOG_ASLEEP, preexec_fn=host.pin_here(SERVER_CPU))
-            host.wait_stopped(hog.pid)
-            hog.send_signal(18)  # SIGCONT
-            time.sleep(0.05)
-            hog.kill()
-            hog.wait()
+            host.let_run(host.hog(t, SERVER_CPU, "nice", "-n", "-20"), 0.05)
 
 
 def swap_ins(t, really):
