@@ -5,11 +5,11 @@
  * Each distinct one is written once, as a detail block, and spans refer to it by number. */
 #include "drain.h"
 
-#include <jansson.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_block.h"
 #include "symbols.h"
 
 struct detail {
@@ -36,15 +36,9 @@ static void write_detail(struct drain *d, const struct detail *t)
 		symbol_name(t->stack[i], text, sizeof text);
 		json_array_append_new(stack, json_string(text));
 	}
-	/* A file name is any bytes; JSON wants UTF-8. */
-	json_t *name = json_stringn(t->name, strnlen(t->name, sizeof t->name));
-	json_t *o = json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name", name ? name : json_string("?"),
-			      "stack", stack);
-	char *text = json_dumps(o, JSON_COMPACT);
-	if (text)
-		ft_writer_json(d->writer, FT_BLOCK_DETAIL, text);
-	free(text);
-	json_decref(o);
+	write_json_block(d->writer, FT_BLOCK_DETAIL,
+			 json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name",
+				   json_text(t->name, strnlen(t->name, sizeof t->name)), "stack", stack));
 }
 
 /* The id of a detail, written if it is new; 0 for an empty one or when memory is out. */

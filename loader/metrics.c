@@ -8,13 +8,14 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "json_block.h"
 
 enum { TEXT = 1 << 16, TARGETS = 64 };
 
@@ -68,13 +69,9 @@ static struct series *series_of(struct metrics *m, const char *name, const char 
 		json_object_set_new(labels, label1, json_string(value1));
 	if (label2)
 		json_object_set_new(labels, label2, json_string(value2));
-	json_t *o =
-	    json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit, "labels", labels);
-	char *text = json_dumps(o, JSON_COMPACT);
-	if (text)
-		ft_writer_json(m->writer, FT_BLOCK_SERIES, text);
-	free(text);
-	json_decref(o);
+	write_json_block(m->writer, FT_BLOCK_SERIES,
+			 json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
+				   "labels", labels));
 	return s;
 }
 

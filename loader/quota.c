@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "json_block.h"
 #include "targets.h"
 
 enum { QUOTAS = 64, PATH_BYTES = 256, TARGETS = 64 };
@@ -137,15 +137,11 @@ static bool read_quota(const struct quotas *q, const char *cgroup, long long *qu
 
 static void write_note(struct quotas *q, const struct quota *x)
 {
-	json_t *cgroup = json_string(x->cgroup);
-	json_t *o = json_pack("{s:I, s:s, s:i, s:o, s:I, s:I}", "t_ns", (json_int_t)ft_now_ns(), "kind",
-			      "cpu-quota", "pid", (int)x->pid, "cgroup", cgroup ? cgroup : json_string("?"),
-			      "quota_us", (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us);
-	char *text = json_dumps(o, JSON_COMPACT);
-	if (text)
-		ft_writer_json(q->writer, FT_BLOCK_NOTE, text);
-	free(text);
-	json_decref(o);
+	write_json_block(q->writer, FT_BLOCK_NOTE,
+			 json_pack("{s:I, s:s, s:i, s:o, s:I, s:I}", "t_ns", (json_int_t)ft_now_ns(), "kind",
+				   "cpu-quota", "pid", (int)x->pid, "cgroup",
+				   json_text(x->cgroup, strlen(x->cgroup)), "quota_us",
+				   (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us));
 }
 
 static void note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,

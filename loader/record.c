@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "drain.h"
+#include "json_block.h"
 #include "listeners.h"
 #include "metrics.h"
 #include "programs.h"
@@ -101,10 +102,9 @@ static json_t *manifest(struct recorder *r)
 		pid_t pid = r->targets->pids[i];
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-		json_t *c = json_string(cmdline);
 		json_array_append_new(targets, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm",
-							 comm, "cmdline", c ? c : json_string(""), "listens",
-							 listened_by(pid)));
+							 comm, "cmdline", json_text(cmdline, strlen(cmdline)),
+							 "listens", listened_by(pid)));
 	}
 	struct utsname u;
 	uname(&u);
@@ -118,15 +118,6 @@ static json_t *manifest(struct recorder *r)
 			 "block_devices", block_devices(), "programs", programs);
 }
 
-static void write_json(struct recorder *r, enum ft_block_kind kind, json_t *o)
-{
-	char *text = json_dumps(o, JSON_COMPACT);
-	if (text)
-		ft_writer_json(r->writer, kind, text);
-	free(text);
-	json_decref(o);
-}
-
 static void note_missing(struct recorder *r, const char *what, const char *why)
 {
 	json_array_append_new(r->missing, json_pack("{s:s, s:s}", "what", what, "why", why));
@@ -138,10 +129,25 @@ static void skipped(void *context, const char *program, int error)
 	char why[200];
 	snprintf(why, sizeof why, "%s could not be attached: %s", program, strerror(-error));
 	fprintf(stderr, "forktail record: %s\n", why);
-	write_json(r, FT_BLOCK_NOTE,
-		   json_pack("{s:I, s:s, s:s, s:s}", "t_ns", (json_int_t)ft_now_ns(), "kind", "missing",
-			     "what", program, "why", why));
+	write_json_block(r->writer, FT_BLOCK_NOTE,
+			 json_pack("{s:I, s:s, s:s, s:s}", "t_ns", (json_int_t)ft_now_ns(), "kind", "missing",
+				   "what", program, "why", why));
 }
+
+/* What the slots behind those of spans count. */
+static const struct {
+	uint32_t source, detail;
+} drop_slots[FT_DROP_SLOTS] = {
+    [FT_DROP_SLOT_TALLY] = {FT_DROP_RING, FT_DROP_TALLY},
+    [FT_DROP_SLOT_IO] = {FT_DROP_RING, FT_DROP_BLOCK_IO},
+    [FT_DROP_SLOT_IO_TABLE] = {FT_DROP_IO, 0},
+    [FT_DROP_SLOT_THREAD_EVENT] = {FT_DROP_RING, FT_DROP_THREAD_EVENT},
+    [FT_DROP_SLOT_THREAD_STATE] = {FT_DROP_THREAD, 0},
+    [FT_DROP_SLOT_DEPTH] = {FT_DROP_STACK, 0},
+    [FT_DROP_SLOT_SAMPLE] = {FT_DROP_RING, FT_DROP_CPU_SAMPLE},
+    [FT_DROP_SLOT_WRITES] = {FT_DROP_RING, FT_DROP_WRITES},
+    [FT_DROP_SLOT_UNWIND] = {FT_DROP_UNWIND, 0},
+};
 
 /* Drops since the last look, each with the interval it happened in. */
 static void look_at_drops(struct recorder *r)
@@ -152,44 +158,12 @@ static void look_at_drops(struct recorder *r)
 	for (uint32_t i = 0; i < FT_DROP_SLOTS; i++) {
 		if (drops[i] == r->drops[i])
 			continue;
-		struct ft_drop d = {.start_ns = r->looked_ns, .end_ns = now, .count = drops[i] - r->drops[i]};
-		switch (i) {
-		case FT_DROP_SLOT_TALLY:
-			d.source = FT_DROP_RING;
-			d.detail = FT_DROP_TALLY;
-			break;
-		case FT_DROP_SLOT_IO:
-			d.source = FT_DROP_RING;
-			d.detail = FT_DROP_BLOCK_IO;
-			break;
-		case FT_DROP_SLOT_THREAD_EVENT:
-			d.source = FT_DROP_RING;
-			d.detail = FT_DROP_THREAD_EVENT;
-			break;
-		case FT_DROP_SLOT_SAMPLE:
-			d.source = FT_DROP_RING;
-			d.detail = FT_DROP_CPU_SAMPLE;
-			break;
-		case FT_DROP_SLOT_WRITES:
-			d.source = FT_DROP_RING;
-			d.detail = FT_DROP_WRITES;
-			break;
-		case FT_DROP_SLOT_UNWIND:
-			d.source = FT_DROP_UNWIND;
-			break;
-		case FT_DROP_SLOT_IO_TABLE:
-			d.source = FT_DROP_IO;
-			break;
-		case FT_DROP_SLOT_THREAD_STATE:
-			d.source = FT_DROP_THREAD;
-			break;
-		case FT_DROP_SLOT_DEPTH:
-			d.source = FT_DROP_STACK;
-			break;
-		default:
-			d.source = FT_DROP_RING;
-			d.detail = i - FT_DROP_SLOT_SPAN;
-		}
+		bool span = i < FT_DROP_SLOT_TALLY;
+		struct ft_drop d = {.start_ns = r->looked_ns,
+				    .end_ns = now,
+				    .count = drops[i] - r->drops[i],
+				    .source = span ? FT_DROP_RING : drop_slots[i].source,
+				    .detail = span ? i - FT_DROP_SLOT_SPAN : drop_slots[i].detail};
 		ft_writer_record(r->writer, FT_BLOCK_DROP, &d);
 		r->drops[i] = drops[i];
 	}
@@ -273,19 +247,19 @@ static void write_cost(struct recorder *r)
 							  "ns_per_run", run_ns / (double)costs[i].runs,
 							  "total_ns", (json_int_t)(run_ns * scale)));
 	}
-	write_json(r, FT_BLOCK_COST,
-		   json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
-			     "t_ns", (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1,
-			     "measured_ns", (json_int_t)on_ns, "recorder_cpu_ns",
-			     (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns), "recorder_rss_bytes",
-			     (json_int_t)own_rss_bytes(), "fault_begins",
-			     (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
-			     (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
-			     (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
-			     (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
-			     (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "cpu_samples",
-			     (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)samples.unwound,
-			     "unwind_ns", (json_int_t)samples.unwind_ns, "programs", programs));
+	write_json_block(
+	    r->writer, FT_BLOCK_COST,
+	    json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "t_ns",
+		      (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1, "measured_ns",
+		      (json_int_t)on_ns, "recorder_cpu_ns", (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns),
+		      "recorder_rss_bytes", (json_int_t)own_rss_bytes(), "fault_begins",
+		      (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
+		      (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
+		      (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
+		      (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
+		      (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "cpu_samples",
+		      (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)samples.unwound,
+		      "unwind_ns", (json_int_t)samples.unwind_ns, "programs", programs));
 }
 
 static void write_clock(struct recorder *r)

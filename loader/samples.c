@@ -6,12 +6,12 @@
  * counted. */
 #include "samples.h"
 
-#include <jansson.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "json_block.h"
 #include "symbols.h"
 #include "unwind.h"
 
@@ -82,36 +82,25 @@ static void describe(struct text *t, const struct unwound *u, const struct ft_ev
 	}
 }
 
-/* JSON wants UTF-8; a symbol may be any bytes. */
-static json_t *string(const char *text, size_t length)
-{
-	json_t *s = json_stringn(text, length);
-	return s ? s : json_string("?");
-}
-
 static void write_stack(struct samples *s, const struct stack *stack)
 {
 	json_t *frames = json_array(), *kernel = json_array();
 	const char *line = stack->text;
 	size_t program_length = strcspn(line, "\n");
-	json_t *program = string(line, program_length);
+	json_t *program = json_text(line, program_length);
 	for (line += program_length + 1; *line;) {
 		size_t length = strcspn(line, "\n"), function = strcspn(line, "\t\n");
 		if (function < length)
-			json_array_append_new(frames,
-					      json_pack("[o, o]", string(line, function),
-							string(line + function + 1, length - function - 1)));
+			json_array_append_new(
+			    frames, json_pack("[o, o]", json_text(line, function),
+					      json_text(line + function + 1, length - function - 1)));
 		else
-			json_array_append_new(kernel, string(line, length));
+			json_array_append_new(kernel, json_text(line, length));
 		line += length + (line[length] == '\n');
 	}
-	json_t *o = json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program", program,
-			      "frames", frames, "kernel", kernel);
-	char *text = json_dumps(o, JSON_COMPACT);
-	if (text)
-		ft_writer_json(s->writer, FT_BLOCK_STACK, text);
-	free(text);
-	json_decref(o);
+	write_json_block(s->writer, FT_BLOCK_STACK,
+			 json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program", program,
+				   "frames", frames, "kernel", kernel));
 }
 
 static int compare_stacks(const void *a, const void *b)
