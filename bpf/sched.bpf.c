@@ -401,6 +401,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->off_cpu = 1;
 	st->off_state = 0;
 	st->wake_ns = 0;
+	st->queue_cpu = task_cpu(task);
 	st->quota_queue = NULL;
 	st->depth = 0;
 	return st;
