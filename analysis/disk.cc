@@ -74,16 +74,18 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 {
 	const Run &run = scene.run;
 	std::map<std::string, Writer> by_name;
+	std::map<uint32_t, std::string> roles; // of traced processes
+	for (const Thread &t : run.threads)
+		if ((t.flags & FT_THREAD_MAIN) && !t.role.empty())
+			roles[t.tgid] = t.role;
 	uint64_t look_from = from_ns > kWriteback ? from_ns - kWriteback : 0;
 	auto w = std::lower_bound(run.writes.begin(), run.writes.end(), look_from,
 				  [](const ft_writes &a, uint64_t t_ns) { return a.start_ns < t_ns; });
 	for (; w != run.writes.end() && w->start_ns < to_ns; ++w) {
 		if (w->dev != dev && devices.count(w->dev))
 			continue;
-		std::string name = CommText(w->comm);
-		for (const Thread &t : run.threads)
-			if (t.tid == w->tgid && !t.role.empty())
-				name = t.role;
+		auto role = roles.find(w->tgid);
+		std::string name = role == roles.end() ? CommText(w->comm) : role->second;
 		Writer &writer = by_name[name];
 		writer.name = name;
 		writer.processes.insert(w->tgid);

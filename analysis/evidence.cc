@@ -85,13 +85,12 @@ void Gather(Scene *scene)
 	GatherTallies(scene);
 }
 
-void GatherOwnCode(const std::vector<Activity> &activities, Scene *scene)
+// What the thread's own code was, `own_ns` of it.
+OwnCode OwnCodeOf(const std::vector<Activity> &activities, const Scene &scene, uint64_t own_ns)
 {
-	OwnCodeCount count(scene->run, activities);
-	CauseTimes times = {};
-	AddTimes(scene->timeline, scene->from_ns, scene->to_ns, &times);
-	count.Add(scene->thread, scene->from_ns, scene->to_ns);
-	scene->own_code = count.Result(times[Index(Cause::ServerBusy)]);
+	OwnCodeCount count(scene.run, activities);
+	count.Add(scene.thread, scene.from_ns, scene.to_ns);
+	return count.Result(own_ns);
 }
 
 // Which timeline an episode's worst request met; nullptr if there is none.
@@ -163,10 +162,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			       {},
 			       {}};
 		Gather(&scene);
-		GatherOwnCode(activities, &scene);
-		e.own_code = scene.own_code;
 		CauseTimes on_thread = {};
 		AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
+		e.own_code = scene.own_code =
+		    OwnCodeOf(activities, scene, on_thread[Index(Cause::ServerBusy)]);
 		on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
 		for (EpisodeCause &cause : e.causes)
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
