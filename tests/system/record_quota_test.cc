@@ -42,6 +42,21 @@ std::vector<std::string> load(const Redis &redis, const std::vector<std::string>
 	return argv;
 }
 
+// A server in a group with a quota, on a CPU that a hog keeps busy too.
+struct Hogged {
+	Redis redis;
+	Process hog;
+
+	Hogged(CpuCgroup &group, uint64_t quota_us)
+	    : hog({"sh", "-c", "exec taskset -c 0 sh -c 'while :; do :; done'"})
+	{
+		run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())});
+		REQUIRE(group.set_quota(quota_us, 100000));
+		REQUIRE(group.add(redis.pid()));
+		sleep_for(Seconds(0.5)); // the hog is taskset before it is sh
+	}
+};
+
 } // namespace
 
 TEST_CASE("a cgroup that has used up its quota is cpu-quota, for as long as the kernel says")
@@ -92,11 +107,8 @@ TEST_CASE("a hog on the server's CPU is run-queue, with a quota that is not used
 		WARN("SKIPPED: no cgroup with the CPU controller can be made here");
 		return;
 	}
-	Redis redis;
-	run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())});
-	REQUIRE(group.set_quota(1000000, 100000));
-	REQUIRE(group.add(redis.pid()));
-	Process hog({"sh", "-c", "exec taskset -c 0 sh -c 'while :; do :; done'"});
+	Hogged server(group, 1000000);
+	Redis &redis = server.redis;
 	Recorder recorder(redis.pid());
 	{
 		Process client(load(redis, {"taskset", "-c", "1"}));
@@ -118,12 +130,8 @@ TEST_CASE("a quota and a hog at once are both there")
 		WARN("SKIPPED: no cgroup with the CPU controller can be made here");
 		return;
 	}
-	Redis redis;
-	run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())});
-	REQUIRE(group.set_quota(20000, 100000));
-	REQUIRE(group.add(redis.pid()));
-	Process hog({"sh", "-c", "exec taskset -c 0 sh -c 'while :; do :; done'"});
-	sleep_for(Seconds(0.5)); // it is taskset before it is sh
+	Hogged server(group, 20000);
+	Redis &redis = server.redis;
 	Recorder recorder(redis.pid());
 	const uint64_t before_ns = group.throttled_ns();
 	{
@@ -139,7 +147,7 @@ TEST_CASE("a quota and a hog at once are both there")
 	CHECK(ours_ns <= kernel_ns + kernel_ns / 10);
 	const ft_span *held = r.longest([&](const ft_span &x) {
 		return x.tid == tid(redis) && !(x.flags & FT_SPAN_THROTTLED) &&
-		       (x.arg[1] & 0xffffffff) == static_cast<uint32_t>(hog.pid());
+		       (x.arg[1] & 0xffffffff) == static_cast<uint32_t>(server.hog.pid());
 	});
 	CHECK(held);
 }
