@@ -19,7 +19,7 @@
 
 /* "FTBK": where a block begins, and what a reader looks for after damage. */
 #define FT_BLOCK_MAGIC 0x4b425446u
-#define FT_FORMAT_VERSION 1
+#define FT_FORMAT_VERSION 2 /* the highest that is read; most blocks are written as 1 */
 /* No payload is larger, stored or raw: what a reader allocates is bounded whatever a header says. */
 #define FT_BLOCK_LIMIT (64u << 20)
 
@@ -54,15 +54,15 @@ enum ft_block_flags {
 
 /* Before every payload. header_xxh32 covers the bytes before it, so that a reader trusts lengths. */
 struct ft_block_header {
-	uint32_t magic;	       /* FT_BLOCK_MAGIC */
-	uint16_t kind;	       /* enum ft_block_kind */
-	uint8_t flags;	       /* enum ft_block_flags */
-	uint8_t version;       /* FT_FORMAT_VERSION of the writer; raised only when an old reader would err */
-	uint32_t record_size;  /* bytes of one record; 0 for JSON and columns */
-	uint32_t count;	       /* records in the payload */
-	uint32_t raw_bytes;    /* payload as the reader gets it */
-	uint32_t stored_bytes; /* payload as it lies in the file */
-	uint32_t sequence;     /* 0, 1, 2 ... so that a gap is seen */
+	uint32_t magic;		/* FT_BLOCK_MAGIC */
+	uint16_t kind;		/* enum ft_block_kind */
+	uint8_t flags;		/* enum ft_block_flags */
+	uint8_t version;	/* 1; 2: request columns that a reader of 1 would not expect */
+	uint32_t record_size;	/* bytes of one record; 0 for JSON and columns */
+	uint32_t count;		/* records in the payload */
+	uint32_t raw_bytes;	/* payload as the reader gets it */
+	uint32_t stored_bytes;	/* payload as it lies in the file */
+	uint32_t sequence;	/* 0, 1, 2 ... so that a gap is seen */
 	uint32_t payload_xxh32; /* of the stored bytes, seed 0 */
 	uint32_t header_xxh32;	/* of the 32 bytes before this field, seed 0 */
 };
@@ -245,6 +245,7 @@ struct ft_request {
 	uint32_t connection;
 	uint8_t op;
 	uint8_t status; /* enum ft_status */
+	uint8_t behind; /* the proxy: 1 + index into the manifest's "behind"; 0: not known */
 };
 
 struct ft_index_entry {

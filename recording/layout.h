@@ -5,6 +5,8 @@
 #ifndef FORKTAIL_LAYOUT_H
 #define FORKTAIL_LAYOUT_H
 
+#include <stddef.h>
+
 #include "format.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -58,5 +60,10 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return 0;
 	}
 }
+
+struct ft_writer;
+/* ft_writer_block for request columns, whose version hangs on which of them there are. */
+int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, const void *payload,
+		       size_t bytes);
 
 #endif

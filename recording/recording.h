@@ -63,7 +63,8 @@ struct ft_requests {
 	uint64_t base_ns;
 	uint8_t *end, *duration, *late, *connection; /* next free byte of each varint column */
 	uint8_t *columns;			     /* owns all of it */
-	uint8_t *op, *status;
+	uint8_t *op, *status, *behind;
+	uint8_t any_behind; /* 0: no request of the block has one, and the column is left out */
 };
 
 int ft_requests_init(struct ft_requests *r);
@@ -82,7 +83,10 @@ struct ft_request_columns {
 	uint64_t *intended_ns, *start_ns, *end_ns;
 	uint32_t *connection;
 	uint8_t *op, *status;
+	uint8_t *behind; /* zeros from a block that has no such column */
 };
+/* Whether a payload has the column of servers behind a proxy. */
+bool ft_requests_have_behind(const void *payload, size_t bytes);
 /* Decodes one FT_BLOCK_REQUEST payload. Returns the number of requests, or -EBADMSG. */
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out);

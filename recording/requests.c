@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layout.h"
+
 enum {
 	VARINT_MAX = 9,
 	COLUMN_BYTES = FT_REQUEST_BLOCK * VARINT_MAX + 8, /* a store of 8 bytes may reach beyond its value */
@@ -53,12 +55,15 @@ static void rewind_columns(struct ft_requests *r)
 	r->connection = column_start(r, 3);
 	r->op = column_start(r, 4);
 	r->status = r->op + FT_REQUEST_BLOCK;
+	r->behind = r->status + FT_REQUEST_BLOCK;
+	r->any_behind = 0;
 }
 
 int ft_requests_init(struct ft_requests *r)
 {
 	memset(r, 0, sizeof(*r));
-	r->columns = malloc(sizeof(struct request_head) + 4 * (size_t)COLUMN_BYTES + 2 * FT_REQUEST_BLOCK);
+	r->columns = malloc(sizeof(struct request_head) + 4 * (size_t)COLUMN_BYTES + 3 * FT_REQUEST_BLOCK +
+			    sizeof(uint32_t));
 	if (!r->columns)
 		return -ENOMEM;
 	rewind_columns(r);
@@ -89,7 +94,7 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 {
 	/* Locals first: the compiler must take every byte stored below for one that may lie in *r or *q. */
 	uint8_t *end = r->end, *duration = r->duration, *late = r->late, *connection = r->connection;
-	uint8_t *op = r->op + r->count, *status = r->status + r->count;
+	uint8_t *op = r->op + r->count, *status = r->status + r->count, *behind = r->behind + r->count;
 	const struct ft_request request = *q;
 	uint64_t step = request.end_ns - r->last_end_ns;
 
@@ -101,6 +106,8 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	r->connection = put_varint(connection, request.connection);
 	*op = request.op;
 	*status = request.status;
+	*behind = request.behind;
+	r->any_behind |= request.behind;
 }
 
 /* 1 when all values of a column are the same byte, else its length. */
@@ -119,6 +126,7 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 	const uint8_t *end[COLUMNS] = {r->end,	      r->duration,	r->late,
 				       r->connection, r->op + r->count, r->status + r->count};
 	uint8_t *to = r->columns + sizeof(head);
+	uint32_t bytes;
 	int rc;
 
 	if (!r->count)
@@ -129,7 +137,14 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 		to += head.bytes[i];
 	}
 	memcpy(r->columns, &head, sizeof(head));
-	rc = ft_writer_block(w, FT_BLOCK_REQUEST, 0, r->count, r->columns, (size_t)(to - r->columns));
+	if (r->any_behind) {
+		bytes = shortest(r->behind, r->count, r->count);
+		memmove(to + sizeof(bytes), r->behind,
+			bytes); /* the column's old place may be the new one's */
+		memcpy(to, &bytes, sizeof(bytes));
+		to += sizeof(bytes) + bytes;
+	}
+	rc = ft_writer_requests(w, r->any_behind ? 2 : 1, r->count, r->columns, (size_t)(to - r->columns));
 	rewind_columns(r);
 	return rc;
 }
@@ -258,20 +273,67 @@ static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint
 	return true;
 }
 
-/* Where the columns of a payload lie. False for one that makes no sense. */
-static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
-			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
-			 const uint8_t **rest)
+/* What follows the six columns: its own length, then a column, as often as there are such. The first is that
+ * of servers behind; later ones are a newer writer's. */
+struct further {
+	const uint8_t *behind;
+	uint32_t behind_bytes; /* 0: not there */
+};
+
+static bool open_further(const uint8_t *at, uint64_t bytes, struct further *f)
 {
-	const uint8_t *at = (const uint8_t *)payload + sizeof(*head);
+	uint32_t length;
+
+	*f = (struct further){0};
+	for (bool first = true; bytes > 0; first = false) {
+		if (bytes < sizeof(length))
+			return false;
+		memcpy(&length, at, sizeof(length));
+		bytes -= sizeof(length);
+		if (!length || length > bytes)
+			return false;
+		at += sizeof(length);
+		if (first)
+			*f = (struct further){.behind = at, .behind_bytes = length};
+		at += length;
+		bytes -= length;
+	}
+	return true;
+}
+
+/* The head of a payload, and the bytes that it and the six columns take; 0 for one that makes no sense. */
+static uint64_t open_head(const void *payload, size_t bytes, struct request_head *head)
+{
 	uint64_t total = sizeof(*head);
 
-	if (!count || count > FT_REQUEST_BLOCK || bytes < sizeof(*head))
-		return false;
+	if (bytes < sizeof(*head))
+		return 0;
 	memcpy(head, payload, sizeof(*head));
 	for (unsigned i = 0; i < COLUMNS; i++)
 		total += head->bytes[i];
-	if (total != bytes)
+	return total <= bytes ? total : 0;
+}
+
+bool ft_requests_have_behind(const void *payload, size_t bytes)
+{
+	struct request_head head;
+	struct further further;
+	uint64_t total = open_head(payload, bytes, &head);
+
+	return total && open_further((const uint8_t *)payload + total, bytes - total, &further) &&
+	       further.behind;
+}
+
+/* Where the columns of a payload lie. False for one that makes no sense. */
+static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
+			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
+			 const uint8_t **rest, struct further *further)
+{
+	const uint8_t *at = (const uint8_t *)payload + sizeof(*head);
+	uint64_t total = open_head(payload, bytes, head);
+
+	if (!count || count > FT_REQUEST_BLOCK || !total ||
+	    !open_further((const uint8_t *)payload + total, bytes - total, further))
 		return false;
 	for (unsigned i = 0; i < VARINT_COLUMNS; at += head->bytes[i++]) {
 		c[i] = (struct column){.at = at, .end = at + head->bytes[i], .step = ~0u};
@@ -291,15 +353,20 @@ int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 	struct request_head head;
 	struct column c[VARINT_COLUMNS];
 	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
 	const uint8_t *at;
 
-	if (!open_columns(payload, bytes, count, &head, c, same, &at))
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
 		return -EBADMSG;
 	if (!decode_varints(c, head.base_ns, count, out))
 		return -EBADMSG;
 	if (!decode_bytes(at, head.bytes[4], count, out->op) ||
 	    !decode_bytes(at + head.bytes[4], head.bytes[5], count, out->status))
 		return -EBADMSG;
+	if (further.behind && !decode_bytes(further.behind, further.behind_bytes, count, out->behind))
+		return -EBADMSG;
+	if (!further.behind && out->behind)
+		memset(out->behind, 0, count);
 	return (int)count;
 }
 
@@ -329,9 +396,10 @@ int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uin
 	struct request_head head;
 	struct column c[VARINT_COLUMNS];
 	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
 	const uint8_t *at;
 
-	if (!open_columns(payload, bytes, count, &head, c, same, &at))
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
 		return -EBADMSG;
 	memset(latency_ns, 0, sizeof(*latency_ns) * count);
 	if (!add_column(c[1], count, latency_ns) || !add_column(c[2], count, latency_ns) ||

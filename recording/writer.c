@@ -139,7 +139,8 @@ static int append(struct ft_writer *w, struct ft_block_header *header, const voi
 	if (rc)
 		return rc;
 	header->magic = FT_BLOCK_MAGIC;
-	header->version = FT_FORMAT_VERSION;
+	if (!header->version)
+		header->version = 1;
 	header->sequence = w->blocks;
 	header->header_xxh32 = XXH32(header, offsetof(struct ft_block_header, header_xxh32), 0);
 	rc = write_all(w->fd, header, payload, w->offset);
@@ -322,20 +323,41 @@ int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t recor
 	};
 	int rc;
 
+	if (kind == FT_BLOCK_REQUEST)
+		return ft_writer_requests(w, 1, count, payload, bytes);
 	if (bytes > FT_BLOCK_LIMIT)
 		return -EMSGSIZE;
 	if (record_size != 0 ? (uint64_t)record_size * count != bytes : ft_record_size(kind) != 0)
 		return -EINVAL;
-	/* Request columns are stored as they are (requests.c says why), so load threads hash theirs side by
-	 * side and wait for each other only while the kernel takes the bytes. */
-	if (kind == FT_BLOCK_REQUEST)
-		header.payload_xxh32 = XXH32(payload, bytes, 0);
 	pthread_mutex_lock(&w->lock);
 	rc = w->error;
-	if (!rc && kind == FT_BLOCK_REQUEST)
-		rc = fail(w, append(w, &header, payload, closing_bytes(w)));
-	else if (!rc)
+	if (!rc)
 		rc = fail(w, append_packed(w, &header, payload, closing_bytes(w)));
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* Request columns are stored as they are (requests.c says why), so load threads hash theirs side by side and
+ * wait for each other only while the kernel takes the bytes. */
+int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, const void *payload,
+		       size_t bytes)
+{
+	struct ft_block_header header = {
+	    .kind = FT_BLOCK_REQUEST,
+	    .version = version,
+	    .count = count,
+	    .raw_bytes = (uint32_t)bytes,
+	    .stored_bytes = (uint32_t)bytes,
+	};
+	int rc;
+
+	if (bytes > FT_BLOCK_LIMIT)
+		return -EMSGSIZE;
+	header.payload_xxh32 = XXH32(payload, bytes, 0);
+	pthread_mutex_lock(&w->lock);
+	rc = w->error;
+	if (!rc)
+		rc = fail(w, append(w, &header, payload, closing_bytes(w)));
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }

@@ -106,7 +106,7 @@ std::vector<ft_request> closed_loop()
 	std::priority_queue<ft_request, std::vector<ft_request>, decltype(later)> open(later);
 	for (uint32_t i = 0; i < 50; i++) {
 		const uint64_t start = 3'000'000'000'000 + i * 100;
-		open.push({start, start, latency.end_of(start), i, 0, 0});
+		open.push({start, start, latency.end_of(start), i, 0, 0, 0});
 	}
 	while (log.size() < REQUESTS) {
 		ft_request q = open.top();
@@ -163,8 +163,8 @@ size_t read_log(const std::string &path, Decoded &d)
 	while (ft_reader_next(r, &block) == 1) {
 		if (block.kind != FT_BLOCK_REQUEST)
 			continue;
-		const ft_request_columns out = {&d.intended[n],	  &d.start[n], &d.end[n],
-						&d.connection[n], &d.op[n],    &d.status[n]};
+		const ft_request_columns out = {&d.intended[n], &d.start[n],  &d.end[n], &d.connection[n],
+						&d.op[n],	&d.status[n], nullptr};
 		const int got = ft_requests_decode(block.payload, block.bytes, block.count, &out);
 		check(got, "ft_requests_decode");
 		n += static_cast<size_t>(got);

@@ -100,9 +100,9 @@ inline Log read_log(const std::string &path)
 	}
 	std::vector<uint64_t> intended(FT_REQUEST_BLOCK), start(FT_REQUEST_BLOCK), end(FT_REQUEST_BLOCK);
 	std::vector<uint32_t> connection(FT_REQUEST_BLOCK);
-	std::vector<uint8_t> op(FT_REQUEST_BLOCK), status(FT_REQUEST_BLOCK);
-	const ft_request_columns columns = {intended.data(),   start.data(), end.data(),
-					    connection.data(), op.data(),    status.data()};
+	std::vector<uint8_t> op(FT_REQUEST_BLOCK), status(FT_REQUEST_BLOCK), behind(FT_REQUEST_BLOCK);
+	const ft_request_columns columns = {intended.data(), start.data(),  end.data(),	  connection.data(),
+					    op.data(),	     status.data(), behind.data()};
 	ft_block block;
 	while (ft_reader_next(reader, &block)) {
 		const std::string text(static_cast<const char *>(block.payload), block.bytes);
@@ -135,7 +135,7 @@ inline Log read_log(const std::string &path)
 		for (int i = 0; i < n; i++) {
 			const auto k = static_cast<size_t>(i);
 			log.requests.push_back(
-			    {intended[k], start[k], end[k], connection[k], op[k], status[k]});
+			    {intended[k], start[k], end[k], connection[k], op[k], status[k], behind[k]});
 		}
 	}
 	ft_reader_damage(reader, &log.damage);

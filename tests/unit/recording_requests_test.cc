@@ -45,7 +45,7 @@ private:
 bool operator==(const ft_request &a, const ft_request &b)
 {
 	return a.intended_ns == b.intended_ns && a.start_ns == b.start_ns && a.end_ns == b.end_ns &&
-	       a.connection == b.connection && a.op == b.op && a.status == b.status;
+	       a.connection == b.connection && a.op == b.op && a.status == b.status && a.behind == b.behind;
 }
 
 // -EBADMSG, or the decoded requests. Each array has just the room that `count` needs.
@@ -53,9 +53,9 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 {
 	std::vector<uint64_t> intended(count), start(count), end(count);
 	std::vector<uint32_t> connection(count);
-	std::vector<uint8_t> op(count), status(count);
-	const ft_request_columns out = {intended.data(),   start.data(), end.data(),
-					connection.data(), op.data(),	 status.data()};
+	std::vector<uint8_t> op(count), status(count), behind(count);
+	const ft_request_columns out = {intended.data(), start.data(),	end.data(),   connection.data(),
+					op.data(),	 status.data(), behind.data()};
 	const char *placed = memory.place(payload);
 	const int rc = ft_requests_decode(placed, payload.size(), count, &out);
 	// The short way reads the same payload: never beyond it, and to the same end where all is well.
@@ -71,7 +71,8 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 	for (int i = 0; to && i < rc; i++)
 		to->push_back({intended[static_cast<size_t>(i)], start[static_cast<size_t>(i)],
 			       end[static_cast<size_t>(i)], connection[static_cast<size_t>(i)],
-			       op[static_cast<size_t>(i)], status[static_cast<size_t>(i)]});
+			       op[static_cast<size_t>(i)], status[static_cast<size_t>(i)],
+			       behind[static_cast<size_t>(i)]});
 	return rc;
 }
 
@@ -129,7 +130,8 @@ ft_request request_of(std::mt19937_64 &random, const std::vector<uint64_t> &valu
 		any(),
 		static_cast<uint32_t>(any()),
 		static_cast<uint8_t>(any()),
-		static_cast<uint8_t>(any())};
+		static_cast<uint8_t>(any()),
+		static_cast<uint8_t>(random() % 3 ? any() : 0)};
 }
 
 std::vector<ft_request> usual(size_t count)
@@ -141,7 +143,8 @@ std::vector<ft_request> usual(size_t count)
 		const uint64_t due = now += random() % 20'000;
 		const uint64_t start = due + random() % 30'000;
 		log.push_back({due, start, start + 60'000 + random() % 60'000,
-			       static_cast<uint32_t>(random() % 50), static_cast<uint8_t>(random() % 2), 0});
+			       static_cast<uint32_t>(random() % 50), static_cast<uint8_t>(random() % 2), 0,
+			       0});
 	}
 	return log;
 }
@@ -157,8 +160,8 @@ TEST_CASE("requests as a run gives them survive, in full and in short blocks")
 
 TEST_CASE("one request, and none")
 {
-	round_trip({{1, 2, 3, 4, 5, 6}});
-	round_trip({{0, 0, 0, 0, 0, 0}});
+	round_trip({{1, 2, 3, 4, 5, 6, 7}});
+	round_trip({{0, 0, 0, 0, 0, 0, 0}});
 	round_trip({});
 }
 
@@ -166,13 +169,13 @@ TEST_CASE("every edge value survives in every field")
 {
 	std::vector<ft_request> log;
 	for (const uint64_t v : edges()) {
-		log.push_back({v, 0, 0, 0, 0, 0});
-		log.push_back({0, v, 0, 0, 0, 0});
-		log.push_back({0, 0, v, 0, 0, 0});
-		log.push_back(
-		    {v, v, v, static_cast<uint32_t>(v), static_cast<uint8_t>(v), static_cast<uint8_t>(v)});
-		log.push_back({1000, 1000, 1000 + v, 0, 0, 0});	    // a duration of v
-		log.push_back({1000, 1000 + v, 1000 + v, 0, 0, 0}); // late by v
+		log.push_back({v, 0, 0, 0, 0, 0, 0});
+		log.push_back({0, v, 0, 0, 0, 0, 0});
+		log.push_back({0, 0, v, 0, 0, 0, 0});
+		log.push_back({v, v, v, static_cast<uint32_t>(v), static_cast<uint8_t>(v),
+			       static_cast<uint8_t>(v), static_cast<uint8_t>(v)});
+		log.push_back({1000, 1000, 1000 + v, 0, 0, 0, 0});     // a duration of v
+		log.push_back({1000, 1000 + v, 1000 + v, 0, 0, 0, 0}); // late by v
 	}
 	round_trip(log);
 	round_trip(log, 3);
@@ -189,14 +192,16 @@ TEST_CASE("a full block of the longest values fits its columns")
 	std::vector<ft_request> log;
 	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // end, duration and late are all beyond 2^56
 		log.push_back({0x7000000000000000, 0x3000000000000000,
-			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255});
+			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255, 255});
 	round_trip(log);
 }
 
 TEST_CASE("ends before starts, ends stepping back, sent before due")
 {
-	round_trip(
-	    {{100, 90, 80, 1, 0, 0}, {100, 90, 70, 1, 0, 0}, {0, 5, 3, 2, 1, 1}, {9, 0, 1'000'000, 2, 1, 1}});
+	round_trip({{100, 90, 80, 1, 0, 0, 0},
+		    {100, 90, 70, 1, 0, 0, 0},
+		    {0, 5, 3, 2, 1, 1, 0},
+		    {9, 0, 1'000'000, 2, 1, 1, 0}});
 }
 
 TEST_CASE("a column of one value takes one value's room")
@@ -205,7 +210,7 @@ TEST_CASE("a column of one value takes one value's room")
 	std::vector<ft_request> log;
 	for (uint32_t i = 0; i < 1'000; i++) {
 		const uint64_t start = 1'000'000 + i * 100;
-		log.push_back({start, start, start + 50, 3, 1, 0});
+		log.push_back({start, start, start + 50, 3, 1, 0, 0});
 	}
 	round_trip(log);
 	const auto blocks = write_requests(dir.file("r"), log);
@@ -215,6 +220,40 @@ TEST_CASE("a column of one value takes one value's room")
 	log[999].op = 2;
 	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == 32 + 3 + 999 * 2 + 4 + 1'000);
 	round_trip(log);
+}
+
+TEST_CASE("servers behind a proxy are a column of their own, and none where none is known")
+{
+	TempDir dir;
+	Guarded memory;
+	std::vector<ft_request> log = usual(1'000);
+	const std::string without = write_requests(dir.file("r"), log)[0].payload;
+	CHECK_FALSE(ft_requests_have_behind(without.data(), without.size()));
+	for (size_t i = 0; i < log.size(); i++)
+		log[i].behind = static_cast<uint8_t>(i % 4);
+	round_trip(log);
+	round_trip(log, 7);
+	const std::string with = write_requests(dir.file("r"), log)[0].payload;
+	CHECK(ft_requests_have_behind(with.data(), with.size()));
+	CHECK(with.size() == without.size() + 4 + 1'000);
+	CHECK(with.compare(0, without.size(), without) == 0);
+	// What a newer writer adds behind it is passed over.
+	const std::string newer = with + std::string("\x03\0\0\0abc", 7);
+	std::vector<ft_request> got;
+	REQUIRE(decode(memory, newer, 1'000, &got) == 1'000);
+	CHECK((got[999] == log[999]));
+	CHECK(decode(memory, with.substr(0, with.size() - 1), 1'000) == -EBADMSG);
+	CHECK(decode(memory, with + std::string("\x03\0\0\0ab", 6), 1'000) == -EBADMSG);
+	CHECK(decode(memory, with + std::string("\0\0\0\0", 4), 1'000) == -EBADMSG);
+	// One server for all takes one byte.
+	for (ft_request &q : log)
+		q.behind = 2;
+	round_trip(log);
+	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == without.size() + 4 + 1);
+	// The block's version says that an old reader would miss something.
+	const std::string file = read_file(dir.file("r"));
+	CHECK(static_cast<int>(file[walk(file)[1].begin + offsetof(ft_block_header, version)]) == 2);
+	CHECK(static_cast<int>(file[offsetof(ft_block_header, version)]) == 1);
 }
 
 TEST_CASE("columns that are not wanted are left out")
