@@ -5,6 +5,7 @@
  * Answers come in the order of requests, but for what `odd` in struct connection tells: answers to set-up
  * commands, to an ASKING, to memcached's quiet reads. RESP3's pushes may come anywhere.
  */
+#include "behind.h"
 #include "inspection.h"
 #include "memcached_login.h"
 #include "recording/recording.h"
@@ -30,8 +31,12 @@ static inline void record(struct load_thread *t, uint32_t connection, const stru
 		t->counting = true;
 		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
 	}
-	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status))
+	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
+		/* What never got a connection never got a key. */
+		if (__builtin_expect(t->plan->behind != NULL, 0) && connection != NO_CONNECTION)
+			q.behind = behind_of(t->plan->behind, w, p->operation, p->key, &t->key_name);
 		log_append(&t->lane, &q);
+	}
 	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
 		key_base_ack(w->base, p->key);
 	if (__builtin_expect(status_is_error(status), 0)) {

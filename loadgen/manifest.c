@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "behind.h"
 #include "json.h"
 #include "recording/recording.h"
 
@@ -26,18 +27,24 @@ static void describe_host(struct json *j)
 	json_text(j, "boot_id", boot_id);
 }
 
-static void describe_server(struct json *j, const struct options *o, const struct server_facts *s)
+static void describe_behind(struct json *j, const struct options *o)
 {
-	char address[300];
+	char text[300];
 
-	if (o->mode == MODE_INTRINSIC)
-		snprintf(address, sizeof(address), "none");
-	else
-		address_text(&o->servers[0], address, sizeof(address));
-	json_begin(j, "servers", '[');
-	json_text(j, NULL, address);
+	json_begin(j, "behind", '[');
+	for (uint32_t i = 0; i < o->behind_count; i++) {
+		json_begin(j, NULL, '{');
+		behind_name(o, i, text, sizeof(text));
+		json_text(j, "name", text);
+		address_text(&o->behind[i], text, sizeof(text));
+		json_text(j, "address", text);
+		json_end(j, '}');
+	}
 	json_end(j, ']');
-	json_begin(j, "server_info", '[');
+}
+
+static void describe_facts(struct json *j, const struct options *o, const struct server_facts *s)
+{
 	json_begin(j, NULL, '{');
 	json_text(j, "protocol", protocol_names[o->protocol]);
 	if (o->protocol == PROTOCOL_REDIS)
@@ -54,6 +61,37 @@ static void describe_server(struct json *j, const struct options *o, const struc
 	json_count(j, "database", o->database);
 	json_text(j, "user", o->user ? o->user : "");
 	json_end(j, '}');
+}
+
+/* Servers by the numbers that connections have, and in the same order what each said of itself: of several
+ * only one was asked. */
+static void describe_servers(struct json *j, const struct options *o, const struct server *server,
+			     const struct nodes *nodes)
+{
+	uint32_t count = nodes ? atomic_load(&nodes->count) : 1;
+	char address[300], asked[300];
+
+	if (o->mode == MODE_INTRINSIC)
+		snprintf(asked, sizeof(asked), "none");
+	else
+		address_text(nodes ? &server->address : &o->servers[0], asked, sizeof(asked));
+	json_begin(j, "servers", '[');
+	for (uint32_t i = 0; i < count; i++)
+		json_text(j, NULL, nodes ? nodes_at(nodes, (uint16_t)i)->name : asked);
+	json_end(j, ']');
+	if (o->behind_count)
+		describe_behind(j, o);
+	json_begin(j, "server_info", '[');
+	for (uint32_t i = 0; i < count; i++) {
+		if (nodes)
+			address_text(&nodes_at(nodes, (uint16_t)i)->server.address, address, sizeof(address));
+		if (!nodes || strcmp(address, asked) == 0) {
+			describe_facts(j, o, &server->facts);
+		} else {
+			json_begin(j, NULL, '{');
+			json_end(j, '}');
+		}
+	}
 	json_end(j, ']');
 }
 
@@ -95,8 +133,8 @@ static void describe_load(struct json *j, const struct options *o)
 	json_count(j, "seed", o->seed);
 }
 
-char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w,
-		    int argc, char **argv)
+char *manifest_make(const struct options *o, const struct server *server, const struct nodes *nodes,
+		    const struct workload *w, int argc, char **argv)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -122,7 +160,7 @@ char *manifest_make(const struct options *o, const struct server_facts *server, 
 	for (uint32_t i = 0; i < w->operation_count; i++)
 		json_text(&j, NULL, w->operations[i].name);
 	json_end(&j, ']');
-	describe_server(&j, o, server);
+	describe_servers(&j, o, server, nodes);
 	describe_load(&j, o);
 	json_end(&j, '}');
 	if (fclose(j.to) != 0) {

@@ -4,6 +4,7 @@
 #define FORKTAIL_LOADGEN_MANIFEST_H
 
 #include "connect.h"
+#include "nodes.h"
 #include "options.h"
 #include "workload.h"
 
@@ -11,9 +12,10 @@
 extern "C" {
 #endif
 
-/* JSON text, to be freed; NULL when memory is short. There is no secret in it: none is ever in argv. */
-char *manifest_make(const struct options *o, const struct server_facts *server, const struct workload *w,
-		    int argc, char **argv);
+/* `server` is the one that was asked about itself; `nodes` NULL: there are no others. JSON text, to be freed;
+ * NULL when memory is short. There is no secret in it: none is ever in argv. */
+char *manifest_make(const struct options *o, const struct server *server, const struct nodes *nodes,
+		    const struct workload *w, int argc, char **argv);
 
 #ifdef __cplusplus
 }

@@ -122,6 +122,8 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		r->given.master = true;
 		o->master = arg;
 		return 0;
+	case OPTION_BEHIND:
+		return options_read_behind(arg, o);
 	case OPTION_READ_FROM:
 		return options_read_read_from(arg, o);
 	case OPTION_WAIT:
@@ -424,5 +426,9 @@ void options_free(struct options *o)
 		free(o->server_memory[i]);
 	for (uint32_t i = 0; i < o->sentinel_count; i++)
 		free(o->sentinel_memory[i]);
-	o->server_count = 0;
+	for (uint32_t i = 0; i < o->behind_count; i++) {
+		free(o->behind_names[i]);
+		free(o->behind_memory[i]);
+	}
+	o->server_count = o->behind_count = 0;
 }

@@ -29,6 +29,7 @@ extern "C" {
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
 enum { COMMANDS_MAX = 32, LIMITS_MAX = 32, CPUS_MAX = 1024, SENTINELS_MAX = 16, SENTINEL_PORT = 26379 };
+enum { BEHIND_MAX = 255 }; /* the log has a byte for it, and 0 for none */
 
 enum load_mode { MODE_LOAD, MODE_LATENCY, MODE_INTRINSIC };
 enum log_mode { LOG_ALL, LOG_SLOW };
@@ -48,6 +49,10 @@ struct options {
 	struct server_address sentinels[SENTINELS_MAX];
 	uint32_t sentinel_count;
 	char *sentinel_memory[SENTINELS_MAX];
+	struct server_address behind[BEHIND_MAX]; /* the servers behind the proxy that the load goes to */
+	char *behind_names[BEHIND_MAX];		  /* of the proxy's ring; NULL: it follows from the address */
+	char *behind_memory[BEHIND_MAX];
+	uint32_t behind_count;
 	const char *master;		 /* the name that Sentinels know the primary by */
 	uint32_t wait_replicas, wait_ms; /* --wait; 0 replicas: don't */
 	uint64_t retry_ns;		 /* how long a request is sent again when servers send it away */
@@ -128,7 +133,7 @@ static inline bool options_open_loop(const struct options *o)
 /* True when commands have to be known before they are made ready to send. */
 static inline bool options_ask_first(const struct options *o)
 {
-	return o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0;
+	return o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0 || o->behind_count > 0;
 }
 
 /* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one

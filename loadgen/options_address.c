@@ -101,6 +101,44 @@ error_t options_read_sentinel(const char *text, struct options *o, struct given 
 	return 0;
 }
 
+/* One of --behind's: "server0=127.0.0.1:6380", or without the name. */
+static error_t read_one_behind(char *text, struct options *o)
+{
+	size_t name = strcspn(text, "=/:[");
+	struct address a;
+	char error[512];
+
+	if (o->behind_count == BEHIND_MAX)
+		return options_refuse("at most %d servers can be --behind a proxy", BEHIND_MAX);
+	name = text[name] == '=' ? name + 1 : 0;
+	if (name == 1)
+		return options_refuse("--behind: \"%s\" has no name before its =", text);
+	if (!address_parse(&a, text + name, error, sizeof(error))) {
+		address_free(&a);
+		return options_refuse("--behind: %s", error);
+	}
+	if (strstr(text + name, "://")) {
+		address_free(&a);
+		return options_refuse("--behind takes HOST:PORT or /PATH, as the proxy's servers: has them, "
+				      "not a URI");
+	}
+	o->behind_names[o->behind_count] = name ? strndup(text, name - 1) : NULL;
+	o->behind_memory[o->behind_count] = a.memory;
+	o->behind[o->behind_count++] = a.server;
+	return 0;
+}
+
+error_t options_read_behind(const char *text, struct options *o)
+{
+	char *list = strdup(text), *rest = list, *one;
+	error_t result = list ? 0 : options_refuse("not enough memory for --behind");
+
+	while (!result && (one = strsep(&rest, ",")))
+		result = read_one_behind(one, o);
+	free(list);
+	return result;
+}
+
 error_t options_read_environment(struct options *o, struct given *g)
 {
 	const char *uri = getenv("FORKTAIL_URI");

@@ -80,11 +80,41 @@ static void check_several(const struct options *o, const struct given *g, char *
 			snprintf(error, size, "%s can't be had with several servers yet", all[i].name);
 }
 
+static void check_behind(struct options *o, char *error, size_t size)
+{
+	char text[300], other[300];
+
+	for (uint32_t i = 0; i < o->behind_count; i++) {
+		if (!o->behind[i].port)
+			o->behind[i].port = o->protocol == PROTOCOL_REDIS ? 6379 : 11211;
+		address_text(&o->behind[i], text, sizeof(text));
+		for (uint32_t k = 0; k < i && !*error; k++) {
+			address_text(&o->behind[k], other, sizeof(other));
+			if (strcmp(text, other) == 0)
+				snprintf(error, size, "--behind names %.200s twice", text);
+		}
+	}
+	if (*error || !o->behind_count)
+		return;
+	if (o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas)
+		snprintf(error, size,
+			 "--behind says what is behind one proxy; leave --cluster, --sentinel, --read-from, "
+			 "--wait and further --server out");
+	else if (o->replay_path || o->delivery != DELIVERY_NONE || o->mode != MODE_LOAD)
+		snprintf(error, size,
+			 "--behind knows the keys of a workload's requests only; leave --replay, --pubsub, "
+			 "--handoff and probes out");
+	else if (!o->log_path)
+		snprintf(error, size, "--behind is written into the log; say where that goes with -o");
+}
+
 void options_check_servers(struct options *o, const struct given *g, char *error, size_t size)
 {
 	settle_servers(o, g, error, size);
 	if (!*error)
 		settle_deployment(o, g, error, size);
+	if (!*error)
+		check_behind(o, error, size);
 	if (!*error && o->wait_replicas && o->ycsb)
 		snprintf(error, size, "YCSB's operations wait for no replica; leave --wait out");
 	if (o->deployment == DEPLOYMENT_SINGLE || *error)

@@ -42,6 +42,11 @@ const struct argp_option options_table[] = {
     {"sentinel", OPTION_SENTINEL, "ADDRESS", 0,
      "Ask this Sentinel where the primary is (port 26379); may be repeated", 0},
     {"master", OPTION_MASTER, "NAME", 0, "The primary's name among Sentinels (mymaster)", 0},
+    {"behind", OPTION_BEHIND, "[NAME=]ADDRESS,...", 0,
+     "The server is a proxy (twemproxy), and these are its servers, in its order: the log has each "
+     "request's; "
+     "may be repeated",
+     0},
     {"read-from", OPTION_READ_FROM, "WHO", 0,
      "Who answers commands that only read: primary, replica, any, nearest (primary)", 0},
     {"wait", OPTION_WAIT, "N[,TIME]", 0,

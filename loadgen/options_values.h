@@ -20,6 +20,7 @@ error_t options_read_host(const char *text, struct options *o, struct given *giv
 error_t options_read_server(const char *text, const char *what, struct options *o, struct given *given);
 error_t options_read_environment(struct options *o, struct given *given);
 error_t options_read_sentinel(const char *text, struct options *o, struct given *given);
+error_t options_read_behind(const char *text, struct options *o);
 error_t options_read_read_from(const char *text, struct options *o);
 error_t options_read_wait(const char *text, struct options *o);
 error_t options_read_protocol(const char *text, struct options *o);

@@ -76,6 +76,7 @@ static void log_connections(struct run *r, const struct load_thread *t, bool end
 		    .id = c->id,
 		    .thread = t->index,
 		    .local_port = c->local_port,
+		    .server = r->nodes ? c->group->node : 0,
 		};
 		ft_writer_record(request_log_writer(r->log), FT_BLOCK_CONNECTION, &record);
 	}
@@ -183,6 +184,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .backoff_ms = o->backoff_ms,
 	    .endpoint = server_endpoint(&r->server),
 	    .nodes = r->nodes,
+	    .behind = r->o->behind_count ? &r->behind : NULL,
 	    .retry_ns = o->retry_ns,
 	    .next_connection = r->next_connection,
 	    .max_errors = o->max_errors,

@@ -20,7 +20,8 @@
 struct run {
 	const struct options *o;
 	struct server server;
-	struct nodes *nodes; /* NULL: there is one server */
+	struct nodes *nodes;  /* NULL: there is one server */
+	struct ketama behind; /* the ring of servers behind a proxy; empty: there are none */
 	struct workload *workload;
 	struct suite suite;
 	struct request_log *log;

@@ -111,19 +111,22 @@ static bool reads_memcached(const char *name)
 	return false;
 }
 
-/* Whether the word follows from the request's key number; turns what is drawn at random into that. */
-static bool settle_word(struct command *c, uint32_t word)
+bool route_settle_word(struct command *c, uint32_t word)
 {
-	for (uint32_t i = 0; i < c->words[word].count; i++) {
-		struct command_part *p = &c->parts[c->words[word].first + i];
+	struct command_part *parts = &c->parts[c->words[word].first];
 
-		if (p->kind == PART_INT)
-			p->kind = PART_KEY_NUMBER;
-		else if (p->kind == PART_OTHER_KEY)
-			p->kind = PART_KEY;
-		if (p->kind != PART_TEXT && p->kind != PART_KEY && p->kind != PART_KEY_NUMBER &&
-		    p->kind != PART_TAG && p->kind != PART_CAPTURED)
+	for (uint32_t i = 0; i < c->words[word].count; i++) {
+		enum part_kind kind = parts[i].kind;
+
+		if (kind != PART_TEXT && kind != PART_KEY && kind != PART_KEY_NUMBER && kind != PART_TAG &&
+		    kind != PART_CAPTURED && kind != PART_INT && kind != PART_OTHER_KEY)
 			return false;
+	}
+	for (uint32_t i = 0; i < c->words[word].count; i++) {
+		if (parts[i].kind == PART_INT)
+			parts[i].kind = PART_KEY_NUMBER;
+		else if (parts[i].kind == PART_OTHER_KEY)
+			parts[i].kind = PART_KEY;
 	}
 	return true;
 }
@@ -151,7 +154,7 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 		first = ask_key(link, c);
 	if (!several || first <= 0 || (uint32_t)first >= c->word_count)
 		return 0;
-	if (!settle_word(c, (uint32_t)first)) {
+	if (!route_settle_word(c, (uint32_t)first)) {
 		snprintf(error, size,
 			 "the key of %s isn't known before it's drawn; with several servers it has to be "
 			 "made of text, "

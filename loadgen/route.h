@@ -22,6 +22,10 @@ struct nodes;
  * isn't known before it's drawn. */
 int route_prepare(struct workload *w, struct link *link, bool several, char *error, size_t size);
 
+/* Whether the key in this word follows from the request's key number; what is drawn at random is turned into
+ * that. */
+bool route_settle_word(struct command *c, uint32_t word);
+
 /* The name of a request's key, in `scratch`. False: out of memory. The step's route is ROUTE_KEY. */
 bool route_name(const struct workload *w, const struct step *s, uint64_t key, struct bytes *scratch);
 

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "behind.h"
 #include "connect.h"
 #include "link.h"
 #include "manifest.h"
@@ -74,7 +75,7 @@ static void write_json(struct run *r, const char *text)
 
 static int open_log(struct run *r, int argc, char **argv)
 {
-	char *manifest = manifest_make(r->o, &r->server.facts, r->workload, argc, argv), text[512];
+	char *manifest = manifest_make(r->o, &r->server, r->nodes, r->workload, argc, argv), text[512];
 	int rc = manifest ? request_log_open(&r->log, r->o->log_path, manifest,
 					     r->o->threads + (r->o->delivery != 0))
 			  : -ENOMEM;
@@ -271,6 +272,12 @@ static int begin_commands(struct run *r, char *error, size_t size)
 	struct link *link = NULL;
 	int rc;
 
+	if (o->behind_count) {
+		rc = behind_prepare(&r->behind, o, r->workload, error, size);
+		if (rc == 0 && (rc = workload_prepare(r->workload, o->compressible, o->seed)) != 0)
+			snprintf(error, size, "not enough memory for the workload");
+		return rc;
+	}
 	if (o->protocol == PROTOCOL_REDIS) {
 		link = server_enter(&r->server, 0, error, size);
 		if (!link)
@@ -368,6 +375,7 @@ int run_load(const struct options *o, int argc, char **argv)
 	workload_free(r.workload);
 	free(r.workload);
 	server_free(&r.server);
+	ketama_free(&r.behind);
 	if (r.nodes)
 		nodes_free(r.nodes);
 	free(r.nodes);

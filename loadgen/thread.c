@@ -388,6 +388,7 @@ void load_thread_free(struct load_thread *t)
 	timers_free(&t->timers);
 	request_buffer_free(&t->requests);
 	chooser_free(&t->chooser);
+	free(t->key_name.at);
 	free(t->read_buffer);
 	stats_free(t->stats);
 	stats_free(t->ready);

@@ -131,6 +131,7 @@ struct load_plan {
 	uint32_t backoff_ms;
 	struct endpoint endpoint;    /* of the one server, when there is one */
 	struct nodes *nodes;	     /* NULL: there is one */
+	const struct ketama *behind; /* what the log says of each request (behind.h); NULL: nothing */
 	uint64_t retry_ns;	     /* how long a request is sent again when a server sent it away */
 	atomic_uint next_connection; /* numbers for connections opened while it runs */
 	uint64_t max_errors;	     /* 0: no limit */
@@ -172,6 +173,7 @@ struct load_thread {
 	struct replay_thread *replay; /* NULL: no recording is replayed */
 	struct chooser chooser;
 	struct request_buffer requests;
+	struct bytes key_name; /* scratch */
 	char *read_buffer;
 	struct pacing pacing;
 	struct timers timers;

@@ -418,12 +418,7 @@ static int learn_ring(struct nodes *n, char *error, size_t size)
 			return -1;
 		}
 		atomic_store(&n->owner[i], node);
-		if (a->socket)
-			snprintf(text[i], sizeof(text[i]), "%s", a->socket);
-		else if (a->port == KETAMA_PLAIN_PORT)
-			snprintf(text[i], sizeof(text[i]), "%s", a->host);
-		else
-			snprintf(text[i], sizeof(text[i]), "%s:%u", a->host, a->port);
+		address_ring_name(a, text[i], sizeof(text[i]));
 		names[i] = text[i];
 	}
 	rc = ketama_init(&n->ketama, names, o->server_count);

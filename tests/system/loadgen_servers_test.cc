@@ -115,6 +115,82 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 	}
 }
 
+TEST_CASE("the log says which server behind the proxy each request went to")
+{
+	const bool named = GENERATE(true, false);
+	INFO("named " << named);
+	RedisOptions tcp;
+	tcp.tcp = true;
+	std::vector<std::unique_ptr<Redis>> servers;
+	NutcrackerOptions options;
+	options.named = named;
+	std::string behind;
+	for (int i = 0; i < 3; i++) {
+		servers.push_back(std::make_unique<Redis>(tcp));
+		options.servers.push_back(at_port(servers.back()->port()) + ":1");
+		behind += (i ? "," : "") + (named ? "server" + std::to_string(i) + "=" : std::string()) +
+			  at_port(servers.back()->port());
+	}
+	Nutcracker proxy(options);
+	TempDir dir;
+	const Arguments through = {"-q",       "--no-observer", "-s", proxy.socket(),
+				   "--behind", behind,		"-o", dir.file("log")};
+	const auto log_of = [&](const Arguments &more) {
+		Arguments all = through;
+		all.insert(all.end(), more.begin(), more.end());
+		const Result r = load(all);
+		INFO(r.err);
+		REQUIRE(r.status == 0);
+		const Log log = read_log(dir.file("log"));
+		REQUIRE(log.whole());
+		std::vector<size_t> counts(servers.size() + 1);
+		for (const ft_request &q : log.requests)
+			counts.at(q.behind)++;
+		return std::pair(log, counts);
+	};
+
+	auto [fill, counts] = log_of({"--fill", "20000", "-c", "4"});
+	CHECK(counts[0] == 0);
+	for (size_t i = 0; i < servers.size(); i++) {
+		CHECK(std::to_string(counts[i + 1]) == servers[i]->command({"DBSIZE"}));
+		const Json one = fill.manifest["behind"][i];
+		CHECK(one["address"] == at_port(servers[i]->port()));
+		CHECK(one["name"] == (named ? "server" + std::to_string(i) : at_port(servers[i]->port())));
+	}
+	// A key of a command of one's own is known too; those of one with several are not, and PING has none.
+	for (auto &s : servers)
+		s->command({"FLUSHALL"});
+	counts = log_of({"--command", "SADD set:__int__ x", "-r", "1000000", "-n", "1000"}).second;
+	CHECK(counts[0] == 0);
+	for (size_t i = 0; i < servers.size(); i++)
+		CHECK(std::to_string(counts[i + 1]) == servers[i]->command({"DBSIZE"}));
+	CHECK(log_of({"--command", "MGET a __key__", "-n", "50"}).second[0] == 50);
+	CHECK(log_of({"--command", "PING", "-n", "50"}).second[0] == 50);
+}
+
+TEST_CASE("what doesn't go with servers behind a proxy")
+{
+	const struct {
+		Arguments arguments;
+		const char *says;
+	} cases[] = {
+	    {{"--behind", "a:1"}, "say where that goes with -o"},
+	    {{"--behind", "a:1,b:2,a:1", "-o", "x"}, "names a:1 twice"},
+	    {{"--behind", "=a:1", "-o", "x"}, "has no name before its ="},
+	    {{"--behind", "a:1,", "-o", "x"}, "--behind"},
+	    {{"--behind", "redis://a:1", "-o", "x"}, "not a URI"},
+	    {{"--behind", "a:1", "-o", "x", "--server", "b:1", "--server", "c:1"}, "behind one proxy"},
+	    {{"--behind", "a:1", "-o", "x", "--latency"}, "leave --replay, --pubsub"},
+	};
+	for (const auto &c : cases) {
+		const Result r = load(c.arguments);
+		INFO(c.says << ": " << r.err);
+		CHECK(r.status == 2);
+		CHECK(lines(r.err) == 1);
+		CHECK(contains(r.err, c.says));
+	}
+}
+
 TEST_CASE("one of several servers dies: its keys' requests end, the others' go on")
 {
 	RedisOptions tcp;
