@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/timeline.h"
+#include "analysis/units.h"
 
 namespace forktail
 {
@@ -44,8 +45,11 @@ bool Serves(const Target &target, const std::string &server)
 	return false;
 }
 
-// The process that serves, by its id; 0 and *why if nothing tells.
-uint32_t ServingProcess(const Run &run, int server, std::string *why)
+// Who serves `place` (a server as the log names it; "": it names none), by the process' id; 0 and *why if
+// nothing tells. `said_pid` is the server's own word, 0 if it said nothing. `only`: requests went nowhere
+// else.
+uint32_t ServingProcess(const Run &run, const std::string &place, uint32_t said_pid, bool only,
+			std::string *why)
 {
 	std::set<uint32_t> processes;
 	for (const Thread &t : run.threads)
@@ -55,62 +59,29 @@ uint32_t ServingProcess(const Run &run, int server, std::string *why)
 		*why = "no recording of a server's threads";
 		return 0;
 	}
-	if (processes.size() == 1)
+	if (processes.size() == 1 && only)
 		return *processes.begin();
-	std::string recorded = std::to_string(processes.size()) + " processes were recorded and ";
-	if (server < 0 || static_cast<size_t>(server) >= run.servers.size()) {
+	std::string recorded = Plural(processes.size(), "process was", "processes were") + " recorded and ";
+	if (place.empty()) {
 		*why = recorded + "the request log does not name the one it talked to";
 		return 0;
 	}
 	// The server's own word for its process id settles it, where it was asked.
-	uint32_t pid = static_cast<size_t>(server) < run.server_pids.size()
-			   ? run.server_pids[static_cast<size_t>(server)]
-			   : 0;
-	if (pid && processes.count(pid))
-		return pid;
-	const std::string &name = run.servers[static_cast<size_t>(server)];
+	if (said_pid && processes.count(said_pid))
+		return said_pid;
 	std::vector<uint32_t> matches;
 	for (const Target &target : run.targets)
-		if (processes.count(target.pid) && Serves(target, name))
+		if (processes.count(target.pid) && Serves(target, place))
 			matches.push_back(target.pid);
 	if (matches.size() == 1)
 		return matches[0];
-	*why = recorded + (matches.empty() ? "none serves " : "more than one serves ") + name;
+	*why = recorded + (matches.empty() ? "none serves " : "more than one serves ") + place;
 	return 0;
 }
 
-} // namespace
-
-Account AccountOf(const Run &run, uint32_t thread_index)
+// Which thread of the process serves. An index into run.threads, or -1 and *why.
+int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
 {
-	const Thread &thread = run.threads[thread_index];
-	Account account;
-	account.thread = thread_index;
-	account.wall_ns = thread.end_ns - thread.start_ns;
-	for (size_t i = 0; i < thread.span_count; i++) {
-		const ft_span &s = run.spans[thread.first_span + i];
-		int cause = Index(CauseOfOwner(s.owner));
-		if (s.off_cpu) {
-			account.by_cause[cause] += s.blocked_ns;
-			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
-		} else {
-			account.by_cause[cause] += s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
-		}
-	}
-	for (size_t i = 0; i < thread.tally_count; i++) {
-		const ft_tally &t = run.tallies[thread.first_tally + i];
-		account.by_cause[Index(CauseOfOwner(t.owner))] += t.total_ns;
-	}
-	for (uint64_t ns : account.by_cause)
-		account.accounted_ns += ns;
-	return account;
-}
-
-int ServingThread(const Run &run, int server, std::string *why)
-{
-	uint32_t process = ServingProcess(run, server, why);
-	if (!process)
-		return -1;
 	// Who serves waits for requests and runs code for them. A thread may have several accounts: the
 	// longest.
 	struct Candidate {
@@ -149,6 +120,52 @@ int ServingThread(const Run &run, int server, std::string *why)
 		return -1;
 	}
 	return static_cast<int>(loops[0].thread);
+}
+
+} // namespace
+
+Account AccountOf(const Run &run, uint32_t thread_index)
+{
+	const Thread &thread = run.threads[thread_index];
+	Account account;
+	account.thread = thread_index;
+	account.wall_ns = thread.end_ns - thread.start_ns;
+	for (size_t i = 0; i < thread.span_count; i++) {
+		const ft_span &s = run.spans[thread.first_span + i];
+		int cause = Index(CauseOfOwner(s.owner));
+		if (s.off_cpu) {
+			account.by_cause[cause] += s.blocked_ns;
+			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
+		} else {
+			account.by_cause[cause] += s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
+		}
+	}
+	for (size_t i = 0; i < thread.tally_count; i++) {
+		const ft_tally &t = run.tallies[thread.first_tally + i];
+		account.by_cause[Index(CauseOfOwner(t.owner))] += t.total_ns;
+	}
+	for (uint64_t ns : account.by_cause)
+		account.accounted_ns += ns;
+	return account;
+}
+
+int ServingThread(const Run &run, int server, std::string *why)
+{
+	size_t s = static_cast<size_t>(server);
+	bool named = server >= 0 && s < run.servers.size();
+	bool listens = std::any_of(run.targets.begin(), run.targets.end(),
+				   [](const Target &t) { return !t.listens.empty(); });
+	bool only = run.behind.empty() && (run.servers.size() <= 1 || !listens);
+	uint32_t process =
+	    ServingProcess(run, named ? run.servers[s] : "",
+			   named && s < run.server_pids.size() ? run.server_pids[s] : 0, only, why);
+	return process ? ServingThreadOf(run, process, why) : -1;
+}
+
+int InstanceThread(const Run &run, const Behind &instance, std::string *why)
+{
+	uint32_t process = ServingProcess(run, instance.address, 0, false, why);
+	return process ? ServingThreadOf(run, process, why) : -1;
 }
 
 } // namespace forktail

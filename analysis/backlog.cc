@@ -26,6 +26,7 @@ struct Slot {
 	};
 	std::deque<Use> uses;
 	uint64_t end_ns = 0; // of the last
+	uint32_t last = kNoRequest;
 
 	// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
 	uint64_t FreeSince(uint64_t due_ns)
@@ -48,7 +49,7 @@ struct Slot {
 
 } // namespace
 
-ConnectionWaits WaitsForConnection(const Run &run)
+ConnectionWaits WaitsForConnection(const Run &run, bool previous)
 {
 	const Requests &q = run.requests;
 	ConnectionWaits taken;
@@ -71,6 +72,7 @@ ConnectionWaits WaitsForConnection(const Run &run)
 	std::vector<uint32_t> next(run.connections.size());
 
 	uint64_t *until = taken.until_ns.Extend(q.size()), *free = taken.free_ns.Extend(q.size());
+	uint32_t *before = previous ? taken.previous.Extend(q.size()) : nullptr;
 	bool any = false;
 	for (size_t i = 0; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
@@ -78,10 +80,13 @@ ConnectionWaits WaitsForConnection(const Run &run)
 		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
 		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
 		any |= until[i] > q.intended_ns[i];
+		if (before)
+			before[i] = slot.last;
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		slot.Take(q.start_ns[i], q.end_ns[i]);
+		slot.last = static_cast<uint32_t>(i);
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}
 	if (!any)
@@ -89,11 +94,26 @@ ConnectionWaits WaitsForConnection(const Run &run)
 	return taken;
 }
 
-Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
-		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
+namespace
+{
+
+bool IdleAt(const Timeline &t, uint64_t t_ns)
+{
+	if (t.empty() || t_ns < t.start_ns() || t_ns >= t.end_ns())
+		return false;
+	CauseTimes times = {};
+	const Piece &p = t.pieces[PieceAt(t, t_ns)];
+	AddPiece(t, p, p.mix == kNoMix ? 1 : t.mixes[p.mix].total_ns, &times);
+	return times[Index(Cause::Idle)] > 0;
+}
+
+// Of requests to one server; `behind`: of those only that went to this one behind it, UINT32_MAX: all.
+Backlog Build(const Run &run, const Timeline &timeline, const Timeline *back, uint32_t server,
+	      uint32_t behind, const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
 {
 	Backlog b;
 	b.timeline = &timeline;
+	b.behind = back;
 	b.start_ns = run.start_ns;
 	b.shift = kMinShift;
 	uint64_t length_ns = run.end_ns - run.start_ns;
@@ -108,7 +128,8 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 	const Requests &q = run.requests;
 	std::vector<int32_t> waits(taken.empty() ? 0 : buckets + 1);
 	for (size_t i = 0; i < q.size(); i++) {
-		if (run.connections[q.connection[i]].server != server || IsError(q.status[i]))
+		if (run.connections[q.connection[i]].server != server || IsError(q.status[i]) ||
+		    (behind != UINT32_MAX && q.behind[i] != behind))
 			continue;
 		uint64_t due = q.intended_ns[i], usual = usual_ns[q.op[i]];
 		if (q.end_ns[i] - due <= kUsualTimes * usual) {
@@ -119,10 +140,18 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 			waits[bucket(taken.until_ns[i]) + 1]--;
 		}
 	}
-	for (uint64_t t_ns : timeline.idle_ns) {
-		uint64_t &clear = b.clear_ns[bucket(t_ns)];
-		clear = std::max(clear, t_ns);
-	}
+	// Idle: both, where there are two. The end of an idle span lies just outside of it.
+	auto take_idle = [&](const Timeline &one, const Timeline *other) {
+		for (uint64_t t_ns : one.idle_ns) {
+			if (other && !IdleAt(*other, t_ns - 1))
+				continue;
+			uint64_t &clear = b.clear_ns[bucket(t_ns)];
+			clear = std::max(clear, t_ns);
+		}
+	};
+	take_idle(timeline, back);
+	if (back)
+		take_idle(*back, &timeline);
 
 	b.waiting.resize(buckets);
 	int64_t waiting = 0;
@@ -138,13 +167,31 @@ Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 	return b;
 }
 
+} // namespace
+
+Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
+		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
+{
+	return Build(run, timeline, nullptr, server, UINT32_MAX, usual_ns, taken);
+}
+
+Backlog BuildBacklogThrough(const Run &run, const Timeline &timeline, uint32_t server, const Timeline &back,
+			    uint32_t behind, const std::vector<uint64_t> &usual_ns,
+			    const ConnectionWaits &taken)
+{
+	return Build(run, timeline, &back, server, behind, usual_ns, taken);
+}
+
 uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 {
 	if (clear_ns.empty() || t_ns < start_ns)
 		return 0;
 	size_t bucket = std::min<size_t>((t_ns - start_ns) >> shift, clear_ns.size() - 1);
-	if (!waiting[bucket] && !timeline->empty() && t_ns >= timeline->start_ns() &&
-	    t_ns < timeline->end_ns() && timeline->pieces[PieceAt(*timeline, t_ns)].cause == Cause::Idle)
+	auto idle = [&](const Timeline &t) {
+		return !t.empty() && t_ns >= t.start_ns() && t_ns < t.end_ns() &&
+		       t.pieces[PieceAt(t, t_ns)].cause == Cause::Idle;
+	};
+	if (!waiting[bucket] && idle(*timeline) && (!behind || idle(*behind)))
 		return t_ns;
 	if (clear_ns[bucket] <= t_ns)
 		return clear_ns[bucket];

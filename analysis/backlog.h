@@ -21,10 +21,13 @@ namespace forktail
 // for earlier requests then. Both empty when no request of the run was late for that.
 struct ConnectionWaits {
 	Column<uint64_t> until_ns, free_ns;
+	// The request that had the same place of the connection before, if asked for.
+	Column<uint32_t> previous;
 
 	bool empty() const { return until_ns.empty(); }
 };
-ConnectionWaits WaitsForConnection(const Run &run);
+constexpr uint32_t kNoRequest = UINT32_MAX;
+ConnectionWaits WaitsForConnection(const Run &run, bool previous = false);
 
 // When one server's queue was known to be empty, or as short as usual.
 struct Backlog {
@@ -33,6 +36,7 @@ struct Backlog {
 	std::vector<uint64_t> clear_ns; // per bucket: the last such instant up to the bucket's end; 0: none
 	std::vector<uint8_t> waiting;	// per bucket: some request waited for a connection
 	const Timeline *timeline = nullptr;
+	const Timeline *behind = nullptr; // where requests went on to; nullptr: nowhere
 
 	// The last instant not after t_ns at which there was no backlog; 0: not known of any.
 	uint64_t ClearBefore(uint64_t t_ns) const;
@@ -41,5 +45,10 @@ struct Backlog {
 // `usual_ns` is per op (0: not known).
 Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
 		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken);
+// That of a proxy and one server behind it (1 + index into run.behind) together: it is empty when both are
+// idle.
+Backlog BuildBacklogThrough(const Run &run, const Timeline &timeline, uint32_t server, const Timeline &back,
+			    uint32_t behind, const std::vector<uint64_t> &usual_ns,
+			    const ConnectionWaits &taken);
 
 } // namespace forktail

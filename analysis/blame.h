@@ -26,10 +26,15 @@ struct Latencies {
 	double mean = 0;
 };
 
+// A process on the way of requests: an index into the timelines that BlameRun got, of several of one process
+// the first. What passed in none (late, on its way, not recorded) is at no hop.
+constexpr uint16_t kNoHop = UINT16_MAX;
+
 struct Part {
-	Cause cause;
-	uint64_t direct_ns;
-	uint64_t queued_ns;
+	Cause cause = Cause::Unknown;
+	uint16_t hop = kNoHop;
+	uint64_t direct_ns = 0;
+	uint64_t queued_ns = 0;
 	uint64_t total_ns() const { return direct_ns + queued_ns; }
 };
 
@@ -59,6 +64,21 @@ struct CauseRow {
 	uint64_t total_ns() const { return direct_ns + queued_ns; }
 };
 
+// What passed at one hop, over all slow requests.
+struct HopCause {
+	Cause cause;
+	uint64_t time_ns;
+};
+struct HopRow {
+	uint16_t hop;
+	bool proxy = false;    // servers lie behind it
+	uint64_t served = 0;   // requests of the run that came by
+	uint64_t requests = 0; // slow ones it has a part in
+	uint64_t time_ns = 0;
+	double share = 0;		   // of all slow requests' time, 0..1
+	std::vector<HopCause> causes = {}; // largest first
+};
+
 // Where "slow" begins: a duration or a percentile of the run.
 struct Threshold {
 	uint64_t ns = 0;       // used if not 0
@@ -78,11 +98,13 @@ struct Blame {
 	std::vector<Part> parts;
 	uint64_t slow_ns = 0;		// sum of slow requests' latencies
 	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only those with time
+	std::vector<HopRow> hops;	// those that requests came by, by time
 	std::vector<uint64_t> usual_ns; // per op: median latency of requests that met no stall; 0: none
 };
 
-// Blames requests (or, without a log, iterations) on the timelines, one per entry of run.servers (at least
-// one; an empty one makes all time Unknown). Where load threads are known, time that a request waited for one
+// Blames requests (or, without a log, iterations) on the timelines: one per entry of run.servers (at least
+// one; an empty one makes all time Unknown), then one per entry of run.behind (an empty one: time there is
+// Network). Where load threads are known, time that a request waited for one
 // of them while the server was idle is ClientLate rather than Network.
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients = {});

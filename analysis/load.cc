@@ -37,7 +37,8 @@ struct OpenFile {
 
 	uint32_t first_connection = 0, first_program = 0;
 	size_t first_span = 0, first_cpu_sample = 0;
-	std::vector<uint8_t> ops; // op in the file -> index into Run::ops
+	std::vector<uint8_t> ops;    // op in the file -> index into Run::ops
+	std::vector<uint8_t> behind; // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
 	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
 	std::vector<uint32_t> connection_table;			 // of `connections`, by id
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
@@ -78,6 +79,25 @@ void ReadManifest(OpenFile *f, const std::string &text)
 	f->about.start_ns = Whole(m, "start_ns");
 }
 
+// Several load generators may talk to the same proxy. A request has a byte for the server behind it.
+void UseBehind(OpenFile *f, Run *run)
+{
+	constexpr size_t most = UINT8_MAX - 1;
+	f->behind.push_back(0);
+	const Json *list = Member(f->manifest, "behind");
+	if (!list || !list->is_array())
+		return;
+	for (const Json &one : *list) {
+		std::string address = Text(one, "address");
+		auto known = std::find_if(run->behind.begin(), run->behind.end(),
+					  [&](const Behind &b) { return b.address == address; });
+		size_t index = static_cast<size_t>(known - run->behind.begin());
+		if (known == run->behind.end() && index < most)
+			run->behind.push_back({Text(one, "name"), address});
+		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
+	}
+}
+
 // Takes over what a manifest says about the run as a whole.
 void UseManifest(OpenFile *f, Run *run)
 {
@@ -116,6 +136,7 @@ void UseManifest(OpenFile *f, Run *run)
 					       ? static_cast<uint32_t>(Whole((*infos)[i], "pid"))
 					       : 0);
 	}
+	UseBehind(f, run);
 	for (const std::string &op : Texts(m, "ops")) {
 		auto known = std::find(run->ops.begin(), run->ops.end(), op);
 		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
@@ -175,10 +196,19 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 	}
 	size_t before = q.size();
 	ft_request_columns columns = {
-	    q.intended_ns.Extend(FT_REQUEST_BLOCK), q.start_ns.Extend(FT_REQUEST_BLOCK),
-	    q.end_ns.Extend(FT_REQUEST_BLOCK),	    q.connection.Extend(FT_REQUEST_BLOCK),
-	    q.op.Extend(FT_REQUEST_BLOCK),	    q.status.Extend(FT_REQUEST_BLOCK),
+	    q.intended_ns.Extend(FT_REQUEST_BLOCK),
+	    q.start_ns.Extend(FT_REQUEST_BLOCK),
+	    q.end_ns.Extend(FT_REQUEST_BLOCK),
+	    q.connection.Extend(FT_REQUEST_BLOCK),
+	    q.op.Extend(FT_REQUEST_BLOCK),
+	    q.status.Extend(FT_REQUEST_BLOCK),
+	    nullptr,
 	};
+	bool behind = !q.behind.empty() || ft_requests_have_behind(block.payload, block.bytes);
+	if (behind && q.behind.empty() && before)
+		std::fill_n(q.behind.Extend(before), before, uint8_t{0});
+	if (behind)
+		columns.behind = q.behind.Extend(FT_REQUEST_BLOCK);
 	int decoded = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
 	if (decoded < 0)
 		f->malformed += block.count;
@@ -200,6 +230,8 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 		q.connection[kept] = last_index;
 		q.op[kept] = q.op[i] < f->ops.size() ? f->ops[q.op[i]] : 0;
 		q.status[kept] = q.status[i];
+		if (behind)
+			q.behind[kept] = q.behind[i] < f->behind.size() ? f->behind[q.behind[i]] : 0;
 		kept++;
 	}
 	q.intended_ns.Truncate(kept);
@@ -208,6 +240,7 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 	q.connection.Truncate(kept);
 	q.op.Truncate(kept);
 	q.status.Truncate(kept);
+	q.behind.Truncate(kept);
 }
 
 void ReadThread(OpenFile *f, Run *run, const ft_thread &t)

@@ -218,7 +218,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 		out.since.push_back(clock.Tick(s.since_ns));
 		out.latency_ns.push_back(static_cast<float>(s.latency_ns));
 		auto part = [&](uint16_t k) {
-			return k < s.part_count ? blame.parts[s.first_part + k] : Part{Cause::Unknown, 0, 0};
+			return k < s.part_count ? blame.parts[s.first_part + k] : Part{};
 		};
 		out.cause.push_back(static_cast<uint8_t>(Index(part(0).cause)));
 		out.share.push_back(Share(part(0).total_ns(), s.latency_ns));

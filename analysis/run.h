@@ -114,15 +114,23 @@ struct Requests {
 	Column<uint64_t> intended_ns, start_ns, end_ns;
 	Column<uint32_t> connection; // index into Run::connections
 	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
+	Column<uint8_t> behind;	     // 1 + index into Run::behind; 0: not known. Empty: of no request
 
 	size_t size() const { return end_ns.size(); }
 	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
+	uint32_t Behind(size_t i) const { return behind.empty() ? 0 : behind[i]; }
 };
 // FT_STATUS_OK and _MISS are answers; the rest are errors.
 constexpr bool IsError(uint8_t status)
 {
 	return status > FT_STATUS_MISS;
 }
+
+// A server behind the proxy that a load generator talked to.
+struct Behind {
+	std::string name; // what the proxy calls it
+	std::string address;
+};
 
 // What a load generator was told to do.
 struct Load {
@@ -220,6 +228,7 @@ struct Run {
 	std::vector<LoadStart> load_starts; // by time
 	std::vector<std::string> servers;   // "unix:/run/redis.sock", "127.0.0.1:6379"
 	std::vector<uint32_t> server_pids;  // what each said its process id is; 0: not said
+	std::vector<Behind> behind;	    // 254 at most
 	std::vector<std::string> ops;	    // "GET", "SET"
 	std::vector<Connection> connections;
 	Requests requests;

@@ -251,22 +251,6 @@ void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 	std::sort(t->idle_ns.begin(), t->idle_ns.end());
 }
 
-// Adds `ns` of a piece, in its proportions.
-void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
-{
-	if (p.mix == kNoMix) {
-		(*times)[Index(p.cause)] += ns;
-		return;
-	}
-	const Mix &mix = t.mixes[p.mix];
-	uint64_t weights[kApportionMax], shares[kApportionMax];
-	for (uint32_t i = 0; i < mix.part_count; i++)
-		weights[i] = t.mix_parts[mix.first_part + i].ns;
-	Apportion(ns, weights, mix.part_count, shares);
-	for (uint32_t i = 0; i < mix.part_count; i++)
-		(*times)[Index(t.mix_parts[mix.first_part + i].cause)] += shares[i];
-}
-
 void BuildIndex(Timeline *t)
 {
 	size_t count = t->pieces.size() - 1; // without the sentinel
@@ -294,6 +278,21 @@ void BuildIndex(Timeline *t)
 }
 
 } // namespace
+
+void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
+{
+	if (p.mix == kNoMix) {
+		(*times)[Index(p.cause)] += ns;
+		return;
+	}
+	const Mix &mix = t.mixes[p.mix];
+	uint64_t weights[kApportionMax], shares[kApportionMax];
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		weights[i] = t.mix_parts[mix.first_part + i].ns;
+	Apportion(ns, weights, mix.part_count, shares);
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		(*times)[Index(t.mix_parts[mix.first_part + i].cause)] += shares[i];
+}
 
 Timeline BuildTimeline(const Run &run, uint32_t thread_index)
 {

@@ -70,6 +70,9 @@ uint32_t PieceAt(const Timeline &timeline, uint64_t t_ns);
 // the timeline is Unknown.
 void AddTimes(const Timeline &timeline, uint64_t from_ns, uint64_t to_ns, CauseTimes *times);
 
+// Adds `ns` of a piece, in the proportions of its mix.
+void AddPiece(const Timeline &timeline, const Piece &piece, uint64_t ns, CauseTimes *times);
+
 // A thread's account, from own times and tallies (not from the timeline): what was accounted against what
 // elapsed.
 struct Account {
@@ -84,5 +87,7 @@ Account AccountOf(const Run &run, uint32_t thread);
 // into run.servers, or -1 when no request log names one. Returns an index into run.threads, or -1 and a
 // sentence in *why.
 int ServingThread(const Run &run, int server, std::string *why);
+// The same for a server behind a proxy.
+int InstanceThread(const Run &run, const Behind &instance, std::string *why);
 
 } // namespace forktail

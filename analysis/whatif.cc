@@ -47,7 +47,10 @@ void FillCauses(const Blamed &blamed, const WithoutHistograms *histograms, uint6
 		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
 			const Part &part = blame->parts[p];
 			CauseRow &row = rows[static_cast<size_t>(Index(part.cause))];
-			row.requests++;
+			bool seen = false; // at another hop
+			for (size_t before = r.first_part; before < p; before++)
+				seen |= blame->parts[before].cause == part.cause;
+			row.requests += !seen;
 			row.direct_ns += part.direct_ns;
 			row.queued_ns += part.queued_ns;
 		}

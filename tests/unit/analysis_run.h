@@ -153,7 +153,7 @@ inline forktail::Part PartOf(const forktail::Blame &b, size_t n, forktail::Cause
 	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
 		if (b.parts[p].cause == cause)
 			return b.parts[p];
-	return {cause, 0, 0};
+	return {cause, forktail::kNoHop, 0, 0};
 }
 
 inline uint64_t PartsSum(const forktail::Blame &b, const forktail::SlowRequest &r)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The way of requests through a proxy to a server behind it, and at which of the two their time went.
+//
+// Neither process is asked which request it works on. But a proxy that sits idle has passed on all it was
+// given: what came before has left it, and what is there after it began later. So the idleness of the proxy
+// cuts a request's time in three: on its way through the proxy, at the instance, and its answer's way back.
+// In the middle the instance's thread tells, before and after the proxy's; each where the other one is idle.
+// docs/attribution.md, "Through a proxy".
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+// When a thread is known to have been without work.
+struct IdleTimes {
+	struct Mark {
+		uint64_t at_ns;	   // of begins: not before it; of ends: not after it
+		uint64_t known_ns; // of begins: by then it had begun; of ends: then it had not ended yet
+	};
+	std::vector<Mark> begins, ends; // by at_ns; known_ns in the same order
+
+	// The first instant by which it surely became idle, not before t_ns; UINT64_MAX: never.
+	uint64_t FirstAfter(uint64_t t_ns) const;
+	// The last instant at which it surely still was idle, up to t_ns; 0: never.
+	uint64_t LastBefore(uint64_t t_ns) const;
+};
+IdleTimes IdleTimesOf(const Timeline &timeline);
+
+// Nanoseconds at each of the two, and those in which both were idle. No Idle and no Network in the first two.
+struct RouteTimes {
+	CauseTimes front = {}, back = {};
+	uint64_t between_ns = 0;
+};
+
+// Who is looked at first; the other one where that is idle.
+enum class First : uint8_t { Front, Back };
+
+struct Route {
+	const Timeline *front = nullptr, *back = nullptr;
+	IdleTimes front_idle;
+	// Sums from start_ns on at every multiple of 2^shift ns after it, by who is first: long requests by
+	// the thousand are added up in a moment.
+	uint64_t start_ns = 0;
+	uint32_t shift = 0;
+	std::vector<RouteTimes> sums[2];
+};
+
+// For requests in [start_ns, end_ns]. The timelines must outlive it.
+Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns);
+
+// Adds what [from_ns, to_ns) was spent on; exactly to_ns - from_ns is added.
+void AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, RouteTimes *times);
+
+// The same for a request that was sent at sent_ns and answered at answered_ns, of its time in
+// [from_ns, to_ns).
+void AddRequestTimes(const Route &route, uint64_t sent_ns, uint64_t answered_ns, uint64_t from_ns,
+		     uint64_t to_ns, RouteTimes *times);
+
+} // namespace forktail
