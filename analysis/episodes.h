@@ -21,6 +21,13 @@ struct EpisodeCause {
 	uint64_t time_ns;	// over the episode's requests
 	double share;		// of the episode's requests' time, 0..1
 	uint64_t thread_ns = 0; // of the serving thread in [since_ns, end_ns]; 0 for causes outside of it
+	uint16_t hop = kNoHop;	// where most of it passed
+};
+
+struct EpisodeHop {
+	uint16_t hop;
+	uint64_t time_ns; // over the episode's requests
+	double share;	  // of the episode's requests' time, 0..1
 };
 
 struct Episode {
@@ -31,6 +38,7 @@ struct Episode {
 	uint64_t worst_ns = 0;
 	uint64_t time_ns = 0;		  // sum of its requests' latencies
 	std::vector<EpisodeCause> causes; // largest first
+	std::vector<EpisodeHop> hops;	  // likewise
 	std::vector<std::string> evidence;
 	OwnCode own_code; // of the thread that served its worst request, in [since_ns, end_ns]
 };

@@ -4,8 +4,10 @@
 #include "analysis/evidence.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
+#include "analysis/hops.h"
 #include "analysis/server_word.h"
 #include "analysis/steal.h"
 
@@ -85,12 +87,23 @@ void Gather(Scene *scene)
 	GatherTallies(scene);
 }
 
-// What the thread's own code was, `own_ns` of it.
-OwnCode OwnCodeOf(const std::vector<Activity> &activities, const Scene &scene, uint64_t own_ns)
+// What the thread's own code was.
+OwnCode OwnCodeOf(const std::vector<Activity> &activities, const Scene &scene)
 {
 	OwnCodeCount count(scene.run, activities);
+	CauseTimes times = {};
 	count.Add(scene.thread, scene.from_ns, scene.to_ns);
-	return count.Result(own_ns);
+	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &times);
+	return count.Result(times[Index(Cause::ServerBusy)]);
+}
+
+// Which of the timelines a scene is of.
+uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
+{
+	for (size_t i = 0; i < timelines.size(); i++)
+		if (&timelines[i] == &scene.timeline)
+			return static_cast<uint16_t>(i);
+	return kNoHop;
 }
 
 // Which timeline an episode's worst request met; nullptr if there is none.
@@ -150,39 +163,62 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	static const Timeline no_timeline;
 	for (uint32_t index : WorstEpisodes(*episodes, episodes_limit)) {
 		Episode &e = (*episodes)[index];
-		const Timeline *t = TimelineOf(run, timelines, blame, *worst[index]);
-		bool known = t && t->thread < run.threads.size();
-		Scene scene = {run,
-			       t ? *t : no_timeline,
-			       known ? run.threads[t->thread] : no_thread,
-			       landmarks,
-			       e.since_ns,
-			       e.end_ns,
-			       {},
-			       {},
-			       {}};
-		Gather(&scene);
-		CauseTimes on_thread = {};
-		AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
-		e.own_code = scene.own_code =
-		    OwnCodeOf(activities, scene, on_thread[Index(Cause::ServerBusy)]);
-		on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
-		for (EpisodeCause &cause : e.causes)
-			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+		const Timeline *served = TimelineOf(run, timelines, blame, *worst[index]);
 		int32_t client = blame.from_iterations ? -1 : clients.Of(run, worst[index]->index);
 		const Timeline &c = client < 0 ? no_timeline : clients.timelines[static_cast<size_t>(client)];
 		Scene client_scene = {run,	 c,	     client < 0 ? no_thread : run.threads[c.thread],
 				      landmarks, e.since_ns, e.end_ns,
 				      {},	 {}};
-		if (client >= 0) {
+		if (client >= 0)
 			Gather(&client_scene);
-			scene.client = &client_scene;
+		// A scene for each process that a cause was at; what was at none is seen from the one that
+		// served.
+		std::map<const Timeline *, Scene> scenes;
+		auto scene_of = [&](uint16_t hop) -> const Scene & {
+			const Timeline *t = hop == kNoHop || blame.from_iterations ? served : &timelines[hop];
+			if (auto known = scenes.find(t); known != scenes.end())
+				return known->second;
+			bool known = t && t->thread < run.threads.size();
+			Scene &scene = scenes
+					   .try_emplace(t, Scene{run,
+								 t ? *t : no_timeline,
+								 known ? run.threads[t->thread] : no_thread,
+								 landmarks,
+								 e.since_ns,
+								 e.end_ns,
+								 {},
+								 {},
+								 {}})
+					   .first->second;
+			Gather(&scene);
+			scene.own_code = OwnCodeOf(activities, scene);
+			scene.client = client >= 0 ? &client_scene : nullptr;
+			return scene;
+		};
+		uint16_t busy_hop = kNoHop;
+		for (EpisodeCause &cause : e.causes) {
+			const Scene &scene = scene_of(cause.hop);
+			CauseTimes on_thread = {};
+			AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
+			on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
+			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+			if (cause.cause == Cause::ServerBusy)
+				busy_hop = cause.hop;
 		}
+		e.own_code = scene_of(busy_hop).own_code;
 		for (const EpisodeCause &cause : e.causes) {
 			if (e.evidence.size() >= limit || (!e.evidence.empty() && cause.share < kWorthSaying))
 				break;
-			if (std::string text = Sentence(scene, cause); !text.empty())
-				e.evidence.push_back(std::move(text));
+			const Scene &scene = scene_of(cause.hop);
+			std::string text = Sentence(scene, cause);
+			if (text.empty())
+				continue;
+			if (blame.hops.size() > 1 && cause.hop != kNoHop)
+				text =
+				    HopNameOf(run, timelines, HopOf(timelines, scene), blame.from_iterations)
+					.text() +
+				    ": " + text;
+			e.evidence.push_back(std::move(text));
 		}
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
 			e.evidence.push_back(std::move(text));

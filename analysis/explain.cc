@@ -16,23 +16,64 @@ constexpr uint64_t kSlowIterationNs = 1'000'000;
 // Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
 constexpr size_t kEvidenceEpisodes = 1000;
 
-// The serving threads and their timelines when there is a request log: one per server.
+void AddServing(int thread, Explanation *e)
+{
+	e->serving.push_back(thread);
+	e->timelines.push_back(thread >= 0 ? BuildTimeline(e->run, static_cast<uint32_t>(thread))
+					   : Timeline());
+}
+
+// Of several servers, which requests went to.
+std::vector<bool> UsedServers(const Run &run)
+{
+	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
+	for (size_t i = 0; run.servers.size() > 1 && i < run.requests.size(); i++) {
+		uint32_t server = run.connections[run.requests.connection[i]].server;
+		if (server < used.size())
+			used[server] = true;
+	}
+	return used;
+}
+
+// The servers behind proxies: those that were not recorded can't be blamed for anything.
+void FindBehind(Explanation *e)
+{
+	std::string missing;
+	size_t count = 0;
+	for (const Behind &instance : e->run.behind) {
+		std::string why;
+		AddServing(InstanceThread(e->run, instance, &why), e);
+		if (e->serving.back() >= 0)
+			continue;
+		missing += (count++ ? "; " : "") + why;
+	}
+	if (count)
+		e->notes.push_back("time at " +
+				   Plural(count, "server behind the proxy", "servers behind the proxy") +
+				   " is called network: " + missing);
+	const Column<uint8_t> &behind = e->run.requests.behind;
+	if (size_t unknown = static_cast<size_t>(std::count(behind.begin(), behind.end(), 0)))
+		e->notes.push_back("which server behind the proxy it went to is not known of " +
+				   Plural(unknown, "request", "requests") + ": time there is called network");
+}
+
+// The serving threads and their timelines when there is a request log: one per server, one per server behind.
 void FindServers(Explanation *e)
 {
-	size_t servers = std::max<size_t>(e->run.servers.size(), 1);
-	for (size_t s = 0; s < servers; s++) {
+	std::vector<bool> used = UsedServers(e->run);
+	for (size_t s = 0; s < used.size(); s++) {
 		std::string why;
-		int thread = ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why);
-		e->serving.push_back(thread);
-		if (thread >= 0) {
-			e->timelines.push_back(BuildTimeline(e->run, static_cast<uint32_t>(thread)));
+		if (!used[s]) {
+			AddServing(-1, e);
 			continue;
 		}
-		e->timelines.emplace_back();
-		e->notes.push_back("the time of requests" +
-				   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
-				   " can't be explained: " + why);
+		AddServing(ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why), e);
+		if (e->serving.back() < 0)
+			e->notes.push_back("the time of requests" +
+					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
+					   " can't be explained: " + why);
 	}
+	FindBehind(e);
 }
 
 // Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load

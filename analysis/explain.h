@@ -26,8 +26,8 @@ struct ExplainOptions {
 
 struct Explanation {
 	Run run;
-	std::vector<int> serving;	 // per server: index into run.threads, or -1
-	std::vector<Timeline> timelines; // per server (at least one entry)
+	std::vector<int> serving;	 // per server, then per server behind: index into run.threads, or -1
+	std::vector<Timeline> timelines; // likewise (at least one entry)
 	Clients clients;
 	Blame blame;
 	std::vector<Episode> episodes;	  // by start

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain.h"
+#include "analysis/hops.h"
 
 namespace forktail
 {
@@ -131,6 +132,33 @@ Out OwnCodeJson(const OwnCode &own)
 	return {{"samples", own.samples}, {"activities", ActivitiesJson(own)}};
 }
 
+std::string HopText(const Explanation &e, uint16_t hop)
+{
+	return HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text();
+}
+
+Out HopsJson(const Explanation &e)
+{
+	Out hops = Out::array();
+	for (const HopRow &row : e.blame.hops) {
+		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		Out causes = Out::array();
+		for (const HopCause &c : row.causes)
+			causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
+		hops.push_back({{"name", name.text()},
+				{"comm", name.comm},
+				{"pid", name.pid},
+				{"address", name.address},
+				{"role", row.proxy ? "proxy" : "instance"},
+				{"served", row.served},
+				{"requests", row.requests},
+				{"time_ns", row.time_ns},
+				{"share", row.share},
+				{"causes", causes}});
+	}
+	return hops;
+}
+
 Out EpisodesJson(const Explanation &e)
 {
 	Out episodes = Out::array();
@@ -141,6 +169,10 @@ Out EpisodesJson(const Explanation &e)
 					  {"time_ns", c.time_ns},
 					  {"thread_ns", c.thread_ns},
 					  {"share", c.share}});
+		Out hops = Out::array();
+		for (const EpisodeHop &h : episode.hops)
+			hops.push_back(
+			    {{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
 		episodes.push_back({{"start_ns", episode.start_ns},
 				    {"t_s", Seconds(episode.start_ns, e.zero_ns)},
 				    {"duration_ns", episode.end_ns - episode.start_ns},
@@ -148,6 +180,7 @@ Out EpisodesJson(const Explanation &e)
 				    {"worst_ns", episode.worst_ns},
 				    {"time_ns", episode.time_ns},
 				    {"causes", causes},
+				    {"hops", hops},
 				    {"evidence", episode.evidence},
 				    {"activities", ActivitiesJson(episode.own_code)}});
 	}
@@ -223,9 +256,12 @@ Out SlowRequestsJson(const Explanation &e)
 		Out parts = Out::array();
 		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
 			const Part &part = e.blame.parts[p];
-			parts.push_back({{"cause", CauseName(part.cause)},
-					 {"direct_ns", part.direct_ns},
-					 {"queued_ns", part.queued_ns}});
+			Out one = {{"cause", CauseName(part.cause)},
+				   {"direct_ns", part.direct_ns},
+				   {"queued_ns", part.queued_ns}};
+			if (part.hop != kNoHop)
+				one["hop"] = HopText(e, part.hop);
+			parts.push_back(std::move(one));
 		}
 		Out request = {{"start_ns", r.start_ns},
 			       {"t_s", Seconds(r.start_ns, e.zero_ns)},
@@ -236,6 +272,8 @@ Out SlowRequestsJson(const Explanation &e)
 			request["connection"] = e.run.requests.connection[r.index];
 			request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
 			request["status"] = StatusName(r.status);
+			if (uint32_t behind = e.run.requests.Behind(r.index))
+				request["behind"] = e.run.behind[behind - 1].address;
 		}
 		request["parts"] = parts;
 		list.push_back(std::move(request));
@@ -262,6 +300,7 @@ std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
 		     {"count", e.blame.slow.size()},
 		     {"time_ns", e.blame.slow_ns}}},
 		   {"causes", CausesJson(e.blame)},
+		   {"hops", HopsJson(e)},
 		   {"episodes", EpisodesJson(e)},
 		   {"own_code", OwnCodeJson(e.own_code)},
 		   {"account", AccountJson(e)},

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "analysis/explain.h"
+#include "analysis/hops.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -182,6 +183,52 @@ void WriteCauses(Writer *w)
 				 FormatPercent(kSmallShare).c_str());
 }
 
+// Where the time went, when requests came by more than one process.
+void WriteHops(Writer *w)
+{
+	const Blame &b = w->e.blame;
+	constexpr size_t causes_shown = 3;
+	constexpr double worth_listing = 0.01;
+	if (b.hops.size() < 2 || b.slow.empty())
+		return;
+	std::vector<std::string> names;
+	size_t width = 13;
+	uint64_t at_hops = 0;
+	for (const HopRow &row : b.hops) {
+		names.push_back(HopNameOf(w->e.run, w->e.timelines, row.hop, b.from_iterations).text());
+		width = std::max(width, names.back().size());
+		at_hops += row.time_ns;
+	}
+	w->out +=
+	    "\n" +
+	    w->Strong(Format("%-*s %-8s %10s %10s %8s   %s", static_cast<int>(width), "hop", "role",
+			     b.from_iterations ? "iterations" : "requests", "time", "share", "causes")) +
+	    "\n";
+	for (size_t i = 0; i < b.hops.size(); i++) {
+		const HopRow &row = b.hops[i];
+		std::string causes;
+		for (size_t c = 0; c < row.causes.size() && c < causes_shown; c++) {
+			double share = static_cast<double>(row.causes[c].time_ns) /
+				       static_cast<double>(std::max<uint64_t>(row.time_ns, 1));
+			if (c && share < worth_listing)
+				break;
+			causes += (c ? ", " : "") + std::string(CauseName(row.causes[c].cause)) + " " +
+				  FormatShare(share);
+		}
+		std::string line =
+		    Format("%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(),
+			   row.proxy ? "proxy" : "instance", FormatCount(row.requests).c_str(),
+			   FormatDuration(row.time_ns).c_str(), FormatPercent(row.share).c_str());
+		w->out += line + (causes.empty() ? "-\n" : Wrap(causes, line.size(), line.size()));
+	}
+	uint64_t between = b.slow_ns - at_hops;
+	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",
+			 FormatDuration(between).c_str(),
+			 FormatPercent(static_cast<double>(between) /
+				       static_cast<double>(std::max<uint64_t>(b.slow_ns, 1)))
+			     .c_str());
+}
+
 void WriteEpisodes(Writer *w)
 {
 	std::vector<uint32_t> worst = WorstEpisodes(w->e.episodes, w->options.episodes);
@@ -208,6 +255,11 @@ void WriteEpisodes(Writer *w)
 			causes += (causes.empty() ? ": " : ", ") + std::string(CauseName(e.causes[c].cause)) +
 				  " " + FormatShare(e.causes[c].share);
 		}
+		if (w->e.blame.hops.size() > 1 && !e.hops.empty())
+			causes +=
+			    "; " + FormatShare(e.hops[0].share) + " at " +
+			    HopNameOf(w->e.run, w->e.timelines, e.hops[0].hop, w->e.blame.from_iterations)
+				.text();
 		w->out += Wrap(head + causes, 0, 3);
 		for (const std::string &sentence : e.evidence)
 			w->out += "   " + Wrap(sentence, 3, 5);
@@ -377,6 +429,7 @@ std::string ExplainText(const Explanation &explanation, const ExplainOptions &op
 	WriteSummary(&w);
 	WriteSlow(&w);
 	WriteCauses(&w);
+	WriteHops(&w);
 	WriteEpisodes(&w);
 	WriteOwnCode(&w);
 	w.out += "\n";

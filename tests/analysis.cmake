@@ -30,3 +30,6 @@ add_dependencies(test_explain_client forktail forktail-load forktail-record)
 forktail_test(explain_disk system SOURCES system/explain_disk_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_disk forktail forktail-record)
+forktail_test(explain_hops system SOURCES system/explain_hops_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+add_dependencies(test_explain_hops forktail forktail-load forktail-record)

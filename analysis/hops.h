@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What the processes on the way of requests are called.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/run.h"
+#include "analysis/timeline.h"
+
+namespace forktail
+{
+
+struct HopName {
+	std::string comm;
+	uint32_t pid = 0;
+	std::string address; // "" if not known
+	// "redis-server 127.0.0.1:6380"; without an address "redis-server 4321".
+	std::string text() const;
+};
+
+// `hop` as in blame.h: an index into timelines, which are those of run.servers and run.behind, or, without a
+// request log (`from_iterations`), of any threads with an event loop.
+HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations);
+
+} // namespace forktail
