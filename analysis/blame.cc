@@ -10,15 +10,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 
 #include "analysis/apportion.h"
-#include "analysis/backlog.h"
-#include "analysis/curve.h"
+#include "analysis/blame_parts.h"
 #include "analysis/parallel.h"
 #include "analysis/percentile.h"
-#include "analysis/route.h"
-#include "analysis/whatif.h"
 
 namespace forktail
 {
@@ -30,97 +26,6 @@ namespace
 // per mix it meets and end.
 constexpr double kSlackNs = 64;
 constexpr size_t kUsualSample = 1'000'000;
-// How many requests in front of one, on its place of a connection, are looked at.
-constexpr int kHolders = 1000;
-
-struct Server {
-	const Timeline *timeline;
-	Curve curve;
-	Backlog backlog;
-	uint16_t hop;
-};
-
-// Requests to one server that went through to one behind it.
-struct Through {
-	Route route;
-	Backlog backlog;
-	uint16_t front_hop, back_hop;
-};
-
-struct Context {
-	const Run &run;
-	std::vector<Server> servers;
-	ConnectionWaits taken;
-	std::vector<uint64_t> usual_ns;
-	const Clients &clients;
-	std::vector<StalledIdle> stalled_idle; // by server, then load thread
-	// By server, then by server behind it; null: nothing went there, or it was not recorded.
-	std::vector<std::unique_ptr<Through>> through;
-
-	// How long the server was idle and the request's load thread stalled.
-	uint64_t ClientStalled(size_t i, uint64_t from_ns, uint64_t to_ns) const
-	{
-		int32_t client = clients.Of(run, i);
-		if (client < 0)
-			return 0;
-		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
-		return stalled_idle[server * clients.timelines.size() + static_cast<size_t>(client)].Between(
-		    from_ns, to_ns);
-	}
-	const Server &ServerOf(size_t i) const
-	{
-		uint32_t server = run.connections[run.requests.connection[i]].server;
-		return servers[server < servers.size() ? server : 0];
-	}
-	const Through *ThroughOf(size_t i) const
-	{
-		uint32_t behind = run.requests.Behind(i);
-		if (through.empty() || behind == 0)
-			return nullptr;
-		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
-		return through[server * run.behind.size() + behind - 1].get();
-	}
-	uint64_t Until(size_t i) const
-	{
-		return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i];
-	}
-	// How much of the time until then was the load generator's own: it was stalled, or the connection
-	// free.
-	uint64_t LateWaiting(size_t i) const
-	{
-		return taken.empty()
-			   ? 0
-			   : std::max(taken.free_ns[i],
-				      ClientStalled(i, run.requests.intended_ns[i], taken.until_ns[i]));
-	}
-};
-
-// Where a request's exact parts go; one per worker.
-struct Sheet {
-	Blamed requests;
-	std::vector<Part> parts;
-};
-
-bool IsAtHop(Cause cause)
-{
-	return cause != Cause::ClientLate && cause != Cause::Network;
-}
-
-void AddPart(Cause cause, uint16_t hop, uint64_t direct_ns, uint64_t queued_ns, Sheet *sheet)
-{
-	if (direct_ns || queued_ns)
-		sheet->parts.push_back({cause, IsAtHop(cause) ? hop : kNoHop, direct_ns, queued_ns});
-}
-
-// Closes a request whose parts are the sheet's from r->first_part on.
-void AddRequest(SlowRequest *r, Sheet *sheet)
-{
-	r->part_count = static_cast<uint16_t>(sheet->parts.size() - r->first_part);
-	std::sort(sheet->parts.begin() + r->first_part, sheet->parts.end(),
-		  [](const Part &a, const Part &b) { return a.total_ns() > b.total_ns(); });
-	sheet->requests.push_back(*r);
-}
-
 void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses> &queued, uint16_t hop,
 	      SlowRequest *r, Sheet *sheet)
 {
@@ -130,168 +35,6 @@ void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses>
 			IsStall(static_cast<Cause>(c)) ? queued[static_cast<size_t>(c)] : 0, sheet);
 	AddRequest(r, sheet);
 }
-
-// How much of a request's time is the backlog's: time the server worked for others beyond what is usual,
-// and time it sat idle while the request waited for a connection that a late answer held.
-uint64_t Excess(uint64_t busy_ns, uint64_t idle_waiting_ns, uint64_t usual_ns)
-{
-	return idle_waiting_ns + (busy_ns > usual_ns ? busy_ns - usual_ns : 0);
-}
-
-// ---- through a proxy ----
-
-struct AtHop {
-	uint16_t hop;
-	CauseTimes direct = {};
-	std::array<uint64_t, kStallCauses> queued = {};
-};
-
-// What one request was spent on, hop by hop.
-struct Spent {
-	std::vector<AtHop> hops;
-	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
-
-	AtHop &At(uint16_t hop)
-	{
-		for (AtHop &h : hops)
-			if (h.hop == hop)
-				return h;
-		hops.push_back({hop});
-		return hops.back();
-	}
-	uint64_t Sum(Cause cause) const
-	{
-		uint64_t ns = 0;
-		for (const AtHop &h : hops)
-			ns += h.direct[static_cast<size_t>(Index(cause))];
-		return ns;
-	}
-};
-
-void AddTo(const CauseTimes &times, uint16_t hop, Spent *s)
-{
-	CauseTimes &to = s->At(hop).direct;
-	for (int c = 0; c < kCauses; c++)
-		to[static_cast<size_t>(c)] += times[static_cast<size_t>(c)];
-}
-
-// Adds [from, to) of request i's time on its way, and returns how much of it was idleness of all hops.
-uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	if (from_ns >= to_ns)
-		return 0;
-	if (const Through *t = context.ThroughOf(i)) {
-		RouteTimes times;
-		AddRequestTimes(t->route, q.start_ns[i], q.end_ns[i], from_ns, to_ns, &times);
-		AddTo(times.front, t->front_hop, s);
-		AddTo(times.back, t->back_hop, s);
-		return times.between_ns;
-	}
-	const Server &server = context.ServerOf(i);
-	CauseTimes times = {};
-	AddTimes(*server.timeline, from_ns, to_ns, &times);
-	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
-	times[Index(Cause::Idle)] = times[Index(Cause::Network)] = 0;
-	AddTo(times, server.hop, s);
-	return idle_ns;
-}
-
-// Adds [from, to), in which request i waited for its connection: what those that had its place of it waited
-// for. They may have gone to other servers behind the proxy.
-uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	uint64_t idle_ns = 0;
-	uint32_t holder = static_cast<uint32_t>(i);
-	for (int n = 0; to_ns > from_ns && n < kHolders; n++) {
-		holder = context.taken.previous[holder];
-		if (holder == kNoRequest)
-			break;
-		uint64_t held_from = std::clamp(q.start_ns[holder], from_ns, to_ns),
-			 held_to = std::clamp(q.end_ns[holder], held_from, to_ns);
-		idle_ns += AddServed(context, i, held_to, to_ns, s); // it was free, or shortly so
-		idle_ns += AddServed(context, holder, held_from, held_to, s);
-		to_ns = held_from;
-	}
-	return idle_ns + AddServed(context, i, from_ns, to_ns, s);
-}
-
-// Moves what is the backlog's of a request from busy (then between) to the stalls before it, at both hops.
-void MoveQueued(const Context &context, const Through &t, size_t i, uint64_t idle_waiting_ns, Spent *s)
-{
-	constexpr size_t stalls = kStallCauses;
-	static_assert(2 * stalls <= kApportionMax);
-	uint64_t due = context.run.requests.intended_ns[i];
-	uint64_t excess =
-	    Excess(s->Sum(Cause::ServerBusy), idle_waiting_ns, context.usual_ns[context.run.requests.op[i]]);
-	if (!excess)
-		return;
-	uint64_t since =
-	    std::max({t.backlog.ClearBefore(due), t.route.front->start_ns(), t.route.back->start_ns()});
-	if (since >= due)
-		return;
-	CauseTimes front = {}, back = {};
-	AddTimes(*t.route.front, since, due, &front);
-	AddTimes(*t.route.back, since, due, &back);
-	std::array<uint64_t, 2 * stalls> before, share;
-	std::copy_n(front.begin(), stalls, before.begin());
-	std::copy_n(back.begin(), stalls, before.begin() + stalls);
-	uint64_t stalled = 0;
-	for (uint64_t ns : before)
-		stalled += ns;
-	uint64_t moved = std::min(excess, stalled);
-	if (!moved)
-		return;
-	Apportion(moved, before.data(), before.size(), share.data());
-	uint64_t from_busy = std::min(moved, excess - idle_waiting_ns), left = from_busy;
-	s->between_ns -= moved - from_busy;
-	// From the way back first: what is busy there is the proxy's burst of answers.
-	for (AtHop &h : s->hops) {
-		uint64_t ns = std::min(left, h.direct[Index(Cause::ServerBusy)]);
-		h.direct[Index(Cause::ServerBusy)] -= ns;
-		left -= ns;
-	}
-	for (size_t c = 0; c < stalls; c++)
-		s->At(t.front_hop).queued[c] += share[c];
-	for (size_t c = 0; c < stalls; c++)
-		s->At(t.back_hop).queued[c] += share[stalls + c];
-	s->since_ns = since;
-}
-
-void Spend(const Context &context, const Through &t, size_t i, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
-	s->hops.clear();
-	s->since_ns = due;
-	uint64_t waiting = until > due ? AddHeld(context, i, due, until, s) : 0;
-	uint64_t idle = AddServed(context, i, sent, end, s);
-	uint64_t late_waiting = std::min(context.LateWaiting(i), waiting),
-		 late = std::min(context.ClientStalled(i, sent, end), idle);
-	s->late_ns = sent - until + late_waiting + late;
-	s->between_ns = waiting - late_waiting + idle - late;
-	MoveQueued(context, t, i, waiting - late_waiting, s);
-}
-
-void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scratch, Sheet *sheet)
-{
-	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i];
-	Spend(context, t, i, scratch);
-	SlowRequest r = {due, q.end_ns[i] - due, scratch->since_ns, static_cast<uint32_t>(i), 0, 0,
-			 0,   q.op[i],		 q.status[i]};
-	r.first_part = static_cast<uint32_t>(sheet->parts.size());
-	for (const AtHop &h : scratch->hops)
-		for (int c = 0; c < kCauses; c++)
-			AddPart(static_cast<Cause>(c), h.hop, h.direct[static_cast<size_t>(c)],
-				IsStall(static_cast<Cause>(c)) ? h.queued[static_cast<size_t>(c)] : 0, sheet);
-	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
-	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
-	AddRequest(&r, sheet);
-}
-
-// ---- to a server ----
 
 void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
@@ -510,109 +253,6 @@ void Conclude(std::vector<Sheet> *sheets, const WithoutHistograms *histograms, u
 	FillCauses(blamed, histograms, answered, blame);
 }
 
-// Timelines of one process are one hop.
-uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t index)
-{
-	if (timelines[index].thread >= run.threads.size())
-		return kNoHop;
-	for (size_t i = 0; i < index; i++)
-		if (timelines[i].thread < run.threads.size() &&
-		    run.threads[timelines[i].thread].tgid == run.threads[timelines[index].thread].tgid)
-			return static_cast<uint16_t>(i);
-	return static_cast<uint16_t>(index);
-}
-
-// The ways through a proxy that requests took, without their backlogs.
-void FindWays(const std::vector<Timeline> &timelines, Context *context)
-{
-	const Run &run = context->run;
-	size_t servers = context->servers.size();
-	if (run.requests.behind.empty() || timelines.size() < servers + run.behind.size())
-		return;
-	context->through.resize(servers * run.behind.size());
-	std::vector<bool> taken(context->through.size());
-	for (size_t i = 0; i < run.requests.size(); i++)
-		if (uint32_t behind = run.requests.Behind(i))
-			taken[static_cast<size_t>(&context->ServerOf(i) - context->servers.data()) *
-				  run.behind.size() +
-			      behind - 1] = true;
-	for (size_t w = 0; w < taken.size(); w++) {
-		size_t server = w / run.behind.size(), back = servers + w % run.behind.size();
-		if (!taken[w] || timelines[server].empty() || timelines[back].empty())
-			continue;
-		context->through[w] = std::make_unique<Through>(
-		    Through{BuildRoute(timelines[server], timelines[back], run.start_ns, run.end_ns),
-			    {},
-			    context->servers[server].hop,
-			    HopOf(run, timelines, back)});
-	}
-}
-
-HopRow &RowOf(uint16_t hop, std::vector<HopRow> *rows)
-{
-	for (HopRow &row : *rows)
-		if (row.hop == hop)
-			return row;
-	rows->push_back({hop});
-	return rows->back();
-}
-
-// How many requests of the run came by each hop.
-void CountServed(const Context &context, Blame *blame)
-{
-	std::vector<uint64_t> by_server(context.servers.size()), by_way(context.through.size());
-	for (size_t i = 0; i < context.run.requests.size(); i++) {
-		size_t server = static_cast<size_t>(&context.ServerOf(i) - context.servers.data());
-		by_server[server]++;
-		if (context.ThroughOf(i))
-			by_way[server * context.run.behind.size() + context.run.requests.Behind(i) - 1]++;
-	}
-	for (size_t s = 0; s < by_server.size(); s++)
-		if (context.servers[s].hop != kNoHop && by_server[s])
-			RowOf(context.servers[s].hop, &blame->hops).served += by_server[s];
-	for (size_t w = 0; w < by_way.size(); w++) {
-		if (!context.through[w])
-			continue;
-		RowOf(context.through[w]->front_hop, &blame->hops).proxy = true;
-		RowOf(context.through[w]->back_hop, &blame->hops).served += by_way[w];
-	}
-}
-
-// What passed at each hop, over the slow requests.
-void FillHops(Blame *blame)
-{
-	std::vector<std::array<uint64_t, kCauses>> times;
-	for (const SlowRequest &r : blame->slow) {
-		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
-			const Part &part = blame->parts[p];
-			if (part.hop == kNoHop)
-				continue;
-			HopRow &row = RowOf(part.hop, &blame->hops);
-			bool seen = false;
-			for (size_t before = r.first_part; before < p; before++)
-				seen |= blame->parts[before].hop == part.hop;
-			row.requests += !seen;
-			row.time_ns += part.total_ns();
-			times.resize(blame->hops.size());
-			times[static_cast<size_t>(&row - blame->hops.data())]
-			     [static_cast<size_t>(Index(part.cause))] += part.total_ns();
-		}
-	}
-	times.resize(blame->hops.size());
-	for (size_t h = 0; h < blame->hops.size(); h++) {
-		HopRow &row = blame->hops[h];
-		if (blame->slow_ns)
-			row.share = static_cast<double>(row.time_ns) / static_cast<double>(blame->slow_ns);
-		for (int c = 0; c < kCauses; c++)
-			if (uint64_t ns = times[h][static_cast<size_t>(c)])
-				row.causes.push_back({static_cast<Cause>(c), ns});
-		std::stable_sort(row.causes.begin(), row.causes.end(),
-				 [](const HopCause &a, const HopCause &b) { return a.time_ns > b.time_ns; });
-	}
-	std::stable_sort(blame->hops.begin(), blame->hops.end(),
-			 [](const HopRow &a, const HopRow &b) { return a.time_ns > b.time_ns; });
-}
-
 Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 		    const Clients &clients)
 {
@@ -634,7 +274,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
 	}
 
-	Context context = {run, {}, WaitsForConnection(run, !q.behind.empty()), {}, clients, {}, {}};
+	Context context = {run, {}, WaitsForConnection(run, !q.behind.empty()), {}, clients, {}, {}, {}};
 	size_t servers = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
 	if (run.behind.empty())
 		servers = timelines.size();
@@ -688,7 +328,7 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 		if (timeline.thread >= run.threads.size())
 			continue;
 		uint16_t hop = HopOf(run, timelines, static_cast<size_t>(&timeline - timelines.data()));
-		RowOf(hop, &blame.hops).served += run.threads[timeline.thread].iteration_count;
+		CountServed(hop, run.threads[timeline.thread].iteration_count, &blame);
 		const Thread &thread = run.threads[timeline.thread];
 		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
 		     i++) {
@@ -712,7 +352,31 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	return blame;
 }
 
+bool IsAtHop(Cause cause)
+{
+	return cause != Cause::ClientLate && cause != Cause::Network;
+}
+
 } // namespace
+
+void AddPart(Cause cause, uint16_t hop, uint64_t direct_ns, uint64_t queued_ns, Sheet *sheet)
+{
+	if (direct_ns || queued_ns)
+		sheet->parts.push_back({cause, IsAtHop(cause) ? hop : kNoHop, direct_ns, queued_ns});
+}
+
+void AddRequest(SlowRequest *r, Sheet *sheet)
+{
+	r->part_count = static_cast<uint16_t>(sheet->parts.size() - r->first_part);
+	std::sort(sheet->parts.begin() + r->first_part, sheet->parts.end(),
+		  [](const Part &a, const Part &b) { return a.total_ns() > b.total_ns(); });
+	sheet->requests.push_back(*r);
+}
+
+uint64_t Excess(uint64_t busy_ns, uint64_t idle_waiting_ns, uint64_t usual_ns)
+{
+	return idle_waiting_ns + (busy_ns > usual_ns ? busy_ns - usual_ns : 0);
+}
 
 bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
 {

@@ -206,20 +206,22 @@ void WriteHops(Writer *w)
 	    "\n";
 	for (size_t i = 0; i < b.hops.size(); i++) {
 		const HopRow &row = b.hops[i];
-		std::string causes;
-		for (size_t c = 0; c < row.causes.size() && c < causes_shown; c++) {
-			double share = static_cast<double>(row.causes[c].time_ns) /
-				       static_cast<double>(std::max<uint64_t>(row.time_ns, 1));
-			if (c && share < worth_listing)
-				break;
-			causes += (c ? ", " : "") + std::string(CauseName(row.causes[c].cause)) + " " +
-				  FormatShare(share);
-		}
 		std::string line =
 		    Format("%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(),
 			   row.proxy ? "proxy" : "instance", FormatCount(row.requests).c_str(),
 			   FormatDuration(row.time_ns).c_str(), FormatPercent(row.share).c_str());
-		w->out += line + (causes.empty() ? "-\n" : Wrap(causes, line.size(), line.size()));
+		std::string causes = row.causes.empty() ? "-" : "";
+		for (size_t c = 0; c < row.causes.size() && c < causes_shown; c++) {
+			double share = static_cast<double>(row.causes[c].time_ns) /
+				       static_cast<double>(std::max<uint64_t>(row.time_ns, 1));
+			std::string one = std::string(c ? ", " : "") + CauseName(row.causes[c].cause) + " " +
+					  FormatShare(share);
+			if (c &&
+			    (share < worth_listing || line.size() + causes.size() + one.size() > kColumns))
+				break;
+			causes += one;
+		}
+		w->out += line + causes + "\n";
 	}
 	uint64_t between = b.slow_ns - at_hops;
 	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",

@@ -262,7 +262,8 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		s.index = static_cast<uint32_t>(i);
 		s.first_part = static_cast<uint32_t>(blame.parts.size());
 		s.op = static_cast<uint8_t>(i % 2);
-		blame.parts.push_back({waits > took ? cause : Cause::ServerBusy, std::max(waits, took), 0});
+		blame.parts.push_back(
+		    {waits > took ? cause : Cause::ServerBusy, kNoHop, std::max(waits, took), 0});
 		if (std::min(waits, took))
 			blame.parts.push_back(
 			    {waits > took ? Cause::ServerBusy : cause, 0, std::min(waits, took)});
