@@ -114,26 +114,30 @@ uint64_t IdleTimes::LastBefore(uint64_t t_ns) const
 IdleTimes IdleTimesOf(const Timeline &t)
 {
 	IdleTimes idle;
-	for (size_t i = 0; i + 1 < t.pieces.size();) {
+	for (size_t i = 0; i + 1 < t.pieces.size(); i++) {
 		const Piece &p = t.pieces[i];
 		uint64_t start_ns = p.start_ns, end_ns = t.pieces[i + 1].start_ns;
-		bool whole = p.mix == kNoMix && p.span != kNoSpan && p.cause == Cause::Idle;
-		bool somewhere = !whole && HasIdle(t, p);
-		// A window may come in several pieces with spans between; where in it the thread was idle is
+		bool whole = p.mix == kNoMix && p.span != kNoSpan;
+		if (!HasIdle(t, p))
+			continue;
+		// A window may come in several pieces with spans between: where in it the thread was idle is
 		// not known.
-		size_t next = i + 1;
-		if (p.mix != kNoMix)
-			for (size_t k = next; k + 1 < t.pieces.size(); k++) {
-				if (t.pieces[k].span == kNoSpan && t.pieces[k].mix != p.mix)
-					break;
-				if (t.pieces[k].span == kNoSpan)
-					end_ns = t.pieces[k + 1].start_ns;
-			}
-		if (whole || somewhere) {
-			idle.begins.push_back({start_ns, whole ? start_ns : end_ns});
-			idle.ends.push_back({end_ns, whole ? end_ns : start_ns});
+		bool told = false;
+		for (size_t k = i; p.mix != kNoMix && k-- > 0 && !told;) {
+			told = t.pieces[k].mix == p.mix;
+			if (t.pieces[k].span == kNoSpan)
+				break;
 		}
-		i = next;
+		if (told)
+			continue;
+		for (size_t k = i + 1; p.mix != kNoMix && k + 1 < t.pieces.size(); k++) {
+			if (t.pieces[k].mix == p.mix)
+				end_ns = t.pieces[k + 1].start_ns;
+			else if (t.pieces[k].span == kNoSpan)
+				break;
+		}
+		idle.begins.push_back({start_ns, whole ? start_ns : end_ns});
+		idle.ends.push_back({end_ns, whole ? end_ns : start_ns});
 	}
 	// An idle span inside a window is told sooner and later than the window's: the least and the most
 	// count.

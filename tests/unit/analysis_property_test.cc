@@ -25,7 +25,8 @@ uint64_t Pick(Random &random, uint64_t low, uint64_t high)
 }
 
 // Fills [from, to) with spans that nest, leaving gaps.
-void RandomSpans(Random &random, RunBuilder *b, uint64_t from, uint64_t to, uint8_t depth)
+void RandomSpans(Random &random, RunBuilder *b, uint64_t from, uint64_t to, uint8_t depth,
+		 uint32_t tid = kServer)
 {
 	uint64_t t = from;
 	while (t < to) {
@@ -35,17 +36,17 @@ void RandomSpans(Random &random, RunBuilder *b, uint64_t from, uint64_t to, uint
 			break;
 		ft_owner owner = static_cast<ft_owner>(Pick(random, 1, FT_FAULT_OTHER));
 		if (Pick(random, 0, 2) == 0) {
-			b->Off(owner, t, Pick(random, t, end), end, depth);
+			b->Off(owner, t, Pick(random, t, end), end, depth, tid);
 		} else {
-			b->Frame(owner, t, end, depth);
+			b->Frame(owner, t, end, depth, UINT64_MAX, tid);
 			if (depth < 4)
-				RandomSpans(random, b, t, end, static_cast<uint8_t>(depth + 1));
+				RandomSpans(random, b, t, end, static_cast<uint8_t>(depth + 1), tid);
 		}
 		t = end;
 	}
 }
 
-void RandomTallies(Random &random, RunBuilder *b, uint64_t to)
+void RandomTallies(Random &random, RunBuilder *b, uint64_t to, uint32_t tid = kServer)
 {
 	for (uint64_t t = 0; t < to;) {
 		uint64_t end = std::min(to, t + Pick(random, 1, to / 10 + 1));
@@ -53,7 +54,7 @@ void RandomTallies(Random &random, RunBuilder *b, uint64_t to)
 			for (int i = 0; i < 4; i++)
 				b->Tally(i ? static_cast<ft_owner>(Pick(random, 1, FT_FAULT_OTHER))
 					   : FT_OWN_CODE,
-					 t, end, Pick(random, 0, (end - t) / (i ? 4 : 1)), 3);
+					 t, end, Pick(random, 0, (end - t) / (i ? 4 : 1)), 3, tid);
 		t = end;
 	}
 }
@@ -89,6 +90,69 @@ RunBuilder RandomRun(uint64_t seed, int requests)
 	b.Loop(Pick(random, 0, 2) ? "constant" : "closed", static_cast<uint32_t>(Pick(random, 1, 3)));
 	b.Finish();
 	return b;
+}
+
+// The same with two servers behind it, one recorded for a part of the time only. Idle spans of all threads,
+// as these wait for each other.
+RunBuilder RandomRunThrough(uint64_t seed, int requests)
+{
+	RunBuilder b = RandomRun(seed, requests);
+	Random random(seed + 1);
+	uint64_t length = Pick(random, 1000, 200 * ms);
+	for (uint32_t tid : {200u, 300u}) {
+		b.Thread(tid, tid == 300 ? length / 4 : 0, length);
+		RandomSpans(random, &b, 0, length, 0, tid);
+		RandomTallies(random, &b, length, tid);
+	}
+	for (ft_span &s : b.run.spans)
+		if (s.off_cpu && s.depth == 0 && Pick(random, 0, 2))
+			s.owner = FT_IDLE;
+	b.run.servers = {"proxy"};
+	b.run.behind = {{"one", "one"}, {"other", "other"}};
+	for (int i = 0; i < requests; i++)
+		b.run.requests.behind.push_back(static_cast<uint8_t>(Pick(random, 0, 2)));
+	b.Finish();
+	return b;
+}
+
+Blame BlameThroughProxy(RunBuilder *b, Threshold threshold)
+{
+	std::vector<Timeline> timelines;
+	for (uint32_t tid : {kServer, 200u, 300u})
+		timelines.push_back(b->Timeline(tid));
+	return BlameRun(b->run, timelines, threshold);
+}
+
+void CheckWhatIf(const Blame &all, const Blame &tail)
+{
+	std::map<Cause, std::vector<uint64_t>> without;
+	for (const CauseRow &row : all.causes)
+		for (const SlowRequest &r : all.slow) {
+			if (IsError(r.status))
+				continue;
+			uint64_t latency = r.latency_ns;
+			for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+				if (all.parts[p].cause == row.cause)
+					latency -= all.parts[p].total_ns();
+			without[row.cause].push_back(latency);
+		}
+	for (const CauseRow &row : tail.causes) {
+		INFO(CauseName(row.cause));
+		std::vector<uint64_t> &values = without[row.cause];
+		std::sort(values.begin(), values.end());
+		Latencies want = LatenciesOf(values.data(), values.size());
+		auto same = [&](uint64_t is, uint64_t wanted) {
+			if (IsStall(row.cause))
+				return is == wanted;
+			return is <= wanted + 100 &&
+			       static_cast<double>(is) + 100 >= static_cast<double>(wanted) * 0.999;
+		};
+		INFO(row.without.p99 << " " << want.p99);
+		REQUIRE(same(row.without.p99, want.p99));
+		REQUIRE(same(row.without.p99_9, want.p99_9));
+		REQUIRE(same(row.without.p99_99, want.p99_99));
+		REQUIRE(same(row.without.max, want.max));
+	}
 }
 
 } // namespace
@@ -146,34 +210,31 @@ TEST_CASE("percentiles without a cause are those of a plain recomputation")
 		INFO("seed " << seed);
 		RunBuilder b = RandomRun(seed, 3000);
 		Blame all = b.Blame({1, 0}), tail = b.Blame({0, 99});
-		std::map<Cause, std::vector<uint64_t>> without;
-		for (const CauseRow &row : all.causes)
-			for (const SlowRequest &r : all.slow) {
-				if (IsError(r.status))
-					continue;
-				uint64_t latency = r.latency_ns;
-				for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
-					if (all.parts[p].cause == row.cause)
-						latency -= all.parts[p].total_ns();
-				without[row.cause].push_back(latency);
+		CheckWhatIf(all, tail);
+	}
+}
+
+TEST_CASE("through a proxy all of that holds, and hops sum to no more than the requests' time")
+{
+	for (uint64_t seed = 3000; seed < 3100; seed++) {
+		INFO("seed " << seed);
+		RunBuilder b = RandomRunThrough(seed, 300);
+		Blame all = BlameThroughProxy(&b, {1, 0}), tail = BlameThroughProxy(&b, {0, 99});
+		REQUIRE(all.slow.size() == 300);
+		uint64_t by_hop = 0, at_none = 0;
+		for (const SlowRequest &r : all.slow) {
+			REQUIRE(PartsSum(all, r) == r.latency_ns);
+			REQUIRE(r.since_ns <= r.start_ns);
+			for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+				REQUIRE(all.parts[p].total_ns() <= r.latency_ns);
+				if (all.parts[p].hop == kNoHop)
+					at_none += all.parts[p].total_ns();
 			}
-		for (const CauseRow &row : tail.causes) {
-			INFO(CauseName(row.cause));
-			std::vector<uint64_t> &values = without[row.cause];
-			std::sort(values.begin(), values.end());
-			Latencies want = LatenciesOf(values.data(), values.size());
-			auto same = [&](uint64_t is, uint64_t wanted) {
-				if (IsStall(row.cause))
-					return is == wanted;
-				return is <= wanted + 100 &&
-				       static_cast<double>(is) + 100 >= static_cast<double>(wanted) * 0.999;
-			};
-			INFO(row.without.p99 << " " << want.p99);
-			REQUIRE(same(row.without.p99, want.p99));
-			REQUIRE(same(row.without.p99_9, want.p99_9));
-			REQUIRE(same(row.without.p99_99, want.p99_99));
-			REQUIRE(same(row.without.max, want.max));
 		}
+		for (const HopRow &row : all.hops)
+			by_hop += row.time_ns;
+		REQUIRE(by_hop + at_none == all.slow_ns);
+		CheckWhatIf(all, tail);
 	}
 }
 
