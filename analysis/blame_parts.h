@@ -60,8 +60,8 @@ struct Context {
 	}
 	const Through *ThroughOf(size_t i) const
 	{
-		uint32_t behind = run.requests.Behind(i);
-		if (through.empty() || behind == 0)
+		uint32_t behind = through.empty() ? 0 : run.requests.Behind(i);
+		if (behind == 0)
 			return nullptr;
 		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
 		return through[server * run.behind.size() + behind - 1].get();

@@ -40,6 +40,10 @@ void CountServed(uint16_t hop, uint64_t requests, Blame *blame)
 
 void CountServed(const Context &context, Blame *blame)
 {
+	if (context.servers.size() == 1 && context.through.empty()) {
+		CountServed(context.servers[0].hop, context.run.requests.size(), blame);
+		return;
+	}
 	std::vector<uint64_t> by_server(context.servers.size()), by_way(context.through.size());
 	for (size_t i = 0; i < context.run.requests.size(); i++) {
 		size_t server = static_cast<size_t>(&context.ServerOf(i) - context.servers.data());
