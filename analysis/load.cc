@@ -82,7 +82,7 @@ void ReadManifest(OpenFile *f, const std::string &text)
 // Several load generators may talk to the same proxy. A request has a byte for the server behind it.
 void UseBehind(OpenFile *f, Run *run)
 {
-	constexpr size_t most = UINT8_MAX - 1;
+	constexpr size_t most = UINT8_MAX;
 	f->behind.push_back(0);
 	const Json *list = Member(f->manifest, "behind");
 	if (!list || !list->is_array())
