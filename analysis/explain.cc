@@ -104,6 +104,10 @@ void FindMeasured(Explanation *e)
 // Time that requests spent outside the recording of their server is Unknown; say how much was outside.
 void NoteCoverage(Explanation *e)
 {
+	auto note = [&](const std::string &text) { // of several servers, once
+		if (std::find(e->notes.begin(), e->notes.end(), text) == e->notes.end())
+			e->notes.push_back(text);
+	};
 	for (const Timeline &t : e->timelines) {
 		if (t.empty() || e->run.requests.size() == 0)
 			continue;
@@ -111,13 +115,11 @@ void NoteCoverage(Explanation *e)
 		uint64_t before = t.start_ns() > e->zero_ns ? t.start_ns() - e->zero_ns : 0;
 		uint64_t after = t.end_ns() < last ? last - t.end_ns() : 0;
 		if (before)
-			e->notes.push_back("the server was recorded from " +
-					   FormatOffset(t.start_ns(), e->zero_ns) +
-					   " on: what requests met before that is unknown");
+			note("the server was recorded from " + FormatOffset(t.start_ns(), e->zero_ns) +
+			     " on: what requests met before that is unknown");
 		if (after)
-			e->notes.push_back("the server was recorded until " +
-					   FormatOffset(t.end_ns(), e->zero_ns) +
-					   " only: what requests met after that is unknown");
+			note("the server was recorded until " + FormatOffset(t.end_ns(), e->zero_ns) +
+			     " only: what requests met after that is unknown");
 	}
 }
 

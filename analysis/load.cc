@@ -37,8 +37,9 @@ struct OpenFile {
 
 	uint32_t first_connection = 0, first_program = 0;
 	size_t first_span = 0, first_cpu_sample = 0;
-	std::vector<uint8_t> ops;    // op in the file -> index into Run::ops
-	std::vector<uint8_t> behind; // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
+	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
+	std::vector<uint8_t> ops;      // op in the file -> index into Run::ops
+	std::vector<uint8_t> behind;   // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
 	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
 	std::vector<uint32_t> connection_table;			 // of `connections`, by id
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
@@ -129,7 +130,9 @@ void UseManifest(OpenFile *f, Run *run)
 	const Json *infos = Member(m, "server_info");
 	std::vector<std::string> servers = Texts(m, "servers");
 	for (size_t i = 0; i < servers.size(); i++) {
-		if (std::find(run->servers.begin(), run->servers.end(), servers[i]) != run->servers.end())
+		auto known = std::find(run->servers.begin(), run->servers.end(), servers[i]);
+		f->servers.push_back(static_cast<uint32_t>(known - run->servers.begin()));
+		if (known != run->servers.end())
 			continue;
 		run->servers.push_back(servers[i]);
 		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
@@ -172,19 +175,31 @@ uint32_t ConnectionIndex(OpenFile *f, Run *run, uint32_t id)
 	return found->second;
 }
 
+// Of several servers, one that the manifest does not have joined later. It must not pass for another.
+uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
+{
+	static const std::string later = "a server that joined later";
+	if (server < f->servers.size())
+		return f->servers[server];
+	if (f->servers.empty())
+		return 0;
+	auto known = std::find(run->servers.begin(), run->servers.end(), later);
+	uint32_t index = static_cast<uint32_t>(known - run->servers.begin());
+	if (known == run->servers.end()) {
+		run->servers.push_back(later);
+		run->server_pids.push_back(0);
+	}
+	return index;
+}
+
 void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 {
 	Connection &connection = run->connections[ConnectionIndex(f, run, c.id)];
-	std::vector<std::string> servers = Texts(f->manifest, "servers");
 	connection.opened_ns = c.opened_ns;
 	connection.closed_ns = c.closed_ns;
 	connection.thread = c.thread;
 	connection.local_port = c.local_port;
-	connection.server = 0;
-	if (c.server < servers.size()) {
-		auto known = std::find(run->servers.begin(), run->servers.end(), servers[c.server]);
-		connection.server = static_cast<uint32_t>(known - run->servers.begin());
-	}
+	connection.server = ServerIndex(f, run, c.server);
 }
 
 void ReadRequests(OpenFile *f, Run *run, const ft_block &block)

@@ -187,7 +187,7 @@ void WriteCauses(Writer *w)
 void WriteHops(Writer *w)
 {
 	const Blame &b = w->e.blame;
-	constexpr size_t causes_shown = 3;
+	constexpr size_t rows = 10, causes_shown = 3;
 	constexpr double worth_listing = 0.01;
 	if (b.hops.size() < 2 || b.slow.empty())
 		return;
@@ -204,7 +204,7 @@ void WriteHops(Writer *w)
 	    w->Strong(Format("%-*s %-8s %10s %10s %8s   %s", static_cast<int>(width), "hop", "role",
 			     b.from_iterations ? "iterations" : "requests", "time", "share", "causes")) +
 	    "\n";
-	for (size_t i = 0; i < b.hops.size(); i++) {
+	for (size_t i = 0; i < std::min(rows, b.hops.size()); i++) {
 		const HopRow &row = b.hops[i];
 		std::string line =
 		    Format("%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(),
@@ -223,6 +223,8 @@ void WriteHops(Writer *w)
 		}
 		w->out += line + causes + "\n";
 	}
+	if (b.hops.size() > rows)
+		w->out += "(" + Plural(b.hops.size() - rows, "more hop", "more hops") + ")\n";
 	uint64_t between = b.slow_ns - at_hops;
 	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",
 			 FormatDuration(between).c_str(),

@@ -89,12 +89,15 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 }
 
 // A load of `count` requests, one a millisecond, the last of them slow.
+// `behind`: further members of its manifest; requests then went to each of them in turn, and one to none
+// known.
 void WriteLoad(const std::string &path, const std::string &boot = "b1", int count = 600,
-	       const std::string &ops = R"(["GET","SET"])")
+	       const std::string &ops = R"(["GET","SET"])", const std::string &behind = "", int servers = 0)
 {
 	File f(path, R"({"program":"forktail-load","version":"0.1.0","boot_id":")" + boot +
 			 R"(","servers":["127.0.0.1:6379"],"server_info":[{"pid":100}],"rate":1000,)" +
-			 R"("arrival":"constant","pipeline":1,"start_ns":5000000000,"ops":)" + ops + "}");
+			 R"("arrival":"constant","pipeline":1,"start_ns":5000000000,"ops":)" + ops + behind +
+			 "}");
 	ft_connection c = {};
 	c.id = 7;
 	c.opened_ns = kStart;
@@ -107,6 +110,7 @@ void WriteLoad(const std::string &path, const std::string &boot = "b1", int coun
 		q.end_ns = q.start_ns + (i + 1 == count ? 50 * kMs : kMs / 10);
 		q.connection = 7;
 		q.op = 1;
+		q.behind = static_cast<uint8_t>(servers ? i % (servers + 1) : 0);
 		if (ft_requests_full(&requests))
 			REQUIRE(ft_requests_flush(&requests, f.w) == 0);
 		ft_requests_append(&requests, &q);
@@ -125,6 +129,48 @@ bool Holds(const std::vector<std::string> &list, const std::string &part)
 }
 
 } // namespace
+
+TEST_CASE("servers behind a proxy are one list, whatever order each log names them in")
+{
+	TempDir dir;
+	WriteLoad(dir.file("a.forktail"), "b1", 10);
+	WriteLoad(dir.file("b.forktail"), "b1", 9, R"(["SET","GET"])",
+		  R"(,"behind":[{"name":"x","address":"h:1"},{"name":"y","address":"h:2"}])", 2);
+	WriteLoad(dir.file("c.forktail"), "b1", 8, R"(["SET","GET"])",
+		  R"(,"behind":[{"name":"z","address":"h:3"},{"name":"x","address":"h:1"}])", 3);
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	REQUIRE(run.behind.size() == 3);
+	CHECK(run.behind[0].name == "x");
+	CHECK(run.behind[1].address == "h:2");
+	CHECK(run.behind[2].address == "h:3");
+	REQUIRE(run.requests.behind.size() == 27);
+	const std::vector<uint32_t> want = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0,
+					    1, 2, 0, 1, 2, 0, 3, 1, 0, 0, 3, 1, 0};
+	for (size_t i = 0; i < want.size(); i++) {
+		INFO(i);
+		CHECK(run.requests.Behind(i) == want[i]); // the fourth of c is one that its manifest lacks
+	}
+
+	// Nobody recorded them: the run is explained as one without, and says so once.
+	Explanation e;
+	int status = 0;
+	WriteServer(dir.file("server.forktail"));
+	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
+	CHECK(e.timelines.size() == 4);
+	CHECK(Holds(e.notes, "time at 3 servers behind the proxy is called network: 1 process was recorded"));
+	CHECK(Holds(e.notes, "is not known of 15 requests"));
+	CHECK(e.blame.hops.size() == 1);
+	CHECK_FALSE(e.blame.hops[0].proxy);
+
+	TempDir without;
+	WriteLoad(without.file("a.forktail"));
+	Run plain;
+	REQUIRE(LoadRun(without.path(), &plain, &error));
+	CHECK(plain.requests.behind.empty());
+	CHECK(plain.requests.Behind(5) == 0);
+}
 
 TEST_CASE("a run's recordings are read side by side")
 {

@@ -79,7 +79,8 @@ TEST_CASE("a point carries its causes and their shares")
 	second.start_ns = second.since_ns = 1000 + 600'000'000; // no parts at all
 	second.latency_ns = 1'000'000;
 	e.blame.slow = {first, second};
-	e.blame.parts = {{Cause::Fork, 2'000'000, 1'000'000}, {Cause::ServerBusy, 1'000'000, 0}};
+	e.blame.parts = {{Cause::Fork, kNoHop, 2'000'000, 1'000'000},
+			 {Cause::ServerBusy, kNoHop, 1'000'000, 0}};
 	ReportClock clock(1000, 1000 + 1'000'000'000, 1000);
 	ReportPoints p = CollectPoints(e, clock);
 	REQUIRE(p.start.size() == 2);
