@@ -35,6 +35,20 @@ std::vector<bool> UsedServers(const Run &run)
 	return used;
 }
 
+// How many requests went through a proxy to nobody knows which server.
+size_t UnknownBehind(const Run &run)
+{
+	const Requests &q = run.requests;
+	std::vector<bool> through(run.connections.size());
+	for (const Load &load : run.loads)
+		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
+			through[load.first_connection + c] = true;
+	size_t unknown = 0;
+	for (size_t i = 0; i < q.behind.size(); i++)
+		unknown += q.behind[i] == 0 && through[q.connection[i]] && q.status[i] != FT_STATUS_UNSENT;
+	return unknown;
+}
+
 // The servers behind proxies: those that were not recorded can't be blamed for anything.
 void FindBehind(Explanation *e)
 {
@@ -51,8 +65,7 @@ void FindBehind(Explanation *e)
 		e->notes.push_back("time at " +
 				   Plural(count, "server behind the proxy", "servers behind the proxy") +
 				   " is called network: " + missing);
-	const Column<uint8_t> &behind = e->run.requests.behind;
-	if (size_t unknown = static_cast<size_t>(std::count(behind.begin(), behind.end(), 0)))
+	if (size_t unknown = UnknownBehind(e->run))
 		e->notes.push_back("which server behind the proxy it went to is not known of " +
 				   Plural(unknown, "request", "requests") + ": time there is called network");
 }

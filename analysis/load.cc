@@ -152,6 +152,7 @@ void UseManifest(OpenFile *f, Run *run)
 		load.rate = Number(m, "rate");
 		load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(Whole(m, "pipeline"), 1, 1 << 20));
 		load.first_connection = f->first_connection;
+		load.behind = f->behind.size() > 1;
 		load.file = static_cast<uint32_t>(run->files.size());
 		run->loads.push_back(load);
 	}

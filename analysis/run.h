@@ -140,6 +140,7 @@ struct Load {
 	uint32_t pipeline = 1;
 	uint32_t first_connection = 0; // of its connections in Run::connections
 	uint32_t connection_count = 0;
+	bool behind = false; // it talked to a proxy, and says what lies behind
 };
 
 // When a load generator began a test, and by which of the host's threads: Connection::thread is an index.
