@@ -11,8 +11,7 @@ namespace forktail
 namespace
 {
 
-constexpr uint64_t kMaxSums = 4096;
-constexpr uint32_t kMinShift = 23; // 8 ms: a few pieces
+constexpr uint32_t kMinShift = 21; // 2 ms: a few pieces
 
 // How much of a thread's time had nothing to do with the request: it waited. Of the second one, which the
 // request is known not to wait for, its own code as well: that was for others.
@@ -151,7 +150,8 @@ IdleTimes IdleTimesOf(const Timeline &t)
 	return idle;
 }
 
-Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns)
+Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns,
+		 uint64_t max_sums)
 {
 	Route r;
 	r.front = &front;
@@ -159,7 +159,7 @@ Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns,
 	r.front_idle = IdleTimesOf(front);
 	r.start_ns = start_ns;
 	r.shift = kMinShift;
-	while ((end_ns - start_ns) >> r.shift >= kMaxSums)
+	while ((end_ns - start_ns) >> r.shift >= max_sums)
 		r.shift++;
 	uint64_t step_ns = uint64_t{1} << r.shift;
 	for (First first : {First::Front, First::Back}) {

@@ -51,7 +51,9 @@ struct Route {
 };
 
 // For requests in [start_ns, end_ns]. The timelines must outlive it.
-Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns);
+// `max_sums`: how many it may keep.
+Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns,
+		 uint64_t max_sums = 4096);
 
 // Adds what [from_ns, to_ns) was spent on; exactly to_ns - from_ns is added.
 void AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, RouteTimes *times);

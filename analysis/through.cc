@@ -14,7 +14,9 @@ namespace
 // How many requests in front of one, on its place of a connection, are looked at.
 constexpr int kHolders = 1000;
 // How many requests in front of one, on their way at the same time on its connection.
-constexpr int kInFront = 64;
+constexpr size_t kInFront = 256;
+// Sums of all ways together, of about a kilobyte each.
+constexpr uint64_t kSums = 32'768;
 
 void AddTo(const CauseTimes &times, uint16_t hop, Spent *s)
 {
@@ -65,23 +67,40 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 }
 
 // The same as AddOwn, with what a pipeline adds: a proxy answers in order, so that a request may wait, where
-// its own way is idle, for one in front of it that went elsewhere.
-uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s,
-		   int depth = 0)
+// its own way is idle, for those in front of it that went elsewhere. At each instant that is the oldest one
+// without an answer.
+uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
 {
 	const Requests &q = context.run.requests;
-	uint32_t front = context.in_front.empty() || depth == kInFront ? kNoRequest : context.in_front[i];
+	uint32_t front = context.in_front.empty() ? kNoRequest : context.in_front[i];
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
 		return AddOwn(context, i, from_ns, to_ns, s);
-	uint64_t held_ns = std::min(to_ns, q.end_ns[front]);
-	uint64_t idle_ns = AddOwn(context, i, from_ns, held_ns, s);
+	Spent own;
+	uint64_t idle_ns = AddOwn(context, i, from_ns, to_ns, &own);
 	// What takes no longer than usual waits for nobody.
-	if (idle_ns > context.usual_ns[q.op[i]]) {
-		Spent before;
-		uint64_t front_idle = AddServed(context, front, from_ns, held_ns, &before, depth + 1);
-		idle_ns = AddScaled(before, front_idle, idle_ns, s);
+	if (idle_ns <= context.usual_ns[q.op[i]]) {
+		for (const AtHop &h : own.hops)
+			AddTo(h.direct, h.hop, s);
+		return idle_ns;
 	}
-	return idle_ns + AddOwn(context, i, held_ns, to_ns, s);
+	std::array<uint32_t, kInFront> waiting;
+	size_t count = 0;
+	for (; front != kNoRequest && q.end_ns[front] > from_ns && count < waiting.size();
+	     front = context.in_front[front])
+		waiting[count++] = front;
+	idle_ns = 0;
+	while (count--) {
+		uint32_t oldest = waiting[count];
+		uint64_t until = std::min(to_ns, q.end_ns[oldest]);
+		if (until <= from_ns)
+			continue;
+		uint64_t idle_here = AddOwn(context, i, from_ns, until, s);
+		own.hops.clear();
+		uint64_t idle_there = AddOwn(context, oldest, from_ns, until, &own);
+		idle_ns += AddScaled(own, idle_there, idle_here, s);
+		from_ns = until;
+	}
+	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
 }
 
 // Adds [from, to), in which request i waited for its connection: what those that had its place of it waited
@@ -213,15 +232,17 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 			taken[static_cast<size_t>(&context->ServerOf(i) - context->servers.data()) *
 				  run.behind.size() +
 			      behind - 1] = true;
+	uint64_t ways = static_cast<uint64_t>(std::count(taken.begin(), taken.end(), true));
+	uint64_t max_sums = std::clamp<uint64_t>(kSums / std::max<uint64_t>(ways, 1), 64, kSums / 4);
 	for (size_t w = 0; w < taken.size(); w++) {
 		size_t server = w / run.behind.size(), back = servers + w % run.behind.size();
 		if (!taken[w] || timelines[server].empty() || timelines[back].empty())
 			continue;
-		context->through[w] = std::make_unique<Through>(
-		    Through{BuildRoute(timelines[server], timelines[back], run.start_ns, run.end_ns),
-			    {},
-			    context->servers[server].hop,
-			    HopOf(run, timelines, back)});
+		context->through[w] = std::make_unique<Through>(Through{
+		    BuildRoute(timelines[server], timelines[back], run.start_ns, run.end_ns, max_sums),
+		    {},
+		    context->servers[server].hop,
+		    HopOf(run, timelines, back)});
 	}
 	context->in_front = FindInFront(run);
 }
