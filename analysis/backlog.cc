@@ -26,7 +26,6 @@ struct Slot {
 	};
 	std::deque<Use> uses;
 	uint64_t end_ns = 0; // of the last
-	uint32_t last = kNoRequest;
 
 	// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
 	uint64_t FreeSince(uint64_t due_ns)
@@ -49,7 +48,7 @@ struct Slot {
 
 } // namespace
 
-ConnectionWaits WaitsForConnection(const Run &run, bool previous)
+ConnectionWaits WaitsForConnection(const Run &run)
 {
 	const Requests &q = run.requests;
 	ConnectionWaits taken;
@@ -72,7 +71,6 @@ ConnectionWaits WaitsForConnection(const Run &run, bool previous)
 	std::vector<uint32_t> next(run.connections.size());
 
 	uint64_t *until = taken.until_ns.Extend(q.size()), *free = taken.free_ns.Extend(q.size());
-	uint32_t *before = previous ? taken.previous.Extend(q.size()) : nullptr;
 	bool any = false;
 	for (size_t i = 0; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
@@ -80,13 +78,10 @@ ConnectionWaits WaitsForConnection(const Run &run, bool previous)
 		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
 		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
 		any |= until[i] > q.intended_ns[i];
-		if (before)
-			before[i] = slot.last;
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		slot.Take(q.start_ns[i], q.end_ns[i]);
-		slot.last = static_cast<uint32_t>(i);
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}
 	if (!any)

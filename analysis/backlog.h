@@ -21,13 +21,10 @@ namespace forktail
 // for earlier requests then. Both empty when no request of the run was late for that.
 struct ConnectionWaits {
 	Column<uint64_t> until_ns, free_ns;
-	// The request that had the same place of the connection before, if asked for.
-	Column<uint32_t> previous;
 
 	bool empty() const { return until_ns.empty(); }
 };
-constexpr uint32_t kNoRequest = UINT32_MAX;
-ConnectionWaits WaitsForConnection(const Run &run, bool previous = false);
+ConnectionWaits WaitsForConnection(const Run &run);
 
 // When one server's queue was known to be empty, or as short as usual.
 struct Backlog {

@@ -17,6 +17,8 @@
 namespace forktail
 {
 
+constexpr uint32_t kNoRequest = UINT32_MAX;
+
 struct Server {
 	const Timeline *timeline;
 	Curve curve;
@@ -40,7 +42,7 @@ struct Context {
 	std::vector<StalledIdle> stalled_idle; // by server, then load thread
 	// By server, then by server behind it; null: nothing went there, or it was not recorded.
 	std::vector<std::unique_ptr<Through>> through;
-	// Per request the one before it on its connection; empty without pipelines, or without such ways.
+	// Per request the one that was answered before it on its connection; empty without such ways.
 	Column<uint32_t> in_front;
 
 	// How long the server was idle and the request's load thread stalled.

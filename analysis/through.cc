@@ -11,8 +11,8 @@ namespace forktail
 namespace
 {
 
-// How many requests in front of one, on its place of a connection, are looked at.
-constexpr int kHolders = 1000;
+// How many intervals in which another one was the oldest on a connection are looked at.
+constexpr int kHolders = 200;
 // How many requests in front of one, on their way at the same time on its connection.
 constexpr size_t kInFront = 256;
 // Sums of all ways together, of about a kilobyte each.
@@ -72,7 +72,7 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
 {
 	const Requests &q = context.run.requests;
-	uint32_t front = context.in_front.empty() ? kNoRequest : context.in_front[i];
+	uint32_t front = context.in_front[i];
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
 		return AddOwn(context, i, from_ns, to_ns, s);
 	Spent own;
@@ -103,24 +103,29 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
 }
 
-// Adds [from, to), in which request i waited for its connection: what those that had its place of it waited
-// for. They may have gone to other servers behind the proxy.
+// Adds [from, to), in which request i waited for its connection: at each instant what the oldest one on it
+// that had no answer waited for. That may have gone to another server behind the proxy.
 uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
 {
 	const Requests &q = context.run.requests;
 	uint64_t idle_ns = 0;
-	uint32_t holder = static_cast<uint32_t>(i);
-	for (int n = 0; to_ns > from_ns && n < kHolders; n++) {
-		holder = context.taken.previous[holder];
-		if (holder == kNoRequest)
-			break;
-		uint64_t held_from = std::clamp(q.start_ns[holder], from_ns, to_ns),
-			 held_to = std::clamp(q.end_ns[holder], held_from, to_ns);
-		idle_ns += AddServed(context, i, held_to, to_ns, s); // it was free, or shortly so
-		idle_ns += AddServed(context, holder, held_from, held_to, s);
-		to_ns = held_from;
+	uint32_t oldest = context.in_front[i];
+	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;) {
+		uint32_t before = context.in_front[oldest];
+		uint64_t since = q.start_ns[oldest];
+		if (before != kNoRequest)
+			since = std::max(since, q.end_ns[before]);
+		uint64_t held_from = std::clamp(since, from_ns, to_ns),
+			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
+		if (held_from < to_ns) {
+			idle_ns += AddOwn(context, i, held_to, to_ns, s); // it was free
+			idle_ns += AddOwn(context, oldest, held_from, held_to, s);
+			to_ns = held_from;
+			n++;
+		}
+		oldest = before;
 	}
-	return idle_ns + AddServed(context, i, from_ns, to_ns, s);
+	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
 }
 
 // Moves what is the backlog's of a request from busy (then between) to the stalls before it, at both hops.
@@ -165,15 +170,9 @@ void MoveQueued(const Context &context, const Through &t, size_t i, uint64_t idl
 	s->since_ns = since;
 }
 
-// Requests in front, where a pipeline goes through a proxy.
 Column<uint32_t> FindInFront(const Run &run)
 {
 	Column<uint32_t> in_front;
-	bool pipelined = false;
-	for (const Load &load : run.loads)
-		pipelined |= load.pipeline > 1;
-	if (!pipelined)
-		return in_front;
 	std::vector<uint32_t> last(run.connections.size(), kNoRequest);
 	uint32_t *out = in_front.Extend(run.requests.size());
 	for (size_t i = 0; i < run.requests.size(); i++) {
@@ -244,7 +243,8 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 		    context->servers[server].hop,
 		    HopOf(run, timelines, back)});
 	}
-	context->in_front = FindInFront(run);
+	if (ways)
+		context->in_front = FindInFront(run);
 }
 
 } // namespace forktail
