@@ -157,7 +157,7 @@ void MoveQueued(const Context &context, const Through &t, size_t i, uint64_t idl
 	Apportion(moved, before.data(), before.size(), share.data());
 	uint64_t from_busy = std::min(moved, excess - idle_waiting_ns), left = from_busy;
 	s->between_ns -= moved - from_busy;
-	// From the way back first: what is busy there is the proxy's burst of answers.
+	// In the order of hops: the proxy's own code first, a burst of late answers as a rule.
 	for (AtHop &h : s->hops) {
 		uint64_t ns = std::min(left, h.direct[Index(Cause::ServerBusy)]);
 		h.direct[Index(Cause::ServerBusy)] -= ns;
