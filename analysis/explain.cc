@@ -52,6 +52,8 @@ size_t UnknownBehind(const Run &run)
 // The servers behind proxies: those that were not recorded can't be blamed for anything.
 void FindBehind(Explanation *e)
 {
+	bool proxy =
+	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
 	std::string missing;
 	size_t count = 0;
 	for (const Behind &instance : e->run.behind) {
@@ -61,6 +63,8 @@ void FindBehind(Explanation *e)
 			continue;
 		missing += (count++ ? "; " : "") + why;
 	}
+	if (!proxy)
+		return; // that there is nothing to explain was said
 	if (count)
 		e->notes.push_back("time at " +
 				   Plural(count, "server behind the proxy", "servers behind the proxy") +
