@@ -58,6 +58,17 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 	direct[Index(Cause::ClientLate)] += sent - until + late_waiting + late;
 	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
 	direct[Index(Cause::Idle)] = 0;
+	// The server that the log names is the one that answered in the end: that it was idle meanwhile says
+	// nothing.
+	if (uint64_t without = context.WithoutServer(i)) {
+		for (Cause c : {Cause::Unknown, Cause::ClientLate, Cause::Network}) {
+			uint64_t moved = std::min(without, direct[Index(c)]);
+			direct[Index(c)] -= moved;
+			direct[Index(Cause::NoServer)] += moved;
+			without -= moved;
+		}
+		idle_waiting = 0;
+	}
 
 	std::array<uint64_t, kStallCauses> queued = {};
 	uint64_t busy = direct[Index(Cause::ServerBusy)], usual = context.usual_ns[q.op[i]];
@@ -115,6 +126,19 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	u.busy += waiting.busy;
 	u.idle += waiting.idle;
 	u.socket += waiting.socket;
+	double idle_late = static_cast<double>(sent - until) + late_waiting + late,
+	       latency = static_cast<double>(q.end_ns[i] - due);
+	if (uint64_t without = context.WithoutServer(i)) {
+		double left = static_cast<double>(without),
+		       unknown = latency - u.stall - u.busy - u.idle - u.socket - idle_late;
+		for (double *part : {&unknown, &idle_late, &u.idle, &u.socket}) {
+			double moved = std::clamp(*part, 0.0, left);
+			*part -= moved;
+			u.stall += moved;
+			left -= moved;
+		}
+		waiting.idle = 0;
+	}
 	double from_busy = std::max(0.0, u.busy - static_cast<double>(context.usual_ns[q.op[i]]));
 	double excess = waiting.idle + from_busy;
 	if (excess > 0) {
@@ -127,8 +151,7 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 		u.idle -= moved - from_busy;
 		u.stall += moved;
 	}
-	return {u.stall, u.busy, u.idle + u.socket, static_cast<double>(sent - until) + late_waiting + late,
-		static_cast<double>(q.end_ns[i] - due)};
+	return {u.stall, u.busy, u.idle + u.socket, idle_late, latency};
 }
 
 uint64_t Whole(double ns)
@@ -281,7 +304,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
 	}
 
-	Context context = {run, {}, WaitsForConnection(run), {}, clients, {}, {}, {}};
+	Context context = {run, {}, WaitsForConnection(run), {}, clients, {}, {}, {}, OutagesOf(run)};
 	size_t servers = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
 	if (run.behind.empty())
 		servers = timelines.size();
@@ -361,7 +384,7 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 
 bool IsAtHop(Cause cause)
 {
-	return cause != Cause::ClientLate && cause != Cause::Network;
+	return cause != Cause::ClientLate && cause != Cause::Network && cause != Cause::NoServer;
 }
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "analysis/backlog.h"
 #include "analysis/blame.h"
 #include "analysis/curve.h"
+#include "analysis/outages.h"
 #include "analysis/route.h"
 #include "analysis/whatif.h"
 
@@ -44,6 +45,7 @@ struct Context {
 	std::vector<std::unique_ptr<Through>> through;
 	// Per request the one that was answered before it on its connection; empty without such ways.
 	Column<uint32_t> in_front;
+	std::vector<Outage> outages;
 
 	// How long the server was idle and the request's load thread stalled.
 	uint64_t ClientStalled(size_t i, uint64_t from_ns, uint64_t to_ns) const
@@ -67,6 +69,13 @@ struct Context {
 			return nullptr;
 		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
 		return through[server * run.behind.size() + behind - 1].get();
+	}
+	uint64_t WithoutServer(size_t i) const
+	{
+		return outages.empty()
+			   ? 0
+			   : forktail::WithoutServer(outages, run.requests.intended_ns[i],
+						     run.requests.end_ns[i], IsError(run.requests.status[i]));
 	}
 	uint64_t Until(size_t i) const
 	{

@@ -45,6 +45,7 @@ const char *const kNames[kTimelineCauses] = {
     "softirq/hrtimer",
     "softirq/rcu",
     "softirq/deferred",
+    "no-server",
     "server-busy",
     "client-late",
     "network",

@@ -44,6 +44,7 @@ enum class Cause : uint8_t {
 	SoftirqHrtimer,
 	SoftirqRcu,
 	SoftirqDeferred, // done by the kernel's thread for it, ksoftirqd, which had the CPU
+	NoServer,	 // nobody served the request's key: an outage that the load generator saw
 	// Not stalls:
 	ServerBusy, // the server thread ran its own code
 	ClientLate, // the load generator was late although a connection was free

@@ -32,6 +32,7 @@ const char kHelp[] =
     "  forktail explain RUN                               say what made the slow requests slow\n"
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
+    "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail doctor                                    what this host lets forktail record\n"
     "\n"
     "forktail COMMAND --help tells a command's options.\n";

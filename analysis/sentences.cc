@@ -574,6 +574,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case Cause::Unknown:
 		return "nothing recorded says what happened in " + FormatDuration(cause.time_ns) +
 		       " of the requests' time";
+	case Cause::NoServer: // the load generator's own words say it (server_word.h)
 	case Cause::Idle:
 		return "";
 	default:

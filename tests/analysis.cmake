@@ -4,7 +4,7 @@ forktail_test(analysis unit
   SOURCES unit/analysis_timeline_test.cc unit/analysis_blame_test.cc unit/analysis_property_test.cc
           unit/analysis_episodes_test.cc unit/analysis_render_test.cc unit/analysis_load_test.cc
           unit/analysis_command_test.cc unit/analysis_column_test.cc unit/analysis_client_test.cc
-          unit/analysis_activity_test.cc unit/analysis_hops_test.cc
+          unit/analysis_activity_test.cc unit/analysis_hops_test.cc unit/analysis_outages_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
 add_dependencies(test_analysis forktail forktail-load forktail-record)
 forktail_test(explain system SOURCES system/explain_run_test.cc LIBRARIES forktail_analysis forktail_test_support

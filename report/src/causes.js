@@ -29,6 +29,7 @@ const looks = {
   'syscall': ['cpu', '#74709c', '#aaa6cf', 'blocked in another system call'],
   'lock-wait': ['cpu', '#a17be0', '#bfa0f5', 'waiting for another thread (futex)'],
   'run-queue': ['cpu', '#6f3fc4', '#a27bf0', 'ready to run, but the CPU was given to another'],
+  'no-server': ['outside', '#b3261e', '#f2837c', 'nobody served the key: a failover, or a server that was gone'],
   'cpu-quota': ['cpu', '#b0369c', '#df7fd0', 'ready to run, but its cgroup had used up its CPU quota'],
   'sleep': ['cpu', '#9b93b5', '#b5aecb', 'asleep by its own wish'],
   'stopped': ['cpu', '#5d5670', '#8f88a3', 'stopped by a signal or a debugger'],
