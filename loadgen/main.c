@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int status = options_read(&o, argc, argv);
 
-	if (status == 0)
+	if (status == 0 && !o.check)
 		status = run_load(&o, argc, argv);
 	options_free(&o);
 	return status;

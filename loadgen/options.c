@@ -51,6 +51,7 @@ static const struct place texts[] = {
 static const struct place truths[] = {
     {'3', offsetof(struct options, resp3)},
     {OPTION_META_QUIET, offsetof(struct options, meta_quiet)},
+    {OPTION_CHECK, offsetof(struct options, check)},
     {OPTION_TLS, offsetof(struct options, tls.on)},
     {OPTION_INSECURE, offsetof(struct options, tls.insecure)},
     {OPTION_KEY_SPLIT, offsetof(struct options, split)},

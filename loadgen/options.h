@@ -62,6 +62,7 @@ struct options {
 	enum protocol protocol;
 	bool resp3;		  /* HELLO 3 */
 	bool tracking, broadcast; /* CLIENT TRACKING ON, with BCAST */
+	bool check;		  /* only the options are looked at */
 	bool meta_quiet;	  /* memcached's meta commands: reads that miss aren't answered */
 	uint32_t database;
 	uint64_t loading_ns; /* how long a server that loads its data set is waited for */

@@ -96,10 +96,10 @@ static void check_behind(struct options *o, char *error, size_t size)
 	}
 	if (*error || !o->behind_count)
 		return;
-	if (o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas)
+	if ((o->deployment != DEPLOYMENT_SINGLE && o->deployment != DEPLOYMENT_RING) || o->wait_replicas)
 		snprintf(error, size,
-			 "--behind says what is behind one proxy; leave --cluster, --sentinel, --read-from, "
-			 "--wait and further --server out");
+			 "--behind says what is behind a proxy; leave --cluster, --sentinel, --read-from and "
+			 "--wait out");
 	else if (o->replay_path || o->delivery != DELIVERY_NONE || o->mode != MODE_LOAD)
 		snprintf(error, size,
 			 "--behind knows the keys of a workload's requests only; leave --replay, --pubsub, "

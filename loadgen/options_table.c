@@ -151,6 +151,7 @@ const struct argp_option options_table[] = {
     {"progress", OPTION_PROGRESS, 0, 0,
      "A line of progress each second, on a terminal or not (on a terminal)", 0},
     {"quiet", 'q', 0, 0, "No line of progress", 0},
+    {"check", OPTION_CHECK, 0, 0, "Say whether these options are right, and do nothing", 0},
     {"password", 'a', "PASSWORD", OPTION_HIDDEN, 0, 0},
     {0},
 };

@@ -263,6 +263,42 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 	CHECK(text.find("\n" + stopped_name) != std::string::npos);
 }
 
+TEST_CASE("two proxies in front of the same instances: the time is found at the one that it was")
+{
+	REQUIRE(root());
+	Instances all;
+	NutcrackerOptions options;
+	options.tcp = true;
+	std::string behind;
+	for (size_t i = 0; i < all.addresses.size(); i++) {
+		options.servers.push_back(all.addresses[i] + ":1");
+		behind += (i ? ",server" : "server") + std::to_string(i) + "=" + all.addresses[i];
+	}
+	Nutcracker one(options), other(options);
+	const std::string one_name = "nutcracker " + at_port(one.port()),
+			  stopped_name = "redis-server " + all.addresses[1];
+	all.Run({one.pid(), other.pid()}, {"--server", at_port(one.port()), "--server", at_port(other.port()),
+					   "--behind", behind, "-c", "300"});
+	const Stopped instance = stop(all.servers[1]->process());
+	all.Go(200);
+	const Stopped front = stop(one.process());
+	all.Go(200);
+	all.Stop();
+	const Json slow = all.Explain("20ms");
+	check_parts(slow);
+	REQUIRE(slow["hops"].size() == 5);
+	const Json behind_both = episode_in(slow, instance), at_one = episode_in(slow, front);
+	REQUIRE(!behind_both.is_null());
+	REQUIRE(!at_one.is_null());
+	INFO(behind_both.dump(1) << at_one.dump(1));
+	CHECK(behind_both["causes"][0]["cause"] == "stopped");
+	CHECK(behind_both["hops"][0]["name"] == stopped_name);
+	CHECK(behind_both["hops"][0]["share"].get<double>() > 0.9);
+	CHECK(at_one["causes"][0]["cause"] == "stopped");
+	CHECK(at_one["hops"][0]["name"] == one_name);
+	CHECK(at_one["hops"][0]["share"].get<double>() > 0.9);
+}
+
 TEST_CASE("several instances without a proxy: each request's hop is its connection's")
 {
 	REQUIRE(root());

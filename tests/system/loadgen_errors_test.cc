@@ -200,7 +200,8 @@ TEST_CASE("on-error continue goes on with what is left, stop ends at the first e
 	redis.start();
 
 	// So is losing a connection that waits for nothing.
-	Run idle(at(redis.socket()), {"-c", "20", "--duration", "30", "--think", "20s", "--on-error", "stop"});
+	Run idle(at(redis.socket()),
+		 {"-c", "20", "--duration", "30", "--think", "20s", "--on-error", "stop"});
 	idle.under_way();
 	redis.kill();
 	idle.end();
