@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keeper process; see keeper.h. A message is one packet: a letter for what to do, then the group's number
-// or the directory's path.
+// or a path; after a setting's path come a NUL and its content.
 #include "lab/keeper.h"
 
 #include <cerrno>
@@ -9,25 +9,33 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/undo.h"
+
 namespace forktail
 {
 namespace
 {
 
-constexpr char kAddGroup = 'G', kDropGroup = 'g', kAddDirectory = 'D', kDropDirectory = 'd';
+constexpr char kAddGroup = 'G', kDropGroup = 'g', kAddDirectory = 'D', kDropDirectory = 'd', kAddSwap = 'S',
+	       kDropSwap = 's', kAddCgroup = 'C', kDropCgroup = 'c', kAddSetting = 'W';
+
+// A path, and what a file of /sys can hold: a page.
+constexpr size_t kMessageBytes = 3 * PATH_MAX;
 
 // How long killed groups may take to disappear: a process in an uninterruptible write goes when that is done.
 constexpr int kGoneSeconds = 20;
 
 struct Kept {
 	std::set<pid_t> groups;
-	std::set<std::string> directories;
+	std::set<std::string> directories, swaps, cgroups;
+	std::map<std::string, std::string> settings; // file -> content
 };
 
 void Note(const std::string &message, Kept *kept)
@@ -46,6 +54,23 @@ void Note(const std::string &message, Kept *kept)
 	case kDropDirectory:
 		kept->directories.erase(rest);
 		break;
+	case kAddSwap:
+		kept->swaps.insert(rest);
+		break;
+	case kDropSwap:
+		kept->swaps.erase(rest);
+		break;
+	case kAddCgroup:
+		kept->cgroups.insert(rest);
+		break;
+	case kDropCgroup:
+		kept->cgroups.erase(rest);
+		break;
+	case kAddSetting: {
+		size_t end = rest.find('\0');
+		kept->settings.emplace(rest.substr(0, end), rest.substr(end + 1));
+		break;
+	}
 	}
 }
 
@@ -81,7 +106,7 @@ bool KillGroups(const std::set<pid_t> &groups)
 		_exit(1);
 
 	Kept kept;
-	char message[PATH_MAX + 1];
+	char message[kMessageBytes];
 	for (;;) {
 		ssize_t n = recv(3, message, sizeof(message), 0);
 		if (n > 1)
@@ -90,6 +115,12 @@ bool KillGroups(const std::set<pid_t> &groups)
 			break;
 	}
 	bool clean = KillGroups(kept.groups);
+	for (const std::string &device : kept.swaps)
+		clean = RemoveSwapDevice(device) && clean;
+	for (const std::string &cgroup : kept.cgroups)
+		clean = RemoveCgroup(cgroup) && clean;
+	for (const auto &[file, content] : kept.settings)
+		clean = WriteSetting(file, content) && clean;
 	for (const std::string &directory : kept.directories) {
 		std::error_code ec;
 		std::filesystem::remove_all(directory, ec);
@@ -149,6 +180,31 @@ void ReleaseDirectory(const Keeper &keeper, const std::string &path)
 	Tell(keeper, kDropDirectory, path);
 }
 
+void KeepSwap(const Keeper &keeper, const std::string &device)
+{
+	Tell(keeper, kAddSwap, device);
+}
+
+void ReleaseSwap(const Keeper &keeper, const std::string &device)
+{
+	Tell(keeper, kDropSwap, device);
+}
+
+void KeepCgroup(const Keeper &keeper, const std::string &path)
+{
+	Tell(keeper, kAddCgroup, path);
+}
+
+void ReleaseCgroup(const Keeper &keeper, const std::string &path)
+{
+	Tell(keeper, kDropCgroup, path);
+}
+
+void KeepSetting(const Keeper &keeper, const std::string &file, const std::string &content)
+{
+	Tell(keeper, kAddSetting, file + '\0' + content);
+}
+
 bool CloseKeeper(Keeper *keeper, std::string *error)
 {
 	if (keeper->fd < 0)
@@ -160,7 +216,7 @@ bool CloseKeeper(Keeper *keeper, std::string *error)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
-	*error = "some processes or temporary files could not be removed";
+	*error = "some processes, temporary files, cgroups or swap could not be removed";
 	return false;
 }
 

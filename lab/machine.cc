@@ -3,10 +3,13 @@
 #include "lab/machine.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "analysis/units.h"
 
@@ -36,6 +39,18 @@ std::string KernelRelease()
 	return uname(&name) == 0 ? name.release : "";
 }
 
+std::string CpuName()
+{
+	std::ifstream in("/proc/cpuinfo");
+	std::string name = "unknown CPU";
+	for (std::string line; std::getline(in, line);)
+		if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos) {
+			name = line.substr(line.find(": ") + 2);
+			break;
+		}
+	return name + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " CPUs";
+}
+
 uint64_t AvailableMemoryBytes()
 {
 	std::ifstream in("/proc/meminfo");
@@ -44,6 +59,31 @@ uint64_t AvailableMemoryBytes()
 		if (key == "MemAvailable:")
 			return kib * 1024;
 	return 0;
+}
+
+bool ParseCpus(const std::string &list, std::vector<int> *cpus)
+{
+	cpus->clear();
+	const char *at = list.data(), *end = at + list.size();
+	auto number = [&](int *value) {
+		auto [rest, failure] = std::from_chars(at, end, *value);
+		at = rest;
+		return failure == std::errc() && *value >= 0 && *value < CPU_SETSIZE;
+	};
+	for (;;) {
+		int first, last;
+		if (!number(&first))
+			return false;
+		last = first;
+		if (at != end && *at == '-' && (++at, !number(&last) || last < first))
+			return false;
+		for (int cpu = first; cpu <= last; cpu++)
+			cpus->push_back(cpu);
+		if (at == end)
+			return true;
+		if (*at++ != ',')
+			return false;
+	}
 }
 
 DiskRoom RoomIn(const std::string &directory)

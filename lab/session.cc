@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <fstream>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/machine.h"
 #include "recording/recording.h"
 
 namespace forktail
@@ -38,12 +40,35 @@ std::string Errno(int number)
 	return std::strerror(number);
 }
 
+// What a child has to become, made ready before the fork.
+struct Becoming {
+	std::vector<char *> argv;
+	const char *output;	  // "": the lab's
+	std::string cgroup_procs; // "": the lab's cgroup
+	bool pinned = false;
+	cpu_set_t cpus;
+	pid_t lab;
+	int err_fd, report;
+};
+
+// What a child couldn't do, and why.
+struct Failure {
+	enum Step { kNothing, kCgroup, kCpus, kProgram } step = kNothing;
+	int number = 0; // errno
+};
+
+bool EnterCgroup(const std::string &procs)
+{
+	int fd = open(procs.c_str(), O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "0", 1) == 1; // 0: whoever writes
+}
+
 // In the child, between fork and exec. What can't be done here is told through `report`, which exec closes.
-[[noreturn]] void Become(char *const *argv, pid_t lab, const char *output, int err_fd, int report)
+[[noreturn]] void Become(const Becoming &becoming)
 {
 	// Second line of defence, should the keeper have been killed too.
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != lab)
+	if (getppid() != becoming.lab)
 		_exit(127);
 	setpgid(0, 0);
 	for (int s : kStopSignals)
@@ -51,13 +76,23 @@ std::string Errno(int number)
 	signal(SIGPIPE, SIG_DFL);
 	// Not in the terminal's foreground group, it may still print there.
 	signal(SIGTTOU, SIG_IGN);
-	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int out = *output ? open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : 1;
-	if (in >= 0 && out >= 0 && dup2(in, 0) >= 0 && (out == 1 || dup2(out, 1) >= 0) &&
-	    dup2(err_fd, 2) >= 0)
-		execvp(argv[0], argv);
-	int failed = errno;
-	if (write(report, &failed, sizeof(failed)) < 0)
+	Failure failure;
+	if (!becoming.cgroup_procs.empty() && !EnterCgroup(becoming.cgroup_procs)) {
+		failure.step = Failure::kCgroup;
+	} else if (becoming.pinned && sched_setaffinity(0, sizeof(becoming.cpus), &becoming.cpus) != 0) {
+		failure.step = Failure::kCpus;
+	} else {
+		failure.step = Failure::kProgram;
+		int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		int out = 1;
+		if (*becoming.output)
+			out = open(becoming.output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		if (in >= 0 && out >= 0 && dup2(in, 0) >= 0 && (out == 1 || dup2(out, 1) >= 0) &&
+		    dup2(becoming.err_fd, 2) >= 0)
+			execvp(becoming.argv[0], becoming.argv.data());
+	}
+	failure.number = errno;
+	if (write(becoming.report, &failure, sizeof(failure)) < 0)
 		_exit(126);
 	_exit(127);
 }
@@ -122,16 +157,18 @@ std::vector<std::string> LastLines(const std::string &path)
 	return lines;
 }
 
-// "redis-server ended with status 1", and what it said last.
-std::string HowItEnded(const Child &child)
+std::string WhyNotStarted(const Command &command, const Failure &failure)
 {
-	std::string text = child.name;
-	if (WIFSIGNALED(child.status))
-		text += " was killed by signal " + std::to_string(WTERMSIG(child.status)) + " (" +
-			strsignal(WTERMSIG(child.status)) + ")";
-	else
-		text += " ended with status " + std::to_string(WEXITSTATUS(child.status));
-	return text + LastWords(child);
+	switch (failure.step) {
+	case Failure::kCgroup:
+		return "can't start " + command.name + " in the cgroup " + command.cgroup + ": " +
+		       Errno(failure.number);
+	case Failure::kCpus:
+		return "can't start " + command.name + " on CPUs " + command.cpus + ": " +
+		       Errno(failure.number);
+	default:
+		return "can't start " + command.name + " (" + command.argv[0] + "): " + Errno(failure.number);
+	}
 }
 
 } // namespace
@@ -157,7 +194,7 @@ bool OpenSession(Session *session, std::string *error)
 	return true;
 }
 
-bool CloseSession(Session *session, std::string *error)
+void EndChildren(Session *session)
 {
 	for (auto &child : session->children)
 		if (!child->ended) {
@@ -167,6 +204,11 @@ bool CloseSession(Session *session, std::string *error)
 	for (auto &child : session->children)
 		if (!child->ended)
 			Reap(*session, child.get());
+}
+
+bool CloseSession(Session *session, std::string *error)
+{
+	EndChildren(session);
 	return CloseKeeper(&session->keeper, error);
 }
 
@@ -189,20 +231,40 @@ bool MakeTempDirectory(Session *session, std::string *path, std::string *error)
 
 Child *Start(Session *session, const Command &command, std::string *error)
 {
-	std::vector<char *> argv;
+	Becoming becoming;
 	for (const std::string &word : command.argv)
-		argv.push_back(const_cast<char *>(word.c_str()));
-	argv.push_back(nullptr);
+		becoming.argv.push_back(const_cast<char *>(word.c_str()));
+	becoming.argv.push_back(nullptr);
+	becoming.output = command.output.c_str();
+	becoming.lab = getpid();
+	if (!command.cgroup.empty())
+		becoming.cgroup_procs = command.cgroup + "/cgroup.procs";
+	if (!command.cpus.empty()) {
+		std::vector<int> cpus;
+		if (!ParseCpus(command.cpus, &cpus)) {
+			*error = "can't start " + command.name + " on CPUs " + command.cpus +
+				 ": a list is like 0-1,3";
+			return nullptr;
+		}
+		becoming.pinned = true;
+		CPU_ZERO(&becoming.cpus);
+		for (int cpu : cpus)
+			CPU_SET(static_cast<size_t>(cpu), &becoming.cpus);
+	}
 
 	int err[2] = {-1, -1}, report[2] = {-1, -1};
-	pid_t lab = getpid(), pid = -1;
+	pid_t pid = -1;
 	if (pipe2(err, O_CLOEXEC | O_NONBLOCK) == 0 && pipe2(report, O_CLOEXEC) == 0)
 		pid = fork();
 	if (pid == 0) {
 		fcntl(err[1], F_SETFL, 0); // only the lab's end is non-blocking
-		Become(argv.data(), lab, command.output.c_str(), err[1], report[1]);
+		becoming.err_fd = err[1];
+		becoming.report = report[1];
+		Become(becoming);
 	}
-	int failed = pid < 0 ? errno : 0;
+	Failure failure;
+	if (pid < 0)
+		failure = {Failure::kProgram, errno};
 	close(err[1]);
 	close(report[1]);
 	auto child = std::make_unique<Child>();
@@ -215,14 +277,14 @@ Child *Start(Session *session, const Command &command, std::string *error)
 	if (pid > 0) {
 		KeepGroup(session->keeper, pid);
 		child->pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-		if (read(report[0], &failed, sizeof(failed)) <= 0)
-			failed = 0; // exec has closed it
+		if (read(report[0], &failure, sizeof(failure)) <= 0)
+			failure = {}; // exec has closed it
+		if (failure.step == Failure::kNothing && child->pidfd < 0)
+			failure = {Failure::kProgram, ENOSYS};
 	}
 	close(report[0]);
-	if (pid < 0 || failed || child->pidfd < 0) {
-		if (!failed)
-			failed = ENOSYS;
-		*error = "can't start " + command.name + " (" + command.argv[0] + "): " + Errno(failed);
+	if (failure.step != Failure::kNothing) {
+		*error = WhyNotStarted(command, failure);
 		if (pid > 0) {
 			kill(pid, SIGKILL);
 			Reap(*session, child.get());
@@ -237,6 +299,8 @@ Child *Start(Session *session, const Command &command, std::string *error)
 
 bool Step(Session *session, int ms, std::string *error, int fd)
 {
+	for (const auto &[name, chore] : session->chores)
+		chore();
 	std::vector<pollfd> fds;
 	for (auto &child : session->children)
 		if (!child->ended) {
@@ -286,6 +350,17 @@ bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std:
 		}
 	}
 	return true;
+}
+
+std::string HowItEnded(const Child &child)
+{
+	std::string text = child.name;
+	if (WIFSIGNALED(child.status))
+		text += " was killed by signal " + std::to_string(WTERMSIG(child.status)) + " (" +
+			strsignal(WTERMSIG(child.status)) + ")";
+	else
+		text += " ended with status " + std::to_string(WEXITSTATUS(child.status));
+	return text + LastWords(child);
 }
 
 std::string LastWords(const Child &child)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Command {
 	std::vector<std::string> argv; // argv[0] is looked up in PATH
 	std::string output;	       // file that gets its standard output; empty: the lab's own
 	std::function<void(const std::string &line)> on_line; // each line of its standard error; may be empty
+	// Both hold before the program's first instruction, so that no page is allocated outside the limit.
+	std::string cgroup; // directory of the cgroup to enter; "": the lab's own
+	std::string cpus;   // where it may run, a list as taskset has it ("0-1,3"); "": where the lab may
 };
 
 struct Child {
@@ -41,12 +45,16 @@ struct Child {
 struct Session {
 	Keeper keeper;
 	std::vector<std::unique_ptr<Child>> children;
+	std::map<std::string, std::function<void()>> chores; // by name: done at each Step
 };
 
 // Starts the keeper and takes over SIGINT, SIGTERM and SIGHUP. False: *error is one sentence, as below.
 bool OpenSession(Session *session, std::string *error);
 // Kills what still runs, without listening to it any more, and removes the temporary directories.
 bool CloseSession(Session *session, std::string *error);
+
+// Kills what still runs, without listening to it any more. The session goes on.
+void EndChildren(Session *session);
 
 // The signal that asked the lab to stop, or 0.
 int StopSignal();
@@ -66,6 +74,8 @@ bool Step(Session *session, int ms, std::string *error, int fd = -1);
 // `seconds`; the child then still runs.
 bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std::string *error);
 
+// "redis-server ended with status 1", and its last words. Of an ended child.
+std::string HowItEnded(const Child &child);
 // "; it said:" and the last lines of its standard error, or else of its output; "" if there are none.
 std::string LastWords(const Child &child);
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Sizes, lists of CPUs, and what can't be made is refused with a sentence.
+#include "lab/limits.h"
+
+#include <filesystem>
+
+#include "lab/machine.h"
+#include "tests/support/catch.h"
+#include "tests/support/tempdir.h"
+
+using namespace forktail;
+using ft::test::TempDir;
+
+TEST_CASE("Sizes are numbers with a unit, or bytes")
+{
+	uint64_t bytes = 0;
+	CHECK((ParseBytes("4096", &bytes) && bytes == 4096));
+	CHECK((ParseBytes("0", &bytes) && bytes == 0));
+	CHECK((ParseBytes("64KiB", &bytes) && bytes == 64 << 10));
+	CHECK((ParseBytes("256MiB", &bytes) && bytes == 256 << 20));
+	CHECK((ParseBytes("1GiB", &bytes) && bytes == 1 << 30));
+	CHECK((ParseBytes("3TiB", &bytes) && bytes == uint64_t(3) << 40));
+	CHECK((ParseBytes("16777215TiB", &bytes) && bytes == uint64_t(16777215) << 40));
+	CHECK((ParseBytes("18446744073709551615", &bytes) && bytes == UINT64_MAX));
+	for (const char *wrong : {"", "MiB", "1.5GiB", "-1", "+1", "1 GiB", "1GB", "1gib", "1GiBs",
+				  "16777216TiB", "18446744073709551616"}) {
+		INFO(wrong);
+		CHECK_FALSE(ParseBytes(wrong, &bytes));
+	}
+}
+
+TEST_CASE("Lists of CPUs are as taskset's")
+{
+	std::vector<int> cpus;
+	CHECK((ParseCpus("0", &cpus) && cpus == std::vector<int>{0}));
+	CHECK((ParseCpus("0-3", &cpus) && cpus == std::vector<int>{0, 1, 2, 3}));
+	CHECK((ParseCpus("1,4-5,1023", &cpus) && cpus == std::vector<int>{1, 4, 5, 1023}));
+	for (const char *wrong : {"", "-", "0-", "-1", "3-1", "0,", ",0", "0 1", "a", "1024", "0x1"}) {
+		INFO(wrong);
+		CHECK_FALSE(ParseCpus(wrong, &cpus));
+	}
+}
+
+TEST_CASE("What can't be made is refused with a sentence, and leaves nothing")
+{
+	Session session;
+	std::string error;
+	REQUIRE(OpenSession(&session, &error));
+	TempDir dir;
+	Swap swap;
+	SECTION("swap of another kind")
+	{
+		CHECK_FALSE(MakeSwap(&session, "floppy", 1 << 20, dir.path(), &swap, &error));
+		CHECK(error == "there is no swap of kind floppy: it is zram or file");
+	}
+	SECTION("swap of no size")
+	{
+		CHECK_FALSE(MakeSwap(&session, "file", 0, dir.path(), &swap, &error));
+		CHECK(error == "swap of 0 bytes is too little");
+	}
+	SECTION("swap larger than the disk")
+	{
+		CHECK_FALSE(MakeSwap(&session, "file", uint64_t(1) << 43, dir.path(), &swap, &error));
+		CHECK(error.rfind("can't make swap of 8796093022208 bytes in " + dir.path() + "/", 0) == 0);
+	}
+	SECTION("swap in a file that would be in memory")
+	{
+		CHECK_FALSE(MakeSwap(&session, "file", 1 << 20, "/dev/shm", &swap, &error));
+		CHECK(error ==
+		      "can't swap to a file in /dev/shm: it is kept in memory, name a directory on a disk");
+	}
+	SECTION("steering of no interface")
+	{
+		CHECK_FALSE(SpreadSoftirqs(&session, "nonesuch0", true, &error));
+		CHECK(error == "can't steer the soft interrupts of nonesuch0: it has no receive queues here");
+	}
+	CHECK(swap.device.empty());
+	CHECK(CloseSession(&session, &error));
+	CHECK(std::filesystem::is_empty(dir.path()));
+}
