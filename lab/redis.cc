@@ -2,11 +2,12 @@
 // Starting redis-server and talking to it; see redis.h.
 #include "lab/redis.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <hiredis/hiredis.h>
 #include <memory>
 #include <sstream>
-#include <sys/un.h>
 
 #include "recording/recording.h"
 
@@ -14,10 +15,6 @@ namespace forktail
 {
 namespace
 {
-
-constexpr double kStartSeconds = 20;
-constexpr double kReplySeconds = 20; // a fork or a stuck fsync takes its time
-constexpr size_t kSocketPathLimit = sizeof(sockaddr_un::sun_path) - 1;
 
 struct FreeReply {
 	void operator()(redisReply *reply) const { freeReplyObject(reply); }
@@ -30,79 +27,30 @@ std::string TextOf(const redisReply &reply)
 	return reply.str ? std::string(reply.str, reply.len) : "";
 }
 
-// False, and in *error why. A connection breaks because its server ended, so that is looked at first.
-bool Broken(Session *session, const Redis &redis, std::string *error)
+bool Connect(Redis *redis, std::string *error)
 {
-	if (Step(session, 100, error) && Step(session, 100, error))
-		*error = "lost the connection to redis-server: " + std::string(redis.connection->errstr);
-	return false;
+	int fd = ConnectTo(*redis);
+	redis->connection = fd < 0 ? nullptr : redisConnectFd(fd);
+	if (!redis->connection) {
+		*error = "can't connect to " + redis->child->name + ": " + std::strerror(errno);
+		return false;
+	}
+	redis->connection->flags &= ~REDIS_BLOCK; // nor does the descriptor
+	return true;
 }
 
-bool TooLong(uint64_t since_ns, double seconds)
+void Disconnect(Redis *redis)
 {
-	return ft_now_ns() - since_ns > static_cast<uint64_t>(seconds * 1e9);
-}
-
-std::string Late(const std::string &what, double seconds)
-{
-	return "redis-server " + what + " within " + std::to_string(static_cast<int>(seconds)) + " s";
-}
-
-bool Connect(Session *session, Redis *redis, std::string *error)
-{
-	uint64_t start_ns = ft_now_ns();
-	for (;;) {
-		if (!Step(session, 10, error))
-			return false;
-		redis->connection = redisConnectUnixNonBlock(redis->socket.c_str());
-		if (!redis->connection) {
-			*error = "out of memory";
-			return false;
-		}
-		if (!redis->connection->err)
-			return true;
+	if (redis->connection)
 		redisFree(redis->connection);
-		redis->connection = nullptr;
-		if (TooLong(start_ns, kStartSeconds)) {
-			*error = Late("did not listen on its socket", kStartSeconds);
-			return false;
-		}
-	}
+	redis->connection = nullptr;
 }
 
-} // namespace
+using Reply = std::unique_ptr<redisReply, FreeReply>;
+enum class Outcome { kReply, kBroken, kFailed };
 
-Redis::~Redis()
-{
-	if (connection)
-		redisFree(connection);
-}
-
-bool StartRedis(Session *session, const std::string &directory, const std::string &log,
-		const std::vector<std::string> &config, Redis *redis, std::string *error)
-{
-	redis->directory = directory;
-	redis->socket = directory + "/redis.sock";
-	if (redis->socket.size() > kSocketPathLimit) {
-		*error = "the path of the temporary directory is too long for a Unix socket (" +
-			 redis->socket + "): set TMPDIR to a shorter one";
-		return false;
-	}
-	Command command;
-	command.name = "redis-server";
-	command.argv = {"redis-server", "--port", "0", "--unixsocket", redis->socket, "--dir", directory};
-	command.argv.insert(command.argv.end(), config.begin(), config.end());
-	command.output = log;
-	redis->child = Start(session, command, error);
-	if (!redis->child)
-		return false;
-	redis->child->needed = true;
-	std::vector<std::string> pong;
-	return Connect(session, redis, error) && Ask(session, redis, {"PING"}, &pong, error);
-}
-
-bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,
-	 std::vector<std::string> *reply, std::string *error)
+Outcome Exchange(Session *session, Redis *redis, const std::vector<std::string> &words, Reply *reply,
+		 std::string *error)
 {
 	std::vector<const char *> argv;
 	std::vector<size_t> sizes;
@@ -110,30 +58,92 @@ bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,
 		argv.push_back(word.c_str());
 		sizes.push_back(word.size());
 	}
+	if (!redis->connection && !Connect(redis, error))
+		return Outcome::kFailed;
 	redisContext *connection = redis->connection;
 	redisAppendCommandArgv(connection, static_cast<int>(argv.size()), argv.data(), sizes.data());
 	for (int done = 0; !done;)
 		if (redisBufferWrite(connection, &done) != REDIS_OK)
-			return Broken(session, *redis, error);
+			return Outcome::kBroken;
 
 	// A blocking connection would be deaf to signals and to the server's end, so Step does the waiting.
-	uint64_t start_ns = ft_now_ns();
+	uint64_t limit_ns = ft_now_ns() + static_cast<uint64_t>(redis->patience_seconds * 1e9);
 	void *raw = nullptr;
 	while (!raw) {
 		if (!Step(session, 100, error, connection->fd))
-			return false;
-		if (TooLong(start_ns, kReplySeconds)) {
-			*error = Late("did not answer " + words[0], kReplySeconds);
-			return false;
+			return Outcome::kFailed;
+		if (ft_now_ns() > limit_ns) {
+			*error = redis->child->name + " did not answer " + words[0] + " within " +
+				 std::to_string(static_cast<int>(redis->patience_seconds)) + " s";
+			Disconnect(redis); // or its answer would be taken for the next command's
+			return Outcome::kFailed;
 		}
 		if (redisBufferRead(connection) != REDIS_OK ||
 		    redisGetReplyFromReader(connection, &raw) != REDIS_OK)
-			return Broken(session, *redis, error);
+			return Outcome::kBroken;
 	}
-	std::unique_ptr<redisReply, FreeReply> answer(static_cast<redisReply *>(raw));
+	reply->reset(static_cast<redisReply *>(raw));
+	return Outcome::kReply;
+}
+
+// The same over a new connection if the server has closed this one, as each does whose role a Sentinel
+// changes.
+bool ExchangeAgain(Session *session, Redis *redis, const std::vector<std::string> &words, Reply *reply,
+		   std::string *error)
+{
+	Outcome outcome = Exchange(session, redis, words, reply, error);
+	if (outcome == Outcome::kBroken) {
+		// It may have closed it because it ends.
+		if (!Step(session, 100, error) || !Step(session, 100, error))
+			return false;
+		Disconnect(redis);
+		outcome = Exchange(session, redis, words, reply, error);
+	}
+	if (outcome == Outcome::kBroken)
+		*error = "lost the connection to " + redis->child->name + ": " + redis->connection->errstr;
+	return outcome == Outcome::kReply;
+}
+
+} // namespace
+
+Redis::~Redis()
+{
+	Disconnect(this);
+}
+
+bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std::string *error)
+{
+	auto command = [&options](const Endpoint &endpoint) {
+		Command start = options.command;
+		if (!options.file.empty())
+			start.argv.push_back(options.file);
+		start.argv.insert(start.argv.end(),
+				  {"--dir", options.directory, "--port", std::to_string(endpoint.port)});
+		if (endpoint.port)
+			start.argv.insert(start.argv.end(), {"--bind", "127.0.0.1"});
+		else
+			start.argv.insert(start.argv.end(), {"--unixsocket", endpoint.socket});
+		start.argv.insert(start.argv.end(), options.config.begin(), options.config.end());
+		return start;
+	};
+	if (!StartListening(session, options.tcp ? "" : options.directory + "/redis.sock", command,
+			    options.patience_seconds, redis, &redis->child, error))
+		return false;
+	redis->patience_seconds = options.patience_seconds;
+	std::vector<std::string> pong;
+	return Ask(session, redis, {"PING"}, &pong, error);
+}
+
+bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,
+	 std::vector<std::string> *reply, std::string *error)
+{
+	Reply answer;
+	if (!ExchangeAgain(session, redis, words, &answer, error))
+		return false;
 	reply->clear();
 	if (answer->type == REDIS_REPLY_ERROR) {
-		*error = "redis-server refused " + words[0] + ": " + std::string(answer->str, answer->len);
+		*error = redis->child->name + " refused " + words[0] + ": " +
+			 std::string(answer->str, answer->len);
 		return false;
 	}
 	if (answer->type == REDIS_REPLY_ARRAY)

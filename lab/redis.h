@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A redis-server of the lab's: started on a Unix socket in a directory of its own, asked over one connection.
+// A redis-server of the lab's (or a valkey-server, or a Sentinel, which is one too): started on a Unix socket
+// or a free port, asked over one connection.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "lab/listen.h"
 #include "lab/session.h"
 
 struct redisContext;
@@ -13,11 +15,20 @@ struct redisContext;
 namespace forktail
 {
 
-struct Redis {
+struct RedisOptions {
+	Command command;		 // name, program, log and limits
+	std::string directory;		 // of its data, and of its socket
+	bool tcp = false;		 // on a free port of 127.0.0.1, rather than on a Unix socket
+	std::string file;		 // a configuration file to read first, or ""
+	std::vector<std::string> config; // further arguments: {"--appendonly", "yes"}
+	double patience_seconds =
+	    20; // for its start and for each reply; a fork or a stuck fsync takes its time
+};
+
+struct Redis : Endpoint {
 	Child *child = nullptr;
-	std::string directory; // its data
-	std::string socket;
-	redisContext *connection = nullptr;
+	redisContext *connection = nullptr; // opened by Ask
+	double patience_seconds = 0;
 
 	Redis() = default;
 	Redis(const Redis &) = delete;
@@ -25,13 +36,11 @@ struct Redis {
 	~Redis(); // closes the connection; the session ends the server
 };
 
-// Starts a server that keeps its data in `directory` and logs to `log`, with `config` as further arguments
-// ({"--appendonly", "yes"}), and waits until it answers. False: *error is one sentence, as below.
-bool StartRedis(Session *session, const std::string &directory, const std::string &log,
-		const std::vector<std::string> &config, Redis *redis, std::string *error);
+// Starts a server and waits until it answers. False: *error is one sentence, as below.
+bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std::string *error);
 
-// Sends one command and waits for the reply: its elements, if it is an array, or one. A reply that says
-// ERR is a failure.
+// Sends one command and waits for the reply: its elements, if it is an array, or one. An error reply is a
+// failure. If the server closes the connection rather than answer, but lives, the command is sent once more.
 bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,
 	 std::vector<std::string> *reply, std::string *error);
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Starting twemproxy, whose program is nutcracker, in front of other servers of the topology.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "lab/servers_parts.h"
+
+namespace forktail
+{
+namespace
+{
+
+// "timeout: 400" -> "timeout"; "" if it is no line of a pool.
+std::string SettingOf(const std::string &line)
+{
+	size_t colon = line.find(':');
+	return colon == std::string::npos ? "" : line.substr(0, colon);
+}
+
+bool WritePool(const std::string &path, const ServerPlan &plan, const std::vector<Instance *> &behind,
+	       const Endpoint &endpoint, std::string *error)
+{
+	// What twemproxy's own example has, and one connection to each server, its default.
+	std::vector<std::string> lines = {"hash: fnv1a_64", "distribution: ketama", "server_connections: 1",
+					  std::string("redis: ") +
+					      (behind[0]->kind == "memcached" ? "false" : "true")};
+	std::ofstream out(path);
+	out << "forktail:\n  listen: " << endpoint.Address() << '\n';
+	for (const std::string &line : lines) {
+		bool overridden = false;
+		for (const std::string &ours : plan.config)
+			overridden = overridden || SettingOf(ours) == SettingOf(line);
+		if (!overridden)
+			out << "  " << line << '\n';
+	}
+	for (const std::string &line : plan.config)
+		if (!SettingOf(line).empty())
+			out << "  " << line << '\n';
+	out << "  servers:\n";
+	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
+	for (const Instance *server : behind)
+		out << "   - " << server->Address() << ":1 " << server->name << '\n';
+	out.close();
+	if (!out)
+		*error = "can't write " + path + ": " + std::strerror(errno);
+	return static_cast<bool>(out);
+}
+
+} // namespace
+
+bool StartProxy(const Starting &starting, Instance *instance, std::string *error)
+{
+	const ServerPlan &plan = *starting.plan;
+	std::vector<Instance *> behind = InstancesOf(*starting.topology, plan.of);
+	if (behind.empty()) {
+		*error = plan.name + " has nothing to be a proxy of: " + plan.of + " doesn't run";
+		return false;
+	}
+	std::string pool = instance->directory + "/pool.yml", unwritten;
+	auto command = [&](const Endpoint &endpoint) {
+		WritePool(pool, plan, behind, endpoint, &unwritten);
+		Command start = CommandOf(starting, *instance);
+		// It has no way to do without a port for its statistics.
+		start.argv.insert(start.argv.end(), {"-c", pool, "-o", instance->log, "-a", "127.0.0.1", "-s",
+						     std::to_string(FreePort())});
+		for (const std::string &line : plan.config)
+			if (SettingOf(line).empty()) {
+				std::istringstream words(line);
+				for (std::string word; words >> word;)
+					start.argv.push_back(word);
+			}
+		return start;
+	};
+	bool good = StartListening(starting.session, plan.tcp ? "" : instance->directory + "/proxy.sock",
+				   command, PatienceSeconds(starting), instance, &instance->child, error);
+	if (!unwritten.empty())
+		*error = unwritten;
+	return good && unwritten.empty();
+}
+
+} // namespace forktail

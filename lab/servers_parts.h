@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// What the kinds of servers share and what each kind's file does for servers.cc. Only for these files.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lab/servers.h"
+
+namespace forktail
+{
+
+// One call of StartServers.
+struct Starting {
+	Session *session;
+	const ServerPlan *plan;
+	Topology *topology;
+	std::string program, version;
+	std::string cgroup; // "": no limit
+};
+
+// How long a server may take for its start and for an answer: at its limit, each page of it may have to be
+// read back from swap first.
+double PatienceSeconds(const Starting &starting);
+
+// Name, cgroup, CPUs and log of an instance's program.
+Command CommandOf(const Starting &starting, const Instance &instance);
+
+// Starts an instance that speaks Redis' protocol, with these arguments behind a configuration file (or "").
+bool StartRedisInstance(const Starting &starting, const std::string &file,
+			const std::vector<std::string> &config, Instance *instance, std::string *error);
+
+bool StartMemcached(const Starting &starting, Instance *instance, std::string *error);
+bool StartProxy(const Starting &starting, Instance *instance, std::string *error);
+bool StartSentinel(const Starting &starting, Instance *instance, std::string *error);
+
+// Until all Sentinels of the plan know each other and every replica.
+bool AwaitSentinels(const Starting &starting, std::string *error);
+// Makes one Cluster of the plan's instances and waits until it serves.
+bool FormCluster(const Starting &starting, std::string *error);
+
+// Of these servers, one that takes connections over TCP, for `what` ("the Sentinels of sentinel").
+bool NeedTcp(const Instance &instance, const std::string &what, std::string *error);
+
+// Looks every 20 ms until `look` says so, or can't say. `late` is the sentence when that takes too long.
+using Look = std::function<bool(bool *yes, std::string *error)>;
+bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error);
+
+} // namespace forktail
