@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT
+// Checks of a scenario as a whole; see scenario_check.h.
+#include "lab/scenario_check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "lab/formula.h"
+#include "lab/limits.h"
+
+namespace forktail
+{
+namespace
+{
+
+const std::set<std::string> kKinds = {"redis", "valkey", "memcached", "nutcracker", "sentinel"};
+constexpr int kMostInstances = 100;
+const std::set<std::string> kAwaited = {"snapshot", "rewrite", "replicas"};
+
+// Whole numbers in words of a template: "3", not "3x" or "2.5".
+bool IsCount(const std::string &text, int least, int most)
+{
+	int number;
+	auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+	return error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
+}
+
+bool IsName(const std::string &text)
+{
+	auto plain = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+	return !text.empty() && isalpha(static_cast<unsigned char>(text[0])) &&
+	       std::all_of(text.begin(), text.end(), plain);
+}
+
+struct Check {
+	const Scenario &scenario;
+	std::string *mistake;
+	std::vector<Values> points;  // at all scales
+	std::set<std::string> steps; // that give figures
+
+	void Fail(int line, const std::string &reason)
+	{
+		if (mistake->empty())
+			*mistake = std::to_string(line) + ": " + reason;
+	}
+};
+
+const Sweep *FindSweep(const Scenario &scenario, const std::string &name)
+{
+	for (const Sweep &sweep : scenario.sweeps)
+		if (sweep.name == name)
+			return &sweep;
+	return nullptr;
+}
+
+const ServerSpec *FindSpec(const Scenario &scenario, const std::string &name)
+{
+	for (const ServerSpec &server : scenario.servers)
+		if (server.name == name)
+			return &server;
+	return nullptr;
+}
+
+void CheckFilter(Check *check, const Filter &filter, int line)
+{
+	for (const auto &[name, values] : filter) {
+		const Sweep *sweep = FindSweep(check->scenario, name);
+		if (!sweep) {
+			check->Fail(line, "there is no sweep variable \"" + name + "\"");
+			continue;
+		}
+		// Formulas have other values at each scale.
+		for (const std::string &value : values)
+			if (std::find(sweep->values.begin(), sweep->values.end(), value) ==
+				sweep->values.end() &&
+			    sweep->values[0].find('{') == std::string::npos)
+				check->Fail(line, "\"" + name + "\" is never \"" + value + "\"");
+	}
+}
+
+void CheckTemplate(Check *check, const std::string &text, const Filter &only, int line)
+{
+	std::string expanded, error;
+	for (const Values &point : check->points)
+		if (Matches(only, point) && !Expand(text, point, &expanded, &error)) {
+			check->Fail(line, error);
+			return;
+		}
+}
+
+// "redis", or "redis3" of several, or "redis{i}".
+void CheckServer(Check *check, const std::string &name, int line)
+{
+	std::string group = name.substr(0, name.find('{'));
+	if (FindSpec(check->scenario, group))
+		return;
+	while (!group.empty() && isdigit(static_cast<unsigned char>(group.back())))
+		group.pop_back();
+	if (!FindSpec(check->scenario, group))
+		check->Fail(line, "there is no server \"" + name + "\"");
+}
+
+bool IsThere(const Check &check, const std::string &name, const Values &point)
+{
+	std::string group = name.substr(0, name.find_last_not_of("0123456789") + 1);
+	return std::any_of(
+	    check.scenario.servers.begin(), check.scenario.servers.end(),
+	    [&](const ServerSpec &server) { return server.name == group && Matches(server.only, point); });
+}
+
+void CheckSweeps(Check *check)
+{
+	std::set<std::string> names;
+	auto once = [&](const std::string &name, int line) {
+		if (!IsName(name))
+			check->Fail(line,
+				    "\"" + name + "\" is no name: letters, digits and _, a letter first");
+		else if (!names.insert(name).second)
+			check->Fail(line, "\"" + name + "\" is there twice");
+	};
+	for (const Size &size : check->scenario.sizes) {
+		once(size.name, 1);
+		if (!(size.full > 0) || size.least < 0)
+			check->Fail(1, "the size " + size.name + " must be above 0");
+	}
+	for (const auto &[name, unused] : check->scenario.constants)
+		once(name, 1);
+	for (const Sweep &sweep : check->scenario.sweeps) {
+		once(sweep.name, sweep.line);
+		if (std::set<std::string>(sweep.values.begin(), sweep.values.end()).size() <
+		    sweep.values.size())
+			check->Fail(sweep.line, "a value of \"" + sweep.name + "\" is there twice");
+		if (&sweep != &check->scenario.sweeps[0] && !sweep.keep_servers && (&sweep - 1)->keep_servers)
+			check->Fail(sweep.line,
+				    "sweeps with `keep_servers` come last: from one of their values to the "
+				    "next nothing else may change");
+		if (sweep.values.empty())
+			check->Fail(sweep.line, "the sweep \"" + sweep.name + "\" has no values");
+		for (const auto &[name, also] : sweep.also) {
+			once(name, sweep.line);
+			if (also.size() != sweep.values.size())
+				check->Fail(sweep.line,
+					    "`also." + name + "` needs a value for each of `values`");
+		}
+		for (const auto &[scale, values] : sweep.at)
+			for (const std::string &value : values)
+				if (std::find(sweep.values.begin(), sweep.values.end(), value) ==
+				    sweep.values.end())
+					check->Fail(sweep.line, "\"" + value + "\" at scale " + scale +
+								    " is none of the values of \"" +
+								    sweep.name + "\"");
+	}
+	for (const auto &[name, factor] : check->scenario.scales)
+		if (!IsName(name) || !(factor > 0))
+			check->Fail(1, "the scale \"" + name + "\" must be a factor above 0");
+}
+
+// Values that are templates are worked out by PointsOf, which leaves those that can't be.
+void CheckValues(Check *check)
+{
+	auto worked_out = [&](const Values &point, const std::string &name, int line) {
+		std::string expanded, error;
+		if (point.at(name).find('{') != std::string::npos &&
+		    !Expand(point.at(name), point, &expanded, &error))
+			check->Fail(line, error);
+	};
+	for (const Values &point : check->points)
+		for (const Sweep &sweep : check->scenario.sweeps) {
+			worked_out(point, sweep.name, sweep.line);
+			for (const auto &[name, unused] : sweep.also)
+				worked_out(point, name, sweep.line);
+		}
+}
+
+void CheckServers(Check *check)
+{
+	std::set<std::string> names;
+	for (const ServerSpec &server : check->scenario.servers) {
+		if (!IsName(server.name) || isdigit(static_cast<unsigned char>(server.name.back())))
+			check->Fail(server.line,
+				    "a server's name is letters, without a digit at its end; not \"" +
+					server.name + "\"");
+		names.insert(server.name);
+		if (!kKinds.count(server.kind))
+			check->Fail(server.line, "there is no kind of server \"" + server.kind +
+						     "\"; there are redis, valkey, memcached, nutcracker and "
+						     "sentinel");
+		for (const std::string *other : {&server.of, &server.replica_of})
+			if (!other->empty() && !names.count(*other))
+				check->Fail(server.line, "the server \"" + *other + "\" must come before \"" +
+							     server.name + "\"");
+		if ((server.kind == "nutcracker" || server.kind == "sentinel") && server.of.empty())
+			check->Fail(server.line, "a " + server.kind + " needs `of`: the servers behind it");
+		CheckFilter(check, server.only, server.line);
+		for (const std::string *text :
+		     {&server.count, &server.listen, &server.cpus, &server.memory, &server.replicas})
+			CheckTemplate(check, *text, server.only, server.line);
+		for (const std::string &text : server.config)
+			CheckTemplate(check, text, server.only, server.line);
+	}
+	for (const Values &point : check->points) {
+		std::set<std::string> here;
+		for (const ServerSpec &server : check->scenario.servers) {
+			std::string memory, count, listen, replicas, error;
+			uint64_t bytes = 0;
+			if (Matches(server.only, point) && !here.insert(server.name).second)
+				check->Fail(server.line,
+					    "there are two servers \"" + server.name + "\" at one point");
+			if (!Matches(server.only, point) || !Expand(server.memory, point, &memory, &error) ||
+			    !Expand(server.count, point, &count, &error) ||
+			    !Expand(server.listen, point, &listen, &error) ||
+			    !Expand(server.replicas, point, &replicas, &error))
+				continue;
+			if (!memory.empty() && !ParseBytes(memory, &bytes))
+				check->Fail(server.line,
+					    "\"" + memory + "\" is no size of memory, as 256MiB is");
+			if (!IsCount(count, 1, kMostInstances))
+				check->Fail(server.line, "`count` must be 1 to 100, not " + count);
+			if (!replicas.empty() && !IsCount(replicas, 0, kMostInstances))
+				check->Fail(server.line, "`replicas` must be 0 to 100, not " + replicas);
+			if (listen != "unix" && listen != "tcp")
+				check->Fail(server.line, "`listen` must be unix or tcp, not " + listen);
+		}
+	}
+}
+
+void CheckSwap(Check *check)
+{
+	const SwapSpec &swap = check->scenario.swap;
+	if (!swap.kind.empty() && swap.kind != "zram" && swap.kind != "file")
+		check->Fail(swap.line,
+			    "there is no swap of kind \"" + swap.kind + "\"; there are zram and file");
+	CheckFilter(check, swap.only, swap.line);
+	CheckTemplate(check, swap.size, swap.only, swap.line);
+	for (const Values &point : check->points) {
+		std::string size, error;
+		uint64_t bytes = 0;
+		if (!swap.kind.empty() && Matches(swap.only, point) &&
+		    Expand(swap.size, point, &size, &error) && !ParseBytes(size, &bytes))
+			check->Fail(swap.line, "\"" + size + "\" is no size of swap, as 256MiB is");
+	}
+}
+
+// Figures and files of two loads with one name would be one another's.
+void CheckNames(Check *check)
+{
+	for (const Values &point : check->points) {
+		std::set<std::string> here;
+		for (const StepSpec &step : check->scenario.steps) {
+			const std::string &name = step.load.empty() ? step.action.note : step.name;
+			if (!name.empty() && Matches(step.only, point) && !here.insert(name).second)
+				check->Fail(step.line, "there are two steps \"" + name + "\" at one point");
+		}
+	}
+}
+
+void CheckAction(Check *check, const Action &action, const Filter &only, int line)
+{
+	int things = 0;
+	for (const std::string *text : {&action.ask, &action.start, &action.kill, &action.move_slots,
+					&action.await, &action.spread, &action.wait, &action.note})
+		things += !text->empty();
+	if (things != 1)
+		check->Fail(
+		    line,
+		    "exactly one of load, ask, start, kill, move_slots, await, spread, wait and note must "
+		    "be said");
+	CheckFilter(check, action.only, line);
+	for (const std::string *text : {&action.ask, &action.move_slots})
+		CheckTemplate(check, *text, only, line);
+	bool needs_server = !action.ask.empty() || !action.move_slots.empty() || !action.await.empty();
+	if (needs_server && action.server.empty())
+		check->Fail(line, "`server` must say of which server");
+	for (const std::string *name : {&action.start, &action.kill, &action.server, &action.to})
+		if (!name->empty())
+			CheckServer(check, *name, line);
+	if (!action.move_slots.empty() && action.to.empty())
+		check->Fail(line, "`move_slots` needs `to`: the node that gets them");
+	if (!action.await.empty() && !kAwaited.count(action.await))
+		check->Fail(line, "nothing to await is called \"" + action.await +
+				      "\"; there are snapshot, rewrite and replicas");
+	if (!action.spread.empty() && action.spread != "on" && action.spread != "off")
+		check->Fail(line, "`spread` is \"on\" or \"off\"");
+	Due due;
+	if (!action.wait.empty() && (!ParseDue(action.wait, &due) || due.is_share))
+		check->Fail(line, "`wait` is a time as 2s, not \"" + action.wait + "\"");
+	if (!action.note.empty()) {
+		if (!IsName(action.note))
+			check->Fail(line, "\"" + action.note + "\" is no name for figures");
+		check->steps.insert(action.note);
+	}
+}
+
+void CheckSteps(Check *check)
+{
+	if (check->scenario.steps.empty())
+		check->Fail(1, "a scenario needs a [[step]]");
+	for (const StepSpec &step : check->scenario.steps) {
+		CheckFilter(check, step.only, step.line);
+		if (step.load.empty()) {
+			CheckAction(check, step.action, step.only, step.line);
+			continue;
+		}
+		if (!IsName(step.name))
+			check->Fail(step.line, "\"" + step.name + "\" is no name for figures");
+		check->steps.insert(step.name);
+		for (const std::string *text : {&step.load, &step.by, &step.cpus})
+			CheckTemplate(check, *text, step.only, step.line);
+		for (const Values &point : check->points) {
+			std::string by, error;
+			if (Matches(step.only, point) && Expand(step.by, point, &by, &error) &&
+			    by != "forktail-load" && by != "redis-benchmark")
+				check->Fail(step.line, "`by` is forktail-load or redis-benchmark, not " + by);
+			else if (by == "redis-benchmark" && step.record)
+				check->Fail(step.line,
+					    "redis-benchmark logs no requests: `record` needs forktail-load");
+		}
+		if (step.to.empty())
+			check->Fail(step.line, "`to` must say which server the load is for");
+		CheckTemplate(check, step.to, step.only, step.line);
+		for (const Values &point : check->points) {
+			std::string to, error;
+			if (!Matches(step.only, point) || !Expand(step.to, point, &to, &error))
+				continue;
+			CheckServer(check, to, step.line);
+			if (!IsThere(*check, to, point))
+				check->Fail(step.line, "there is no server \"" + to +
+							   "\" at some of the step's points: "
+							   "say `only`");
+		}
+		for (const Action &event : step.events) {
+			Due due;
+			if (!ParseDue(event.at, &due))
+				check->Fail(event.line,
+					    "`at` is a share of the load as 25%, or a time as 2s; not \"" +
+						event.at + "\"");
+			if (due.is_share && step.load.find("--duration ") == std::string::npos)
+				check->Fail(event.line, "a share of the load needs a load with --duration");
+			CheckAction(check, event, step.only, event.line);
+		}
+		for (const LogMark &mark : step.logs) {
+			CheckFilter(check, mark.only, mark.line);
+			CheckServer(check, mark.server, mark.line);
+			if (!IsName(mark.name))
+				check->Fail(mark.line, "\"" + mark.name + "\" is no name for a figure");
+			if (step.events.empty())
+				check->Fail(mark.line,
+					    "a log's time counts from the first event, and there is none");
+		}
+	}
+}
+
+// A figure or a variable that a formula names.
+void CheckFigure(Check *check, const Column &column, std::string name)
+{
+	if (name.rfind("base.", 0) == 0) {
+		if (column.against.empty())
+			check->Fail(column.line, "\"" + name + "\" needs `against`");
+		name = name.substr(5);
+	}
+	size_t dot = name.find('.');
+	std::string first = name.substr(0, dot);
+	if (dot == std::string::npos ? !check->points[0].count(first) : !check->steps.count(first))
+		check->Fail(column.line, "no step gives \"" + name + "\"");
+}
+
+// `rows`: what {row} may stand for.
+void CheckColumn(Check *check, const Column &column, std::vector<std::string> rows)
+{
+	CheckFilter(check, column.where, column.line);
+	for (const auto &[name, value] : column.against)
+		CheckFilter(check, {{name, {value}}}, column.line);
+	std::string error;
+	if (column.format != Format::kText && !CheckFormula(column.value, &error))
+		check->Fail(column.line, error);
+	if (rows.empty())
+		rows.push_back("row");
+	for (const std::string &row : rows)
+		for (const std::string &name : NamesIn(column.value))
+			CheckFigure(check, column, WithRow(name, row));
+}
+
+void CheckOutputs(Check *check)
+{
+	for (const Table &table : check->scenario.tables) {
+		if (table.names.empty() && table.by.empty())
+			check->Fail(table.line, "a table needs `rows` (names) or `by` (variables)");
+		if (table.columns.empty())
+			check->Fail(table.line, "a table needs a [[table.column]]");
+		for (const std::string &name : table.by)
+			if (!FindSweep(check->scenario, name))
+				check->Fail(table.line, "there is no sweep variable \"" + name + "\"");
+		CheckFilter(check, table.where, table.line);
+		for (const Column &column : table.columns)
+			CheckColumn(check, column, table.names);
+	}
+	for (const Chart &chart : check->scenario.charts) {
+		if (!FindSweep(check->scenario, chart.x))
+			check->Fail(chart.line, "there is no sweep variable \"" + chart.x + "\"");
+		if (chart.series.empty())
+			check->Fail(chart.line, "a chart needs a [[chart.series]]");
+		CheckFilter(check, chart.where, chart.line);
+		for (const Column &series : chart.series)
+			CheckColumn(check, series, chart.each);
+	}
+}
+
+} // namespace
+
+void CheckScenario(const Scenario &scenario, std::string *mistake)
+{
+	Check check{scenario, mistake, {}, {}};
+	CheckSweeps(&check);
+	if (!mistake->empty())
+		return;
+	check.points = PointsOf(scenario, {"", 1});
+	for (const auto &[name, factor] : scenario.scales)
+		for (const Values &point : PointsOf(scenario, {name, factor}))
+			check.points.push_back(point);
+	CheckValues(&check);
+	CheckServers(&check);
+	CheckSwap(&check);
+	CheckSteps(&check);
+	CheckNames(&check);
+	if (mistake->empty())
+		CheckOutputs(&check);
+}
+
+bool ParseDue(const std::string &text, Due *due)
+{
+	char *end = nullptr;
+	double number = strtod(text.c_str(), &end);
+	std::string unit = end;
+	if (end == text.c_str() || !std::isfinite(number) || number < 0)
+		return false;
+	if (unit == "%" && number <= 100) {
+		*due = {true, number / 100, 0};
+		return true;
+	}
+	if (unit == "s" || unit == "ms") {
+		*due = {false, 0, unit == "s" ? number : number / 1000};
+		return true;
+	}
+	return false;
+}
+
+} // namespace forktail
