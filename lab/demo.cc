@@ -15,6 +15,7 @@
 
 #include "analysis/units.h"
 #include "lab/machine.h"
+#include "lab/programs.h"
 #include "lab/progress.h"
 #include "lab/redis.h"
 #include "recording/recording.h"
@@ -64,7 +65,6 @@ constexpr Job kJobs[] = {
 };
 constexpr size_t kJobCount = std::size(kJobs);
 constexpr double kJobSeconds = 30; // how long one may go on when the load is over
-constexpr double kAnalysisSeconds = 60;
 
 struct Demo {
 	Session *session;
@@ -76,7 +76,6 @@ struct Demo {
 	std::string data; // the server's directory
 	Redis redis;
 	time_t started_unix = 0;
-	bool recording = false; // the recorder has said so
 	std::vector<std::string> commands;
 	Json reports = Json::array();
 	size_t next_job = 0;
@@ -87,17 +86,6 @@ struct Demo {
 double SecondsSince(uint64_t start_ns)
 {
 	return static_cast<double>(ft_now_ns() - start_ns) / 1e9;
-}
-
-// As one would type it.
-std::string CommandLine(const std::vector<std::string> &argv)
-{
-	std::string line;
-	for (const std::string &word : argv) {
-		bool plain = !word.empty() && word.find_first_of(" '\"\\$&;|<>*?()") == std::string::npos;
-		line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
-	}
-	return line;
 }
 
 std::string Quantity(double value)
@@ -111,19 +99,6 @@ Child *StartProgram(Demo *demo, const Command &command, std::string *error)
 {
 	demo->commands.push_back(CommandLine(command.argv));
 	return Start(demo->session, command, error);
-}
-
-bool FindPrograms(Demo *demo, std::string *error)
-{
-	std::error_code ec;
-	demo->programs = fs::read_symlink("/proc/self/exe", ec).parent_path();
-	for (const char *name : {"forktail", "forktail-record", "forktail-load"})
-		if (access((demo->programs + "/" + name).c_str(), X_OK) != 0) {
-			*error = "there is no " + std::string(name) + " in " + demo->programs +
-				 ": build all of forktail first (script/demo does)";
-			return false;
-		}
-	return true;
 }
 
 bool MakeRunDirectory(Demo *demo, std::string *error)
@@ -157,7 +132,13 @@ bool StartServer(Demo *demo, std::string *error)
 		return false;
 	}
 	demo->keys = (demo->size_mb << 20) / kBytesPerKey;
-	if (!StartRedis(demo->session, demo->data, demo->run + "/redis.log", kConfig, &demo->redis, error))
+	RedisOptions server;
+	server.command.name = "redis-server";
+	server.command.argv = {"redis-server"};
+	server.command.output = demo->run + "/redis.log";
+	server.directory = demo->data;
+	server.config = kConfig;
+	if (!StartRedis(demo->session, server, &demo->redis, error))
 		return false;
 	demo->commands.push_back(CommandLine(demo->redis.child->argv));
 	RedisInfo info;
@@ -192,28 +173,6 @@ bool Fill(Demo *demo, std::string *error)
 		return false;
 	Say("the server uses " + FormatBytes(Number(info, "used_memory")) + ", resident " +
 	    FormatBytes(Number(info, "used_memory_rss")));
-	return true;
-}
-
-bool StartRecorder(Demo *demo, Child **recorder, std::string *error)
-{
-	Say("starting the recorder");
-	Command record;
-	record.name = "forktail-record";
-	record.argv = {demo->programs + "/forktail-record", "--pid", std::to_string(demo->redis.child->pid),
-		       "-o", demo->run + "/server.forktail"};
-	record.output = "/dev/null";
-	record.on_line = [demo](const std::string &line) {
-		demo->recording = demo->recording || line.rfind("recording ", 0) == 0;
-		SayMeanwhile(line);
-	};
-	*recorder = StartProgram(demo, record, error);
-	if (!*recorder)
-		return false;
-	(*recorder)->needed = true;
-	while (!demo->recording)
-		if (!Step(demo->session, 100, error))
-			return false;
 	return true;
 }
 
@@ -385,25 +344,17 @@ bool WriteRunJson(Demo *demo, std::string *error)
 	return true;
 }
 
-// Runs `forktail NAME RUN ...` to its end; its output is the lab's, unless `output` names a file.
-bool RunAnalysis(Demo *demo, std::vector<std::string> words, const char *output, std::string *error)
-{
-	Command command;
-	command.name = "forktail " + words[0];
-	command.argv = {demo->programs + "/forktail"};
-	command.argv.insert(command.argv.end(), words.begin(), words.end());
-	command.output = output;
-	command.on_line = SayMeanwhile;
-	Child *child = Start(demo->session, command, error);
-	return child && WaitForEnd(demo->session, child, 0, kAnalysisSeconds, error) &&
-	       Succeeded(*child, error);
-}
-
 bool Record(Demo *demo, std::string *error)
 {
-	Child *recorder = nullptr;
-	return StartServer(demo, error) && Fill(demo, error) && StartRecorder(demo, &recorder, error) &&
-	       RunLoad(demo, error) && WaitForEnd(demo->session, recorder, SIGINT, 20, error) &&
+	if (!StartServer(demo, error) || !Fill(demo, error))
+		return false;
+	Say("starting the recorder");
+	Child *recorder = StartRecorder(demo->session, demo->programs, {demo->redis.child->pid}, false,
+					demo->run + "/server.forktail", error);
+	if (!recorder)
+		return false;
+	demo->commands.push_back(CommandLine(recorder->argv));
+	return RunLoad(demo, error) && WaitForEnd(demo->session, recorder, SIGINT, 20, error) &&
 	       Succeeded(*recorder, error) && FinishJob(demo, error) && WriteRunJson(demo, error) &&
 	       WaitForEnd(demo->session, demo->redis.child, SIGTERM, 20, error);
 }
@@ -416,7 +367,7 @@ bool RunDemo(Session *session, const DemoOptions &options, std::string *error)
 	demo.session = session;
 	demo.options = options;
 	demo.started_unix = time(nullptr);
-	if (!FindPrograms(&demo, error) || !MakeRunDirectory(&demo, error) ||
+	if (!FindPrograms(&demo.programs, error) || !MakeRunDirectory(&demo, error) ||
 	    !MakeTempDirectory(session, &demo.data, error) || !Record(&demo, error))
 		return false;
 	ReleaseDirectory(session->keeper, fs::absolute(demo.run));
@@ -426,8 +377,9 @@ bool RunDemo(Session *session, const DemoOptions &options, std::string *error)
 	// Not the 99th percentile: what the fork delays is a few hundred requests, and on a busy machine
 	// others may be slower still. At this load anything over a few milliseconds had a cause worth a name.
 	const std::string slow = "5ms";
-	if (!RunAnalysis(&demo, {"explain", demo.run, "--slow", slow}, "", error) ||
-	    !RunAnalysis(&demo, {"report", demo.run, "--slow", slow, "-o", report}, "/dev/null", error)) {
+	if (!RunForktail(session, demo.programs, {"explain", demo.run, "--slow", slow}, "", error) ||
+	    !RunForktail(session, demo.programs, {"report", demo.run, "--slow", slow, "-o", report},
+			 "/dev/null", error)) {
 		*error += "\nThe recordings are in " + demo.run;
 		return false;
 	}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Actions on servers; see actions.h.
+#include "lab/actions.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lab/counters.h"
+#include "lab/limits.h"
+#include "lab/progress.h"
+#include "lab/scenario_check.h"
+#include "recording/recording.h"
+
+namespace forktail
+{
+namespace
+{
+
+constexpr double kAwaitSeconds = 300;
+constexpr int kPollMs = 50;
+
+bool AnyOf(const PointRun &run, const std::string &server, std::string *error)
+{
+	if (!InstancesOf(*run.topology, server).empty())
+		return true;
+	*error = "there is no server " + server + " now";
+	return false;
+}
+
+bool Ask(PointRun *run, const Action &action, std::string *error)
+{
+	std::string text;
+	std::vector<std::string> words, reply;
+	if (!Expand(action.ask, run->point->values, &text, error))
+		return false;
+	if (!SplitWords(text, &words) || words.empty()) {
+		*error = "\"" + text + "\" is no command";
+		return false;
+	}
+	if (!AnyOf(*run, action.server, error))
+		return false;
+	Say(action.server + ": " + text);
+	for (Instance *instance : InstancesOf(*run->topology, action.server)) {
+		if (!instance->redis) {
+			*error = instance->name + " takes no commands of Redis";
+			return false;
+		}
+		if (!Ask(run->session, instance->redis.get(), words, &reply, error))
+			return false;
+	}
+	return true;
+}
+
+// The replicas that a primary counts, all in step with it.
+bool ReplicasInStep(const RedisInfo &info)
+{
+	uint64_t replicas = Number(info, "connected_slaves"), offset = Number(info, "master_repl_offset");
+	for (uint64_t i = 0; i < replicas; i++) {
+		auto replica = info.find("slave" + std::to_string(i));
+		if (replica == info.end() || replica->second.find("state=online") == std::string::npos)
+			return false;
+		size_t at = replica->second.find("offset=");
+		if (at == std::string::npos ||
+		    strtoull(replica->second.c_str() + at + 7, nullptr, 10) < offset)
+			return false;
+	}
+	return replicas > 0;
+}
+
+bool Over(const std::string &what, const RedisInfo &info)
+{
+	if (what == "replicas")
+		return ReplicasInStep(info);
+	if (what == "snapshot")
+		return Number(info, "rdb_bgsave_in_progress") == 0;
+	return Number(info, "aof_rewrite_in_progress") == 0 && Number(info, "aof_rewrite_scheduled") == 0;
+}
+
+bool Await(PointRun *run, const Action &action, std::string *error)
+{
+	if (!AnyOf(*run, action.server, error))
+		return false;
+	Say("waiting for the " + action.await + " of " + action.server);
+	uint64_t start_ns = ft_now_ns();
+	for (Instance *instance : InstancesOf(*run->topology, action.server))
+		for (RedisInfo info;;) {
+			if (!instance->redis) {
+				*error = instance->name + " has no " + action.await;
+				return false;
+			}
+			if (!ReadInfo(run->session, instance->redis.get(), &info, error))
+				return false;
+			if (Over(action.await, info))
+				break;
+			if (static_cast<double>(ft_now_ns() - start_ns) / 1e9 > kAwaitSeconds) {
+				*error = "the " + action.await + " of " + instance->name +
+					 " is not over after " +
+					 std::to_string(static_cast<int>(kAwaitSeconds)) + " s";
+				return false;
+			}
+			if (!Step(run->session, kPollMs, error))
+				return false;
+		}
+	return true;
+}
+
+Instance *One(PointRun *run, const std::string &name, std::string *error)
+{
+	std::vector<Instance *> instances = InstancesOf(*run->topology, name);
+	if (instances.size() == 1)
+		return instances[0];
+	*error = instances.empty() ? "there is no instance " + name
+				   : name + " is several instances: say which, as in " + name + "1";
+	return nullptr;
+}
+
+bool StartLater(PointRun *run, const std::string &name, std::string *error)
+{
+	for (const ServerSpec &spec : run->scenario->servers) {
+		if (spec.name != name)
+			continue;
+		ServerPlan plan;
+		Say("starting " + name);
+		return MakePlan(spec, run->point->values, &plan, error) &&
+		       StartServers(run->session, plan, run->directory + "/logs", run->topology, error);
+	}
+	*error = "there is no server " + name;
+	return false;
+}
+
+bool Move(PointRun *run, const Action &action, std::string *error)
+{
+	std::string slots;
+	Instance *from = One(run, action.server, error), *to = from ? One(run, action.to, error) : nullptr;
+	if (!to || !Expand(action.move_slots, run->point->values, &slots, error))
+		return false;
+	Say("moving " + slots + " slots from " + action.server + " to " + action.to);
+	uint64_t start_ns = ft_now_ns();
+	if (!MoveSlots(run->session, run->topology, from, to, atoi(slots.c_str()), error))
+		return false;
+	run->point->numbers[run->step + ".move_time"] = static_cast<double>(ft_now_ns() - start_ns);
+	return true;
+}
+
+bool Spread(PointRun *run, bool on)
+{
+	std::string error;
+	if (!SpreadSoftirqs(run->session, "lo", on, &error) && on &&
+	    std::find(run->notes->begin(), run->notes->end(), error) == run->notes->end())
+		run->notes->push_back(error);
+	return true;
+}
+
+bool Wait(PointRun *run, const std::string &time, std::string *error)
+{
+	Due due;
+	ParseDue(time, &due);
+	for (uint64_t start_ns = ft_now_ns();
+	     static_cast<double>(ft_now_ns() - start_ns) / 1e9 < due.seconds;)
+		if (!Step(run->session, kPollMs, error))
+			return false;
+	return true;
+}
+
+bool Note(PointRun *run, const std::string &name, std::string *error)
+{
+	Counters now;
+	if (!ReadCounters(run->session, *run->topology, &now, error))
+		return false;
+	AddMoment(name, *run->topology, now, run->point);
+	return true;
+}
+
+} // namespace
+
+bool RunAction(PointRun *run, const Action &action, std::string *error)
+{
+	if (!Matches(action.only, run->point->values))
+		return true;
+	if (!action.ask.empty())
+		return Ask(run, action, error);
+	if (!action.start.empty())
+		return StartLater(run, action.start, error);
+	if (!action.kill.empty()) {
+		Instance *victim = One(run, action.kill, error);
+		if (victim)
+			Say("killing " + victim->name);
+		return victim && KillInstance(run->session, victim, error);
+	}
+	if (!action.move_slots.empty())
+		return Move(run, action, error);
+	if (!action.await.empty())
+		return Await(run, action, error);
+	if (!action.spread.empty())
+		return Spread(run, action.spread == "on");
+	if (!action.wait.empty())
+		return Wait(run, action.wait, error);
+	return Note(run, action.note, error);
+}
+
+} // namespace forktail

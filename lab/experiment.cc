@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+// Points, groups of points on the same servers, repeats; see experiment.h.
+#include "lab/experiment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "analysis/units.h"
+#include "lab/limits.h"
+#include "lab/machine.h"
+#include "lab/programs.h"
+#include "lab/progress.h"
+#include "lab/servers.h"
+#include "lab/steps.h"
+#include "recording/recording.h"
+
+namespace forktail
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+// One point, once.
+struct Task {
+	Values values;
+	int repeat = 0;
+	std::string name;  // of its directory under points/
+	std::string group; // tasks of a group share their servers
+	std::string label; // for people
+};
+
+struct Experiment {
+	Session *session;
+	const Scenario &scenario;
+	const ExperimentOptions &options;
+	Results *results;
+	std::string out, programs; // absolute
+	std::vector<Task> tasks;
+	Topology topology;
+	Swap swap;
+	bool swapping = false;
+};
+
+std::string Plain(const std::string &text)
+{
+	std::string plain;
+	for (char c : text)
+		plain += isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' ? c : '_';
+	return plain;
+}
+
+void AddTasks(Experiment *experiment)
+{
+	const Scenario &scenario = experiment->scenario;
+	std::vector<Values> points = PointsOf(scenario, experiment->options.scale);
+	for (int repeat = 0; repeat < experiment->options.repeats; repeat++)
+		for (const Values &values : points) {
+			Task task;
+			task.values = values;
+			task.repeat = repeat;
+			for (const Sweep &sweep : scenario.sweeps) {
+				const std::string &value = values.at(sweep.name);
+				task.label += (task.label.empty() ? "" : ", ") + sweep.name + " " + value;
+				task.name += (task.name.empty() ? "" : ",") + sweep.name + "=" + Plain(value);
+				if (!sweep.keep_servers)
+					task.group += value + "/";
+			}
+			if (task.name.empty())
+				task.name = "point";
+			if (experiment->options.repeats > 1) {
+				task.name += ",repeat=" + std::to_string(repeat + 1);
+				task.label += " (" + std::to_string(repeat + 1) + " of " +
+					      std::to_string(experiment->options.repeats) + ")";
+			}
+			task.group += std::to_string(repeat);
+			experiment->tasks.push_back(task);
+		}
+}
+
+// Values that are another at full scale, or that differ in a character that names of files don't have.
+bool AreApart(const Experiment &experiment, std::string *error)
+{
+	std::set<std::string> names;
+	for (const Task &task : experiment.tasks)
+		if (!names.insert(task.name).second) {
+			*error = experiment.scenario.file +
+				 ": two points are the same at this scale: " + task.label;
+			return false;
+		}
+	return true;
+}
+
+std::string DirectoryOf(const Experiment &experiment, const Task &task)
+{
+	return experiment.out + "/points/" + task.name;
+}
+
+std::string FileOf(const Experiment &experiment, const Task &task)
+{
+	return DirectoryOf(experiment, task) + "/point.json";
+}
+
+bool IsDone(const Experiment &experiment, const Task &task)
+{
+	return fs::exists(FileOf(experiment, task));
+}
+
+// Servers whose data grows from point to point can only be had by going through all of them again.
+bool GroupIsDone(const Experiment &experiment, const std::string &group)
+{
+	return std::all_of(experiment.tasks.begin(), experiment.tasks.end(),
+			   [&](const Task &task) { return task.group != group || IsDone(experiment, task); });
+}
+
+std::string ReadFile(const std::string &path)
+{
+	std::ifstream in(path);
+	return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What a directory is of, so that nothing else is put into it.
+std::string Identity(const Experiment &experiment)
+{
+	return "scale " + experiment.options.scale_text + "\nrepeats " +
+	       std::to_string(experiment.options.repeats) + kIdentityEnd + ReadFile(experiment.scenario.file);
+}
+
+bool OpenDirectory(Experiment *experiment, std::string *error)
+{
+	std::error_code ec;
+	experiment->out = fs::absolute(experiment->options.out, ec).lexically_normal();
+	std::string identity = experiment->out + "/" + kIdentityFile;
+	if (fs::exists(experiment->out)) {
+		if (!experiment->options.resume) {
+			*error = experiment->options.out +
+				 " is there already: name another directory, or --resume to go on in it";
+			return false;
+		}
+		if (ReadFile(identity) == Identity(*experiment))
+			return true;
+		*error = experiment->options.out +
+			 " was begun with another scenario file, scale or number of repeats";
+		return false;
+	}
+	fs::create_directories(experiment->out + "/points", ec);
+	std::ofstream out(identity);
+	out << Identity(*experiment);
+	out.close();
+	if (out)
+		return true;
+	*error = "can't make the directory " + experiment->options.out;
+	return false;
+}
+
+bool DropSwap(Experiment *experiment, std::string *error)
+{
+	bool had = experiment->swapping;
+	experiment->swapping = false;
+	return !had || RemoveSwap(experiment->session, &experiment->swap, error);
+}
+
+// Swap stays for all of a group's servers: removing it would bring everything back in.
+bool SetSwap(Experiment *experiment, const Values &values, std::string *error)
+{
+	const SwapSpec &spec = experiment->scenario.swap;
+	if (!DropSwap(experiment, error))
+		return false;
+	if (spec.kind.empty() || !Matches(spec.only, values))
+		return true;
+	std::string size, directory;
+	uint64_t bytes = 0;
+	if (!Expand(spec.size, values, &size, error))
+		return false;
+	if (!ParseBytes(size, &bytes)) {
+		*error = "\"" + size + "\" is no size of swap";
+		return false;
+	}
+	if (!MakeTempDirectory(experiment->session, &directory, error) ||
+	    !MakeSwap(experiment->session, spec.kind, bytes, directory, &experiment->swap, error))
+		return false;
+	experiment->swapping = true;
+	return true;
+}
+
+bool StartGroup(Experiment *experiment, const Task &task, std::string *error)
+{
+	if (!StopServers(experiment->session, &experiment->topology, error) ||
+	    !SetSwap(experiment, task.values, error))
+		return false;
+	for (const ServerSpec &spec : experiment->scenario.servers) {
+		ServerPlan plan;
+		if (spec.later || !Matches(spec.only, task.values))
+			continue;
+		if (MakePlan(spec, task.values, &plan, error) &&
+		    StartServers(experiment->session, plan, DirectoryOf(*experiment, task) + "/logs",
+				 &experiment->topology, error))
+			continue;
+		*error = experiment->scenario.file + ":" + std::to_string(spec.line) + ": " + *error;
+		return false;
+	}
+	for (const auto &instance : experiment->topology.instances)
+		experiment->results->versions[instance->kind] = instance->version;
+	return true;
+}
+
+bool RunTask(Experiment *experiment, const Task &task, bool fresh, std::string *error)
+{
+	std::string directory = DirectoryOf(*experiment, task);
+	std::error_code ec;
+	fs::remove_all(directory, ec);
+	fs::create_directories(directory + "/logs", ec);
+	Results done;
+	done.points.resize(1);
+	Point &point = done.points[0];
+	point.values = task.values;
+	if (fresh && !StartGroup(experiment, task, error))
+		return false;
+	PointRun run;
+	run.session = experiment->session;
+	run.scenario = &experiment->scenario;
+	run.programs = experiment->programs;
+	run.directory = directory;
+	run.topology = &experiment->topology;
+	run.point = &point;
+	run.notes = &done.notes;
+	for (const StepSpec &step : experiment->scenario.steps)
+		if (!RunStep(&run, step, error))
+			return false;
+	if (!ExplainSteps(&run, error))
+		return false;
+	done.versions = experiment->results->versions;
+	for (std::string &step : point.recorded)
+		step = "points/" + task.name + "/" + step;
+	return WriteResults(FileOf(*experiment, task), done, error);
+}
+
+std::string TimeLeft(uint64_t start_ns, size_t done, size_t left)
+{
+	if (done == 0)
+		return "";
+	uint64_t each_ns = (ft_now_ns() - start_ns) / done;
+	return "; about " + FormatDuration(each_ns * left) + " left";
+}
+
+bool RunTasks(Experiment *experiment, std::string *error)
+{
+	std::vector<const Task *> left;
+	for (const Task &task : experiment->tasks)
+		if (!GroupIsDone(*experiment, task.group))
+			left.push_back(&task);
+	uint64_t start_ns = ft_now_ns();
+	for (size_t i = 0; i < left.size(); i++) {
+		const Task &task = *left[i];
+		Say(experiment->scenario.name + ", point " +
+		    std::to_string(experiment->tasks.size() - left.size() + i + 1) + " of " +
+		    std::to_string(experiment->tasks.size()) + (task.label.empty() ? "" : ": " + task.label) +
+		    TimeLeft(start_ns, i, left.size() - i));
+		if (!RunTask(experiment, task, i == 0 || left[i - 1]->group != task.group, error))
+			return false;
+	}
+	return StopServers(experiment->session, &experiment->topology, error) && DropSwap(experiment, error);
+}
+
+double Median(std::vector<double> numbers)
+{
+	std::sort(numbers.begin(), numbers.end());
+	size_t middle = numbers.size() / 2;
+	return numbers.size() % 2 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
+}
+
+// One point out of its repeats.
+Point Merge(const std::vector<Point> &repeats)
+{
+	Point merged = repeats.back();
+	merged.repeats = static_cast<int>(repeats.size());
+	if (repeats.size() == 1)
+		return merged;
+	std::map<std::string, std::vector<double>> all;
+	for (const Point &point : repeats)
+		for (const auto &[name, number] : point.numbers)
+			all[name].push_back(number);
+	for (const auto &[name, numbers] : all) {
+		merged.numbers[name] = Median(numbers);
+		merged.least[name] = *std::min_element(numbers.begin(), numbers.end());
+		merged.most[name] = *std::max_element(numbers.begin(), numbers.end());
+	}
+	return merged;
+}
+
+bool Collect(Experiment *experiment, std::string *error)
+{
+	Results *results = experiment->results;
+	size_t points = experiment->tasks.size() / static_cast<size_t>(experiment->options.repeats);
+	for (size_t i = 0; i < points; i++) {
+		std::vector<Point> repeats;
+		for (size_t task = i; task < experiment->tasks.size(); task += points) {
+			Results one;
+			if (!ReadResults(FileOf(*experiment, experiment->tasks[task]), &one, error))
+				return false;
+			repeats.push_back(one.points.at(0));
+			results->versions.insert(one.versions.begin(), one.versions.end());
+			for (const std::string &note : one.notes)
+				if (std::find(results->notes.begin(), results->notes.end(), note) ==
+				    results->notes.end())
+					results->notes.push_back(note);
+		}
+		results->points.push_back(Merge(repeats));
+	}
+	return WriteResults(experiment->out + "/results.json", *results, error);
+}
+
+} // namespace
+
+bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentOptions &options,
+		   Results *results, std::string *error)
+{
+	uint64_t start_ns = ft_now_ns();
+	*results = {};
+	results->scenario = scenario.name;
+	results->title = scenario.title;
+	results->host = HostName();
+	results->kernel = KernelRelease();
+	results->cpu = CpuName();
+	results->versions["forktail"] = FORKTAIL_VERSION;
+	results->scale = options.scale_text;
+	results->command = options.command;
+	results->started_unix = time(nullptr);
+	Experiment experiment{session, scenario, options, results, "", "", {}, {}, {}, false};
+	AddTasks(&experiment);
+	if (!AreApart(experiment, error) || !FindPrograms(&experiment.programs, error) ||
+	    !OpenDirectory(&experiment, error))
+		return false;
+	if (!RunTasks(&experiment, error)) {
+		// The next experiment of this session needs the machine as it was.
+		std::string unheard;
+		EndChildren(session);
+		StopServers(session, &experiment.topology, &unheard);
+		DropSwap(&experiment, &unheard);
+		return false;
+	}
+	results->seconds = static_cast<double>(ft_now_ns() - start_ns) / 1e9;
+	return Collect(&experiment, error);
+}
+
+bool NeedsRoot(const Scenario &scenario)
+{
+	auto limited = [](const ServerSpec &server) { return !server.memory.empty(); };
+	auto spreads = [](const Action &action) { return !action.spread.empty(); };
+	auto records = [&](const StepSpec &step) {
+		return step.record || spreads(step.action) ||
+		       std::any_of(step.events.begin(), step.events.end(), spreads);
+	};
+	return !scenario.swap.kind.empty() ||
+	       std::any_of(scenario.servers.begin(), scenario.servers.end(), limited) ||
+	       std::any_of(scenario.steps.begin(), scenario.steps.end(), records);
+}
+
+} // namespace forktail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Runs a scenario: its points one after the other, each on servers of its own, and what came of them into a
+// directory. docs/lab.md says what lies there.
+//
+// A point that is done is written before the next begins, so a run that was stopped, or whose machine was,
+// goes on from there (resume).
+#pragma once
+
+#include <string>
+
+#include "lab/results.h"
+#include "lab/scenario.h"
+#include "lab/session.h"
+
+namespace forktail
+{
+
+struct ExperimentOptions {
+	Scale scale;
+	std::string scale_text; // as typed
+	std::string out;	// must not exist, unless resume
+	int repeats = 1;	// of the whole sweep, in turn, so that what changes with time hits all points
+	bool resume = false;
+	std::string command; // as typed
+};
+
+// In a run's directory: what was run. Scale and repeats, then the scenario's file.
+inline const std::string kIdentityFile = "scenario.txt", kIdentityEnd = "\n\n";
+
+// Runs all points that are not done and collects the results, which are also in out/results.json. False:
+// *error is one sentence; what was done stays for resume.
+bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentOptions &options,
+		   Results *results, std::string *error);
+
+// Does the scenario need root: to record, to limit memory, for swap, to spread soft interrupts?
+bool NeedsRoot(const Scenario &scenario);
+
+} // namespace forktail
