@@ -121,6 +121,18 @@ TEST_CASE("A failure says how the child ended and what it said last")
 		CHECK(opened.error ==
 		      "can't start nothing (/nonexistent/program): No such file or directory");
 	}
+	SECTION("by not starting inside its limits")
+	{
+		Command command = Shell("exit 0");
+		command.cgroup = "/nonexistent";
+		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
+		CHECK(opened.error ==
+		      "can't start the shell in the cgroup /nonexistent: No such file or directory");
+		command.cgroup = "";
+		command.cpus = "0 and 1";
+		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
+		CHECK(opened.error == "can't start the shell on CPUs 0 and 1: a list is like 0-1,3");
+	}
 }
 
 TEST_CASE("Step fails when a needed child ends, and only then")

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Replacing a section of a document; see document.h.
+#include "lab/document.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "lab/files.h"
+
+namespace forktail
+{
+
+bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
+		  const Output &output, std::string *error)
+{
+	std::ifstream in(document);
+	std::string text((std::istreambuf_iterator<char>(in)), {});
+	std::string begin = "<!-- lab:" + scenario.name + " -->\n",
+		    end = "<!-- /lab:" + scenario.name + " -->";
+	size_t from = text.find(begin), to = text.find(end);
+	if (from == std::string::npos || to == std::string::npos || to < from) {
+		*error = document + " has no place for " + scenario.name + ": a line " +
+			 begin.substr(0, begin.size() - 1) + " and a line " + end;
+		return false;
+	}
+	from += begin.size();
+	std::filesystem::path charts = std::filesystem::path(document).replace_extension();
+	text.replace(from, to - from, MarkdownOf(scenario, results, output, charts.filename()));
+	std::error_code ec;
+	std::filesystem::create_directories(charts, ec);
+	return WriteCharts(charts, scenario.name, output, error) && ReplaceFile(document, text, error);
+}
+
+} // namespace forktail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Replacing files; see files.h.
+#include "lab/files.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace forktail
+{
+
+bool ReplaceFile(const std::string &path, const std::string &text, std::string *error)
+{
+	std::filesystem::path file(path);
+	std::string unfinished = file.parent_path() / ("." + file.filename().string() + ".tmp");
+	std::ofstream out(unfinished, std::ios::binary);
+	out << text;
+	out.close();
+	if (out && rename(unfinished.c_str(), path.c_str()) == 0)
+		return true;
+	*error = "can't write " + path + ": " + std::strerror(errno);
+	unlink(unfinished.c_str());
+	return false;
+}
+
+} // namespace forktail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Escapes; see markup.h.
+#include "lab/markup.h"
+
+#include <cctype>
+
+namespace forktail
+{
+namespace
+{
+
+bool IsWord(const std::string &text, size_t at)
+{
+	return at < text.size() && isalnum(static_cast<unsigned char>(text[at]));
+}
+
+} // namespace
+
+std::string EscapeHtml(const std::string &text)
+{
+	std::string html;
+	for (char c : text)
+		switch (c) {
+		case '&':
+			html += "&amp;";
+			break;
+		case '<':
+			html += "&lt;";
+			break;
+		case '>':
+			html += "&gt;";
+			break;
+		case '"':
+			html += "&quot;";
+			break;
+		case '\'':
+			html += "&#39;";
+			break;
+		default:
+			html += c;
+		}
+	return html;
+}
+
+std::string EscapeMarkdown(const std::string &text)
+{
+	std::string markdown;
+	for (size_t i = 0; i < text.size(); i++) {
+		// LRANGE_100 needs no escape and is easier to read without.
+		bool inner = text[i] == '_' && i > 0 && IsWord(text, i - 1) && IsWord(text, i + 1);
+		if (text[i] == '\n' || text[i] == '\r')
+			markdown += ' ';
+		else if (std::string("\\`*_[]<>|#~&").find(text[i]) != std::string::npos && !inner)
+			markdown += std::string("\\") + text[i];
+		else
+			markdown += text[i];
+	}
+	return markdown;
+}
+
+} // namespace forktail

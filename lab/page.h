@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What is left of a scenario's run for its readers: a page with its tables, charts and worst moments, the
+// same as a section in Markdown for docs/experiments.md, and a page over several scenarios. Pages hold all
+// they need, and no scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/gnuplot.h"
+#include "lab/results.h"
+#include "lab/scenario.h"
+#include "lab/tables.h"
+
+namespace forktail
+{
+
+struct Output {
+	std::vector<MadeTable> tables;
+	std::vector<DrawnChart> charts;
+	std::string note; // why there are no charts; empty: there are
+};
+
+// False: *error says which table or chart is wrong, or that a signal asked to stop.
+bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
+		std::string *error);
+
+// Tables for a terminal of `width` columns, with the notes of the run below.
+std::string TextOf(const Results &results, const Output &output, size_t width);
+
+// `directory` is where report.html will lie, with the run directories of recorded steps below it: links lead
+// to the pages that are there.
+std::string PageOf(const Scenario &scenario, const Results &results, const Output &output,
+		   const std::string &directory);
+
+// A section with a second-level title. Its charts are files in `charts`, a path relative to the document:
+// "experiments" -> experiments/NAME-1.svg.
+std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
+		       const std::string &charts);
+bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
+		 std::string *error);
+
+struct IndexEntry {
+	std::string name, title;
+	std::string state; // "done", "failed: ..."
+	double seconds = 0;
+	std::string link; // relative; empty: there is no page
+};
+
+// `where` is one of their runs: host, versions and command are the same for all.
+std::string IndexOf(const std::vector<IndexEntry> &entries, const Results &where);
+
+} // namespace forktail

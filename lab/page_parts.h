@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// What a run's page and its Markdown section both say, before it is either.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/page.h"
+
+namespace forktail
+{
+
+struct Fact {
+	std::string name, text;
+	bool code = false;
+};
+
+// Where, when, with what and how large; what isn't known is left out.
+std::vector<Fact> FactsOf(const Results &results);
+std::vector<std::string> NotesOf(const Results &results, const Output &output);
+
+// What the published figures are of; empty if no table and no chart has any.
+std::string PublishedBy(const Scenario &scenario, const Output &output);
+
+struct Episode {
+	std::string what;
+	std::vector<std::string> evidence; // a sentence each
+};
+
+// What explain said of one recorded step of a point.
+struct Moment {
+	std::string title; // "connections: 20; listen: unix"
+	std::string causes;
+	std::vector<Episode> worst;
+	std::string run; // its run directory, relative; may be empty
+};
+std::vector<Moment> MomentsOf(const Scenario &scenario, const Results &results);
+
+std::vector<std::string> ParagraphsOf(const std::string &text);
+std::string TimeTaken(double seconds);	     // "12.5 s", "3 min 20 s"
+std::string LinkTo(const std::string &path); // relative, percent-encoded
+
+} // namespace forktail
