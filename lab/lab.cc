@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <unistd.h>
 
 #include "lab/demo.h"
+#include "lab/scenarios.h"
 
 namespace forktail
 {
@@ -17,23 +19,23 @@ namespace
 
 constexpr int kDone = 0, kUsage = 2, kEnvironment = 3;
 
-int Demonstrate(const DemoOptions &options)
+void Complain(const std::string &error)
 {
-	if (geteuid() != 0) {
-		fprintf(stderr,
-			"forktail lab: the demo records with kernel programs, which only root may load: "
-			"try sudo\n");
-		return kEnvironment;
-	}
+	fprintf(stderr, "forktail lab: %s\n", error.c_str());
+}
+
+// Does `work` in a session of its own, which is cleaned up however it goes.
+int InSession(const std::function<bool(Session *, std::string *)> &work)
+{
 	Session session;
 	std::string error, left;
-	bool good = OpenSession(&session, &error) && RunDemo(&session, options, &error);
+	bool good = OpenSession(&session, &error) && work(&session, &error);
 	bool clean = CloseSession(&session, &left);
 	int signal = StopSignal();
 	if (!good)
-		fprintf(stderr, "forktail lab: %s\n", error.c_str());
+		Complain(error);
 	if (!clean)
-		fprintf(stderr, "forktail lab: %s\n", left.c_str());
+		Complain(left);
 	if (!good && signal) {
 		// Whoever waits for us, a shell script above all, should see what ended us.
 		std::signal(signal, SIG_DFL);
@@ -42,37 +44,116 @@ int Demonstrate(const DemoOptions &options)
 	return good && clean ? kDone : kEnvironment;
 }
 
+bool IsRoot(const char *why)
+{
+	if (geteuid() == 0)
+		return true;
+	Complain(std::string(why) + ", which only root may do: try sudo");
+	return false;
+}
+
+void AddDemo(CLI::App *app, DemoOptions *demo)
+{
+	CLI::App *run = app->add_subcommand(
+	    "demo", "Record one redis-server under load while it takes a snapshot and rewrites its AOF.");
+	run->add_option("--out", demo->out, "Run directory to make (default: runs/demo-<time>)")
+	    ->type_name("DIR");
+	run->add_option("--seconds", demo->seconds, "Length of the load")
+	    ->type_name("S")
+	    ->check(CLI::Range(1.0, 3600.0))
+	    ->capture_default_str();
+	run->add_option("--rate", demo->rate, "Requests per second")
+	    ->type_name("R")
+	    ->check(CLI::Range(1.0, 10e6))
+	    ->capture_default_str();
+	run->add_option("--size-mb", demo->size_mb, "Size of the data set, in MiB of the server's memory")
+	    ->type_name("N")
+	    ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
+	    ->capture_default_str();
+}
+
+void AddRun(CLI::App *app, RunOptions *options)
+{
+	CLI::App *run = app->add_subcommand("run", "Run scenarios and print their tables.");
+	run->add_option("NAME", options->names, "A scenario's name, its file, or all")->required();
+	run->add_option("--scale", options->scale, "small, another scale of the scenario's, or a factor")
+	    ->type_name("F")
+	    ->capture_default_str();
+	run->add_option("--out", options->out, "Directory to make (default: runs/NAME-<time>)")
+	    ->type_name("DIR");
+	run->add_option("--repeat", options->repeats, "Run every point N times, and take medians")
+	    ->type_name("N")
+	    ->check(CLI::Range(1, 1000))
+	    ->capture_default_str();
+	run->add_option("--write", options->document, "Put tables and charts into this Markdown file too")
+	    ->type_name("FILE");
+	run->add_flag("--resume", options->resume, "Go on in a directory that was begun");
+}
+
 } // namespace
 
 int LabMain(int argc, char **argv)
 {
-	CLI::App app("Experiments: start a server, a load and the recorder, and explain what happened.",
+	CLI::App app("Experiments: start servers, a load and the recorder, and explain what happened.",
 		     "forktail lab");
 	app.require_subcommand(1);
-
 	DemoOptions demo;
-	CLI::App *run = app.add_subcommand(
-	    "demo", "Record one redis-server under load while it takes a snapshot and rewrites its AOF.");
-	run->add_option("--out", demo.out, "Run directory to make (default: runs/demo-<time>)")
-	    ->type_name("DIR");
-	run->add_option("--seconds", demo.seconds, "Length of the load")
-	    ->type_name("S")
-	    ->check(CLI::Range(1.0, 3600.0))
-	    ->capture_default_str();
-	run->add_option("--rate", demo.rate, "Requests per second")
-	    ->type_name("R")
-	    ->check(CLI::Range(1.0, 10e6))
-	    ->capture_default_str();
-	run->add_option("--size-mb", demo.size_mb, "Size of the data set, in MiB of the server's memory")
-	    ->type_name("N")
-	    ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
-	    ->capture_default_str();
+	RunOptions run;
+	std::string shown, scale, first, second, directory;
+	AddDemo(&app, &demo);
+	app.add_subcommand("list", "List the scenarios there are.");
+	CLI::App *show = app.add_subcommand("show", "Say what a scenario does.");
+	show->add_option("NAME", shown, "A scenario's name, or its file")->required();
+	show->add_option("--scale", scale, "At this scale")->type_name("F");
+	AddRun(&app, &run);
+	CLI::App *compare = app.add_subcommand("compare", "Compare the tables of two runs of a scenario.");
+	compare->add_option("FIRST", first, "Directory of a run")->required();
+	compare->add_option("SECOND", second, "Directory of another")->required();
+	app.add_option("--scenarios", directory, "Where scenarios are looked for")->type_name("DIR");
+	for (int i = 0; i < argc; i++)
+		run.command += (i ? " " : "forktail ") + std::string(argv[i]);
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &e) {
 		return app.exit(e) == 0 ? kDone : kUsage;
 	}
-	return Demonstrate(demo);
+
+	std::string error;
+	if (app.got_subcommand("demo")) {
+		if (!IsRoot("the demo records with kernel programs"))
+			return kEnvironment;
+		return InSession(
+		    [&](Session *session, std::string *why) { return RunDemo(session, demo, why); });
+	}
+	if (app.got_subcommand("compare")) {
+		if (CompareRuns(first, second, &error))
+			return kDone;
+		Complain(error);
+		return kEnvironment;
+	}
+	if (directory.empty())
+		directory = ScenarioDirectory();
+	if (app.got_subcommand("list") || app.got_subcommand("show")) {
+		if (shown.empty() ? ListScenarios(directory, &error)
+				  : ShowScenario(directory, shown, scale, &error))
+			return kDone;
+		Complain(error);
+		return kUsage;
+	}
+	std::vector<Scenario> scenarios;
+	if (!LoadScenarios(directory, run, &scenarios, &error)) {
+		Complain(error);
+		return kUsage;
+	}
+	for (const Scenario &scenario : scenarios)
+		if (NeedsRoot(scenario) &&
+		    !IsRoot(("the scenario " + scenario.name + " records, or limits its servers").c_str()))
+			return kEnvironment;
+	bool wrong = false;
+	int status = InSession([&](Session *session, std::string *why) {
+		return RunScenarios(session, scenarios, run, &wrong, why);
+	});
+	return wrong ? kUsage : status;
 }
 
 } // namespace forktail

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+// The commands of `forktail lab` that are about scenarios; see scenarios.h.
+#include "lab/scenarios.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/units.h"
+#include "lab/compare.h"
+#include "lab/document.h"
+#include "lab/files.h"
+#include "lab/page.h"
+#include "lab/programs.h"
+#include "lab/progress.h"
+#include "lab/steps.h"
+
+namespace forktail
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr double kCheckSeconds = 10;
+constexpr size_t kWidth = 160; // of tables that don't go to a terminal
+
+size_t TerminalWidth()
+{
+	winsize size = {};
+	return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 40 ? size.ws_col : kWidth;
+}
+
+bool IsFile(const std::string &name)
+{
+	return name.size() > 5 && name.substr(name.size() - 5) == ".toml";
+}
+
+// Their files, by name.
+bool FilesIn(const std::string &directory, std::vector<std::string> *files, std::string *error)
+{
+	std::error_code ec;
+	for (const auto &entry : fs::directory_iterator(directory, ec))
+		if (IsFile(entry.path()))
+			files->push_back(entry.path());
+	std::sort(files->begin(), files->end());
+	if (!files->empty())
+		return true;
+	*error = "there are no scenarios in " + directory + ": say where they are with --scenarios";
+	return false;
+}
+
+bool Load(const std::string &directory, const std::string &name, Scenario *scenario, std::string *error)
+{
+	std::string path = IsFile(name) ? name : directory + "/" + name + ".toml";
+	if (fs::exists(path))
+		return ReadScenario(path, scenario, error);
+	*error = "there is no scenario " + name + "; forktail lab list shows those there are";
+	return false;
+}
+
+// The words that `to`'s kind of server makes forktail-load's.
+std::vector<std::string> KindWords(const Scenario &scenario, const std::string &to, const Values &values)
+{
+	for (const ServerSpec &server : scenario.servers)
+		if (Matches(server.only, values) && to.rfind(server.name, 0) == 0) {
+			if (server.kind == "memcached")
+				return {"--protocol", "memcache_text", "-h", "127.0.0.1"};
+			if (server.kind == "sentinel")
+				return {"--sentinel", "127.0.0.1"};
+			if (server.cluster)
+				return {"--cluster", "--server", "127.0.0.1"};
+		}
+	return {"-h", "127.0.0.1"};
+}
+
+// Has forktail-load look at every load's words. False: *error is "FILE:LINE: " and what it said.
+bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, std::string *error)
+{
+	std::string programs, to, text;
+	std::set<std::vector<std::string>> seen;
+	if (!FindPrograms(&programs, error))
+		return false;
+	for (const Values &values : PointsOf(scenario, scale))
+		for (const StepSpec &step : scenario.steps) {
+			if (step.load.empty() || !Matches(step.only, values) ||
+			    !Expand(step.by, values, &text, error) || text != "forktail-load")
+				continue;
+			Command command;
+			std::vector<std::string> words;
+			if (!Expand(step.to, values, &to, error) || !Expand(step.load, values, &text, error))
+				return false;
+			if (!SplitWords(text, &words)) {
+				*error = scenario.file + ":" + std::to_string(step.line) +
+					 ": a quote of the load's words does not end";
+				return false;
+			}
+			command.name = "forktail-load";
+			command.output = "/dev/null";
+			command.argv = {programs + "/forktail-load", "--check"};
+			for (const std::string &word : KindWords(scenario, to, values))
+				command.argv.push_back(word);
+			command.argv.insert(command.argv.end(), words.begin(), words.end());
+			if (!seen.insert(command.argv).second)
+				continue;
+			Child *child = Start(session, command, error);
+			if (!child || !WaitForEnd(session, child, 0, kCheckSeconds, error))
+				return false;
+			if (WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0)
+				continue;
+			*error =
+			    scenario.file + ":" + std::to_string(step.line) + ": " +
+			    (child->tail.empty() ? "forktail-load takes no such words" : child->tail.front());
+			return false;
+		}
+	return true;
+}
+
+// As it was when it was run, whatever has become of its file since.
+bool ReadScenarioOf(const std::string &directory, const std::string &name, Scenario *scenario,
+		    std::string *error)
+{
+	std::string path = directory + "/" + kIdentityFile;
+	std::ifstream in(path);
+	std::string text{std::istreambuf_iterator<char>(in), {}};
+	size_t head = text.find(kIdentityEnd);
+	if (head == std::string::npos) {
+		*error = path + " doesn't say what was run";
+		return false;
+	}
+	if (!ParseScenario(text.substr(head + kIdentityEnd.size()), path, scenario, error))
+		return false;
+	scenario->name = name;
+	return true;
+}
+
+std::string FiltersText(const Filter &filter)
+{
+	std::string text;
+	for (const auto &[name, values] : filter) {
+		text += (text.empty() ? " (if " : ", ") + name + " is ";
+		for (size_t i = 0; i < values.size(); i++)
+			text += (i ? " or " : "") + values[i];
+	}
+	return text.empty() ? "" : text + ")";
+}
+
+std::string ActionText(const Action &action)
+{
+	std::string text;
+	if (!action.ask.empty())
+		text = "ask " + action.server + ": " + action.ask;
+	else if (!action.start.empty())
+		text = "start " + action.start;
+	else if (!action.kill.empty())
+		text = "kill -9 " + action.kill;
+	else if (!action.move_slots.empty())
+		text = "move " + action.move_slots + " slots from " + action.server + " to " + action.to;
+	else if (!action.await.empty())
+		text = "wait for the " + action.await + " of " + action.server;
+	else if (!action.spread.empty())
+		text = "spread soft interrupts: " + action.spread;
+	else if (!action.wait.empty())
+		text = "wait " + action.wait;
+	else
+		text = "note figures as " + action.note;
+	return text + FiltersText(action.only);
+}
+
+void PrintServers(const Scenario &scenario)
+{
+	printf("\nservers\n");
+	for (const ServerSpec &server : scenario.servers) {
+		std::string text = "  " + server.name + ": " + server.kind;
+		if (server.count != "1")
+			text += ", " + server.count + " of them";
+		if (server.cluster)
+			text +=
+			    ", a Cluster" +
+			    (server.replicas.empty() ? "" : " with " + server.replicas + " replicas each");
+		if (!server.of.empty())
+			text += (server.kind == "sentinel" ? ", watching " : ", in front of ") + server.of;
+		if (!server.replica_of.empty())
+			text += ", replica of " + server.replica_of;
+		if (server.later)
+			text += ", later";
+		text += ", " + server.listen;
+		if (!server.memory.empty())
+			text += ", at most " + server.memory + " of memory";
+		if (!server.cpus.empty())
+			text += ", CPUs " + server.cpus;
+		for (const std::string &word : server.config)
+			text += " " + word;
+		printf("%s%s\n", text.c_str(), FiltersText(server.only).c_str());
+	}
+}
+
+void PrintSteps(const Scenario &scenario)
+{
+	printf("\nsteps of a point\n");
+	for (const StepSpec &step : scenario.steps) {
+		if (step.load.empty()) {
+			printf("  %s%s\n", ActionText(step.action).c_str(), FiltersText(step.only).c_str());
+			continue;
+		}
+		printf("  %s: %s to %s%s: %s%s\n", step.name.c_str(), step.by.c_str(), step.to.c_str(),
+		       step.record ? ", recorded" : "", step.load.c_str(), FiltersText(step.only).c_str());
+		for (const Action &event : step.events)
+			printf("    at %s %s\n", event.at.c_str(), ActionText(event).c_str());
+	}
+}
+
+void PrintSweeps(const Scenario &scenario, const Scale &scale)
+{
+	for (const Sweep &sweep : scenario.sweeps) {
+		auto fewer = sweep.at.find(scale.name);
+		printf("  %s:", sweep.name.c_str());
+		for (const std::string &value : fewer == sweep.at.end() ? sweep.values : fewer->second)
+			printf(" %s%s", value.c_str(), &value == &sweep.values.back() ? "" : ",");
+		printf("%s\n", sweep.keep_servers ? " (on the same servers)" : "");
+	}
+}
+
+std::string OutDirectory(const RunOptions &options)
+{
+	if (!options.out.empty())
+		return options.out;
+	time_t now = time(nullptr);
+	char when[32];
+	strftime(when, sizeof when, "-%Y%m%d-%H%M%S", localtime(&now));
+	std::string name = options.names.size() == 1 ? options.names[0] : "lab";
+	return "runs/" + std::string(fs::path(name).stem()) + when;
+}
+
+// Tables to standard output, into DIR/tables.txt and table-N.csv, the page, and the section of a document.
+bool Publish(Session *session, const Scenario &scenario, const Results &results, const std::string &directory,
+	     const std::string &document, std::string *error)
+{
+	Output output;
+	if (!MakeOutput(session, scenario, results, &output, error))
+		return false;
+	std::string text = TextOf(results, output, TerminalWidth());
+	printf("%s\n%s\n", scenario.title.c_str(), text.c_str());
+	fflush(stdout);
+	if (!ReplaceFile(directory + "/tables.txt", TextOf(results, output, kWidth), error) ||
+	    !ReplaceFile(directory + "/report.html", PageOf(scenario, results, output, directory), error))
+		return false;
+	for (size_t i = 0; i < output.tables.size(); i++)
+		if (!ReplaceFile(directory + "/table-" + std::to_string(i + 1) + ".csv",
+				 TableCsv(output.tables[i]), error))
+			return false;
+	printf("report: %s/report.html\n\n", directory.c_str());
+	return document.empty() || WriteSection(document, scenario, results, output, error);
+}
+
+bool RunOne(Session *session, const Scenario &scenario, const RunOptions &options,
+	    const std::string &directory, Results *results, std::string *error)
+{
+	ExperimentOptions experiment;
+	experiment.scale_text = options.scale;
+	experiment.out = directory;
+	experiment.repeats = options.repeats;
+	experiment.resume = options.resume && fs::exists(directory);
+	experiment.command = options.command;
+	return ParseScale(scenario, options.scale, &experiment.scale, error) &&
+	       RunExperiment(session, scenario, experiment, results, error) &&
+	       Publish(session, scenario, *results, directory, options.document, error);
+}
+
+} // namespace
+
+std::string ScenarioDirectory()
+{
+	const char *said = getenv("FORKTAIL_SCENARIOS");
+	return said && *said ? said : FORKTAIL_SCENARIOS;
+}
+
+bool ListScenarios(const std::string &directory, std::string *error)
+{
+	std::vector<std::string> files;
+	if (!FilesIn(directory, &files, error))
+		return false;
+	for (const std::string &file : files) {
+		Scenario scenario;
+		if (!ReadScenario(file, &scenario, error))
+			return false;
+		printf("%-20s %-3s %s\n", scenario.name.c_str(), scenario.report.c_str(),
+		       scenario.title.c_str());
+	}
+	return true;
+}
+
+bool ShowScenario(const std::string &directory, const std::string &name, const std::string &scale_text,
+		  std::string *error)
+{
+	Scenario scenario;
+	Scale scale;
+	if (!Load(directory, name, &scenario, error) ||
+	    (!scale_text.empty() && !ParseScale(scenario, scale_text, &scale, error)))
+		return false;
+	printf("%s: %s\n\n%s\n", scenario.name.c_str(), scenario.title.c_str(), scenario.about.c_str());
+	if (!scenario.question.empty())
+		printf("\n%s\n", scenario.question.c_str());
+	if (!scenario.source.empty())
+		printf("\npublished: report %s, %s\n", scenario.report.c_str(), scenario.source.c_str());
+	std::vector<Values> points = PointsOf(scenario, scale);
+	printf("\n%zu point%s at scale %s\n", points.size(), points.size() == 1 ? "" : "s",
+	       scale_text.empty() ? "1" : scale_text.c_str());
+	PrintSweeps(scenario, scale);
+	for (const Size &size : scenario.sizes)
+		printf("  %s: %s\n", size.name.c_str(), points[0].at(size.name).c_str());
+	PrintServers(scenario);
+	PrintSteps(scenario);
+	printf("\ntables\n");
+	for (const Table &table : scenario.tables)
+		printf("  %s\n", table.title.c_str());
+	if (!scenario.charts.empty())
+		printf("\ncharts\n");
+	for (const Chart &chart : scenario.charts)
+		printf("  %s\n", chart.title.c_str());
+	return true;
+}
+
+bool LoadScenarios(const std::string &directory, const RunOptions &options, std::vector<Scenario> *scenarios,
+		   std::string *error)
+{
+	std::vector<std::string> names;
+	for (const std::string &name : options.names)
+		if (name != "all")
+			names.push_back(name);
+		else if (!FilesIn(directory, &names, error))
+			return false;
+	for (const std::string &name : names) {
+		Scale scale;
+		scenarios->emplace_back();
+		if (!Load(directory, name, &scenarios->back(), error) ||
+		    !ParseScale(scenarios->back(), options.scale, &scale, error))
+			return false;
+	}
+	if (options.resume && options.out.empty()) {
+		*error = "--resume needs --out: the directory to go on in";
+		return false;
+	}
+	return true;
+}
+
+bool RunScenarios(Session *session, const std::vector<Scenario> &scenarios, const RunOptions &options,
+		  bool *wrong, std::string *error)
+{
+	std::string out = OutDirectory(options);
+	for (const Scenario &scenario : scenarios) {
+		Scale scale;
+		if (!ParseScale(scenario, options.scale, &scale, error) ||
+		    !CheckLoads(session, scenario, scale, error)) {
+			*wrong = !StopSignal();
+			return false;
+		}
+	}
+	if (scenarios.size() == 1) {
+		Results results;
+		return RunOne(session, scenarios[0], options, out, &results, error);
+	}
+	if (fs::exists(out) && !options.resume) {
+		*error = out + " is there already: name another directory, or --resume to go on in it";
+		return false;
+	}
+	std::vector<IndexEntry> index;
+	Results where;
+	size_t failed = 0;
+	for (const Scenario &scenario : scenarios) {
+		Results results;
+		std::string why;
+		IndexEntry entry{scenario.name, scenario.title, "done", 0, scenario.name + "/report.html"};
+		if (RunOne(session, scenario, options, out + "/" + scenario.name, &results, &why)) {
+			entry.seconds = results.seconds;
+			where = results;
+		} else if (StopSignal()) {
+			*error = why;
+			return false;
+		} else {
+			Say(scenario.name + " failed: " + why);
+			entry.state = "failed: " + why;
+			entry.link.clear();
+			failed++;
+		}
+		index.push_back(entry);
+	}
+	if (!ReplaceFile(out + "/index.html", IndexOf(index, where), error))
+		return false;
+	printf("all: %s/index.html\n", out.c_str());
+	if (failed == 0)
+		return true;
+	*error = std::to_string(failed) + " of " + std::to_string(scenarios.size()) + " scenarios failed:";
+	for (const IndexEntry &entry : index)
+		if (entry.link.empty())
+			*error += "\n" + entry.name + ": " + entry.state.substr(8);
+	return false;
+}
+
+bool CompareRuns(const std::string &first, const std::string &second, std::string *error)
+{
+	Results one, other;
+	Scenario scenario;
+	if (!ReadResults(first + "/results.json", &one, error) ||
+	    !ReadResults(second + "/results.json", &other, error) ||
+	    !ReadScenarioOf(first, one.scenario, &scenario, error))
+		return false;
+	std::string text;
+	if (!CompareResults(scenario, one, other, TerminalWidth(), &text, error))
+		return false;
+	printf("%s", text.c_str());
+	return true;
+}
+
+} // namespace forktail
