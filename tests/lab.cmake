@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Tests of the lab. Its sessions need no root; its demo is the whole of forktail on a real server.
 forktail_test(lab_machine unit SOURCES unit/lab_machine_test.cc LIBRARIES forktail_lab)
+forktail_test(lab_output unit SOURCES unit/lab_output_test.cc unit/lab_tables_test.cc unit/lab_charts_test.cc
+              unit/lab_page_test.cc unit/lab_shipped_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_scenario unit SOURCES unit/lab_scenario_test.cc unit/lab_figures_test.cc
+              LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_limits unit SOURCES unit/lab_limits_test.cc LIBRARIES forktail_lab forktail_test_support)
 forktail_test(lab_session unit SOURCES unit/lab_session_test.cc LIBRARIES forktail_lab forktail_test_support)
 
 add_library(forktail_lab_test_support STATIC system/lab_support.cc)
@@ -9,3 +14,9 @@ forktail_test(lab_input system SOURCES system/lab_input_test.cc LIBRARIES forkta
 forktail_test(lab_stop system SOURCES system/lab_stop_test.cc LIBRARIES forktail_lab_test_support TIMEOUT 300)
 forktail_test(lab_demo system SOURCES system/lab_demo_test.cc
               LIBRARIES forktail_lab_test_support forktail_analysis TIMEOUT 200)
+forktail_test(lab_servers system SOURCES system/lab_servers_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_changes system SOURCES system/lab_changes_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_memory system SOURCES system/lab_memory_test.cc LIBRARIES forktail_lab forktail_test_support TIMEOUT 200)
+target_compile_definitions(test_lab_memory PRIVATE FORKTAIL_SOURCE="${CMAKE_SOURCE_DIR}")
+forktail_test(lab_run system SOURCES system/lab_run_test.cc LIBRARIES forktail_lab forktail_lab_test_support TIMEOUT 400)
+forktail_test(lab_kill system SOURCES system/lab_kill_test.cc LIBRARIES forktail_lab_test_support TIMEOUT 400)

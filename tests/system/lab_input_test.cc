@@ -59,7 +59,7 @@ TEST_CASE("Whoever is not root is told so")
 				       program("forktail"), "lab", "demo"});
 	CHECK(result.status == 3);
 	CHECK(result.err ==
-	      "forktail lab: the demo records with kernel programs, which only root may load: try "
+	      "forktail lab: the demo records with kernel programs, which only root may do: try "
 	      "sudo\n");
 }
 

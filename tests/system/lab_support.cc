@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A demo under observation; see lab_support.h.
+// A lab under observation; see lab_support.h.
 #include "tests/system/lab_support.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <ios>
+#include <sstream>
 
 namespace ft::test
 {
@@ -22,10 +23,23 @@ bool IsZombie(const std::string &proc)
 
 } // namespace
 
+LabProcess::LabProcess()
+{
+	fs::create_directory(temp);
+}
+
+void LabProcess::Begin(const std::vector<std::string> &argv,
+		       const std::vector<std::pair<std::string, std::string>> &environment)
+{
+	ProcessOptions options;
+	options.environment = {{"TMPDIR", temp}};
+	options.environment.insert(options.environment.end(), environment.begin(), environment.end());
+	lab = std::make_unique<Process>(argv, options);
+}
+
 LabRun::LabRun(const std::vector<std::string> &more, const std::string &forktail,
 	       const std::vector<std::pair<std::string, std::string>> &environment)
 {
-	fs::create_directory(temp);
 	std::vector<std::string> argv = {forktail.empty() ? program("forktail") : forktail, "lab", "demo"};
 	auto add = [&](const std::string &option, const std::string &value) {
 		if (std::find(more.begin(), more.end(), option) == more.end())
@@ -35,20 +49,35 @@ LabRun::LabRun(const std::vector<std::string> &more, const std::string &forktail
 	add("--size-mb", "100");
 	add("--seconds", "6");
 	argv.insert(argv.end(), more.begin(), more.end());
-	ProcessOptions options;
-	options.environment = {{"TMPDIR", temp}};
-	options.environment.insert(options.environment.end(), environment.begin(), environment.end());
-	lab = std::make_unique<Process>(argv, options);
+	Begin(argv, environment);
 }
 
-bool LabRun::Says(const std::string &text)
+ScenarioRun::ScenarioRun(const std::string &toml)
+{
+	write_file(file, toml);
+}
+
+void ScenarioRun::Start(const std::vector<std::string> &more)
+{
+	std::vector<std::string> argv = {program("forktail"), "lab", "run", file, "--out", run};
+	argv.insert(argv.end(), more.begin(), more.end());
+	Begin(argv);
+}
+
+int ScenarioRun::Finish(const std::vector<std::string> &more)
+{
+	Start(more);
+	return lab->wait(Seconds(90)).value_or(-1);
+}
+
+bool LabProcess::Says(const std::string &text)
 {
 	auto said = [&] { return lab->err().find(text) != std::string::npos; };
 	eventually([&] { return said() || !lab->running(); }, Seconds(60));
 	return said();
 }
 
-std::vector<std::string> LabRun::Alive() const
+std::vector<std::string> LabProcess::Alive() const
 {
 	std::vector<std::string> alive;
 	for (const fs::directory_entry &entry : fs::directory_iterator("/proc")) {
@@ -72,7 +101,7 @@ std::vector<std::string> LabRun::Alive() const
 	return alive;
 }
 
-std::vector<std::string> LabRun::Left() const
+std::vector<std::string> LabProcess::Left() const
 {
 	std::vector<std::string> left;
 	for (const fs::directory_entry &entry : fs::directory_iterator(temp))
@@ -80,12 +109,39 @@ std::vector<std::string> LabRun::Left() const
 	return left;
 }
 
-pid_t LabRun::Find(const std::string &text) const
+std::vector<std::string> LabProcess::Changed() const
+{
+	std::vector<std::string> changed;
+	for (const char *root : {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"}) {
+		std::error_code ec;
+		for (const fs::directory_entry &entry : fs::directory_iterator(root, ec))
+			if (entry.path().filename().string().rfind(
+				"forktail-lab-" + std::to_string(lab->pid()) + "-", 0) == 0)
+				changed.push_back(entry.path());
+	}
+	std::istringstream swaps(read_file("/proc/swaps"));
+	for (std::string line; std::getline(swaps, line);)
+		if (line.find(dir.path()) != std::string::npos)
+			changed.push_back(line);
+	return changed;
+}
+
+pid_t LabProcess::Find(const std::string &text) const
 {
 	for (const std::string &process : Alive())
 		if (process.find(text) != std::string::npos)
 			return std::stoi(process);
 	return 0;
+}
+
+std::vector<std::string> Zrams()
+{
+	std::vector<std::string> devices;
+	for (const fs::directory_entry &entry : fs::directory_iterator("/sys/block"))
+		if (entry.path().filename().string().rfind("zram", 0) == 0)
+			devices.push_back(entry.path());
+	std::sort(devices.begin(), devices.end());
+	return devices;
 }
 
 } // namespace ft::test

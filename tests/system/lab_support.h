@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs `forktail lab demo` so that whatever it leaves behind is found: every program of a run has the test's
+// Runs `forktail lab` so that whatever it leaves behind is found: every program of a run has the test's
 // directory in its command line, its environment or its working directory.
 #pragma once
 
@@ -14,16 +14,16 @@
 namespace ft::test
 {
 
-struct LabRun {
+struct LabProcess {
 	TempDir dir;
 	std::string run = dir.file("run");   // the run directory it makes
 	std::string temp = dir.file("temp"); // its TMPDIR
 	std::unique_ptr<Process> lab;
 
-	// Starts a demo of 100 MiB with `more` options, which override these. `forktail` is the program to
-	// run (empty: this build's), and `environment` is added to its own.
-	explicit LabRun(const std::vector<std::string> &more = {}, const std::string &forktail = "",
-			const std::vector<std::pair<std::string, std::string>> &environment = {});
+	LabProcess();
+	// `environment` is added to its own.
+	void Begin(const std::vector<std::string> &argv,
+		   const std::vector<std::pair<std::string, std::string>> &environment = {});
 
 	// Waits until it says `text` on standard error. False if it ends before, or says it not in time.
 	bool Says(const std::string &text);
@@ -31,8 +31,30 @@ struct LabRun {
 	std::vector<std::string> Alive() const;
 	// What lies in its TMPDIR.
 	std::vector<std::string> Left() const;
+	// What it has changed of the machine and not put back: its cgroups, its swap files.
+	std::vector<std::string> Changed() const;
 	// The pid of the living process whose command line holds `text`, or 0.
 	pid_t Find(const std::string &text) const;
 };
+
+struct LabRun : LabProcess {
+	// Starts a demo of 100 MiB with `more` options, which override these. `forktail` is the program to
+	// run (empty: this build's).
+	explicit LabRun(const std::vector<std::string> &more = {}, const std::string &forktail = "",
+			const std::vector<std::pair<std::string, std::string>> &environment = {});
+};
+
+// Runs of a scenario of the test's, at scale small into `run`.
+struct ScenarioRun : LabProcess {
+	std::string file = dir.file("s.toml");
+
+	explicit ScenarioRun(const std::string &toml);
+	void Start(const std::vector<std::string> &more = {});
+	// To its end: its exit status, or -1 if there is none.
+	int Finish(const std::vector<std::string> &more = {});
+};
+
+// This machine's compressed block devices.
+std::vector<std::string> Zrams();
 
 } // namespace ft::test

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// What sets and values take in memory, by the scenarios that ask it: INFO memory agrees with what Redis and
+// its allocator are known to make of them, to the byte per key.
+#include <cmath>
+
+#include "lab/tables.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/tempdir.h"
+
+using namespace ft::test;
+using namespace forktail;
+
+TEST_CASE("memory by INFO and memory added up differ by less than a byte per key")
+{
+	const std::string name = GENERATE(as<std::string>{}, "a2-set-memory", "d2-value-memory");
+	TempDir dir;
+	const std::string out = dir.file("run");
+	const Result r =
+	    run({program("forktail"), "lab", "run", name, "--scale", "tiny", "--out", out}, Seconds(120));
+	INFO(r.out << r.err);
+	REQUIRE(r.status == 0);
+	Scenario scenario;
+	Results results;
+	std::string error;
+	std::vector<MadeTable> tables;
+	REQUIRE(ReadScenario(std::string(FORKTAIL_SOURCE) + "/lab/scenarios/" + name + ".toml", &scenario,
+			     &error));
+	REQUIRE(ReadResults(out + "/results.json", &results, &error));
+	REQUIRE(MakeTables(scenario, results, &tables, &error));
+	size_t column = 0;
+	while (column < tables[0].heads.size() && tables[0].heads[column].title != "difference")
+		column++;
+	REQUIRE(column < tables[0].heads.size());
+	REQUIRE(tables[0].rows.size() == results.points.size());
+	for (const auto &row : tables[0].rows) {
+		REQUIRE(row[column].value);
+		CHECK(std::fabs(*row[column].value) < 1);
+	}
+}
