@@ -25,7 +25,7 @@ static bool take_count(const char **text, uint64_t low, uint64_t high, uint64_t 
 	return errno == 0 && *out >= low && *out <= high;
 }
 
-static bool take_number(const char **text, double *out)
+bool parse_number(const char **text, double *out)
 {
 	char *end;
 
@@ -45,29 +45,37 @@ bool parse_count(const char *text, uint64_t low, uint64_t high, uint64_t *out)
 
 bool parse_positive(const char *text, double high, double *out)
 {
-	return take_number(&text, out) && *text == 0 && *out > 0 && *out <= high;
+	return parse_number(&text, out) && *text == 0 && *out > 0 && *out <= high;
 }
 
-bool parse_duration(const char *text, bool zero, uint64_t *ns)
+#define LONGEST_NS 1e18
+
+static const struct time_unit time_units[] = {
+    {"ns", TIME_NS, 1}, {"us", TIME_US, 1e3}, {"ms", TIME_MS, 1e6},
+    {"s", TIME_S, 1e9}, {"m", TIME_M, 60e9},  {"h", TIME_H, 3600e9},
+};
+enum { TIME_UNITS = sizeof(time_units) / sizeof(*time_units) };
+
+const struct time_unit *find_time_unit(const char *name, unsigned units)
 {
-	static const struct {
-		const char *name;
-		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"h", 3600}};
+	for (int i = 0; i < TIME_UNITS; i++)
+		if ((time_units[i].unit & units) && (!name || strcmp(name, time_units[i].name) == 0))
+			return &time_units[i];
+	return NULL;
+}
+
+bool parse_duration(const char *text, unsigned units, unsigned bare, uint64_t *ns)
+{
+	const struct time_unit *unit;
 	double value;
 
-	if (!take_number(&text, &value))
+	if (!parse_number(&text, &value))
 		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(text, units[i].name) != 0)
-			continue;
-		value *= units[i].seconds;
-		if (value > 1e9)
-			return false;
-		*ns = (uint64_t)(value * 1e9 + 0.5);
-		return *ns > 0 || zero;
-	}
-	return false;
+	unit = *text ? find_time_unit(text, units) : find_time_unit(NULL, bare);
+	if (!unit || value * unit->ns > LONGEST_NS)
+		return false;
+	*ns = (uint64_t)(value * unit->ns + 0.5);
+	return true;
 }
 
 bool parse_ratio(const char *text, uint32_t *first, uint32_t *second)
