@@ -69,6 +69,8 @@ struct ft_event_span_detail {
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
 	__u32 newest;		  /* stint that begins at the span's end: the thread's own */
 	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the stints */
+	__u32 queue_cpu;	  /* whose stints they are: it may have run on another in the end */
+	__u32 pad;
 	__u64 stack[FT_STACK_FRAMES];
 	struct stint stints[FT_STINTS]; /* a ring of the CPU's last turns: who held it since wake_ns */
 };

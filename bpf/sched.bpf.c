@@ -9,7 +9,8 @@
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
-#include <asm/unistd_64.h>
+#include "calls.h"
+
 #include <bpf/bpf_tracing.h>
 
 enum { TASK_STOPPED_OR_TRACED = 4 | 8 };
@@ -20,84 +21,6 @@ enum {
 	BLOCK_DEVICE = 0060000,
 	DIRECTORY = 0040000
 };
-
-/* What x86-64's system calls wait for, in a thread that is blocked in one and in no frame. */
-enum call_class {
-	CALL_OTHER,
-	CALL_IDLE,
-	CALL_LOCK,
-	CALL_SLEEP,
-	CALL_READ,
-	CALL_WRITE,
-	CALL_META,
-	CALL_SOCKET
-};
-
-static __always_inline enum call_class call_class(s64 nr)
-{
-	switch (nr) {
-	case __NR_poll:
-	case __NR_ppoll:
-	case __NR_select:
-	case __NR_pselect6:
-	case __NR_epoll_wait:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-		return CALL_IDLE;
-	case __NR_futex:
-	case __NR_futex_waitv:
-		return CALL_LOCK;
-	case __NR_pause:
-	case __NR_nanosleep:
-	case __NR_clock_nanosleep:
-		return CALL_SLEEP;
-	case __NR_read:
-	case __NR_pread64:
-	case __NR_readv:
-	case __NR_preadv:
-	case __NR_preadv2:
-	case __NR_sendfile:
-	case __NR_readahead:
-		return CALL_READ;
-	case __NR_write:
-	case __NR_pwrite64:
-	case __NR_writev:
-	case __NR_pwritev:
-	case __NR_pwritev2:
-	case __NR_ftruncate:
-	case __NR_fallocate:
-		return CALL_WRITE;
-	case __NR_connect:
-	case __NR_accept:
-	case __NR_accept4:
-	case __NR_sendto:
-	case __NR_recvfrom:
-	case __NR_sendmsg:
-	case __NR_recvmsg:
-	case __NR_sendmmsg:
-	case __NR_recvmmsg:
-		return CALL_SOCKET;
-	case __NR_open:
-	case __NR_openat:
-	case __NR_close:
-	case __NR_stat:
-	case __NR_fstat:
-	case __NR_lstat:
-	case __NR_newfstatat:
-	case __NR_statx:
-	case __NR_rename:
-	case __NR_renameat:
-	case __NR_renameat2:
-	case __NR_unlink:
-	case __NR_unlinkat:
-	case __NR_truncate:
-	case __NR_getdents:
-	case __NR_getdents64:
-		return CALL_META;
-	default:
-		return CALL_OTHER;
-	}
-}
 
 static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
 {
@@ -156,7 +79,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
 	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && owner != FT_STOPPED;
 	bool want_holder = c && runnable_ns >= min_span_ns;
-	u8 flags = st->throttled ? 2 /* FT_SPAN_THROTTLED */ : 0;
+	u8 flags = st->throttled ? FT_SPAN_THROTTLED : 0;
 	if (!want_stack && !want_holder) {
 		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 		if (!e)
@@ -185,6 +108,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	e->stack_bytes = 0;
 	e->newest = 0;
 	e->wake_ns = 0;
+	e->queue_cpu = 0;
 	__builtin_memset(e->name, 0, sizeof e->name);
 	if (want_stack) {
 		e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
@@ -196,6 +120,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		 * stint is somebody else's, here it is its own. */
 		u32 cpu = st->queue_cpu & (FT_MAX_CPUS - 1);
 		e->wake_ns = wake;
+		e->queue_cpu = cpu;
 		e->newest = cpus[cpu].newest + (&cpus[cpu] != c);
 		__builtin_memcpy(e->stints, cpus[cpu].stints, sizeof e->stints);
 	}
@@ -461,7 +386,7 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++) {
 		struct frame *f = top(st);
-		finish_top(st, now, f ? (u32)f->owner : 0, 1 /* FT_SPAN_UNFINISHED */);
+		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
 	}
 	tally_flush(st);
 	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);

@@ -103,7 +103,7 @@ static __always_inline void count(u32 counter)
 
 static __always_inline void drop(u64 slot)
 {
-	asm volatile("" : "+r"(slot)); /* see tally_add */
+	asm volatile("" : "+r"(slot)); /* as an owner in tally_add: no second copy */
 	if (slot < FT_DROP_SLOTS)
 		__sync_fetch_and_add(&drops[slot], 1);
 }

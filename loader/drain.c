@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* From ring buffer events to records. See drain.h.
+/* From ring buffer events to records, as they come: what they mean is for whoever reads the recording.
  *
  * What a span drags along (a name and a kernel stack) repeats: the same few waits happen again and again.
  * Each distinct one is written once, as a detail block, and spans refer to it by number. */
 #include "drain.h"
 
 #include <search.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_block.h"
 #include "symbols.h"
+#include "json/json_block.h"
 
 struct detail {
 	char name[FT_NAME_BYTES];
@@ -62,28 +63,40 @@ static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 	return t->id;
 }
 
-/* Who held the CPU longest in [wake, end): the task with the largest sum of turns among the CPU's last few
- * before the waiter's own. Turns older than the ring's are not known; the share says how much is covered. */
-static const struct stint *longest_holder(const struct ft_event_span_detail *e, uint64_t end,
-					  uint64_t *held_ns)
+/* Whether a turn has been written as far as it is known: waits that overlap see the same ones. A CPU's turns
+ * lie in a ring, so the place in it says which one it can be. */
+static bool turn_is_written(struct drain *d, uint32_t cpu, unsigned place, const struct ft_turn *turn)
 {
-	uint64_t held[FT_STINTS] = {0};
-	uint64_t until = end;
-	for (unsigned back = 1; back < FT_STINTS; back++) {
-		unsigned i = (e->newest - back) & (FT_STINTS - 1);
-		uint64_t from = e->stints[i].start_ns > e->wake_ns ? e->stints[i].start_ns : e->wake_ns;
-		if (e->stints[i].start_ns && until > from)
-			for (unsigned k = 0; k < FT_STINTS; k++)
-				if (e->stints[k].tid == e->stints[i].tid)
-					held[k] += until - from;
-		until = from < until ? from : until;
+	if (!d->turns_written)
+		d->turns_written = calloc(FT_MAX_CPUS, sizeof *d->turns_written);
+	if (!d->turns_written) /* twice does no harm */
+		return false;
+	struct turn_extent *last = &d->turns_written[cpu % FT_MAX_CPUS][place];
+	if (last->start_ns == turn->start_ns && last->end_ns >= turn->end_ns)
+		return true;
+	*last = (struct turn_extent){turn->start_ns, turn->end_ns};
+	return false;
+}
+
+/* Writes who had the CPU in [wake, end): the turns before the waiter's own, as far back as the CPU's ring
+ * goes. */
+static void write_turns(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
+{
+	uint64_t until_ns = end_ns;
+	for (unsigned back = 1; back < FT_STINTS && until_ns > e->wake_ns; back++) {
+		unsigned place = (e->newest - back) & (FT_STINTS - 1);
+		const struct stint *held = &e->stints[place];
+		if (!held->start_ns || held->start_ns >= until_ns)
+			continue;
+		struct ft_turn turn = {.start_ns = held->start_ns,
+				       .end_ns = until_ns,
+				       .tid = held->tid,
+				       .cpu = (uint16_t)e->queue_cpu};
+		memcpy(turn.comm, held->comm, sizeof turn.comm);
+		if (!turn_is_written(d, e->queue_cpu, place, &turn))
+			ft_writer_record(d->writer, FT_BLOCK_TURN, &turn);
+		until_ns = held->start_ns;
 	}
-	unsigned best = (e->newest - 1) & (FT_STINTS - 1);
-	for (unsigned k = 0; k < FT_STINTS; k++)
-		if (k != (e->newest & (FT_STINTS - 1)) && held[k] > held[best])
-			best = k;
-	*held_ns = held[best];
-	return held[best] ? &e->stints[best] : NULL;
 }
 
 static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
@@ -95,15 +108,8 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
 	}
 	if (e->wake_ns) {
-		uint64_t held_ns;
-		const struct stint *holder = longest_holder(e, s->start_ns + s->duration_ns, &held_ns);
-		if (holder) {
-			if (strncmp(holder->comm, "ksoftirqd/", 10) == 0 && held_ns > s->runnable_ns / 2)
-				s->flags |= FT_SPAN_KSOFTIRQD;
-			s->arg[1] = holder->tid | (held_ns > UINT32_MAX ? UINT32_MAX : held_ns) << 32;
-			if (!t.name[0])
-				memcpy(t.name, holder->comm, sizeof holder->comm);
-		}
+		s->queue_cpu = (uint16_t)(1 + e->queue_cpu);
+		write_turns(d, e, s->start_ns + s->duration_ns);
 	}
 	s->detail = detail_id(d, &t);
 }
@@ -207,4 +213,6 @@ void drain_free(struct drain *d)
 {
 	tdestroy(d->details, free);
 	d->details = NULL;
+	free(d->turns_written);
+	d->turns_written = NULL;
 }

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* From ring buffer events to records: gives names to what the kernel only numbers. */
+/* From ring buffer events to records: gives names to what the kernel only numbers, and writes once what many
+ * spans share. */
 #ifndef FORKTAIL_LOADER_DRAIN_H
 #define FORKTAIL_LOADER_DRAIN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/events.h"
 #include "recording/recording.h"
 #include "samples.h"
 #include "threads.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far a turn on a CPU has been written. */
+struct turn_extent {
+	uint64_t start_ns, end_ns;
+};
 
 struct drain {
 	struct ft_writer *writer;
@@ -16,11 +27,16 @@ struct drain {
 	struct samples *samples; /* NULL: none wanted */
 	void *details;		 /* tsearch tree of those written */
 	uint32_t detail_count;
+	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
 	uint64_t spans, tallies, io;
 };
 
 /* An event_handler (programs.h); context is a struct drain. */
 void drain_event(void *context, const void *event, size_t bytes);
 void drain_free(struct drain *d);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening sockets from /proc/net. See listeners.h. */
+/* Listening sockets, from the tables in /proc/net and the links in /proc/PID/fd.
+ *
+ * The tables have inodes and no processes, the links have processes and no addresses: each inode that listens
+ * is looked for in the links. Text rather than netlink, because it is read a few times per recording and can
+ * be read for the network namespace of any process. */
 #include "listeners.h"
 
 #include <dirent.h>

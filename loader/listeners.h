@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { INODES_MAX = 64 };
 
 /* Sockets, by inode. What is beyond INODES_MAX is left out. */
@@ -28,5 +32,9 @@ bool holds_socket(pid_t pid, const struct inodes *wanted);
 /* What a process listens on: ["tcp:6379", "unix:/path"]. Empty when it listens on nothing that can be seen.
  */
 json_t *listened_by(pid_t pid);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-record's command line. `forktail record` and `forktail doctor` end up here. */
+/* forktail-record's command line, for users of `forktail record` and `forktail doctor`, which end up here.
+ * What a user got wrong is said here, in one sentence each; everything behind it returns numbers. */
 #include <argp.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include "record.h"
 #include "support.h"
+#include "units/parse.h"
 
 const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
 
@@ -58,29 +60,6 @@ struct arguments {
 	bool doctor;
 };
 
-/* "250us", "20ms", "1.5s", "2m", "1h"; a bare number is in `unit_ns`. Returns 0 or -EINVAL. */
-static int parse_time(const char *text, double unit_ns, uint64_t *ns)
-{
-	static const struct {
-		const char *suffix;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-	char *end;
-	double value = strtod(text, &end);
-	if (end == text || !(value >= 0) || value > 1e9)
-		return -EINVAL;
-	if (*end == 0) {
-		*ns = (uint64_t)(value * unit_ns);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (strcmp(end, units[i].suffix) == 0) {
-			*ns = (uint64_t)(value * units[i].ns);
-			return 0;
-		}
-	return -EINVAL;
-}
-
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, const char *format, ...)
 {
 	va_list args;
@@ -94,20 +73,14 @@ __attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, con
 
 static void add_pids(struct targets *t, const char *text)
 {
-	for (const char *at = text;;) {
-		char *end;
-		long pid = strtol(at, &end, 10);
-		if (end == at || pid <= 0 || pid > 1 << 22 || (*end && *end != ','))
-			fail(EXIT_USAGE, "--pid takes process ids, not \"%s\"", text);
-		int n = targets_add_pid(t, (pid_t)pid);
-		if (n == -ESRCH)
-			fail(EXIT_ENVIRONMENT, "there is no process %ld", pid);
-		if (n < 0)
-			fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
-		if (!*end)
-			return;
-		at = end + 1;
-	}
+	pid_t which;
+	int n = targets_add_pids(t, text, &which);
+	if (n == -EINVAL)
+		fail(EXIT_USAGE, "--pid takes process ids, not \"%s\"", text);
+	if (n == -ESRCH)
+		fail(EXIT_ENVIRONMENT, "there is no process %d", which);
+	if (n < 0)
+		fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
 }
 
 /* What came of looking for a listener or a name. */
@@ -135,12 +108,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		add_pids(&a->targets, arg);
 		return 0;
 	case OPTION_PORT: {
-		char *end;
-		long port = strtol(arg, &end, 10);
-		if (*end || end == arg || port < 1 || port > 65535)
+		int port = port_number(arg);
+		if (port < 0)
 			fail(EXIT_USAGE, "--port takes a number from 1 to 65535, not \"%s\"", arg);
-		snprintf(text, sizeof text, "port %ld", port);
-		check_found(targets_add_port(&a->targets, (int)port), "nothing listens on", text);
+		snprintf(text, sizeof text, "port %d", port);
+		check_found(targets_add_port(&a->targets, port), "nothing listens on", text);
 		return 0;
 	}
 	case OPTION_UNIX:
@@ -153,11 +125,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->record.output = arg;
 		return 0;
 	case OPTION_DURATION:
-		if (parse_time(arg, 1e9, &a->record.duration_ns) || !a->record.duration_ns)
+		if (!parse_duration(arg, TIME_ANY, TIME_S, &a->record.duration_ns) || !a->record.duration_ns)
 			fail(EXIT_USAGE, "--duration takes a time such as 30s or 5m, not \"%s\"", arg);
 		return 0;
 	case OPTION_MIN_SPAN:
-		if (parse_time(arg, 1e3, &a->record.wanted.min_span_ns) ||
+		if (!parse_duration(arg, TIME_ANY, TIME_US, &a->record.wanted.min_span_ns) ||
 		    a->record.wanted.min_span_ns < 1000 || a->record.wanted.min_span_ns > 1000000000)
 			fail(EXIT_USAGE, "--min-span takes a time from 1us to 1s, not \"%s\"", arg);
 		return 0;

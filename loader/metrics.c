@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Host and target metrics. See metrics.h.
+/* Reading /proc by the tenth of a second.
  *
  * Files are opened once and read again with pread: ten times a second over a whole test, opening them would
  * be half the cost. Everything is a named value, either a level or a counter whose rate is wanted, so one
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json_block.h"
+#include "json/json_block.h"
 
 enum { TEXT = 1 << 16, TARGETS = 64 };
 
@@ -28,14 +28,13 @@ struct series {
 };
 
 enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
-static const char *const paths[SOURCES] = {"/proc/stat",      "/proc/meminfo",	"/proc/vmstat",
-					   "/proc/diskstats", "/proc/softirqs", "/proc/net/dev"};
+static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "diskstats", "softirqs", "net/dev"};
 
 struct metrics {
 	struct ft_writer *writer;
 	void *tree; /* of struct series, by key */
 	uint32_t ids;
-	int fds[SOURCES];
+	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
 	uint64_t last_ns, now_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
 	char text[TEXT];
@@ -228,8 +227,8 @@ static void sample_network(struct metrics *m)
 static void sample_target(struct metrics *m, pid_t pid)
 {
 	char path[48], name[16];
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof path, "%d/stat", pid);
+	int fd = openat(m->proc, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	ssize_t n = read(fd, m->text, sizeof m->text - 1);
@@ -250,15 +249,16 @@ static void sample_target(struct metrics *m, pid_t pid)
 	metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
-struct metrics *metrics_open(struct ft_writer *w)
+struct metrics *metrics_open(struct ft_writer *w, const char *proc)
 {
 	struct metrics *m = calloc(1, sizeof *m);
 	if (!m)
 		return NULL;
 	m->writer = w;
 	m->now_ns = ft_now_ns();
+	m->proc = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; i < SOURCES; i++)
-		m->fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC);
+		m->fds[i] = openat(m->proc, files[i], O_RDONLY | O_CLOEXEC);
 	return m;
 }
 
@@ -282,6 +282,8 @@ void metrics_close(struct metrics *m)
 	for (int i = 0; i < SOURCES; i++)
 		if (m->fds[i] >= 0)
 			close(m->fds[i]);
+	if (m->proc >= 0)
+		close(m->proc);
 	tdestroy(m->tree, free);
 	free(m);
 }

@@ -9,6 +9,10 @@
 
 #include "recording/recording.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct metrics;
 
 /* Series are named on first use:
@@ -20,13 +24,18 @@ struct metrics;
  *   host.network.{receive,transmit}   bytes per second, label interface
  *   target.{cpu,rss,minor_faults,major_faults}   percent of one CPU, bytes, per second; label pid
  *   cgroup.{throttles,throttled}   as the kernel counts them: times, ns; label cgroup (quota.h)
- * A value is written when it differs from the one before, so a series holds its last value until the next. */
-struct metrics *metrics_open(struct ft_writer *w);
+ * A value is written when it differs from the one before, so a series holds its last value until the next.
+ * `proc` is where proc is mounted. NULL when memory is out. */
+struct metrics *metrics_open(struct ft_writer *w, const char *proc);
 /* Reads everything once; rates are over the time since the last call. */
 void metrics_sample(struct metrics *m, const pid_t *pids, size_t count);
 /* Writes a value that somebody else has read, as of the last metrics_sample. */
 void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
 		   const char *label_value);
 void metrics_close(struct metrics *m);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel programs' life. See programs.h.
+/* The kernel programs' life, over libbpf and the skeleton that bpftool makes.
  *
  * Attach order matters twice. The accounts are opened after everything is attached, so that no event of an
  * open account is missed; they are closed once every program has been told to leave them alone, so that

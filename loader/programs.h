@@ -70,6 +70,7 @@ struct program_cost {
 	 * perf events) of any on that CPU. 0 where the kernel doesn't tell, before 5.12. */
 	uint64_t missed;
 };
+enum { PROGRAMS_MAX = 96 }; /* more than there are */
 /* One entry per loaded program, always in the same order; returns their number. */
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU quotas of targets, from the cgroup file system. See quota.h.
+/* CPU quotas of targets, from the cgroup file system of either version.
  *
  * That a thread was throttled, and for how long, the kernel programs see for themselves. This says where to
  * look for the reason (which cgroup, how much of a CPU it may use), and whether they have to look at all: a
@@ -15,8 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json_block.h"
-#include "targets.h"
+#include "json/json_block.h"
 
 enum { QUOTAS = 64, PATH_BYTES = 256, TARGETS = 64 };
 
@@ -32,6 +31,7 @@ struct quotas {
 	struct ft_writer *writer;
 	struct metrics *metrics;
 	bool v2;
+	char proc[PATH_BYTES];
 	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
 	char root[PATH_BYTES];	/* and what of it: "/" unless in a container */
 	struct quota all[QUOTAS];
@@ -51,7 +51,9 @@ static bool lists(const char *list, const char *word)
 /* Finds the hierarchy that has the CPU controller: a version 1 mount with it, else the unified one. */
 static bool find_hierarchy(struct quotas *q)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/self/mountinfo", q->proc);
+	FILE *f = fopen(path, "re");
 	char line[4096], root[PATH_BYTES], mount[PATH_BYTES], type[32], options[1024];
 	bool found = false;
 	while (f && fgets(line, sizeof line, f)) {
@@ -74,13 +76,14 @@ static bool find_hierarchy(struct quotas *q)
 	return found;
 }
 
-struct quotas *quotas_open(struct ft_writer *w, struct metrics *m)
+struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *proc)
 {
 	struct quotas *q = calloc(1, sizeof *q);
 	if (!q)
 		return NULL;
 	q->writer = w;
 	q->metrics = m;
+	snprintf(q->proc, sizeof q->proc, "%s", proc);
 	if (!find_hierarchy(q)) {
 		free(q);
 		return NULL;
@@ -88,20 +91,32 @@ struct quotas *quotas_open(struct ft_writer *w, struct metrics *m)
 	return q;
 }
 
+/* Reads a file; false when there is none, or nothing in it. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
 /* The process' cgroup in the hierarchy, "/a/b"; false when it has none. */
 static bool cgroup_of(const struct quotas *q, pid_t pid, char cgroup[PATH_BYTES])
 {
-	char text[4096], *rest;
-	if (read_proc(pid, "cgroup", text, sizeof text) <= 0)
+	char path[PATH_MAX], text[4096], *rest;
+	snprintf(path, sizeof path, "%s/%d/cgroup", q->proc, pid);
+	if (!read_text(path, text, sizeof text))
 		return false;
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *controllers = strchr(line, ':'),
-		     *path = controllers ? strchr(++controllers, ':') : NULL;
-		if (!path || (q->v2 ? path != controllers : !lists(controllers, "cpu")))
+		char *controllers = strchr(line, ':'), *at = controllers ? strchr(++controllers, ':') : NULL;
+		if (!at || (q->v2 ? at != controllers : !lists(controllers, "cpu")))
 			continue;
 		size_t root = strcmp(q->root, "/") ? strlen(q->root) : 0;
-		path++;
-		snprintf(cgroup, PATH_BYTES, "%s", strncmp(path, q->root, root) ? path : path + root);
+		at++;
+		snprintf(cgroup, PATH_BYTES, "%s", strncmp(at, q->root, root) ? at : at + root);
 		return true;
 	}
 	return false;
@@ -112,13 +127,7 @@ static bool read_file(const struct quotas *q, const char *cgroup, const char *fi
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s%s/%s", q->mount, cgroup, file);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, size - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0;
+	return read_text(path, text, size);
 }
 
 /* A cgroup's own quota; false: it has none. */

@@ -10,15 +10,24 @@
 #include "metrics.h"
 #include "recording/recording.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct quotas;
 
-/* NULL when this host has no cgroups with a CPU controller, or memory is out: no quotas then. */
-struct quotas *quotas_open(struct ft_writer *w, struct metrics *m);
+/* NULL when this host has no cgroups with a CPU controller, or memory is out: no quotas then.
+ * `proc` is where proc is mounted. */
+struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *proc);
 
 /* Looks at the cgroup of each process and those above it. A quota that is new, changed or gone is written as
  * a note; of each in force the kernel's count of throttles and their sum are written as series. Returns
  * whether any is in force. `q` may be NULL. */
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count);
 void quotas_close(struct quotas *q);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

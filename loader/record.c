@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's loop. See record.h.
+/* The recorder's beginning, loop and end.
  *
  * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, and on every
  * second turn reads /proc and flushes, so that a kill -9 loses a fraction of a second. It does little, on
  * purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
 #include "record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,18 +19,18 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "drain.h"
-#include "json_block.h"
-#include "listeners.h"
+#include "losses.h"
+#include "manifest.h"
 #include "metrics.h"
 #include "programs.h"
 #include "quota.h"
 #include "recording/recording.h"
 #include "support.h"
 #include "threads.h"
+#include "json/json_block.h"
 
 enum {
 	TICK_MS = 50,
@@ -42,7 +41,6 @@ enum {
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = 10,
 	NICE = 10, /* the server comes first; the ring holds seconds of events meanwhile */
-	PROGRAMS_MAX = 96,
 };
 
 struct recorder {
@@ -55,68 +53,13 @@ struct recorder {
 	struct drain drain;
 	struct metrics *metrics;
 	struct quotas *quotas;
-	uint64_t drops[FT_DROP_SLOTS]; /* at the last look */
-	uint64_t missed[PROGRAMS_MAX]; /* runs of each program, likewise */
-	uint64_t looked_ns, looked_at_misses_ns, start_ns;
+	struct losses losses;
+	uint64_t start_ns;
 	uint64_t attached_ns;		       /* what --duration counts from */
 	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
 	uint64_t cpu_at_start_ns;
 	json_t *missing;
 };
-
-/* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
-static json_t *block_devices(void)
-{
-	json_t *names = json_object();
-	DIR *d = opendir("/sys/dev/block");
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		char path[300], target[512], *name;
-		ssize_t n;
-
-		snprintf(path, sizeof path, "/sys/dev/block/%s", e->d_name);
-		n = readlink(path, target, sizeof target - 1);
-		if (n <= 0)
-			continue;
-		target[n] = 0;
-		name = strrchr(target, '/');
-		json_object_set_new(names, e->d_name, json_string(name ? name + 1 : target));
-	}
-	if (d)
-		closedir(d);
-	return names;
-}
-
-static json_t *manifest(struct recorder *r)
-{
-	json_t *argv = json_array(), *targets = json_array(), *programs = json_array();
-	struct program_cost costs[PROGRAMS_MAX];
-	size_t count = programs_costs(r->programs, costs, PROGRAMS_MAX);
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(programs, json_string(costs[i].name));
-	for (int i = 0; i < r->options->argc; i++)
-		json_array_append_new(argv, json_string(r->options->argv[i]));
-	for (size_t i = 0; i < r->targets->count; i++) {
-		char comm[32], cmdline[1024];
-		pid_t pid = r->targets->pids[i];
-		read_proc(pid, "comm", comm, sizeof comm);
-		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-		json_array_append_new(targets, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm",
-							 comm, "cmdline", json_text(cmdline, strlen(cmdline)),
-							 "listens", listened_by(pid)));
-	}
-	struct utsname u;
-	uname(&u);
-	char boot[40];
-	ft_boot_id(boot);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o}", "program",
-			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
-			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
-			 (json_int_t)r->options->wanted.min_span_ns, "targets", targets, "cpus",
-			 r->support.cpus, "start_ns", (json_int_t)r->start_ns, "missing", r->missing,
-			 "block_devices", block_devices(), "programs", programs);
-}
 
 static void note_missing(struct recorder *r, const char *what, const char *why)
 {
@@ -134,61 +77,20 @@ static void skipped(void *context, const char *program, int error)
 				   "what", program, "why", why));
 }
 
-/* What the slots behind those of spans count. */
-static const struct {
-	uint32_t source, detail;
-} drop_slots[FT_DROP_SLOTS] = {
-    [FT_DROP_SLOT_TALLY] = {FT_DROP_RING, FT_DROP_TALLY},
-    [FT_DROP_SLOT_IO] = {FT_DROP_RING, FT_DROP_BLOCK_IO},
-    [FT_DROP_SLOT_IO_TABLE] = {FT_DROP_IO, 0},
-    [FT_DROP_SLOT_THREAD_EVENT] = {FT_DROP_RING, FT_DROP_THREAD_EVENT},
-    [FT_DROP_SLOT_THREAD_STATE] = {FT_DROP_THREAD, 0},
-    [FT_DROP_SLOT_DEPTH] = {FT_DROP_STACK, 0},
-    [FT_DROP_SLOT_SAMPLE] = {FT_DROP_RING, FT_DROP_CPU_SAMPLE},
-    [FT_DROP_SLOT_WRITES] = {FT_DROP_RING, FT_DROP_WRITES},
-    [FT_DROP_SLOT_UNWIND] = {FT_DROP_UNWIND, 0},
-};
-
-/* Drops since the last look, each with the interval it happened in. */
 static void look_at_drops(struct recorder *r)
 {
 	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
 	programs_drops(r->programs, drops);
-	drops[FT_DROP_SLOT_UNWIND] = samples_figures(r->drain.samples).not_unwound;
-	for (uint32_t i = 0; i < FT_DROP_SLOTS; i++) {
-		if (drops[i] == r->drops[i])
-			continue;
-		bool span = i < FT_DROP_SLOT_TALLY;
-		struct ft_drop d = {.start_ns = r->looked_ns,
-				    .end_ns = now,
-				    .count = drops[i] - r->drops[i],
-				    .source = span ? FT_DROP_RING : drop_slots[i].source,
-				    .detail = span ? i - FT_DROP_SLOT_SPAN : drop_slots[i].detail};
-		ft_writer_record(r->writer, FT_BLOCK_DROP, &d);
-		r->drops[i] = drops[i];
-	}
-	r->looked_ns = now;
+	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).not_unwound;
+	losses_dropped(&r->losses, r->writer, drops, now);
 }
 
-/* Runs of programs that the kernel has skipped since the last look: each is a system call, a switch or a
- * fault that went unseen. A look is a system call a program, so they are rarer than those at drops. */
+/* A look is a system call a program, so these are rarer than those at drops. */
 static void look_at_misses(struct recorder *r)
 {
 	struct program_cost costs[PROGRAMS_MAX];
 	uint64_t now = ft_now_ns();
-	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
-	for (uint32_t i = 0; i < n; i++) {
-		if (costs[i].missed == r->missed[i])
-			continue;
-		struct ft_drop d = {.start_ns = r->looked_at_misses_ns,
-				    .end_ns = now,
-				    .count = costs[i].missed - r->missed[i],
-				    .source = FT_DROP_MISSED,
-				    .detail = i};
-		ft_writer_record(r->writer, FT_BLOCK_DROP, &d);
-		r->missed[i] = costs[i].missed;
-	}
-	r->looked_at_misses_ns = now;
+	losses_missed(&r->losses, r->writer, costs, programs_costs(r->programs, costs, PROGRAMS_MAX), now);
 }
 
 static uint64_t own_cpu_ns(void)
@@ -234,7 +136,7 @@ static void write_cost(struct recorder *r)
 	double scale = on_ns ? (double)(now - r->attached_ns) / (double)on_ns : 0;
 	uint64_t counters[FT_COUNTERS];
 	programs_counters(r->programs, counters);
-	struct samples_figures samples = samples_figures(r->drain.samples);
+	struct samples_figures samples = samples_so_far(r->drain.samples);
 	json_t *programs = json_array();
 	double total_ns = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -290,9 +192,9 @@ static int trace_clients(struct recorder *r)
 	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
 }
 
-static int start(struct recorder *r)
+/* Finds out what this host offers and loads what is wanted of it. Returns the exit status. */
+static int load(struct recorder *r)
 {
-	const char *output = r->options->output;
 	support_probe(&r->support);
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
@@ -314,11 +216,19 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
-	r->start_ns = r->looked_ns = r->looked_at_misses_ns = ft_now_ns();
-	json_t *o = manifest(r);
+	return 0;
+}
+
+/* Begins the file, then attaches, then opens the accounts. Returns the exit status. */
+static int start(struct recorder *r)
+{
+	const char *output = r->options->output;
+	r->start_ns = ft_now_ns();
+	losses_begin(&r->losses, r->start_ns);
+	json_t *o = manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
-	err = make_parent(output);
+	int err = make_parent(output);
 	err = err ? err : text ? ft_writer_open(&r->writer, output, text) : -ENOMEM;
 	free(text);
 	if (err) {
@@ -327,8 +237,8 @@ static int start(struct recorder *r)
 	}
 	r->drain.writer = r->writer;
 	r->drain.threads = &r->threads;
-	r->metrics = metrics_open(r->writer);
-	r->quotas = quotas_open(r->writer, r->metrics);
+	r->metrics = metrics_open(r->writer, "/proc");
+	r->quotas = quotas_open(r->writer, r->metrics, "/proc");
 	look_at_quotas(r);
 	if (r->options->wanted.samples && r->support.has_cpu_clock)
 		r->drain.samples = samples_open(r->writer, &r->threads);
@@ -417,7 +327,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 static int finish(struct recorder *r, const char *reason)
 {
 	measure(r, false);
-	uint64_t lost = 0, end_ns = ft_now_ns();
+	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	look_at_drops(r);
 	look_at_misses(r);
@@ -425,15 +335,12 @@ static int finish(struct recorder *r, const char *reason)
 	look_at_quotas(r);
 	write_clock(r);
 	write_cost(r);
-	for (int i = 0; i < FT_DROP_SLOTS; i++)
-		lost += r->drops[i];
-	for (int i = 0; i < PROGRAMS_MAX; i++)
-		lost += r->missed[i];
+	uint64_t lost = losses_total(&r->losses);
 	json_t *o =
 	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
 		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
 		      (json_int_t)r->drain.io, "cpu_samples",
-		      (json_int_t)samples_figures(r->drain.samples).samples, "dropped", (json_int_t)lost);
+		      (json_int_t)samples_so_far(r->drain.samples).samples, "dropped", (json_int_t)lost);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	uint64_t bytes = ft_writer_bytes(r->writer);
@@ -474,7 +381,9 @@ int record(const struct record_options *options, const struct targets *targets)
 	struct itimerspec every = {{0, TICK_MS * 1000000}, {0, TICK_MS * 1000000}};
 	timerfd_settime(timer, 0, &every, NULL);
 
-	int status = start(&r);
+	int status = load(&r);
+	if (status == 0)
+		status = start(&r);
 	if (status == 0) {
 		if (setpriority(PRIO_PROCESS, 0, NICE))
 			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",

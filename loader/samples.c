@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See samples.h.
+/* Samples: the budget for unwinding, and each stack once.
  *
  * Unwinding is the dearest thing the recorder does, and it does most of it while the server is at its
  * busiest. So it gets a bounded share of a CPU; what comes beyond is kept as the innermost function only, and
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "json_block.h"
 #include "symbols.h"
 #include "unwind.h"
+#include "json/json_block.h"
 
 enum {
 	UNWIND_NS_PER_TICK = 10000000, /* a fifth of a CPU */
@@ -45,8 +45,6 @@ static uint64_t own_cpu_ns(void)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
-
-/* ---- stacks ---- */
 
 struct text {
 	char bytes[TEXT_BYTES];
@@ -129,8 +127,6 @@ static uint32_t stack_id(struct samples *s, const struct text *t)
 	return wanted->id;
 }
 
-/* ---- samples ---- */
-
 struct samples *samples_open(struct ft_writer *writer, const struct threads *threads)
 {
 	struct samples *s = calloc(1, sizeof *s);
@@ -208,7 +204,7 @@ void samples_tick(struct samples *s)
 		s->spent_ns = 0;
 }
 
-struct samples_figures samples_figures(const struct samples *s)
+struct samples_figures samples_so_far(const struct samples *s)
 {
 	return s ? s->figures : (struct samples_figures){0};
 }

@@ -11,6 +11,10 @@
 #include "recording/recording.h"
 #include "threads.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct samples;
 
 /* `threads` must outlive it. NULL when memory is out. All of the others take NULL: no samples are wanted. */
@@ -32,6 +36,10 @@ struct samples_figures {
 	uint64_t unwound, unwind_ns; /* stacks, and the CPU time they took */
 	uint64_t not_unwound;	     /* stacks there was no time for */
 };
-struct samples_figures samples_figures(const struct samples *s);
+struct samples_figures samples_so_far(const struct samples *s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking the host what it offers. See support.h.
+/* Asking the host what it offers.
  *
  * Questions are put to the kernel's BTF where it can answer (which tracepoints, with how many arguments,
  * which helpers), because a version number says little about a distribution's kernel. What BTF can't tell,
@@ -140,14 +140,12 @@ static int try_load(void)
 	return 0;
 }
 
-void support_probe(struct support *s)
+static void probe_required(struct support *s)
 {
-	memset(s, 0, sizeof *s);
-	struct utsname u;
+	struct utsname u = {0};
 	if (uname(&u) == 0)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
 	s->cpus = libbpf_num_possible_cpus();
-
 	bool x86 = strcmp(u.machine, "x86_64") == 0;
 	add(s, "x86-64", NEED_REQUIRED, "fault kinds and system call numbers are read as x86-64 has them",
 	    x86, "this machine is %s", u.machine);
@@ -165,7 +163,10 @@ void support_probe(struct support *s)
 	add_tracepoint(s, "sched_wakeup", NEED_REQUIRED, "run-queue waits are unknown");
 	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "children can't be followed");
 	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
+}
 
+static void probe_parts(struct support *s)
+{
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
 		       "--with-client misses load generators that start later");
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
@@ -200,7 +201,11 @@ void support_probe(struct support *s)
 	    "/sys/kernel/tracing");
 	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses",
 	    symbols_load() > 0, "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
+}
 
+/* What the programs do one way or another. */
+static void probe_choices(struct support *s)
+{
 	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
 	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */
 	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
@@ -208,6 +213,14 @@ void support_probe(struct support *s)
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
 	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
 	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;
+}
+
+void support_probe(struct support *s)
+{
+	memset(s, 0, sizeof *s);
+	probe_required(s);
+	probe_parts(s);
+	probe_choices(s);
 }
 
 const struct feature *support_blocker(const struct support *s)

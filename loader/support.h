@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum need {
 	NEED_REQUIRED, /* no recording without it */
 	NEED_PART,     /* a recording without it lacks something */
@@ -56,5 +60,9 @@ struct perf_event_attr support_cpu_clock(void);
 /* `forktail doctor`: prints the list. Returns the exit status: 0 everything is there, 1 a recording would
  * lack something, 3 no recording is possible. */
 int doctor_print(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

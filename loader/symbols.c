@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of kernel addresses. See symbols.h.
+/* A sorted table of kernel functions.
  *
  * Libraries that symbolise (libdw, blazesym) read ELF files; for the kernel /proc/kallsyms is the only
  * source that needs no debug package, and it is a sorted-enough text file. */

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Reads the table: some 10 ms of CPU and 10 MB. To be done before recording, or it would be the recorder
  * itself that holds the CPU when the first stack comes. Returns the number of symbols, 0 when the kernel
  * hides their addresses. Reads only once. */
@@ -13,5 +17,9 @@ size_t symbols_load(void);
 
 /* Writes "name+0x1f" for a kernel address, or the bare address where the kernel shows none. */
 void symbol_name(uint64_t address, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the processes to trace, all from /proc. See targets.h. */
+/* Finding the processes to trace, all from /proc: every process is asked whether it is one, because there is
+ * no index of names or sockets, and it happens once. */
 #include "targets.h"
 
 #include <ctype.h>
@@ -48,6 +49,32 @@ int targets_add_pid(struct targets *t, pid_t pid)
 		return -E2BIG;
 	t->pids[t->count++] = pid;
 	return 1;
+}
+
+int targets_add_pids(struct targets *t, const char *list, pid_t *which)
+{
+	int found = 0;
+	for (const char *at = list;;) {
+		char *end;
+		long pid = strtol(at, &end, 10);
+		if (end == at || pid <= 0 || pid > 1 << 22 || (*end && *end != ','))
+			return -EINVAL;
+		*which = (pid_t)pid;
+		int n = targets_add_pid(t, *which);
+		if (n < 0)
+			return n;
+		found += n;
+		if (!*end)
+			return found;
+		at = end + 1;
+	}
+}
+
+int port_number(const char *text)
+{
+	char *end;
+	long port = strtol(text, &end, 10);
+	return *end || end == text || port < 1 || port > 65535 ? -EINVAL : (int)port;
 }
 
 /* Calls `wants` for every process and adds those it wants. */

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { TARGETS_MAX = 1024 };
 
 struct targets {
@@ -17,13 +21,23 @@ struct targets {
  * such process, -ENOENT nothing listens there or nobody has that name, -E2BIG too many, -EACCES a listener
  * exists but belongs to no process that can be seen. */
 int targets_add_pid(struct targets *t, pid_t pid);
+/* "17" or "17,18"; -EINVAL: no such list. *which is the process that -ESRCH and -E2BIG are about; those
+ * before it have been added. */
+int targets_add_pids(struct targets *t, const char *list, pid_t *which);
 int targets_add_port(struct targets *t, int port); /* TCP, in this network namespace */
 int targets_add_unix(struct targets *t,
 		     const char *path); /* compared as the server bound it, then by real path */
 int targets_add_name(struct targets *t, const char *name); /* comm, or the executable's file name */
 
+/* A TCP port, 1 to 65535, or -EINVAL. */
+int port_number(const char *text);
+
 /* Reads /proc/PID/FILE as text, NUL bytes turned into spaces, trailing blanks cut. Returns its length or a
  * negative errno; `text` is always terminated. */
 int read_proc(pid_t pid, const char *file, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

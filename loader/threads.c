@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and roles of traced threads. See threads.h.
+/* Names and roles of traced threads.
  *
  * A role says what a reader wants to know: "snapshot child", not "redis-server". Redis tells it in the
  * process title of its children and in the thread names of its background threads, both set by the thread

@@ -10,6 +10,10 @@
 #include "bpf/events.h"
 #include "recording/recording.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was looked at since it began */
@@ -36,5 +40,9 @@ pid_t threads_new_client(struct threads *t);
 pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding and naming, with libdw. See unwind.h.
+/* Unwinding and naming, with libdw.
  *
  * libdw finds a process' files, their debug files on this host (by build id or debug link), and the callers
  * by the unwind tables every program carries (.eh_frame). Never over the network: what asks a debuginfod
@@ -58,8 +58,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 	return slash ? slash + 1 : path;
 }
-
-/* ---- libdw's questions ---- */
 
 /* libdw asks for a file by its path as the process sees it; a process in a container sees other files. */
 static pid_t asking_for;
@@ -125,8 +123,6 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_threa
 						       .memory_read = read_stack,
 						       .set_initial_registers = set_registers};
 
-/* ---- functions of a file ---- */
-
 static int by_start(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -191,8 +187,6 @@ static const char *function_at(const struct module *m, uint64_t address)
 	}
 	return low && address < m->functions[low - 1].end ? m->functions[low - 1].name : "";
 }
-
-/* ---- processes ---- */
 
 static int free_module(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr start,
 		       void *context)
@@ -316,8 +310,6 @@ void unwinder_forget(struct unwinder *u, pid_t pid)
 	if (p)
 		close_process(p);
 }
-
-/* ---- samples ---- */
 
 static void add_frame(struct unwound *out, struct process *p, uint64_t address)
 {

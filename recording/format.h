@@ -46,6 +46,7 @@ enum ft_block_kind {
 	FT_BLOCK_STACK = 19, /* JSON object: {"id":n,"program":"...","frames":[[function,module],...],...} */
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
 	FT_BLOCK_WRITES = 21,	  /* struct ft_writes */
+	FT_BLOCK_TURN = 22,	  /* struct ft_turn */
 };
 
 enum ft_block_flags {
@@ -88,12 +89,6 @@ struct ft_thread {
 			*/
 };
 
-enum ft_span_flags {
-	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
-	FT_SPAN_THROTTLED = 2,	/* off the CPU: its runnable part is the CPU quota's, not the run queue's */
-	FT_SPAN_KSOFTIRQD = 4,	/* off the CPU: ksoftirqd held the CPU for most of its runnable part */
-};
-
 /* An interval of one thread of at least the recording's min_span_ns. Spans of one thread nest. The own
  * times exclude every inner span that was emitted, every inner frame that was tallied, and sum over all
  * spans and tallies to the thread's wall time. Off-CPU intervals are spans too: blocked first, then
@@ -108,13 +103,27 @@ struct ft_span {
 	uint64_t blocked_ns;  /* own time blocked */
 	uint64_t arg[2];      /* by owner, see docs/recording-format.md */
 	uint32_t tid;
-	uint16_t cpu;	 /* where it ended */
-	uint8_t owner;	 /* enum ft_owner */
-	uint8_t depth;	 /* frames below it on the thread's stack; 0: directly on own code */
-	uint32_t detail; /* id of a detail block: who held the CPU, which file, which stack; 0: none */
-	int16_t syscall; /* number of the system call blocked in; -1: none or not known */
-	uint8_t flags;	 /* enum ft_span_flags */
-	uint8_t off_cpu; /* 1: an off-CPU interval, 0: a frame or an overlay */
+	uint16_t cpu;	    /* where it ended */
+	uint8_t owner;	    /* enum ft_owner */
+	uint8_t depth;	    /* frames below it on the thread's stack; 0: directly on own code */
+	uint32_t detail;    /* id of a detail block: who held the CPU, which file, which stack; 0: none */
+	int16_t syscall;    /* number of the system call blocked in; -1: none or not known */
+	uint8_t flags;	    /* enum ft_span_flags */
+	uint8_t off_cpu;    /* 1: an off-CPU interval, 0: a frame or an overlay */
+	uint16_t queue_cpu; /* 1 + the CPU whose turns (struct ft_turn) it waited through; 0: not known */
+	uint16_t pad[3];
+};
+
+/* A task's turn on a CPU for which a traced thread was waiting, as far as the turn had come when the wait
+ * ended: one that went on may be there again with a later end. A CPU's turns don't overlap. Those of one wait
+ * are known up to FT_STINTS - 1 back (bpf/events.h). */
+struct ft_turn {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint32_t tid; /* 0: the CPU was idle */
+	uint16_t cpu;
+	uint16_t pad;
+	char comm[16];
 };
 
 /* Intervals of one owner on one thread too short for a span, in one window. Windows of a thread follow

@@ -16,7 +16,8 @@
 /* The sizes are part of the format: a change here that is not growth at the end breaks old recordings. */
 _Static_assert(sizeof(struct ft_block_header) == 36, "block header");
 _Static_assert(sizeof(struct ft_thread) == 80, "thread");
-_Static_assert(sizeof(struct ft_span) == 72, "span");
+_Static_assert(sizeof(struct ft_span) == 80, "span");
+_Static_assert(sizeof(struct ft_turn) == 40, "turn");
 _Static_assert(sizeof(struct ft_tally) == 48, "tally");
 _Static_assert(sizeof(struct ft_io) == 56, "io");
 _Static_assert(sizeof(struct ft_writes) == 48, "writes");
@@ -40,6 +41,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_tally);
 	case FT_BLOCK_IO:
 		return sizeof(struct ft_io);
+	case FT_BLOCK_TURN:
+		return sizeof(struct ft_turn);
 	case FT_BLOCK_WRITES:
 		return sizeof(struct ft_writes);
 	case FT_BLOCK_SAMPLE:

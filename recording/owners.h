@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The owners of a server thread's time, shared by the kernel programs, the recording and the analysis.
+/* The owners of a server thread's time and the flags of its spans, shared by the kernel programs, the
+ * recording and the analysis.
  *
  * At any instant a traced thread's time belongs to exactly one owner. The numbers are written to
  * recordings: they are never renumbered and never reused; new owners are added before FT_OWNER_LIMIT. Plain
@@ -48,5 +49,13 @@ enum ft_owner {
 };
 
 enum { FT_SOFTIRQ_VECTORS = 10 };
+
+enum ft_span_flags {
+	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
+	FT_SPAN_THROTTLED = 2,	/* off the CPU: its runnable part is the CPU quota's, not the run queue's */
+	/* Off the CPU: ksoftirqd held the CPU for most of its runnable part. Recorders write the turns
+	 * instead (FT_BLOCK_TURN) and leave it to the analysis; those before them wrote this. */
+	FT_SPAN_KSOFTIRQD = 4,
+};
 
 #endif

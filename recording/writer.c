@@ -30,7 +30,7 @@ enum {
 	AHEAD_BYTES = 1 << 20,	  /* allocated at a time, so that small blocks don't each ask the disk */
 	SUMMARY_BYTES = 16 << 10, /* kept for the summary when the disk is full */
 	COMPRESS_MIN = 512,	  /* below it, a frame's own header eats the gain */
-	KINDS = FT_BLOCK_WRITES + 1,
+	KINDS = FT_BLOCK_TURN + 1,
 };
 
 struct buffer {

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a system call waits for, by its number.
+ *
+ * A thread that is blocked in no frame of ours is told apart by the call it is in; that has to happen in the
+ * kernel, because tallies are summed up there. Only x86-64's numbers: the loader refuses other machines.
+ */
+#ifndef FORKTAIL_BPF_CALLS_H
+#define FORKTAIL_BPF_CALLS_H
+
+#include "types.h"
+
+#include <asm/unistd_64.h>
+
+enum call_class {
+	CALL_OTHER,
+	CALL_IDLE,
+	CALL_LOCK,
+	CALL_SLEEP,
+	CALL_READ,
+	CALL_WRITE,
+	CALL_META,
+	CALL_SOCKET
+};
+
+static __always_inline enum call_class file_call_class(s64 nr)
+{
+	switch (nr) {
+	case __NR_read:
+	case __NR_pread64:
+	case __NR_readv:
+	case __NR_preadv:
+	case __NR_preadv2:
+	case __NR_sendfile:
+	case __NR_readahead:
+		return CALL_READ;
+	case __NR_write:
+	case __NR_pwrite64:
+	case __NR_writev:
+	case __NR_pwritev:
+	case __NR_pwritev2:
+	case __NR_ftruncate:
+	case __NR_fallocate:
+		return CALL_WRITE;
+	case __NR_open:
+	case __NR_openat:
+	case __NR_close:
+	case __NR_stat:
+	case __NR_fstat:
+	case __NR_lstat:
+	case __NR_newfstatat:
+	case __NR_statx:
+	case __NR_rename:
+	case __NR_renameat:
+	case __NR_renameat2:
+	case __NR_unlink:
+	case __NR_unlinkat:
+	case __NR_truncate:
+	case __NR_getdents:
+	case __NR_getdents64:
+		return CALL_META;
+	default:
+		return CALL_OTHER;
+	}
+}
+
+static __always_inline enum call_class call_class(s64 nr)
+{
+	switch (nr) {
+	case __NR_poll:
+	case __NR_ppoll:
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return CALL_IDLE;
+	case __NR_futex:
+	case __NR_futex_waitv:
+		return CALL_LOCK;
+	case __NR_pause:
+	case __NR_nanosleep:
+	case __NR_clock_nanosleep:
+		return CALL_SLEEP;
+	case __NR_connect:
+	case __NR_accept:
+	case __NR_accept4:
+	case __NR_sendto:
+	case __NR_recvfrom:
+	case __NR_sendmsg:
+	case __NR_recvmsg:
+	case __NR_sendmmsg:
+	case __NR_recvmmsg:
+		return CALL_SOCKET;
+	default:
+		return file_call_class(nr);
+	}
+}
+
+#endif

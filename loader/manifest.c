@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The manifest's members. Everything is looked up once, when the programs are loaded and nothing is attached
+ * yet: what a reader needs later to understand numbers (devices, system calls, programs) must be in the file,
+ * because the host won't be there. */
+#include "manifest.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "listeners.h"
+#include "recording/recording.h"
+#include "recording/syscalls.h"
+#include "json/json_block.h"
+
+/* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
+static json_t *block_devices(void)
+{
+	json_t *names = json_object();
+	DIR *d = opendir("/sys/dev/block");
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[300], target[512], *name;
+		ssize_t n;
+
+		snprintf(path, sizeof path, "/sys/dev/block/%s", e->d_name);
+		n = readlink(path, target, sizeof target - 1);
+		if (n <= 0)
+			continue;
+		target[n] = 0;
+		name = strrchr(target, '/');
+		json_object_set_new(names, e->d_name, json_string(name ? name + 1 : target));
+	}
+	if (d)
+		closedir(d);
+	return names;
+}
+
+/* {"0": "read", ...}: spans carry numbers, and what those mean is this machine's affair. */
+static json_t *syscall_names(void)
+{
+	json_t *names = json_object();
+	for (int i = 0; i < ft_syscall_limit(); i++) {
+		char number[16];
+		snprintf(number, sizeof number, "%d", i);
+		if (ft_syscall_name(i))
+			json_object_set_new(names, number, json_string(ft_syscall_name(i)));
+	}
+	return names;
+}
+
+json_t *manifest(const struct record_options *options, const struct targets *targets,
+		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing)
+{
+	json_t *argv = json_array(), *processes = json_array(), *programs = json_array();
+	struct program_cost costs[PROGRAMS_MAX];
+	size_t count = programs_costs(p, costs, PROGRAMS_MAX);
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(programs, json_string(costs[i].name));
+	for (int i = 0; i < options->argc; i++)
+		json_array_append_new(argv, json_string(options->argv[i]));
+	for (size_t i = 0; i < targets->count; i++) {
+		char comm[32], cmdline[1024];
+		pid_t pid = targets->pids[i];
+		read_proc(pid, "comm", comm, sizeof comm);
+		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
+		json_array_append_new(
+		    processes, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm", comm, "cmdline",
+					 json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid)));
+	}
+	struct utsname u;
+	uname(&u);
+	char boot[40];
+	ft_boot_id(boot);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o, s:o}", "program",
+			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
+			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
+			 (json_int_t)options->wanted.min_span_ns, "targets", processes, "cpus", support->cpus,
+			 "start_ns", (json_int_t)start_ns, "missing", missing, "block_devices",
+			 block_devices(), "programs", programs, "syscalls", syscall_names());
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording's first block: who records whom, where, with what, and what will be missing. */
+#ifndef FORKTAIL_LOADER_MANIFEST_H
+#define FORKTAIL_LOADER_MANIFEST_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "programs.h"
+#include "record.h"
+#include "support.h"
+#include "targets.h"
+
+/* `missing` is [{"what": ..., "why": ...}, ...]; the manifest takes a reference of its own. */
+json_t *manifest(const struct record_options *options, const struct targets *targets,
+		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The table that cmake/syscall_names.cmake makes of <asm/unistd_64.h>, and looking into it. */
+#include "syscalls.h"
+
+#include <stddef.h>
+
+static const char *const names[] = {
+#include "syscall_names.inc"
+};
+
+int ft_syscall_limit(void)
+{
+	return (int)(sizeof names / sizeof *names);
+}
+
+const char *ft_syscall_name(int number)
+{
+	return number >= 0 && number < ft_syscall_limit() ? names[number] : NULL;
+}
