@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-load: puts load on a Redis server, times every request and logs it.
- *
- *   options.c    what the user wants          connect.c    reaching the server
- *   workload.c   what is asked of it          pacing.c     when requests are due
- *   run.c        starts and ends the load     thread.c     a load thread's loop and timers
- *   connection.c the hot path: reads, writes  answers.c    the hot path: what answers mean
- *   resp.c       where replies end            stats.c      what is counted
- *   log.c        the request log's writer     figures.c    exact percentiles
- *   report.c     progress, table, JSON
- */
-#include "options.h"
-#include "run.h"
+/* forktail-load: puts load on Redis or memcached, times every request and logs it. What is wrong with options
+ * is said while they are read, so whoever only has them checked is done then. */
+#include "loadgen/options/options.h"
+#include "loadgen/run/run.h"
 
 int main(int argc, char **argv)
 {

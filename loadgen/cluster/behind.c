@@ -14,44 +14,21 @@ void behind_name(const struct options *o, uint32_t i, char *out, size_t size)
 	if (o->behind_names[i])
 		snprintf(out, size, "%s", o->behind_names[i]);
 	else
-		address_ring_name(&o->behind[i], out, size);
-}
-
-/* Whether the second word is the command's only key. */
-static bool one_key(const struct workload *w, const struct command *c)
-{
-	static const struct {
-		const char *name;
-		uint32_t words; /* of one that has one key; 0: none has, there */
-	} redis[] =
-	    {
-		{"PING", 0},	{"AUTH", 0},   {"SELECT", 0}, {"ECHO", 0},   {"EVAL", 0},
-		{"EVALSHA", 0}, {"MGET", 2},   {"DEL", 2},    {"UNLINK", 2}, {"EXISTS", 2},
-		{"MSET", 3},	{"MSETNX", 3}, {"TOUCH", 2},
-	    },
-	  memcached[] = {{"GET", 2}, {"GETS", 2}, {"VERSION", 0}, {"STATS", 0}, {"FLUSH_ALL", 0}};
-	bool is_redis = w->protocol == PROTOCOL_REDIS;
-	size_t count = is_redis ? sizeof(redis) / sizeof(*redis) : sizeof(memcached) / sizeof(*memcached);
-	char name[OPERATION_NAME];
-
-	command_name(c, name, sizeof(name));
-	for (size_t i = 0; i < count; i++)
-		if (strcmp((is_redis ? redis : memcached)[i].name, name) == 0)
-			return (is_redis ? redis : memcached)[i].words == c->word_count;
-	return c->word_count > 1;
+		ketama_name(&o->behind[i], out, size);
 }
 
 int behind_prepare(struct ketama *ring, const struct options *o, struct workload *w, char *error, size_t size)
 {
 	char names[BEHIND_MAX][300];
 	const char *list[BEHIND_MAX];
+	const struct product *product = protocol_of(w->protocol)->product;
 	int rc;
 
 	for (uint32_t i = 0; i < w->operation_count; i++) {
 		struct step *s = &w->operations[i].steps[0];
 
 		s->route = (struct route){.kind = ROUTE_ANY};
-		if (w->operations[i].step_count == 1 && one_key(w, &s->command) &&
+		if (w->operations[i].step_count == 1 && product_one_key(product, &s->command) &&
 		    route_settle_word(&s->command, 1))
 			s->route = (struct route){.kind = ROUTE_KEY, .word = 1};
 	}

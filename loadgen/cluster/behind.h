@@ -6,8 +6,8 @@
 #define FORKTAIL_LOADGEN_BEHIND_H
 
 #include "ketama.h"
-#include "options.h"
-#include "workload.h"
+#include "loadgen/options/options.h"
+#include "loadgen/workload/workload.h"
 
 #ifdef __cplusplus
 extern "C" {

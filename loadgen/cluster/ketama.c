@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring of points. */
+/* Points are a sorted array that never changes, so a key's is found by bisection. What looks odd, bytes
+ * with their sign and 64-bit constants cut short, is how twemproxy comes to its numbers. */
 #include "ketama.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 enum { POINTS_PER_SERVER = 160, POINTS_PER_DIGEST = 4, DIGEST_BYTES = 16 };
+/* Whose port is left out of a name. */
+enum { PLAIN_PORT = 11211 };
 
 static int by_value(const void *a, const void *b)
 {
@@ -22,6 +25,16 @@ static int by_value(const void *a, const void *b)
 static uint32_t word_at(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+void ketama_name(const struct server_address *a, char *out, size_t size)
+{
+	if (a->socket)
+		snprintf(out, size, "%s", a->socket);
+	else if (a->port == PLAIN_PORT)
+		snprintf(out, size, "%s", a->host);
+	else
+		snprintf(out, size, "%s:%u", a->host, a->port);
 }
 
 int ketama_init(struct ketama *k, const char *const *names, uint32_t count)

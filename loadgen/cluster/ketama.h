@@ -13,12 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loadgen/options/address.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Whose port is left out of a name. */
-enum { KETAMA_PLAIN_PORT = 11211 };
 
 struct ketama {
 	struct ketama_point {
@@ -28,6 +27,8 @@ struct ketama {
 	uint32_t count;
 };
 
+/* What twemproxy's ring calls it, where it has no name of its own (ketama.h). */
+void ketama_name(const struct server_address *a, char *out, size_t size);
 /* `names`: of the servers, as above. -ENOMEM, or -EIO where this host's OpenSSL has no MD5. */
 int ketama_init(struct ketama *k, const char *const *names, uint32_t count);
 void ketama_free(struct ketama *k);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of nodes. */
+/* Only adding a node takes the lock, since two threads may hear of a new server at once: it is filled in
+ * whole, its address looked up, before the count lets others see it. All else is single words, so choosing
+ * a server for a request takes no lock. */
 #include "nodes.h"
 
 #include <errno.h>

@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "connect.h"
 #include "ketama.h"
+#include "loadgen/net/socket.h"
+#include "loadgen/server/connect.h"
 #include "slots.h"
-#include "socket.h"
 
 enum { NODES_MAX = 512, NODE_REPLICAS_MAX = 15, NODE_NONE = 0xffff };
 

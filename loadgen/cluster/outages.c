@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping outages. */
+/* Each slot has the number of the latest outage that it was part of: an answer finds it with one look, and
+ * a request that was due before its end still counts as delayed by it when others have been answered. */
 #include "outages.h"
 
 bool outages_is_open(const struct outages *o, uint16_t node)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "workload.h"
+#include "loadgen/workload/workload.h"
 
 struct link;
 struct nodes;

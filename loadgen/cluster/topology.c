@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking, comparing, and noting what changed. */
+/* What was asked is compared with the table, and only what differs is set and noted: one note for each
+ * pair of an old and a new owner, so that a failover is one line in the log rather than one per slot. */
 #include "topology.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "json_block.h"
-#include "link.h"
+#include "loadgen/net/link.h"
 #include "slots.h"
+#include "json/json_block.h"
 
 /* While it runs: a server that doesn't answer must not keep us from asking another one. */
 #define PATIENCE_NS 500000000u
@@ -51,16 +52,17 @@ static const char *name_of(const struct nodes *n, uint16_t node)
 
 static void note(const struct topology *t, const char *what, uint16_t from, uint16_t to, uint32_t slots)
 {
-	struct json_block n;
+	json_t *n;
 
-	if (!t->log || !note_begin(&n, ft_now_ns(), "topology"))
+	if (!t->log)
 		return;
-	json_text(&n.json, "what", what);
-	json_text(&n.json, "from", name_of(t->nodes, from));
-	json_text(&n.json, "to", name_of(t->nodes, to));
+	n = json_note(ft_now_ns(), "topology");
+	json_put_text(n, "what", what);
+	json_put_text(n, "from", name_of(t->nodes, from));
+	json_put_text(n, "to", name_of(t->nodes, to));
 	if (slots)
-		json_count(&n.json, "slots", slots);
-	note_end(&n, t->log);
+		json_put_count(n, "slots", slots);
+	write_json_note(t->log, n);
 }
 
 /* Sets owners; each pair of an old and a new one is a note. */
@@ -418,7 +420,7 @@ static int learn_ring(struct nodes *n, char *error, size_t size)
 			return -1;
 		}
 		atomic_store(&n->owner[i], node);
-		address_ring_name(a, text[i], sizeof(text[i]));
+		ketama_name(a, text[i], sizeof(text[i]));
 		names[i] = text[i];
 	}
 	rc = ketama_init(&n->ketama, names, o->server_count);

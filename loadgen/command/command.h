@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A command with placeholders, and its bytes on the wire in each protocol.
+/* A command with placeholders, as a user writes it. What it is on the wire is its protocol's to say.
  *
  * A command is a list of words, a word a list of parts: text, or a placeholder that a number drawn per
  * request fills. Where every part has a fixed width the command is formatted once, as a template, and only
  * its placeholders' digits are patched while the load runs (workload.c); else it is formatted per request.
- * Both come from command_write, so that they can't differ.
+ * Both come from the same writer (protocol.h), so that they can't differ.
  */
 #ifndef FORKTAIL_LOADGEN_COMMAND_H
 #define FORKTAIL_LOADGEN_COMMAND_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bytes.h"
 #include "keynames.h"
 #include "random.h"
 #include "values.h"
@@ -20,11 +21,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum protocol { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY, PROTOCOL_MEMCACHE_META };
-enum { PROTOCOLS = PROTOCOL_MEMCACHE_META + 1 };
-/* "redis", "memcache_text", "memcache_binary", as memtier's, and "memcache_meta" */
-extern const char *const protocol_names[];
 
 enum part_kind {
 	PART_TEXT,
@@ -54,6 +50,8 @@ struct command_word {
 	uint32_t first, count; /* of the command's parts */
 };
 
+/* A name's bytes with its closing 0, as command_name cuts it. */
+enum { COMMAND_NAME = 24 };
 enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 8, COMMAND_PATCHES_MAX = 64 };
 
 struct command {
@@ -63,7 +61,7 @@ struct command {
 	bool inserts;  /* __new_key__: the key is the next one of a growing base */
 	bool inlined;  /* Redis' inline form: the words, CRLF */
 	bool quiet;    /* memcached's meta commands: misses are left out of the answers */
-	bool numbered; /* memcached_meta_numbered */
+	bool numbered; /* they get an opaque number of ours, that the answer is known by */
 };
 
 /* What placeholders draw from; shared and read-only but for `random`. */
@@ -88,15 +86,6 @@ struct patches {
 	struct patch list[COMMAND_PATCHES_MAX];
 };
 
-/* A growing buffer. */
-struct bytes {
-	char *at;
-	size_t length, room;
-};
-/* Room for `more` bytes behind the last. False: out of memory. */
-bool bytes_reserve(struct bytes *b, size_t more);
-void bytes_add(struct bytes *b, const void *from, size_t count); /* the room is there */
-
 /* From text as a user writes it: words apart by blanks, "quoted words" with \n \r \t \xHH \" \\ in them.
  * False, and a sentence in `error`. */
 bool command_parse(struct command *c, const char *text, char *error, size_t size);
@@ -117,21 +106,6 @@ struct request_values {
 	uint32_t opaque;      /* PART_OPAQUE */
 	uint64_t intended_ns; /* PART_STAMP; 0: when it is sent */
 };
-
-/* Appends one request. `patches`: NULL, or takes where placeholders landed. False: out of memory. */
-bool command_write(const struct command *c, enum protocol protocol, const struct fill *f,
-		   const struct request_values *v, struct random_stream *random, struct bytes *to,
-		   struct patches *patches);
-/* Which replies answer a memcached command: of the text protocol a letter (v: values, s: of a store, n:
- * numbers, d: of a delete, t: of a touch, b: others), of the meta commands likewise (and g: of an mg, V: of
- * version, e: of an me, b: of an mn), of the binary protocol the opcode plus 1. 0: any. */
-char memcached_reply_kind(const struct command *c, enum protocol protocol);
-/* Whether a meta command gets an opaque number of ours, that its answer is known by. */
-bool memcached_meta_numbered(const struct command *c);
-/* Whether a meta command can be asked to leave misses out (`quiet`). */
-bool memcached_meta_silent(const struct command *c);
-/* Whether the protocol has the command; else false, and a sentence. */
-bool command_fits(const struct command *c, enum protocol protocol, char *error, size_t size);
 
 /* Writes a patch's digits anew. */
 static inline void patch_apply(const struct patch *p, const struct fill *f, const struct request_values *v,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of keys. */
+/* Digits come in blocks of twelve where they can: a key's name is written for every request. */
 #include "keynames.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
 #include "random.h"
-#include "ycsb.h"
+#include "units/parse.h"
+#include "ycsb_names.h"
 
 uint32_t digits_count(uint64_t value)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing and reading messages' stamps. */
+/* A stamp is written with the message's last byte of work, so that its start is when it goes out; it is read
+ * strictly, for a channel may carry others' messages. */
 #include "stamp.h"
 
 #include <inttypes.h>

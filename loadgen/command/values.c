@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes by distribution, bytes from a pool. */
+/* Bytes are copied from a pool made once, since drawing each would cost more than sending it; sizes are drawn
+ * anew from their seed, so none is kept. */
 #include "values.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "units/parse.h"
 
 #define LOGNORMAL_HIGH (1u << 20)
 

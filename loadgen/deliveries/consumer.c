@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "deliveries_parts.h"
+#include "consumer.h"
 
 #define GROUP "forktail"
 
@@ -129,7 +129,7 @@ static void take_entry(struct consumer *c, const redisReply *entry, uint64_t end
 		return;
 	snprintf(c->last_id, sizeof(c->last_id), "%s", entry->element[0]->str);
 	if (is_list(entry->element[1]) && entry->element[1]->elements >= 2)
-		deliveries_take_message(c, entry->element[1]->element[1], end_ns);
+		take_message(c, entry->element[1]->element[1], end_ns);
 }
 
 /* [[key, [entry, ...]]] */
@@ -181,7 +181,7 @@ const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end
 	}
 	/* A message may come between the answers to two SUBSCRIBEs. */
 	if (kind == DELIVERY_PUBSUB && is_list(r) && r->elements == 3 && is_text(r->element[0], "message")) {
-		deliveries_take_message(c, r->element[2], end_ns);
+		take_message(c, r->element[2], end_ns);
 		return NULL;
 	}
 	if (c->awaited)
@@ -191,7 +191,7 @@ const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end
 	switch (kind) {
 	case DELIVERY_LIST:
 		if (is_list(r) && r->elements == 2)
-			deliveries_take_message(c, r->element[1], end_ns);
+			take_message(c, r->element[1], end_ns);
 		else if (r->type != REDIS_REPLY_NIL)
 			return "the server answered BLPOP oddly";
 		break;

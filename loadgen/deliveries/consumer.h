@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files of consumers share: deliveries.c has the thread and the counting, consumer.c what one
- * connection says and hears. */
-#ifndef FORKTAIL_LOADGEN_DELIVERIES_PARTS_H
-#define FORKTAIL_LOADGEN_DELIVERIES_PARTS_H
+/* A consumer: what it says and hears (consumer.c), its connection (consumer_connection.c) and what its
+ * messages count as (received.c). Of what all consumers share, struct deliveries, the thread is in
+ * deliveries.c. */
+#ifndef FORKTAIL_LOADGEN_CONSUMER_H
+#define FORKTAIL_LOADGEN_CONSUMER_H
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 
@@ -28,7 +31,8 @@ struct consumer {
 	redisReader *reader;
 	struct bytes out;
 	size_t written;
-	uint64_t retry_ns; /* closed: when to open it again, PACING_NEVER: not */
+	struct event readable, writable;
+	struct event retry; /* closed: when to open it again */
 	uint32_t backoff_ms;
 	uint64_t opened_ns, closed_ns;
 	uint16_t local_port;
@@ -41,10 +45,12 @@ struct deliveries {
 	struct consumer *consumers;
 	struct seen *seen;
 	uint32_t ready;
-	int epoll_fd, wake_fd;
+	struct event_base *base;
+	struct event wake, tick;
+	int wake_fd;
+	char *buffer; /* READ_AT_ONCE bytes */
 	pthread_t handle;
 	bool started;
-	atomic_bool ending;
 	atomic_uint_fast64_t received; /* in the figures */
 	struct log_lane lane;
 	pthread_mutex_t lock; /* of what follows */
@@ -53,13 +59,31 @@ struct deliveries {
 	struct delivered how;
 };
 
+enum { READ_AT_ONCE = 64 << 10 };
+
+/* ---- received.c ---- */
+
+/* A message came. The lock is held. */
+void take_message(struct consumer *c, const redisReply *payload, uint64_t end_ns);
+
+/* ---- consumer.c ---- */
+
 /* Queues what makes the consumer ready, behind `greeting_bytes` of greetings already queued or none. */
 bool consumer_prepare(struct consumer *c);
 /* Queues the command that waits for the next message (lists and streams). */
 bool consumer_ask(struct consumer *c);
 /* A whole reply came. NULL, or why the connection is no good any more. */
 const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end_ns);
-/* A message, for deliveries.c. */
-void deliveries_take_message(struct consumer *c, const redisReply *payload, uint64_t end_ns);
+
+/* ---- consumer_connection.c ---- */
+
+/* Makes a descriptor that is open this loop's. False: out of memory. */
+bool consumer_admit(struct consumer *c);
+/* Writes what is queued, as far as it goes. */
+void consumer_flush(struct consumer *c);
+/* Closes its connection, for good. */
+void consumer_let_go(struct consumer *c);
+/* Its connection, for the log. */
+void consumer_log(const struct consumer *c, bool ended);
 
 #endif

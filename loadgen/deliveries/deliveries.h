@@ -14,14 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "delivery_kind.h"
-#include "json.h"
-#include "log.h"
-#include "on_error.h"
-#include "socket.h"
-#include "stamp.h"
-#include "stats.h"
-#include "workload.h"
+#include "loadgen/command/stamp.h"
+#include "loadgen/net/socket.h"
+#include "loadgen/options/delivery_kind.h"
+#include "loadgen/options/on_error.h"
+#include "loadgen/results/log.h"
+#include "loadgen/results/stats.h"
+#include "loadgen/workload/workload.h"
 
 struct deliveries;
 

@@ -5,58 +5,15 @@
  * Answers come in the order of requests, but for what `odd` in struct connection tells: answers to set-up
  * commands, to an ASKING, to memcached's quiet reads. RESP3's pushes may come anywhere.
  */
-#include "behind.h"
-#include "inspection.h"
-#include "memcached_login.h"
+#include "answers.h"
+
+#include "gathered.h"
+#include "lifecycle.h"
+#include "meta_answer.h"
+#include "record.h"
 #include "recording/recording.h"
-#include "replay_send.h"
-#include "thread.h"
-
-/* ---- the end of a request ---- */
-
-static inline void record(struct load_thread *t, uint32_t connection, const struct pending *p,
-			  uint64_t end_ns, unsigned status, uint64_t bytes)
-{
-	const struct workload *w = t->plan->workload;
-	struct ft_request q = {
-	    .intended_ns = p->intended_ns,
-	    .start_ns = p->start_ns,
-	    .end_ns = end_ns,
-	    .connection = connection,
-	    .op = p->operation,
-	    .status = (uint8_t)status,
-	};
-
-	if (__builtin_expect(p->intended_ns >= t->plan->measure_ns, 1)) {
-		t->counting = true;
-		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
-	}
-	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
-		/* What never got a connection never got a key. */
-		if (__builtin_expect(t->plan->behind != NULL, 0) && connection != NO_CONNECTION)
-			q.behind = behind_of(t->plan->behind, w, p->operation, p->key, &t->key_name);
-		log_append(&t->lane, &q);
-	}
-	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
-		key_base_ack(w->base, p->key);
-	if (__builtin_expect(status_is_error(status), 0)) {
-		if (p->intended_ns >= t->plan->measure_ns)
-			stats_note_error(t->stats, status, end_ns);
-		count_error(t);
-	}
-}
-
-void record_end(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
-		unsigned status, uint64_t bytes)
-{
-	if (t->plan->workload->operations[p->operation].internal)
-		return;
-	record(t, connection, p, end_ns, status, bytes);
-}
 
 /* ---- an answer to the oldest request ---- */
-
-/* ---- answers in ---- */
 
 /* Has a look at a whole reply that was gathered. Returns the request's status. */
 static unsigned inspect(struct connection *c, const struct pending *p, unsigned status)
@@ -68,42 +25,41 @@ static unsigned inspect(struct connection *c, const struct pending *p, unsigned 
 	if (status != FT_STATUS_OK)
 		return status;
 	if (p->step < STEPS_MAX && w->operations[p->operation].steps[p->step].least) {
-		if (inspection_number(c->inspection) >= w->operations[p->operation].steps[p->step].least)
+		if (gathered_number(c->gathered) >= w->operations[p->operation].steps[p->step].least)
 			return status;
 		if (p->intended_ns >= t->plan->measure_ns)
 			stats_error_word(t->stats, "NOREPLICAS", ft_now_ns());
 		return FT_STATUS_ERROR_REPLY;
 	}
 	if (w->operations[p->operation].scan) {
-		inspection_capture(c->inspection);
+		gathered_take_keys(c->gathered);
 		return status;
 	}
-	wrong = inspection_check(c->inspection, w, p->key);
+	wrong = gathered_check_value(c->gathered, w, p->key);
 	if (wrong == -1)
 		return status;
-	if (!t->wrong.found)
-		t->wrong = (struct wrong_byte){true, p->key, wrong};
+	if (!t->trouble.wrong.found)
+		t->trouble.wrong = (struct wrong_byte){true, p->key, wrong};
 	return FT_STATUS_WRONG;
 }
 
 /* How many commands the operation takes on this connection. */
 static inline uint32_t steps_of(const struct connection *c, const struct operation *o)
 {
-	return o->scan ? 1 + (c->inspection ? c->inspection->captured : 0) : o->step_count;
+	return o->scan ? 1 + (c->gathered ? c->gathered->captured : 0) : o->step_count;
 }
 
-/* An error reply. True: with several servers, one that sends the request elsewhere; it is on its way. */
+/* An error reply. True: it sends the request elsewhere (with several servers), and that is on its way. */
 static bool refused(struct connection *c, const struct pending *p, const char *word, uint64_t now_ns,
 		    uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
 
-	if (t->routing && routed_again(c, p, now_ns)) {
+	if (t->model->sent_away && t->model->sent_away(c, p, now_ns)) {
 		count_bytes(t, p->operation, bytes);
-		if (c->inspection)
-			inspection_reset(c->inspection);
-		c->first = ring_index(c, 1);
-		c->in_flight--;
+		if (c->gathered)
+			gathered_reset(c->gathered);
+		ring_drop(c);
 		return true;
 	}
 	if (p->intended_ns >= t->plan->measure_ns)
@@ -122,38 +78,31 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 	const char *word = NULL;
 	unsigned status;
 
-	status = reply_status(w->protocol, &c->scan, &o->steps[step], &word);
+	status = reply_status(w->protocol, &c->scan, &o->steps[step].expected, &word);
 	bytes += o->steps[step].length;
 	if (__builtin_expect(word != NULL, 0) && refused(c, p, word, now_ns, bytes))
 		return;
-	if (__builtin_expect(c->inspection != NULL, 0) && inspection_wanted(w, o, p->step))
+	if (__builtin_expect(c->gathered != NULL, 0) && gathered_wanted(w, o, p->step))
 		status = inspect(c, p, status);
 	if (__builtin_expect(o->step_count > 1, 0) && o->internal) {
-		replay_selected(c, status);
+		t->model->own_answered(c, status);
 		return;
 	}
 	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
 	    p->step + 1u < steps_of(c, o)) {
 		old = *p;
 		old.step++;
-		c->first = ring_index(c, 1);
+		ring_drop(c);
 		count_bytes(t, old.operation, bytes);
-		if (t->routing) {
-			c->in_flight--;
-			routed_step(c, &old);
-			return;
-		}
-		c->pending[ring_index(c, c->in_flight - 1)] = old;
-		c->to_send++;
+		t->model->step(c, &old);
 		return;
 	}
-	record(t, c->id, p, now_ns, status, bytes);
-	if (__builtin_expect(t->routing != NULL, 0))
-		routed_ended(t, c->group, p, now_ns, status);
-	if (__builtin_expect(c->inspection != NULL, 0))
-		inspection_reset(c->inspection);
-	c->first = ring_index(c, 1);
-	c->in_flight--;
+	record_request(t, c->id, p, now_ns, status, bytes);
+	if (__builtin_expect(t->model->ended != NULL, 0))
+		t->model->ended(c, p, now_ns, status);
+	if (__builtin_expect(c->gathered != NULL, 0))
+		gathered_reset(c->gathered);
+	ring_drop(c);
 	t->in_flight--;
 }
 
@@ -162,12 +111,10 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 /* An answer to a set-up command of a connection that was opened again. */
 static bool greeted(struct connection *c)
 {
-	enum protocol protocol = c->thread->plan->workload->protocol;
-	bool accepted = protocol != PROTOCOL_REDIS ? memcached_login_accepted(protocol, &c->scan)
-			: c->scan.resp.kind != '-' ? true
-						   : c->greetings == 1 && c->group->endpoint->named;
+	enum protocol_id protocol = c->thread->plan->workload->protocol;
+	bool names_us = c->greetings == 1 && c->group->endpoint->named; /* a refusal of that does no harm */
 
-	if (!accepted) {
+	if (!protocol_of(protocol)->accepted(&c->scan) && !names_us) {
 		connection_fail(c, FT_STATUS_REFUSED,
 				"the server refused the login of a connection opened again");
 		return false;
@@ -191,8 +138,8 @@ static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 		case META_ANSWERS_OLDEST:
 			return 0;
 		case META_ANSWERS_NONE:
-			if (c->inspection)
-				inspection_reset(c->inspection);
+			if (c->gathered)
+				gathered_reset(c->gathered);
 			return 1;
 		}
 	}
@@ -201,8 +148,7 @@ static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 	if (!complete)
 		return 1;
 	/* Whatever it says to ASKING: the answer behind it tells. */
-	c->first = ring_index(c, 1);
-	c->in_flight--;
+	ring_drop(c);
 	c->asks--;
 	return 1;
 }
@@ -218,8 +164,8 @@ static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 	}
 	if (now_ns >= t->plan->measure_ns)
 		t->stats->pushes++;
-	if (c->inspection)
-		inspection_reset(c->inspection); /* parts of it were gathered as if it were the answer */
+	if (c->gathered)
+		gathered_reset(c->gathered); /* parts of it were gathered as if it were the answer */
 	return true;
 }
 
@@ -235,7 +181,7 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 		kind = c->scan.resp.kind;
 		if (complete == 2)
 			return take_push(c, complete, now_ns);
-		if (complete == 0 && (kind == '>' || kind == '|'))
+		if (complete == 0 && (kind == RESP_PUSH || kind == RESP_ATTRIBUTE))
 			return true;
 	}
 	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
@@ -273,12 +219,12 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 			if (odd > 0)
 				continue;
 		}
-		gather = __builtin_expect(c->inspection != NULL, 0) &&
-			 (inspection_wanted(w, &w->operations[p->operation], p->step) || w->quiet);
+		gather = __builtin_expect(c->gathered != NULL, 0) &&
+			 (gathered_wanted(w, &w->operations[p->operation], p->step) || w->quiet);
 		if (gather)
-			inspection_add(c->inspection, from, at);
+			gathered_add(c->gathered, from, at);
 		if (complete == 0) {
-			if (!t->plan->resp3 || c->scan.resp.kind != '>')
+			if (!t->plan->resp3 || c->scan.resp.kind != RESP_PUSH)
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}

@@ -5,14 +5,21 @@
  * It is here to measure what that way of working costs and gains, so it makes the system calls such a client
  * makes and no others: no poll, no timer, but a time-out on the socket, which costs no call.
  */
-#include <errno.h>
+#include "blocking.h"
+
 #include <fcntl.h>
-#include <string.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "answers.h"
+#include "connection.h"
+#include "due.h"
+#include "ending.h"
+#include "hand_over.h"
+#include "lifecycle.h"
 #include "recording/recording.h"
+#include "sending.h"
 #include "thread.h"
 #include "transport.h"
 
@@ -23,9 +30,8 @@ static const struct timeval look_up = {0, 100000};
 
 static bool over(struct load_thread *t, uint64_t now_ns)
 {
-	return atomic_load_explicit(&t->plan->stop, memory_order_relaxed) || t->stopping ||
-	       now_ns >= t->plan->end_ns ||
-	       (t->plan->open_loop ? t->pacing.due_ns == PACING_NEVER : t->left == 0);
+	return atomic_load_explicit(&t->plan->ending.stop, memory_order_relaxed) || t->stopping ||
+	       now_ns >= t->plan->end_ns || !t->model->more(t, now_ns);
 }
 
 static void set_up(struct connection *c)
@@ -42,25 +48,57 @@ static void set_up(struct connection *c)
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &look_up, sizeof(look_up));
 }
 
-bool blocking_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns)
+/* Whether to wait on for an answer, since_ns being when the last one came; else the connection has failed. */
+static bool has_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns)
 {
 	struct load_thread *t = c->thread;
 	uint64_t limit = t->plan->timeout_ns, wait = t->plan->drain_ns;
 
 	/* Nobody wakes this thread when the run is stopped: it looks for itself. */
-	if (atomic_load(&t->plan->stop) && !t->stopping) {
+	if (atomic_load(&t->plan->ending.stop) && !t->stopping) {
 		t->stopping = true;
 		t->give_up_ns = now_ns + (wait < SECOND_NS ? wait : SECOND_NS);
 	}
 	if (limit && now_ns - since_ns > limit)
 		connection_fail(c, FT_STATUS_TIMEOUT, "no answer within --timeout");
-	else if (now_ns >= t->give_up_ns || atomic_load(&t->plan->abandon))
+	else if (now_ns >= t->give_up_ns || atomic_load(&t->plan->ending.abandon))
 		connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
 	return c->fd >= 0;
 }
 
-/* Reads until at most `keep` requests are in flight. */
-static void read_answers(struct connection *c, uint32_t keep)
+/* Writes the rest of a batch now, reading answers meanwhile so that neither side waits for ever. */
+static void push_unsent(struct connection *c, const char *bytes, size_t length)
+{
+	struct load_thread *t = c->thread;
+	struct pollfd p = {.fd = c->fd, .events = POLLIN | POLLOUT};
+	uint64_t since = ft_now_ns();
+
+	while (length > 0 && c->fd >= 0) {
+		ssize_t n;
+
+		if (poll(&p, 1, 100) <= 0) {
+			if (!has_patience(c, ft_now_ns(), since))
+				return;
+			continue;
+		}
+		since = ft_now_ns();
+		if (p.revents & POLLOUT) {
+			n = transport_write(c, bytes, length);
+			bytes += n > 0 ? n : 0;
+			length -= (size_t)(n > 0 ? n : 0);
+		}
+		if (p.revents & (POLLIN | POLLHUP | POLLERR)) {
+			n = transport_read(c, t->read_buffer, READ_BYTES);
+			if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+				connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
+			else if (n > 0)
+				take_answers(c, t->read_buffer, t->read_buffer + n, ft_now_ns());
+		}
+	}
+}
+
+/* Reads until no request is in flight. */
+static void read_answers(struct connection *c)
 {
 	struct load_thread *t = c->thread;
 	uint64_t now, since = ft_now_ns();
@@ -71,7 +109,7 @@ static void read_answers(struct connection *c, uint32_t keep)
 		send_batch(c, 0);
 	if (t->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
-	while (c->fd >= 0 && c->in_flight > keep) {
+	while (c->fd >= 0 && c->in_flight > 0) {
 		ssize_t n = transport_read(c, t->read_buffer, READ_BYTES);
 
 		now = ft_now_ns();
@@ -84,11 +122,11 @@ static void read_answers(struct connection *c, uint32_t keep)
 			if (c->in_flight < before)
 				since = now;
 			else if (c->fd >= 0)
-				blocking_patience(c, now, since);
+				has_patience(c, now, since);
 			before = c->in_flight;
 		} else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 			load_thread_tick(t, now);
-			blocking_patience(c, now, since);
+			has_patience(c, now, since);
 		} else {
 			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 		}
@@ -116,50 +154,96 @@ static void pause_until(struct load_thread *t, uint64_t ns)
 	}
 }
 
+/* Connects and greets, waiting for it. False: it failed, and was counted. */
+static bool open_now(struct connection *c, unsigned patience_s)
+{
+	const struct endpoint *e = c->group->endpoint;
+	const char *why = NULL;
+	uint64_t now = ft_now_ns();
+
+	c->fd = socket_open(&e->socket, c->id, patience_s);
+	if (c->fd >= 0)
+		connection_secure(c, &why);
+	else if (c->waiting) /* else why it broke says more */
+		why = strerror(-c->fd);
+	if (c->fd < 0) {
+		connection_note_refused(c, why, now);
+		return false;
+	}
+	connection_reset(c);
+	set_up(c);
+	(void)!transport_write(c, e->greeting, e->greeting_bytes);
+	return true;
+}
+
 /* Opens a connection that broke, again and again, until the run is over. */
 static bool open_again(struct load_thread *t, struct connection *c)
 {
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
-	const char *why;
 
 	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) &&
 	       !over(t, ft_now_ns())) {
-		uint64_t now = ft_now_ns();
-
-		pause_until(t, now + wait_ns);
+		pause_until(t, ft_now_ns() + wait_ns);
 		wait_ns = wait_ns * 2 < 5 * SECOND_NS ? wait_ns * 2 : 5 * SECOND_NS;
-		c->fd = socket_open(&c->group->endpoint->socket, c->id, 1);
-		if (c->fd >= 0 && !connection_secure(c, &why))
-			t->broken = why;
-		if (c->fd < 0) {
-			stats_note_error(t->stats, FT_STATUS_REFUSED, now);
-			t->stats->connects_failed++;
-			c->fd = -1;
-			c->backoff_ms = t->plan->backoff_ms;
-			count_error(t);
-			continue;
+		if (open_now(c, 1)) {
+			c->waiting = false;
+			c->life.backoff_ms = 0;
+		} else {
+			c->life.backoff_ms = t->plan->backoff_ms;
 		}
-		c->taken = c->first = 0;
-		c->batch_ends = false;
-		c->closed_ns = 0;
-		c->waiting = false;
-		c->backoff_ms = 0;
-		c->greetings = c->group->endpoint->greetings;
-		memset(&c->scan, 0, sizeof(c->scan));
-		set_up(c);
-		(void)!transport_write(c, c->group->endpoint->greeting, c->group->endpoint->greeting_bytes);
 	}
 	return c->fd >= 0;
 }
 
-static uint32_t batch_of(const struct load_thread *t)
+/* Another connection in the place of one that has had its requests. When it is refused it is tried again,
+ * whatever the policy for those that break. */
+static void renew(struct connection *c)
 {
-	uint32_t count = t->plan->open_loop ? 1 : t->plan->batch;
-
-	return !t->plan->open_loop && t->left < count ? (uint32_t)t->left : count;
+	connection_close(c, ft_now_ns());
+	c->life.backoff_ms = 0;
+	c->waiting = true;
+	if (open_now(c, 5))
+		c->waiting = false;
 }
 
-void run_blocking(struct load_thread *t)
+/* ---- taking up requests ---- */
+
+static void closed_pump(struct load_thread *t, uint64_t now_ns)
+{
+	struct connection *c = thread_connection(t, 0);
+	uint32_t count = t->left < t->plan->batch ? (uint32_t)t->left : t->plan->batch;
+
+	(void)now_ns;
+	t->left -= count;
+	while (count-- > 0)
+		take_up(c, 0);
+	send_batch(c, 0);
+}
+
+/* Waits for the next that falls due; sends nothing when the run is over by then. */
+static void open_pump(struct load_thread *t, uint64_t now_ns)
+{
+	struct connection *c = thread_connection(t, 0);
+
+	if (t->pacing.due_ns > now_ns) {
+		pause_until(t, t->pacing.due_ns);
+		if (over(t, ft_now_ns()))
+			return;
+	}
+	take_up(c, t->pacing.due_ns);
+	pacing_take(&t->pacing);
+	send_batch(c, 0);
+}
+
+/* ---- the run ---- */
+
+static int init(struct load_thread *t)
+{
+	(void)t;
+	return 0;
+}
+
+static void run(struct load_thread *t)
 {
 	struct connection *c = thread_connection(t, 0);
 	const struct load_plan *plan = t->plan;
@@ -167,32 +251,15 @@ void run_blocking(struct load_thread *t)
 
 	set_up(c);
 	while (!over(t, now)) {
-		uint32_t count = batch_of(t);
-
 		if (c->fd < 0 && !open_again(t, c))
 			break;
-		if (plan->open_loop && t->pacing.due_ns > now) {
-			pause_until(t, t->pacing.due_ns);
-			now = ft_now_ns();
-			if (over(t, now))
-				break;
-		}
-		for (uint32_t i = 0; i < count; i++) {
-			take_up(c, plan->open_loop ? t->pacing.due_ns : 0);
-			if (plan->open_loop)
-				pacing_take(&t->pacing);
-			else
-				t->left--;
-		}
-		send_batch(c, 0);
+		t->model->pump(t, now);
 		if (c->fd >= 0 && (!plan->no_wait || c->in_flight + plan->batch > c->ring_size))
-			read_answers(c, 0);
+			read_answers(c);
 		if (c->fd >= 0 && plan->reconnect_after && c->taken >= plan->reconnect_after) {
-			read_answers(c, 0);
+			read_answers(c);
 			if (c->fd >= 0)
-				connection_renew(c, ft_now_ns());
-			if (c->fd >= 0)
-				set_up(c);
+				renew(c);
 		}
 		if (plan->think_ns)
 			pause_until(t, ft_now_ns() + plan->think_ns);
@@ -203,6 +270,27 @@ void run_blocking(struct load_thread *t)
 		}
 	}
 	if (c->fd >= 0)
-		read_answers(c, 0);
+		read_answers(c);
 	fail_unsent(t, ft_now_ns());
 }
+
+const struct load_model blocking_closed_loop = {
+    .init = init,
+    .run = run,
+    .pump = closed_pump,
+    .more = closed_more,
+    .unsent = push_unsent,
+    .lost = fail_in_flight,
+    .step = send_step,
+};
+
+const struct load_model blocking_open_loop = {
+    .init = init,
+    .run = run,
+    .pump = open_pump,
+    .more = due_more,
+    .fail_unsent = due_fail_unsent,
+    .unsent = push_unsent,
+    .lost = fail_in_flight,
+    .step = send_step,
+};

@@ -9,9 +9,10 @@
  * An error carries no opaque. Between quiet reads it is counted for the oldest, though it may be of one of
  * those behind it and that one a miss: their number is right, and which is which the server doesn't tell.
  */
-#include <string.h>
+#include "meta_answer.h"
 
-#include "thread.h"
+#include "lifecycle.h"
+#include "record.h"
 
 #define BATCH_END "mn\r\n"
 
@@ -34,7 +35,7 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 	struct pending *p = NULL;
 
 	for (uint32_t k = 0; k < count; k++) {
-		p = &c->pending[(c->first + c->in_flight - count + k) % c->ring_size];
+		p = &c->pending[ring_index(c, c->in_flight - count + k)];
 		p->ends_batch = false; /* it may have, on another connection */
 	}
 	if (!p || !step_of(c, p)->command.quiet)
@@ -54,10 +55,9 @@ static void missed(struct connection *c, uint64_t now_ns)
 	const struct pending p = *oldest(c);
 
 	record_end(c->thread, c->id, &p, now_ns, FT_STATUS_MISS, step_of(c, &p)->length);
-	if (c->thread->routing)
-		routed_ended(c->thread, c->group, &p, now_ns, FT_STATUS_MISS);
-	c->first = c->first + 1 < c->ring_size ? c->first + 1 : 0;
-	c->in_flight--;
+	if (c->thread->model->ended)
+		c->thread->model->ended(c, &p, now_ns, FT_STATUS_MISS);
+	ring_drop(c);
 	c->thread->in_flight--;
 }
 

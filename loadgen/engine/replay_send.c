@@ -5,10 +5,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 
+#include "connection.h"
+#include "due.h"
+#include "ending.h"
+#include "event_loop.h"
+#include "lifecycle.h"
+#include "loadgen/replay/replay.h"
+#include "record.h"
 #include "recording/recording.h"
-#include "replay.h"
+#include "room.h"
+#include "sending.h"
 #include "thread.h"
 
 /* A connection's place in its chain. */
@@ -37,7 +44,7 @@ struct replay_thread {
 
 int replay_begin(struct load_thread *t, uint32_t first)
 {
-	const struct replay *r = t->plan->workload->replay;
+	const struct replay *r = t->plan->workload->recorded.replay;
 	struct replay_thread *rt = calloc(1, sizeof(*rt));
 
 	if (!rt)
@@ -60,7 +67,7 @@ int replay_begin(struct load_thread *t, uint32_t first)
 	return 0;
 }
 
-void replay_end(struct load_thread *t)
+static void release(struct load_thread *t)
 {
 	if (t->replay)
 		free(t->replay->lanes);
@@ -121,9 +128,9 @@ static void lane_step(struct load_thread *t, struct lane *l)
 		l->next = next;
 }
 
-static bool may_send(const struct connection *c)
+static bool has_room(const struct connection *c)
 {
-	return c->fd >= 0 && !c->unsent && !c->connecting && c->in_flight < c->thread->plan->pipeline;
+	return may_send(c) && c->in_flight < c->thread->plan->pipeline;
 }
 
 /* It will send nothing more. */
@@ -140,29 +147,21 @@ static bool is_selecting(const struct connection *c)
 	return c->in_flight > 0 && c->thread->replay->lanes[lane_index(c)].selecting;
 }
 
-void replay_leave(struct connection *c)
-{
-	TAILQ_REMOVE(&c->thread->replay->ready, c, with_room);
-}
-
-void replay_settle(struct connection *c)
+static void settle(struct connection *c)
 {
 	struct replay_thread *rt = c->thread->replay;
 
 	leave_room(c);
-	if (!may_send(c) || is_selecting(c) || lane_due_ns(c->thread, &rt->lanes[lane_index(c)]) > rt->now_ns)
+	if (!rt || !rt->begun) /* connections are made before the thread has its part of the recording */
 		return;
-	TAILQ_INSERT_TAIL(&rt->ready, c, with_room);
-	c->room = ROOM_REPLAY;
+	if (has_room(c) && !is_selecting(c) &&
+	    lane_due_ns(c->thread, &rt->lanes[lane_index(c)]) <= rt->now_ns)
+		enter_room(c, &rt->ready);
 }
 
-static void push(struct connection *c, const struct pending *p)
+static void put(struct connection *c, const struct pending *p)
 {
-	uint32_t at = c->first + c->in_flight;
-
-	c->pending[at < c->ring_size ? at : at - c->ring_size] = *p;
-	c->in_flight++;
-	c->to_send++;
+	*ring_add(c) = *p;
 	c->taken++;
 	c->thread->in_flight++;
 }
@@ -173,7 +172,7 @@ static void fill(struct connection *c, uint64_t now_ns)
 	struct load_thread *t = c->thread;
 	struct lane *l = &t->replay->lanes[lane_index(c)];
 
-	while (may_send(c) && l->next != REPLAY_END && !is_selecting(c)) {
+	while (has_room(c) && l->next != REPLAY_END && !is_selecting(c)) {
 		const struct replay_record *r = &t->replay->replay->records[l->next];
 		uint64_t due = lane_due_ns(t, l);
 		struct pending p = {
@@ -192,12 +191,12 @@ static void fill(struct connection *c, uint64_t now_ns)
 			p = (struct pending){.key = r->database, .operation = t->plan->workload->select};
 			l->database = r->database;
 			l->selecting = true;
-			push(c, &p);
+			put(c, &p);
 			continue;
 		}
 		if (r->selects)
 			l->database = r->database;
-		push(c, &p);
+		put(c, &p);
 		lane_step(t, l);
 	}
 	if (c->to_send)
@@ -227,6 +226,14 @@ static void give_up_lane(struct load_thread *t, struct lane *l, uint64_t now_ns)
 	}
 }
 
+/* When the next record falls due that any connection of the test is to send. */
+static uint64_t cursor_due_ns(const struct load_thread *t)
+{
+	const struct replay_thread *rt = t->replay;
+
+	return rt->cursor == REPLAY_END ? PACING_NEVER : due_ns(t, rt->cursor, rt->cursor_round);
+}
+
 /* Up to now_ns: who has something to send. */
 static void move_cursor(struct load_thread *t, uint64_t now_ns)
 {
@@ -234,7 +241,7 @@ static void move_cursor(struct load_thread *t, uint64_t now_ns)
 	const struct replay *r = rt->replay;
 
 	rt->now_ns = now_ns;
-	while (rt->cursor != REPLAY_END && due_ns(t, rt->cursor, rt->cursor_round) <= now_ns) {
+	while (cursor_due_ns(t) <= now_ns) {
 		uint32_t i = r->records[rt->cursor].client % r->connections - rt->first;
 
 		if (i < rt->count) {
@@ -242,8 +249,8 @@ static void move_cursor(struct load_thread *t, uint64_t now_ns)
 
 			if (is_dead(c))
 				give_up_lane(t, &rt->lanes[i], now_ns);
-			else if (c->room == ROOM_NONE)
-				replay_settle(c);
+			else if (!c->room)
+				settle(c);
 		}
 		if (++rt->cursor < r->count)
 			continue;
@@ -252,20 +259,7 @@ static void move_cursor(struct load_thread *t, uint64_t now_ns)
 	}
 }
 
-static void arm(struct load_thread *t)
-{
-	const struct replay_thread *rt = t->replay;
-	uint64_t due = rt->cursor == REPLAY_END ? PACING_NEVER : due_ns(t, rt->cursor, rt->cursor_round);
-	struct itimerspec when = {
-	    .it_value = {.tv_sec = (time_t)(due / 1000000000), .tv_nsec = (long)(due % 1000000000)}};
-
-	if (due == PACING_NEVER || due == t->armed_ns || rt->open == 0)
-		return;
-	timerfd_settime(t->due_fd, TFD_TIMER_ABSTIME, &when, NULL);
-	t->armed_ns = due;
-}
-
-void replay_pump(struct load_thread *t, uint64_t now_ns)
+static void pump(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
 	struct connection *c;
@@ -276,7 +270,7 @@ void replay_pump(struct load_thread *t, uint64_t now_ns)
 		for (uint32_t i = 0; i < rt->count; i++) {
 			if (lane_due_ns(t, &rt->lanes[i]) == PACING_NEVER)
 				close_lane(rt, &rt->lanes[i]);
-			replay_settle(connection_of(t, i));
+			settle(connection_of(t, i));
 		}
 	}
 	for (;;) {
@@ -291,11 +285,12 @@ void replay_pump(struct load_thread *t, uint64_t now_ns)
 			fill(c, now_ns);
 		now_ns = ft_now_ns();
 	}
-	arm(t);
+	if (rt->open > 0)
+		due_arm(t, cursor_due_ns(t));
 	check_finished(t, now_ns);
 }
 
-void replay_fail_unsent(struct load_thread *t, uint64_t now_ns)
+static void fail_unsent_records(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
 
@@ -308,12 +303,12 @@ void replay_fail_unsent(struct load_thread *t, uint64_t now_ns)
 	rt->cursor = REPLAY_END;
 }
 
-bool replay_more(struct load_thread *t, uint64_t now_ns)
+static bool more(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
 
 	if (!rt->replay->timed && now_ns >= t->plan->end_ns)
-		replay_fail_unsent(t, now_ns);
+		fail_unsent_records(t, now_ns);
 	if (rt->alive != t->alive) {
 		rt->alive = t->alive;
 		for (uint32_t i = 0; i < rt->count; i++)
@@ -328,13 +323,13 @@ uint64_t replay_abandoned(const struct load_thread *t)
 	return t->replay ? t->replay->abandoned : 0;
 }
 
-void replay_selected(struct connection *c, unsigned status)
+/* The SELECT of our own that the connection waited for was answered. */
+static void selected(struct connection *c, unsigned status)
 {
 	struct load_thread *t = c->thread;
 	struct lane *l = &t->replay->lanes[lane_index(c)];
 
-	c->first = c->first + 1 < c->ring_size ? c->first + 1 : 0;
-	c->in_flight--;
+	ring_drop(c);
 	t->in_flight--;
 	l->selecting = false;
 	if (!status_is_error(status))
@@ -348,3 +343,35 @@ int64_t replay_refused(const struct load_thread *t)
 {
 	return t->replay ? t->replay->refused : -1;
 }
+
+static void room(struct connection *c, uint64_t now_ns)
+{
+	settle(c);
+	pump(c->thread, now_ns);
+}
+
+static void answered(struct connection *c, uint64_t now_ns)
+{
+	if (c->to_send > 0)
+		send_batch(c, 0);
+	if (c->fd >= 0)
+		room(c, now_ns);
+}
+
+const struct load_model replay_send = {
+    .init = event_loop_init,
+    .run = event_loop_run,
+    .free = release,
+    .pump = pump,
+    .more = more,
+    .fail_unsent = fail_unsent_records,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle,
+    .room = room,
+    .answered = answered,
+    .unsent = connection_keep_unsent,
+    .lost = fail_in_flight,
+    .step = send_step,
+    .own_answered = selected,
+};

@@ -9,30 +9,16 @@
 #ifndef FORKTAIL_LOADGEN_REPLAY_SEND_H
 #define FORKTAIL_LOADGEN_REPLAY_SEND_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-struct load_thread;
-struct connection;
-struct bytes;
-struct pending;
+#include "load_model.h"
+
+extern const struct load_model replay_send;
 
 /* Gives the thread its part: the connections from number `first` on, among all of the test's. -ENOMEM. */
 int replay_begin(struct load_thread *t, uint32_t first);
-void replay_end(struct load_thread *t);
-
-/* In place of settle_room, leave_room's part, open_loop_pump, fail_unsent; and whether anything is left. */
-void replay_settle(struct connection *c);
-void replay_leave(struct connection *c);
-void replay_pump(struct load_thread *t, uint64_t now_ns);
-void replay_fail_unsent(struct load_thread *t, uint64_t now_ns);
-bool replay_more(struct load_thread *t, uint64_t now_ns);
 /* Records that lost connections left behind at full speed. */
 uint64_t replay_abandoned(const struct load_thread *t);
-
-/* The SELECT of our own that the connection waited for was answered, with an FT_STATUS_*. */
-void replay_selected(struct connection *c, unsigned status);
 /* A database that the server didn't let a connection of this thread have; -1: none. */
 int64_t replay_refused(const struct load_thread *t);
 

@@ -12,18 +12,23 @@
  * written finds another way without having failed. The time that it's due, and the time that it was first
  * sent, stay.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include "routed.h"
+
 #include <string.h>
 
-#include "nodes.h"
-#include "outages.h"
+#include "connection.h"
+#include "due.h"
+#include "ending.h"
+#include "event_loop.h"
+#include "group.h"
+#include "lifecycle.h"
+#include "loadgen/cluster/route.h"
+#include "record.h"
 #include "recording/recording.h"
-#include "route.h"
+#include "room.h"
+#include "routing.h"
+#include "sending.h"
 #include "thread.h"
-
-const char routed_asking[] = "*1\r\n$6\r\nASKING\r\n";
-_Static_assert(sizeof(routed_asking) - 1 == ROUTED_ASKING_BYTES, "the length that send_batch writes");
 
 /* How often what waits is looked at, and sent again without news of the topology; and the most that may wait,
  * before an open loop holds back what is due. */
@@ -31,78 +36,19 @@ _Static_assert(sizeof(routed_asking) - 1 == ROUTED_ASKING_BYTES, "the length tha
 #define AGAIN_NS 20000000u
 enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16 };
 
-/* ---- queues ---- */
-
-static void waiting_push(struct waiting *w, const struct pending *p)
-{
-	if (w->count == w->room) {
-		uint32_t room = w->room ? w->room * 2 : 64;
-		struct pending *grown = malloc(room * sizeof(*grown));
-
-		if (!grown)
-			abort(); /* a request lost here would never end */
-		for (uint32_t i = 0; i < w->count; i++)
-			grown[i] = w->ring[(w->first + i) % w->room];
-		free(w->ring);
-		*w = (struct waiting){grown, 0, w->count, room};
-	}
-	w->ring[(w->first + w->count++) % w->room] = *p;
-}
-
-static bool waiting_pop(struct waiting *w, struct pending *p)
-{
-	if (w->count == 0)
-		return false;
-	*p = w->ring[w->first];
-	w->first = (w->first + 1) % w->room;
-	w->count--;
-	return true;
-}
-
 /* ---- a thread's part ---- */
 
-struct routing {
-	struct nodes *nodes;
-	struct group *of_node[NODES_MAX];
-	struct bytes scratch; /* names of keys */
-	struct waiting later; /* nobody serves them now, or a server asked for patience */
-	struct connection *to_send, **last;
-	uint32_t turn;	   /* spreads what may go to any of several nodes */
-	uint32_t version;  /* of the topology when last looked at */
-	uint64_t again_ns; /* when what was put off is sent again */
-	bool ticking, flushing;
-	struct outages outages;
-};
-
-int routing_init(struct load_thread *t)
+static int init(struct load_thread *t)
 {
-	t->routing = calloc(1, sizeof(*t->routing));
-	if (!t->routing)
-		return -ENOMEM;
-	t->routing->nodes = t->plan->nodes;
-	t->routing->turn = t->index;
-	t->routing->version = atomic_load(&t->plan->nodes->version);
-	return 0;
+	int rc = routing_init(t);
+
+	return rc ? rc : event_loop_init(t);
 }
 
-void routing_free(struct load_thread *t)
-{
-	if (!t->routing)
-		return;
-	free(t->routing->scratch.at);
-	free(t->routing->later.ring);
-	free(t->routing);
-	t->routing = NULL;
-}
-
-void routing_add(struct load_thread *t, struct group *g)
+/* Requests to the group's node go to the group from now on. */
+static void group_added(struct load_thread *t, struct group *g)
 {
 	t->routing->of_node[g->node] = g;
-}
-
-const struct outages *routing_outages(const struct load_thread *t)
-{
-	return &t->routing->outages;
 }
 
 static void tick(void *who, uint64_t now_ns);
@@ -113,7 +59,7 @@ static void watch_waiting(struct load_thread *t, uint64_t now_ns)
 	if (t->routing->ticking || t->finished)
 		return;
 	t->routing->ticking = true;
-	timers_add(&t->timers, now_ns + TICK_NS, tick, t);
+	timers_add(&t->alarms.timers, now_ns + TICK_NS, tick, t);
 }
 
 static struct group *group_of(struct load_thread *t, uint16_t node)
@@ -124,19 +70,8 @@ static struct group *group_of(struct load_thread *t, uint16_t node)
 	if (r->of_node[node])
 		return r->of_node[node];
 	first = atomic_fetch_add(&t->plan->next_connection, t->connection_count);
-	r->of_node[node] = load_thread_connect(t, &nodes_at(r->nodes, node)->endpoint, node, NULL, first);
+	r->of_node[node] = group_connect(t, &nodes_at(r->nodes, node)->endpoint, node, NULL, first);
 	return r->of_node[node];
-}
-
-static const struct step *step_of(const struct load_thread *t, const struct pending *p)
-{
-	return &t->plan->workload->operations[p->operation]
-		    .steps[p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u];
-}
-
-static uint32_t slot_of(struct load_thread *t, const struct pending *p)
-{
-	return route_slot(t->routing->nodes, t->plan->workload, step_of(t, p), p->key, &t->routing->scratch);
 }
 
 /* ---- out ---- */
@@ -152,9 +87,7 @@ static void put_last(struct connection *c, const struct pending *p)
 		*r->last = c;
 		r->last = &c->next_to_send;
 	}
-	c->pending[ring_index(c, c->in_flight)] = *p;
-	c->in_flight++;
-	c->to_send++;
+	*ring_add(c) = *p;
 }
 
 /* Puts a request on a connection, behind an ASKING if that is wanted. */
@@ -191,8 +124,7 @@ static void put_off(struct load_thread *t, struct waiting *w, const struct pendi
 	struct pending late = *p;
 	uint64_t now = ft_now_ns();
 
-	if (!late.intended_ns)
-		late.intended_ns = now;
+	pending_due(&late, now);
 	waiting_push(w, &late);
 	watch_waiting(t, now);
 }
@@ -212,64 +144,31 @@ static void send_to(struct load_thread *t, const struct pending *p, uint16_t nod
 static void send_on(struct load_thread *t, const struct pending *p)
 {
 	struct routing *r = t->routing;
-	uint32_t slot = slot_of(t, p);
+	uint32_t slot = routing_slot(t, p);
 	uint16_t node = slot == ROUTE_ANYWHERE
 			    ? nodes_any(r->nodes, r->turn++)
-			    : nodes_choose(r->nodes, slot, step_of(t, p)->route.reads, r->turn++);
+			    : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->turn++);
 
 	send_to(t, p, node, false);
 }
 
 /* ---- ends ---- */
 
-void routed_ended(struct load_thread *t, struct group *g, const struct pending *p, uint64_t now_ns,
-		  unsigned status)
+static void ended(struct connection *c, const struct pending *p, uint64_t now_ns, unsigned status)
 {
-	struct outages *o = &t->routing->outages;
-	uint32_t slot;
-
-	if (p->intended_ns >= t->plan->measure_ns)
-		stats_node(t->stats, g->node, status, now_ns - p->intended_ns, p->tries > 0);
-	if (!status_is_error(status))
-		g->last_ok_ns = now_ns;
-	if (__builtin_expect(!outages_concern(o, p->intended_ns), 1))
-		return;
-	slot = slot_of(t, p);
-	if (slot == ROUTE_ANYWHERE)
-		return;
-	if (status_is_error(status)) {
-		outages_failed(o, slot);
-		return;
-	}
-	nodes_reached(t->routing->nodes, g->node, true);
-	/* What a replica may answer says nothing of the primary. */
-	if (t->routing->nodes->read_from == READ_PRIMARY || !step_of(t, p)->route.reads)
-		outages_answered(o, slot, g->node, p->intended_ns, now_ns);
-}
-
-/* Whose figures have a request that waited for no server in particular: the owner of its key, if there is
- * one. */
-static struct group *group_to_blame(struct load_thread *t, const struct pending *p)
-{
-	uint32_t slot = slot_of(t, p);
-	uint16_t owner = slot == ROUTE_ANYWHERE ? NODE_NONE : nodes_choose(t->routing->nodes, slot, false, 0);
-
-	return owner == NODE_NONE ? NULL : t->routing->of_node[owner];
+	routing_ended(c->thread, c->group, p, now_ns, status);
 }
 
 /* Ends a request that has no connection any more, or never had one. */
 static void end_without(struct load_thread *t, struct group *g, uint32_t connection, struct pending *p,
 			uint64_t now_ns, unsigned status)
 {
-	if (!p->start_ns)
-		p->start_ns = now_ns;
-	if (!p->intended_ns)
-		p->intended_ns = now_ns;
+	pending_sent(p, now_ns);
 	record_end(t, connection, p, now_ns, status, 0);
 	if (!g)
-		g = group_to_blame(t, p);
+		g = routing_blame(t, p);
 	if (g)
-		routed_ended(t, g, p, now_ns, status);
+		routing_ended(t, g, p, now_ns, status);
 	t->in_flight--;
 }
 
@@ -286,7 +185,7 @@ static void give_up_queue(struct load_thread *t, struct group *g, struct waiting
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
-void routed_give_up(struct load_thread *t, uint64_t now_ns)
+static void give_up(struct load_thread *t, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < t->group_count; i++) {
 		give_up_queue(t, t->groups[i], &t->groups[i]->queue, now_ns);
@@ -295,44 +194,13 @@ void routed_give_up(struct load_thread *t, uint64_t now_ns)
 	give_up_queue(t, NULL, &t->routing->later, now_ns);
 }
 
-/* ---- what the topology says ---- */
-
-/* Opens an outage of the slots that are the node's now, if there are any. Each refused connect() and each
- * CLUSTERDOWN asks for it, so whether there is one already is seen before the slots are. */
-static void begin_outage(struct load_thread *t, const struct group *g, uint64_t now_ns)
-{
-	const struct nodes *n = t->routing->nodes;
-	struct outages *o = &t->routing->outages;
-	bool begun = false;
-
-	if (outages_is_open(o, g->node))
-		return;
-	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++) {
-		if (atomic_load_explicit(&n->owner[i], memory_order_relaxed) != g->node)
-			continue;
-		if (!begun && !outages_begin(o, g->node, g->last_ok_ns, now_ns))
-			return;
-		begun = true;
-		outages_mark(o, i);
-	}
-}
-
-void routed_trouble(struct connection *c, uint64_t now_ns)
-{
-	struct load_thread *t = c->thread;
-
-	if (!t->stopping && now_ns < t->plan->end_ns)
-		begin_outage(t, c->group, now_ns);
-	nodes_reached(t->routing->nodes, c->group->node, false);
-	nodes_look(t->routing->nodes);
-}
-
-void routed_lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+/* What was sent has failed, the rest finds another way. */
+static void lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
 		 unsigned status, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
-	routed_trouble(c, now_ns);
+	routing_trouble(c, now_ns);
 	for (uint32_t i = 0; i < in_flight; i++) {
 		struct pending *p = &c->pending[(first + i) % c->ring_size];
 
@@ -381,7 +249,7 @@ static bool follow(struct connection *c, struct pending *p, bool asking)
 
 	if (p->tries >= REDIRECTS_MAX || !nodes_redirect(n, c->scan.resp.rest, c->group->node, &slot, &node))
 		return false;
-	if (!asking && !step_of(t, p)->route.reads && atomic_load(&n->owner[slot]) != node) {
+	if (!asking && !routing_step(t, p)->route.reads && atomic_load(&n->owner[slot]) != node) {
 		atomic_store(&n->owner[slot], node);
 		nodes_changed(n);
 	}
@@ -391,17 +259,17 @@ static bool follow(struct connection *c, struct pending *p, bool asking)
 	return true;
 }
 
-bool routed_again(struct connection *c, const struct pending *answered, uint64_t now_ns)
+static bool sent_away(struct connection *c, const struct pending *answered, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 	struct pending p = *answered;
 	bool outage = false;
 	enum refusal refusal = refusal_of(c->scan.resp.word, &outage);
 
-	if (refusal == REFUSAL_NONE || t->plan->workload->protocol != PROTOCOL_REDIS)
+	if (refusal == REFUSAL_NONE || !protocol_of(t->plan->workload->protocol)->redirects)
 		return false;
 	if (outage)
-		routed_trouble(c, now_ns);
+		routing_trouble(c, now_ns);
 	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
 		p.tries = 1; /* patience ends with --retry; redirects that come after it are counted anew */
 		nodes_look(t->routing->nodes);
@@ -416,10 +284,10 @@ bool routed_again(struct connection *c, const struct pending *answered, uint64_t
 	return true;
 }
 
-void routed_step(struct connection *c, const struct pending *p)
+static void step(struct connection *c, const struct pending *p)
 {
 	/* What has no key (WAIT) is about the connection it comes on. */
-	if (step_of(c->thread, p)->route.kind == ROUTE_ANY)
+	if (routing_step(c->thread, p)->route.kind == ROUTE_ANY)
 		put_on(c, p, false);
 	else
 		send_on(c->thread, p);
@@ -439,57 +307,63 @@ static void serve_queue(struct group *g)
 		put_on(c, &p, false);
 }
 
-static bool take_another(const struct load_thread *t, uint64_t now_ns)
-{
-	if (t->stopping)
-		return false;
-	if (t->plan->open_loop)
-		return t->pacing.due_ns <= now_ns && t->in_flight < WAITING_MAX;
-	return t->left > 0 && now_ns < t->plan->end_ns &&
-	       t->in_flight < (uint64_t)t->connection_count * t->plan->pipeline;
-}
-
-void routed_pump(struct load_thread *t, uint64_t now_ns)
+/* Takes up a request and sends it where it belongs. */
+static void take_another(struct load_thread *t, uint64_t intended_ns)
 {
 	const struct load_plan *plan = t->plan;
+	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
+	const struct pending p = {
+	    .intended_ns = intended_ns,
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, 0),
+	    .operation = (uint8_t)operation,
+	};
 
-	while (take_another(t, now_ns)) {
-		uint32_t operation = choose_operation(&plan->mix, &t->chooser);
-		const struct pending p = {
-		    .intended_ns = plan->open_loop ? t->pacing.due_ns : 0,
-		    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, 0),
-		    .operation = (uint8_t)operation,
-		};
+	t->in_flight++;
+	send_on(t, &p);
+}
 
-		if (plan->open_loop)
-			pacing_take(&t->pacing);
-		else
-			t->left--;
-		t->in_flight++;
-		send_on(t, &p);
+static void closed_pump(struct load_thread *t, uint64_t now_ns)
+{
+	uint64_t most = (uint64_t)t->connection_count * t->plan->pipeline;
+
+	while (closed_more(t, now_ns) && t->in_flight < most) {
+		t->left--;
+		take_another(t, 0);
 	}
 	flush(t);
-	if (plan->open_loop)
-		arm_due(t);
 	check_finished(t, now_ns);
 }
 
-void routed_room(struct connection *c, uint64_t now_ns)
+static void open_pump(struct load_thread *t, uint64_t now_ns)
+{
+	while (!t->stopping && t->pacing.due_ns <= now_ns && t->in_flight < WAITING_MAX) {
+		uint64_t due_ns = t->pacing.due_ns;
+
+		pacing_take(&t->pacing);
+		take_another(t, due_ns);
+	}
+	flush(t);
+	due_arm(t, t->pacing.due_ns);
+	check_finished(t, now_ns);
+}
+
+/* A connection is there, or has room again. */
+static void room(struct connection *c, uint64_t now_ns)
 {
 	settle_room(c);
 	serve_queue(c->group);
-	routed_pump(c->thread, now_ns);
+	c->thread->model->pump(c->thread, now_ns);
 }
 
-void routed_arrived(struct connection *c)
+static void arrived(struct connection *c)
 {
 	nodes_reached(c->thread->routing->nodes, c->group->node, true);
 }
 
-void routed_settle(struct load_thread *t, uint64_t now_ns)
+static void take_over(struct load_thread *t, uint64_t now_ns)
 {
 	if (!t->routing->flushing)
-		routed_pump(t, now_ns);
+		t->model->pump(t, now_ns);
 }
 
 /* ---- what waits ---- */
@@ -561,5 +435,54 @@ static void tick(void *who, uint64_t now_ns)
 	}
 	if (anything_waits(t))
 		watch_waiting(t, now_ns);
-	routed_pump(t, now_ns);
+	t->model->pump(t, now_ns);
 }
+
+const struct load_model routed_closed_loop = {
+    .init = init,
+    .run = event_loop_run,
+    .free = routing_free,
+    .group_added = group_added,
+    .pump = closed_pump,
+    .more = closed_more,
+    .give_up = give_up,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle_room,
+    .room = room,
+    .answered = room,
+    .unsent = connection_keep_unsent,
+    .arrived = arrived,
+    .refused = routing_trouble,
+    .lost = lost,
+    .take_over = take_over,
+    .reopens_in_drain = true, /* it is time to get through to another server */
+    .ended = ended,
+    .sent_away = sent_away,
+    .step = step,
+};
+
+const struct load_model routed_open_loop = {
+    .init = init,
+    .run = event_loop_run,
+    .free = routing_free,
+    .group_added = group_added,
+    .pump = open_pump,
+    .more = due_more,
+    .fail_unsent = due_fail_unsent,
+    .give_up = give_up,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle_room,
+    .room = room,
+    .answered = room,
+    .unsent = connection_keep_unsent,
+    .arrived = arrived,
+    .refused = routing_trouble,
+    .lost = lost,
+    .take_over = take_over,
+    .reopens_in_drain = true, /* it is time to get through to another server */
+    .ended = ended,
+    .sent_away = sent_away,
+    .step = step,
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap. */
+/* A binary heap, since there may be a timer for each of ten thousand connections, and the descriptor that
+ * says when the first of them is due. */
 #include "timers.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loadgen/net/tls.h"
 #include "thread.h"
-#include "tls.h"
 
 static inline ssize_t transport_read(const struct connection *c, void *to, size_t size)
 {
@@ -27,6 +27,16 @@ static inline bool transport_unread(const struct connection *c)
 	return __builtin_expect(c->tls != NULL, 0) && tls_unread(c->tls);
 }
 
+/* What a TLS session has to say of its failure, kept longer than the session: as long as the thread, or until
+ * it's asked again. */
+static inline const char *transport_tls_why(const struct connection *c)
+{
+	struct trouble *trouble = &c->thread->trouble;
+
+	snprintf(trouble->text, sizeof(trouble->text), "the server %s", tls_why(c->tls));
+	return trouble->text;
+}
+
 /* Why a read returned n, or a write -1; valid as long as the thread, or until it's asked again. */
 static inline const char *transport_why(const struct connection *c, ssize_t n)
 {
@@ -36,8 +46,7 @@ static inline const char *transport_why(const struct connection *c, ssize_t n)
 		return "the server closed the connection";
 	if (!c->tls || error != EPROTO)
 		return strerror(error);
-	snprintf(c->thread->broken_text, sizeof(c->thread->broken_text), "the server %s", tls_why(c->tls));
-	return c->thread->broken_text;
+	return transport_tls_why(c);
 }
 
 #endif

@@ -185,11 +185,17 @@ static bool last_words(struct link *l, char *words, size_t size)
 	return words[0] == '-';
 }
 
+static uint64_t patience_ns(const struct link *l)
+{
+	return l->patience_ns ? l->patience_ns : LINK_ANSWER_NS;
+}
+
 /* Why a command got no answer. */
 static redisReply *no_answer(struct link *l, const char *name, int rc)
 {
 	char words[160];
 
+	l->failed = rc;
 	/* A server that wants a client's certificate says so after the handshake, when we may be writing. */
 	if (rc == -ECONNRESET && l->tls && link_receive(l, words, sizeof(words), 0) == -EPROTO)
 		rc = -EPROTO;
@@ -206,19 +212,27 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 			    name);
 	if (rc == -ETIMEDOUT)
 		return fail(l, "did not answer %s within %d s; is that a Redis, and is it stuck?", name,
-			    (int)(LINK_ANSWER_NS / 1000000000u));
+			    (int)(patience_ns(l) / 1000000000u));
 	return fail(l, "broke the connection: %s", strerror(-rc));
 }
 
-static uint64_t patience_ns(const struct link *l)
+/* It is something else. */
+static redisReply *not_redis(struct link *l, const char *name, const char *what)
 {
-	return l->patience_ns ? l->patience_ns : LINK_ANSWER_NS;
+	l->failed = -EPROTO;
+	return fail(l, "is no Redis: it answered %s with something else (%s)", name, what);
+}
+
+static redisReply *no_memory(struct link *l)
+{
+	l->failed = -ENOMEM;
+	return fail(l, "can't be asked: out of memory");
 }
 
 redisReply *link_answer(struct link *l, const char *name)
 {
 	uint64_t deadline_ns = ft_now_ns() + patience_ns(l);
-	size_t received = 0;
+	size_t received = 0, limit = l->answer_bytes ? l->answer_bytes : LINK_ANSWER_BYTES;
 	void *reply = NULL;
 	char bytes[16384];
 	ssize_t n;
@@ -226,25 +240,27 @@ redisReply *link_answer(struct link *l, const char *name)
 	if (!l->reader)
 		l->reader = redisReaderCreate();
 	if (!l->reader)
-		return fail(l, "can't be asked: out of memory");
+		return no_memory(l);
 	for (;;) {
 		if (redisReaderGetReply(l->reader, &reply) != REDIS_OK)
-			return fail(l, "is no Redis: it answered %s with something else (%s)", name,
-				    l->reader->errstr);
+			return not_redis(l, name, l->reader->errstr);
 		if (reply)
 			return reply;
-		if (received > LINK_ANSWER_BYTES)
-			return fail(l, "is no Redis: it answered %s with something else (more than %d bytes)",
-				    name, LINK_ANSWER_BYTES);
+		if (received > limit) {
+			snprintf(bytes, sizeof(bytes), "more than %zu bytes", limit);
+			return not_redis(l, name, bytes);
+		}
 		n = ft_now_ns() < deadline_ns ? link_receive(l, bytes, sizeof(bytes), deadline_ns)
 					      : -ETIMEDOUT;
 		if (n < 0)
 			return no_answer(l, name, (int)n);
-		if (received == 0 && !l->tls && bytes[0] == TLS_ALERT && n > 1 && bytes[1] == TLS_MAJOR)
+		if (received == 0 && !l->tls && bytes[0] == TLS_ALERT && n > 1 && bytes[1] == TLS_MAJOR) {
+			l->failed = -EPROTO;
 			return fail(l, "answered %s in TLS; use --tls", name);
+		}
 		received += (size_t)n;
 		if (redisReaderFeed(l->reader, bytes, (size_t)n) != REDIS_OK)
-			return fail(l, "can't be asked: out of memory");
+			return no_memory(l);
 	}
 }
 
@@ -255,7 +271,7 @@ redisReply *link_ask(struct link *l, int count, const char *const *words)
 	int rc;
 
 	if (size < 0)
-		return fail(l, "can't be asked: out of memory");
+		return no_memory(l);
 	rc = link_send(l, command, (size_t)size, ft_now_ns() + patience_ns(l));
 	explicit_bzero(command, (size_t)size); /* it may be a login */
 	redisFreeCommand(command);

@@ -28,7 +28,9 @@ struct link {
 	int stop_fd;		 /* readable: end every wait. -1: nobody will */
 	struct tls_session *tls; /* NULL: plain */
 	uint64_t patience_ns;	 /* for an answer; 0: LINK_ANSWER_NS */
+	size_t answer_bytes;	 /* how long one may be; 0: LINK_ANSWER_BYTES */
 	redisReader *reader;	 /* of link_ask; made when first needed */
+	int failed;		 /* why link_ask had no answer: a negative errno */
 	char where[160];	 /* what sentences about it begin with */
 	char error[480];
 };

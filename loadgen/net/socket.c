@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting. */
+/* Connecting waits for nothing, or with an end where a caller has nothing else to do (socket_open). Over
+ * loopback each 20,000 connections get a source address of their own (127.0.0.2, ...), since one address
+ * has too few ports for more. */
 #include "socket.h"
 
 #include <arpa/inet.h>
@@ -41,22 +43,28 @@ static struct addrinfo *look_up(const char *host, uint32_t port, char *why, size
 	return all;
 }
 
-int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *s, char *why,
-		   size_t size)
+int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *out, int limit,
+		   char *why, size_t size)
 {
 	struct addrinfo *all;
+	int count = 0;
 
+	if (path && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		snprintf(why, size, "%s", strerror(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
 	if (path) {
-		unix_address(path, s);
-		return 0;
+		unix_address(path, out);
+		return 1;
 	}
 	all = look_up(host, port, why, size);
-	if (!all)
-		return -1;
-	memcpy(&s->address, all->ai_addr, all->ai_addrlen);
-	s->length = all->ai_addrlen;
-	freeaddrinfo(all);
-	return 0;
+	for (struct addrinfo *a = all; a && count < limit; a = a->ai_next, count++) {
+		memcpy(&out[count].address, a->ai_addr, a->ai_addrlen);
+		out[count].length = a->ai_addrlen;
+	}
+	if (all)
+		freeaddrinfo(all);
+	return count ? count : -EHOSTUNREACH;
 }
 
 int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,

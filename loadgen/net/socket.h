@@ -32,9 +32,10 @@ struct endpoint {
 int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
 		struct server_socket *s, char *why, size_t size);
 
-/* The first address that a host's name has, without connecting. 0, or -1 and what went wrong. */
-int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *s, char *why,
-		   size_t size);
+/* The addresses that a host's name has, without connecting: how many of `limit` were filled, 1 at least; or
+ * -EHOSTUNREACH, -ENAMETOOLONG and what went wrong. */
+int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *out, int limit,
+		   char *why, size_t size);
 
 /* Begins connecting connection `number`; the descriptor (non-blocking, close-on-exec), or a negative errno.
  * *pending: not there yet, it will be writable when it is. A server on the loopback network is reached from

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "observer_parts.h"
+#include "loadgen/server/reach.h"
+#include "view.h"
+#include "json/json_block.h"
 
 enum { STATS_LIMIT = 1 << 18 }; /* a hundred lines are 3 KiB */
 
-struct memcached_view {
+struct statistics {
 	struct observed *to;
 	bool announced; /* this connection's server is in the recording */
 	char version[64], pid[24];
@@ -17,27 +19,27 @@ struct memcached_view {
 	char text[STATS_LIMIT + 1];
 };
 
-struct memcached_view *memcached_view_create(struct observed *to)
+static void *create(struct observed *to)
 {
-	struct memcached_view *v = calloc(1, sizeof(*v));
+	struct statistics *v = calloc(1, sizeof(*v));
 
 	if (v)
 		v->to = to;
 	return v;
 }
 
-void memcached_view_free(struct memcached_view *v)
+/* Nothing is to be said first. */
+static struct link *enter(void *view, struct server *s)
 {
-	free(v);
-}
+	struct statistics *v = view;
+	char error[512];
 
-void memcached_view_greet(struct memcached_view *v)
-{
 	v->announced = false;
+	return server_reach(s, 0, error, sizeof(error));
 }
 
 /* The whole answer: STAT lines up to END, or one line that is something else. */
-static bool is_whole(const struct memcached_view *v)
+static bool is_whole(const struct statistics *v)
 {
 	if (v->size < 5 || strcmp(v->text + v->size - 2, "\r\n") != 0)
 		return false;
@@ -46,9 +48,9 @@ static bool is_whole(const struct memcached_view *v)
 	return v->size >= 7 && strcmp(v->text + v->size - 7, "\r\nEND\r\n") == 0;
 }
 
-static int ask_stats(struct memcached_view *v, struct link *l)
+static int ask_stats(struct statistics *v, struct link *l)
 {
-	uint64_t deadline_ns = ft_now_ns() + OBSERVER_ANSWER_NS;
+	uint64_t deadline_ns = ft_now_ns() + l->patience_ns;
 	int rc = link_send(l, "stats\r\n", 7, deadline_ns);
 
 	v->size = 0;
@@ -67,23 +69,25 @@ static int ask_stats(struct memcached_view *v, struct link *l)
 	return rc;
 }
 
-static void note_connected(struct memcached_view *v, uint64_t t_ns)
+static void note_connected(struct statistics *v, uint64_t t_ns)
 {
-	struct json_block n;
+	json_t *n;
 
-	if (v->announced || !note_begin(&n, t_ns, "observer-connected"))
+	if (v->announced)
 		return;
 	v->announced = true;
-	json_text(&n.json, "server", "memcached");
-	json_text(&n.json, "version", v->version);
-	json_text(&n.json, "process_id", v->pid);
-	note_end(&n, v->to->writer);
+	n = json_note(t_ns, "observer-connected");
+	json_put_text(n, "server", "memcached");
+	json_put_text(n, "version", v->version);
+	json_put_text(n, "process_id", v->pid);
+	write_json_note(v->to->writer, n);
 }
 
-int memcached_view_round(struct memcached_view *v, struct link *l)
+static int ask_round(void *view, struct link *l)
 {
+	struct statistics *v = view;
 	uint64_t start_ns = ft_now_ns(), end_ns;
-	struct json_block n;
+	json_t *n;
 	int rc = ask_stats(v, l);
 	char *rest;
 
@@ -111,10 +115,13 @@ int memcached_view_round(struct memcached_view *v, struct link *l)
 			observed_value(v->to, "memcached", name, "", number, end_ns);
 	}
 	note_connected(v, end_ns);
-	if (end_ns - start_ns > OBSERVER_SLOW_NS && note_begin(&n, start_ns, "observer-slow")) {
-		json_count(&n.json, "duration_ns", end_ns - start_ns);
-		json_count(&n.json, "stats_ns", end_ns - start_ns);
-		note_end(&n, v->to->writer);
+	if (end_ns - start_ns > OBSERVER_SLOW_NS) {
+		n = json_note(start_ns, "observer-slow");
+		json_put_count(n, "duration_ns", end_ns - start_ns);
+		json_put_count(n, "stats_ns", end_ns - start_ns);
+		write_json_note(v->to->writer, n);
 	}
 	return 0;
 }
+
+const struct view memcached_view = {create, enter, ask_round, free};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What Redis says of itself: INFO, its slow log, its latency monitor. hiredis formats the commands and parses
- * the answers; sending and waiting are the link's, so that a stop is never waited out.
+/* What Redis says of itself: INFO, its slow log, its latency monitor. Asking and waiting are the link's, so
+ * that a stop is never waited out.
  *
  * Redis' own times are whole seconds of the wall clock. What came between two questions happened between
  * them, and in its second: the middle of what is left is the estimate, half its length the error. */
@@ -10,7 +10,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "observer_parts.h"
+#include "view.h"
+#include "json/json_block.h"
+
+#define OBSERVER_NAME "forktail-observer"
 
 enum { WORD_BYTES = 128, EVENTS = 64 };
 
@@ -34,11 +37,9 @@ struct event {
 	long long unix_s, latest_ms, max_ms;
 };
 
-struct redis_view {
+struct redis {
 	struct observed *to;
-	char *user, *password;
-	redisReader *reader; /* of this connection */
-	bool announced;	     /* this connection's server is in the recording */
+	bool announced; /* this connection's server is in the recording */
 	bool refused[QUESTIONS];
 	char error_word[QUESTIONS][32];	 /* first word of the last error answer */
 	uint64_t asked_ns[QUESTIONS];	 /* when last */
@@ -54,150 +55,48 @@ struct redis_view {
 	int event_count;
 };
 
-struct redis_view *redis_view_create(const char *user, const char *password, struct observed *to)
+static void *create(struct observed *to)
 {
-	struct redis_view *v = calloc(1, sizeof(*v));
+	struct redis *v = calloc(1, sizeof(*v));
 
 	if (!v)
 		return NULL;
 	v->to = to;
 	v->slowlog_id = -1;
-	v->user = user ? strdup(user) : NULL;
-	v->password = password ? strdup(password) : NULL;
-	if ((user && !v->user) || (password && !v->password)) {
-		redis_view_free(v);
-		return NULL;
-	}
 	for (int i = 0; i < QUESTIONS; i++)
 		v->asked_ns[i] = ft_now_ns();
 	return v;
 }
 
-void redis_view_free(struct redis_view *v)
-{
-	if (v->reader)
-		redisReaderFree(v->reader);
-	if (v->password)
-		explicit_bzero(v->password, strlen(v->password));
-	free(v->password);
-	free(v->user);
-	free(v);
-}
-
-/* ---- asking ---- */
-
-static int ask(struct redis_view *v, struct link *l, int count, const char *const *words, redisReply **reply)
-{
-	uint64_t deadline_ns = ft_now_ns() + OBSERVER_ANSWER_NS;
-	size_t received = 0;
-	void *got = NULL;
-	char *command, bytes[16384];
-	int size = redisFormatCommandArgv(&command, count, (const char **)words, NULL);
-	int rc;
-
-	*reply = NULL;
-	if (size < 0)
-		return -ENOMEM;
-	rc = link_send(l, command, (size_t)size, deadline_ns);
-	explicit_bzero(command, (size_t)size); /* it may be a login */
-	redisFreeCommand(command);
-	while (rc == 0) {
-		ssize_t n;
-
-		if (redisReaderGetReply(v->reader, &got) != REDIS_OK)
-			return -EPROTO;
-		if (got) {
-			*reply = got;
-			return 0;
-		}
-		if (received > OBSERVER_ANSWER_BYTES)
-			return -EPROTO;
-		n = link_receive(l, bytes, sizeof(bytes), deadline_ns);
-		if (n < 0)
-			return (int)n;
-		received += (size_t)n;
-		if (redisReaderFeed(v->reader, bytes, (size_t)n) != REDIS_OK)
-			return -ENOMEM;
-	}
-	return rc;
-}
-
-static bool is_error(const redisReply *r, const char *with)
-{
-	return r->type == REDIS_REPLY_ERROR && strncasecmp(r->str, with, strlen(with)) == 0;
-}
-
-/* PING: is this a Redis? */
-static int prove(struct redis_view *v, struct link *l)
-{
-	static const char *const words[] = {"PING"};
-	redisReply *r;
-	int rc = ask(v, l, 1, words, &r);
-
-	if (rc)
-		return rc;
-	if (is_error(r, "NOAUTH") && !v->password) {
-		note_refused(v->to, "PING", r->str);
-		rc = -EACCES;
-	} else if (r->type != REDIS_REPLY_ERROR &&
-		   !(r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)) {
-		note_refused(v->to, "PING", "the answer is no Redis'");
-		rc = -EACCES;
-	}
-	freeReplyObject(r);
-	return rc;
-}
-
-static int login(struct redis_view *v, struct link *l)
-{
-	const char *words[3] = {"AUTH", v->user ? v->user : v->password, v->password};
-	redisReply *r;
-	int rc;
-
-	if (!v->password)
-		return 0;
-	rc = ask(v, l, v->user ? 3 : 2, words, &r);
-	if (rc)
-		return rc;
-	if (r->type == REDIS_REPLY_ERROR && !strstr(r->str, "without any password configured")) {
-		note_refused(v->to, "AUTH", r->str);
-		rc = -EACCES;
-	}
-	freeReplyObject(r);
-	return rc;
-}
-
-int redis_view_greet(struct redis_view *v, struct link *l)
+static struct link *enter(void *view, struct server *s)
 {
 	/* So that an operator knows who this is, and that a full server does not close it. Older ones do not
 	 * know the second; a refusal of either does no harm. */
 	static const char *const manners[2][3] = {{"CLIENT", "SETNAME", OBSERVER_NAME},
 						  {"CLIENT", "NO-EVICT", "on"}};
-	int rc;
+	struct redis *v = view;
+	char error[512];
+	struct link *l = server_enter(s, 0, error, sizeof(error));
 
-	if (v->reader)
-		redisReaderFree(v->reader);
-	v->reader = redisReaderCreate();
 	v->announced = false;
-	if (!v->reader)
-		return -ENOMEM;
-	rc = prove(v, l);
-	if (rc == 0)
-		rc = login(v, l);
-	for (int i = 0; i < 2 && rc == 0; i++) {
-		redisReply *r;
+	for (int i = 0; i < 2 && l; i++) {
+		redisReply *r = link_ask(l, 3, manners[i]);
 
-		rc = ask(v, l, 3, manners[i], &r);
-		if (r)
+		if (r) {
 			freeReplyObject(r);
+			continue;
+		}
+		snprintf(s->why, sizeof(s->why), "%s", strerror(-l->failed));
+		link_free(l);
+		l = NULL;
 	}
-	return rc;
+	return l;
 }
 
 /* An error answer: refused for good, or noted when it is a new one (LOADING, BUSY, MASTERDOWN pass). */
-static void take_error(struct redis_view *v, enum question q, const char *text)
+static void take_error(struct redis *v, enum question q, const char *text)
 {
-	struct json_block n;
+	json_t *n;
 	size_t length = strcspn(text, " ");
 
 	if (strncasecmp(text, "NOPERM", 6) == 0 || strncasecmp(text, "ERR unknown ", 12) == 0) {
@@ -211,34 +110,34 @@ static void take_error(struct redis_view *v, enum question q, const char *text)
 		return;
 	memcpy(v->error_word[q], text, length);
 	v->error_word[q][length] = 0;
-	if (!note_begin(&n, ft_now_ns(), "observer-error"))
-		return;
-	json_text(&n.json, "command", questions[q].name);
-	json_text(&n.json, "error", text);
-	note_end(&n, v->to->writer);
+	n = json_note(ft_now_ns(), "observer-error");
+	json_put_text(n, "command", questions[q].name);
+	json_put_text(n, "error", text);
+	write_json_note(v->to->writer, n);
 }
 
 /* ---- INFO ---- */
 
-static void take_fact(struct redis_view *v, const char *name, const char *value, uint64_t t_ns)
+static void take_fact(struct redis *v, const char *name, const char *value, uint64_t t_ns)
 {
-	struct json_block n;
+	json_t *n;
 
 	for (int i = 0; i < FACTS; i++) {
 		if (strcmp(name, facts[i]) != 0 || strncmp(v->fact[i], value, sizeof(v->fact[i]) - 1) == 0)
 			continue;
-		if (v->fact[i][0] && note_begin(&n, t_ns, "redis-state")) {
-			json_text(&n.json, "field", name);
-			json_text(&n.json, "from", v->fact[i]);
-			json_text(&n.json, "to", value);
-			note_end(&n, v->to->writer);
+		if (v->fact[i][0]) {
+			n = json_note(t_ns, "redis-state");
+			json_put_text(n, "field", name);
+			json_put_text(n, "from", v->fact[i]);
+			json_put_text(n, "to", value);
+			write_json_note(v->to->writer, n);
 		}
 		snprintf(v->fact[i], sizeof(v->fact[i]), "%s", value);
 	}
 }
 
 /* "keys=10,expires=0,avg_ttl=0": a series for each number. */
-static void take_parts(struct redis_view *v, const char *name, char *parts, uint64_t t_ns)
+static void take_parts(struct redis *v, const char *name, char *parts, uint64_t t_ns)
 {
 	char *rest;
 	double number;
@@ -254,22 +153,23 @@ static void take_parts(struct redis_view *v, const char *name, char *parts, uint
 	}
 }
 
-static void note_connected(struct redis_view *v, uint64_t t_ns)
+static void note_connected(struct redis *v, uint64_t t_ns)
 {
-	struct json_block n;
+	json_t *n;
 
-	if (v->announced || !note_begin(&n, t_ns, "observer-connected"))
+	if (v->announced)
 		return;
 	v->announced = true;
-	json_text(&n.json, "server", "redis");
-	json_text(&n.json, "version", v->version);
-	json_text(&n.json, "run_id", v->run_id);
-	json_text(&n.json, "role", v->fact[0]);
-	note_end(&n, v->to->writer);
+	n = json_note(t_ns, "observer-connected");
+	json_put_text(n, "server", "redis");
+	json_put_text(n, "version", v->version);
+	json_put_text(n, "run_id", v->run_id);
+	json_put_text(n, "role", v->fact[0]);
+	write_json_note(v->to->writer, n);
 }
 
 /* Another process answers: it counts from nothing, and all that it has logged is of this run. */
-static void take_run_id(struct redis_view *v, const char *run_id)
+static void take_run_id(struct redis *v, const char *run_id)
 {
 	if (v->run_id[0] && strcmp(v->run_id, run_id) != 0) {
 		v->forks_known = false;
@@ -281,22 +181,23 @@ static void take_run_id(struct redis_view *v, const char *run_id)
 }
 
 /* A fork that took as long as the one before shows in their number only, which older servers don't tell. */
-static void take_forks(struct redis_view *v, double forks, double fork_usec, uint64_t t_ns)
+static void take_forks(struct redis *v, double forks, double fork_usec, uint64_t t_ns)
 {
-	struct json_block n;
+	json_t *n;
 	bool is_new = v->forks_known && (forks != v->forks || fork_usec != v->fork_usec);
 
-	if (is_new && fork_usec >= 0 && note_begin(&n, t_ns, "fork")) {
-		json_count(&n.json, "latest_fork_usec", (uint64_t)fork_usec);
-		json_count(&n.json, "forks", forks > v->forks ? (uint64_t)(forks - v->forks) : 1);
-		note_end(&n, v->to->writer);
+	if (is_new && fork_usec >= 0) {
+		n = json_note(t_ns, "fork");
+		json_put_count(n, "latest_fork_usec", (uint64_t)fork_usec);
+		json_put_count(n, "forks", forks > v->forks ? (uint64_t)(forks - v->forks) : 1);
+		write_json_note(v->to->writer, n);
 	}
 	v->forks = forks;
 	v->fork_usec = fork_usec;
 	v->forks_known = true;
 }
 
-static void take_info(struct redis_view *v, const redisReply *r)
+static void take_info(struct redis *v, const redisReply *r)
 {
 	uint64_t t_ns = v->answered_ns[INFO];
 	double forks = 0, fork_usec = -1, number;
@@ -330,12 +231,11 @@ static void take_info(struct redis_view *v, const redisReply *r)
 
 /* ---- what happened ---- */
 
-/* t_ns and t_error_ns of something that an answer told for the first time and dates to a wall-clock second.
- */
-static bool begin_dated(struct json_block *n, const char *kind, uint64_t after_ns, uint64_t before_ns,
-			long long unix_s)
+/* A note of something that an answer told for the first time and dates to a wall-clock second. */
+static json_t *dated_note(const char *kind, uint64_t after_ns, uint64_t before_ns, long long unix_s)
 {
 	struct ft_clock clock;
+	json_t *n;
 	int64_t from = (int64_t)after_ns, to = (int64_t)before_ns, second;
 
 	ft_clock_read(&clock);
@@ -347,15 +247,14 @@ static bool begin_dated(struct json_block *n, const char *kind, uint64_t after_n
 			to = second + 1000000000 < to ? second + 1000000000 : to;
 		}
 	}
-	if (!note_begin(n, (uint64_t)(from + (to - from) / 2), kind))
-		return false;
-	json_count(&n->json, "t_error_ns", (uint64_t)(to - from + 1) / 2);
-	json_count(&n->json, "unix_s", unix_s > 0 ? (uint64_t)unix_s : 0);
-	return true;
+	n = json_note((uint64_t)(from + (to - from) / 2), kind);
+	json_put_count(n, "t_error_ns", (uint64_t)(to - from + 1) / 2);
+	json_put_count(n, "unix_s", unix_s > 0 ? (uint64_t)unix_s : 0);
+	return n;
 }
 
 /* A word of a command as text: cut, control characters as \xNN (the JSON writer sees to what is no UTF-8). */
-static void put_word(struct json_block *n, const redisReply *word)
+static void put_word(json_t *words, const redisReply *word)
 {
 	char text[4 * WORD_BYTES + 1];
 	size_t at = 0, length = word->len < WORD_BYTES ? word->len : WORD_BYTES;
@@ -369,7 +268,7 @@ static void put_word(struct json_block *n, const redisReply *word)
 			text[at++] = (char)c;
 	}
 	text[at] = 0;
-	json_text(&n->json, NULL, text);
+	json_put_text(words, NULL, text);
 }
 
 static bool is_text(const redisReply *r)
@@ -385,39 +284,35 @@ static bool is_slowlog_entry(const redisReply *e)
 	       e->element[2]->type == REDIS_REPLY_INTEGER && e->element[3]->type == REDIS_REPLY_ARRAY;
 }
 
-static void note_slow_command(struct redis_view *v, const redisReply *e, uint64_t after_ns)
+static void note_slow_command(struct redis *v, const redisReply *e, uint64_t after_ns)
 {
 	const redisReply *words = e->element[3];
-	struct json_block n;
+	json_t *n = dated_note("slowlog", after_ns, v->answered_ns[SLOWLOG], e->element[1]->integer),
+	       *command;
 
-	if (!begin_dated(&n, "slowlog", after_ns, v->answered_ns[SLOWLOG], e->element[1]->integer))
-		return;
-	json_count(&n.json, "id", (uint64_t)e->element[0]->integer);
-	json_count(&n.json, "duration_us", (uint64_t)e->element[2]->integer);
-	json_begin(&n.json, "command", '[');
+	json_put_count(n, "id", (uint64_t)e->element[0]->integer);
+	json_put_count(n, "duration_us", (uint64_t)e->element[2]->integer);
+	command = json_put_array(n, "command");
 	for (size_t i = 0; i < words->elements; i++)
 		if (is_text(words->element[i]))
-			put_word(&n, words->element[i]);
-	json_end(&n.json, ']');
+			put_word(command, words->element[i]);
 	if (e->elements > 4 && is_text(e->element[4]))
-		json_text(&n.json, "client", e->element[4]->str);
+		json_put_text(n, "client", e->element[4]->str);
 	if (e->elements > 5 && is_text(e->element[5]))
-		json_text(&n.json, "client_name", e->element[5]->str);
-	note_end(&n, v->to->writer);
+		json_put_text(n, "client_name", e->element[5]->str);
+	write_json_note(v->to->writer, n);
 }
 
-static void note_missed(struct redis_view *v, long long count)
+static void note_missed(struct redis *v, long long count)
 {
-	struct json_block n;
+	json_t *n = json_note(v->answered_ns[SLOWLOG], "slowlog-missed");
 
-	if (!note_begin(&n, v->answered_ns[SLOWLOG], "slowlog-missed"))
-		return;
-	json_count(&n.json, "count", (uint64_t)count);
-	note_end(&n, v->to->writer);
+	json_put_count(n, "count", (uint64_t)count);
+	write_json_note(v->to->writer, n);
 }
 
 /* Entries come newest first and are written oldest first. */
-static void take_slowlog(struct redis_view *v, const redisReply *r, uint64_t after_ns)
+static void take_slowlog(struct redis *v, const redisReply *r, uint64_t after_ns)
 {
 	long long newest = -1;
 
@@ -449,10 +344,10 @@ static void take_slowlog(struct redis_view *v, const redisReply *r, uint64_t aft
 	}
 }
 
-static void take_event(struct redis_view *v, const redisReply *e, uint64_t after_ns)
+static void take_event(struct redis *v, const redisReply *e, uint64_t after_ns)
 {
 	struct event now = {.name = ""}, *known = v->events;
-	struct json_block n;
+	json_t *n;
 
 	if (e->type != REDIS_REPLY_ARRAY || e->elements < 4 || !is_text(e->element[0]) ||
 	    e->element[0]->len >= sizeof(now.name))
@@ -470,16 +365,16 @@ static void take_event(struct redis_view *v, const redisReply *e, uint64_t after
 	else if (known->unix_s == now.unix_s && known->latest_ms == now.latest_ms)
 		return;
 	*known = now;
-	if (!v->events_known ||
-	    !begin_dated(&n, "latency-event", after_ns, v->answered_ns[LATENCY], now.unix_s))
+	if (!v->events_known)
 		return;
-	json_text(&n.json, "event", now.name);
-	json_count(&n.json, "latest_ms", (uint64_t)now.latest_ms);
-	json_count(&n.json, "max_ms", (uint64_t)now.max_ms);
-	note_end(&n, v->to->writer);
+	n = dated_note("latency-event", after_ns, v->answered_ns[LATENCY], now.unix_s);
+	json_put_text(n, "event", now.name);
+	json_put_count(n, "latest_ms", (uint64_t)now.latest_ms);
+	json_put_count(n, "max_ms", (uint64_t)now.max_ms);
+	write_json_note(v->to->writer, n);
 }
 
-static void take(struct redis_view *v, enum question q, const redisReply *r, uint64_t after_ns)
+static void take(struct redis *v, enum question q, const redisReply *r, uint64_t after_ns)
 {
 	if (r->type == REDIS_REPLY_ERROR) {
 		take_error(v, q, r->str);
@@ -501,22 +396,22 @@ static void take(struct redis_view *v, enum question q, const redisReply *r, uin
 
 /* ---- a round ---- */
 
-int redis_view_round(struct redis_view *v, struct link *l)
+static int ask_round(void *view, struct link *l)
 {
+	struct redis *v = view;
 	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
-	struct json_block n;
+	json_t *n;
 
 	for (int q = 0; q < QUESTIONS; q++) {
 		/* What the last answer did not tell came after its question. */
 		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
 		redisReply *r;
-		int rc;
 
 		if (v->refused[q])
 			continue;
-		rc = ask(v, l, questions[q].count, questions[q].words, &r);
-		if (rc)
-			return rc;
+		r = link_ask(l, questions[q].count, questions[q].words);
+		if (!r)
+			return l->failed;
 		v->answered_ns[q] = ft_now_ns();
 		v->asked_ns[q] = asked_ns;
 		took_ns[q] = v->answered_ns[q] - asked_ns;
@@ -527,12 +422,15 @@ int redis_view_round(struct redis_view *v, struct link *l)
 			note_connected(v, v->answered_ns[q]);
 	}
 	note_connected(v, ft_now_ns()); /* if it may not even ask INFO */
-	if (total_ns > OBSERVER_SLOW_NS && note_begin(&n, round_ns, "observer-slow")) {
-		json_count(&n.json, "duration_ns", total_ns);
+	if (total_ns > OBSERVER_SLOW_NS) {
+		n = json_note(round_ns, "observer-slow");
+		json_put_count(n, "duration_ns", total_ns);
 		for (int q = 0; q < QUESTIONS; q++)
 			if (took_ns[q])
-				json_count(&n.json, questions[q].duration, took_ns[q]);
-		note_end(&n, v->to->writer);
+				json_put_count(n, questions[q].duration, took_ns[q]);
+		write_json_note(v->to->writer, n);
 	}
 	return 0;
 }
+
+const struct view redis_view = {create, enter, ask_round, free};

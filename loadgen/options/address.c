@@ -11,8 +11,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include "ketama.h"
-#include "parse.h"
+#include "units/parse.h"
 
 enum { DATABASE_MAX = 1000000 };
 
@@ -33,16 +32,6 @@ void address_text(const struct server_address *a, char *out, size_t size)
 		snprintf(out, size, "unix:%s", a->socket);
 	else
 		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, a->port);
-}
-
-void address_ring_name(const struct server_address *a, char *out, size_t size)
-{
-	if (a->socket)
-		snprintf(out, size, "%s", a->socket);
-	else if (a->port == KETAMA_PLAIN_PORT)
-		snprintf(out, size, "%s", a->host);
-	else
-		snprintf(out, size, "%s:%u", a->host, a->port);
 }
 
 /* A sentence about the text, without what may be a password. */

@@ -29,9 +29,6 @@ struct server_address {
 /* "unix:/run/redis.sock", "127.0.0.1:6379" or "[::1]:6379". */
 void address_text(const struct server_address *a, char *out, size_t size);
 
-/* What twemproxy's ring calls it, where it has no name of its own (ketama.h). */
-void address_ring_name(const struct server_address *a, char *out, size_t size);
-
 enum address_scheme { ADDRESS_PLAIN, ADDRESS_REDIS, ADDRESS_MEMCACHED };
 
 /* What a text says. Its strings lie in `memory`. */

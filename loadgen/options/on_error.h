@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows an error of a request, --on-error: apart from thread.h, whose atomics C++ can't include, since
+/* What follows an error of a request, --on-error: apart from plan.h, whose atomics C++ can't include, since
  * options have it too. */
 #ifndef FORKTAIL_LOADGEN_ON_ERROR_H
 #define FORKTAIL_LOADGEN_ON_ERROR_H

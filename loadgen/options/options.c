@@ -13,8 +13,7 @@
 
 #include "options_table.h"
 #include "options_values.h"
-#include "parse.h"
-#include "suite.h"
+#include "units/parse.h"
 
 const char *argp_program_version = "forktail-load " FORKTAIL_VERSION;
 

@@ -11,15 +11,15 @@
 #include "address.h"
 #include "delivery_kind.h"
 #include "deployment.h"
-#include "figures.h"
-#include "keys.h"
-#include "limits.h"
+#include "loadgen/net/tls.h"
+#include "loadgen/replay/replay.h"
+#include "loadgen/results/figures.h"
+#include "loadgen/results/limits.h"
+#include "loadgen/workload/keys.h"
+#include "loadgen/workload/pacing.h"
+#include "loadgen/workload/profile.h"
+#include "loadgen/workload/workload.h"
 #include "on_error.h"
-#include "pacing.h"
-#include "profile.h"
-#include "replay.h"
-#include "tls.h"
-#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,7 +59,7 @@ struct options {
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	struct tls_options tls;
-	enum protocol protocol;
+	enum protocol_id protocol;
 	bool resp3;		  /* HELLO 3 */
 	bool tracking, broadcast; /* CLIENT TRACKING ON, with BCAST */
 	bool check;		  /* only the options are looked at */

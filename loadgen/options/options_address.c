@@ -150,8 +150,10 @@ error_t options_read_environment(struct options *o, struct given *g)
 
 void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size)
 {
-	if (g->says_redis && (g->says_memcached || o->protocol != PROTOCOL_REDIS))
+	const struct product *product = protocol_of(o->protocol)->product;
+
+	if (g->says_redis && (g->says_memcached || product != &redis_product))
 		snprintf(error, size, "a redis:// address and memcached don't go together; choose one");
-	else if (g->says_memcached && o->protocol == PROTOCOL_REDIS)
-		o->protocol = PROTOCOL_MEMCACHE_TEXT;
+	else if (g->says_memcached && product != &memcached_product)
+		o->protocol = product_protocol(&memcached_product);
 }

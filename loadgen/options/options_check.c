@@ -7,13 +7,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "catalogue.h"
 #include "options.h"
 #include "options_values.h"
-#include "suite.h"
 
 /* -P times the value size: what one connection's batch may need in memory. */
 #define BATCH_BYTES_MAX (256u << 20)
-enum { YCSB_RECORDS = 1000, LATENCY_RATE = 100, BLOCKING_THREADS_MAX = 1024, MEMCACHED_KEY = 250 };
+enum {
+	YCSB_RECORDS = 1000,
+	LATENCY_RATE = 100,
+	BLOCKING_THREADS_MAX = 1024,
+};
 
 /* Whether something doesn't go with a replay, or is nothing without one. */
 static bool check_replay(const struct options *o, const struct given *g, char *error, size_t size)
@@ -24,9 +28,10 @@ static bool check_replay(const struct options *o, const struct given *g, char *e
 			 "--replay-format, --replay-speed and --replay-allow say how to --replay a file");
 	else if (!o->replay_path)
 		return false;
-	else if (o->protocol != PROTOCOL_REDIS)
+	else if (!protocol_of(o->protocol)->product->recordings)
 		snprintf(error, size,
-			 "--replay sends what was recorded of a Redis; memcached has no such recordings");
+			 "--replay sends what was recorded of a Redis; %s has no such recordings",
+			 protocol_of(o->protocol)->product->name);
 	else if (o->deployment != DEPLOYMENT_SINGLE)
 		snprintf(error, size,
 			 "--replay sends to one server, in the order of the recording; --cluster, --sentinel "
@@ -59,7 +64,7 @@ static bool check_deliveries(const struct options *o, const struct given *g, cha
 		snprintf(error, size, "--consumers belongs to --handoff; --pubsub has their number itself");
 	else if (o->delivery == DELIVERY_NONE)
 		return false;
-	else if (o->protocol != PROTOCOL_REDIS || o->deployment != DEPLOYMENT_SINGLE)
+	else if (!protocol_of(o->protocol)->product->messages || o->deployment != DEPLOYMENT_SINGLE)
 		snprintf(error, size, "--pubsub and --handoff need one server, and that a Redis");
 	else if (o->resp3 || o->tracking || options_tls(o))
 		snprintf(error, size,
@@ -84,6 +89,8 @@ static bool check_deliveries(const struct options *o, const struct given *g, cha
 
 static void check_what(struct options *o, const struct given *g, char *error, size_t size)
 {
+	const struct protocol *protocol = protocol_of(o->protocol);
+	const struct product *product = protocol->product;
 	int kinds = (o->tests != NULL) + o->mixed + (o->fill != 0) + (o->command_count > 0) + (o->ycsb != 0) +
 		    (o->mode != MODE_LOAD) + (o->replay_path != NULL) + (o->delivery != DELIVERY_NONE);
 
@@ -100,19 +107,19 @@ static void check_what(struct options *o, const struct given *g, char *error, si
 			 "--intrinsic only probe");
 	else if (check_replay(o, g, error, size) || check_deliveries(o, g, error, size))
 		return;
-	else if (o->tests && !suite_check(o->tests, o->protocol, error, size))
+	else if (o->tests && !catalogue_check(o->tests, o->protocol, error, size))
 		return;
-	else if (o->resp3 && o->protocol != PROTOCOL_REDIS)
-		snprintf(error, size, "RESP3 is a protocol of Redis; memcached doesn't speak it");
+	else if (o->resp3 && !protocol->resp3)
+		snprintf(error, size, "RESP3 is a protocol of Redis; %s doesn't speak it", product->name);
 	else if (o->tracking && !o->resp3)
 		snprintf(error, size, "invalidations are pushed in RESP3 only: --tracking needs --resp3");
-	else if (o->meta_quiet && o->protocol != PROTOCOL_MEMCACHE_META)
+	else if (o->meta_quiet && !protocol->quiet)
 		snprintf(error, size,
 			 "--meta-quiet is for memcached's meta commands: --protocol memcache_meta");
-	else if (o->protocol != PROTOCOL_REDIS && o->ycsb)
-		snprintf(error, size, "--ycsb has Redis' layout of records; memcached has no hashes");
-	else if (o->protocol != PROTOCOL_REDIS && o->database)
-		snprintf(error, size, "memcached has no numbered databases; leave --dbnum out");
+	else if (o->ycsb && !product->records)
+		snprintf(error, size, "--ycsb has Redis' layout of records; %s has no hashes", product->name);
+	else if (o->database && !product->databases)
+		snprintf(error, size, "%s has no numbered databases; leave --dbnum out", product->name);
 	else if (o->ycsb == 'E' && o->pipeline > 1)
 		snprintf(error, size, "a scan's reads follow its first answer: workload E needs -P 1");
 	else if (o->verify && (o->ycsb || o->command_count || o->tests) && o->ycsb)
@@ -188,14 +195,14 @@ static void check_report(struct options *o, char *error, size_t size)
 				 PERCENTILES_MAX);
 }
 
-/* What memcached refuses: longer names. What is no length at all is refused when names are prepared. */
-static bool key_too_long_for_memcached(const struct options *o)
+/* Longer names than the server takes. What is no length at all is refused when names are prepared. */
+static bool key_too_long(const struct options *o, uint32_t longest)
 {
 	const char *dash = o->key_length ? strchr(o->key_length, '-') : NULL;
 
 	if (!o->key_length)
-		return strlen(o->key_prefix) + KEY_DIGITS > MEMCACHED_KEY;
-	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > MEMCACHED_KEY;
+		return strlen(o->key_prefix) + KEY_DIGITS > longest;
+	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > longest;
 }
 
 /* What a mode or another option implies. */
@@ -234,11 +241,7 @@ static void fill_in(struct options *o, const struct given *g)
 	if (o->fill)
 		o->sets = 1;
 	if (o->mode == MODE_LATENCY) {
-		o->commands[0] = (struct custom_command){o->protocol == PROTOCOL_REDIS		 ? "PING"
-							 : o->protocol == PROTOCOL_MEMCACHE_TEXT ? "version"
-							 : o->protocol == PROTOCOL_MEMCACHE_META ? "mn"
-												 : "noop",
-							 1};
+		o->commands[0] = (struct custom_command){protocol_of(o->protocol)->ping, 1};
 		o->command_count = 1;
 		o->connections = g->connections ? o->connections : 1;
 		o->rate = options_open_loop(o) ? o->rate : LATENCY_RATE;
@@ -254,7 +257,10 @@ static void fill_in(struct options *o, const struct given *g)
 
 void options_check(struct options *o, const struct given *g, char *error, size_t size)
 {
+	const struct product *product;
+
 	options_check_schemes(o, g, error, size);
+	product = protocol_of(o->protocol)->product;
 	if (!*error)
 		options_check_servers(o, g, error, size);
 	if (!*error)
@@ -272,8 +278,8 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 	if (!*error && (uint64_t)o->pipeline * (o->sizes.high + 64u) > BATCH_BYTES_MAX)
 		snprintf(error, size, "%u requests of %u bytes per batch are more than %u MB; lower -P or -d",
 			 o->pipeline, o->sizes.high, BATCH_BYTES_MAX >> 20);
-	if (!*error && o->protocol != PROTOCOL_REDIS && key_too_long_for_memcached(o))
-		snprintf(error, size, "memcached's keys have %d bytes at most", MEMCACHED_KEY);
+	if (!*error && product->longest_key && key_too_long(o, product->longest_key))
+		snprintf(error, size, "%s's keys have %u bytes at most", product->name, product->longest_key);
 	if (!g->batch)
 		o->batch = o->no_wait ? 1 : o->pipeline;
 	if (o->blocking)

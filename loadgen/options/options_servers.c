@@ -9,7 +9,7 @@
 /* --server's places, or the one that -h, -p and -s make. */
 static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
 {
-	uint32_t port = g->port ? g->port : o->protocol == PROTOCOL_REDIS ? 6379 : 11211;
+	uint32_t port = g->port ? g->port : protocol_of(o->protocol)->product->port;
 
 	if (g->socket && strlen(g->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
 		snprintf(error, size, "-s is longer than a Unix socket's path may be (%zu bytes)",
@@ -34,17 +34,18 @@ static void settle_servers(struct options *o, const struct given *g, char *error
 
 static void settle_deployment(struct options *o, const struct given *g, char *error, size_t size)
 {
-	bool redis = o->protocol == PROTOCOL_REDIS;
+	const struct product *product = protocol_of(o->protocol)->product;
 
 	o->deployment = g->cluster		       ? DEPLOYMENT_CLUSTER
 			: o->sentinel_count	       ? DEPLOYMENT_PRIMARY
 			: o->server_count > 1	       ? DEPLOYMENT_RING
 			: o->read_from != READ_PRIMARY ? DEPLOYMENT_PRIMARY
 						       : DEPLOYMENT_SINGLE;
-	if (!redis && (g->cluster || o->sentinel_count || o->read_from != READ_PRIMARY || o->wait_replicas))
-		snprintf(
-		    error, size,
-		    "--cluster, --sentinel, --read-from and --wait are Redis'; memcached has no replicas");
+	if (!product->replicas &&
+	    (g->cluster || o->sentinel_count || o->read_from != READ_PRIMARY || o->wait_replicas))
+		snprintf(error, size,
+			 "--cluster, --sentinel, --read-from and --wait are Redis'; %s has no replicas",
+			 product->name);
 	else if (g->cluster && o->sentinel_count)
 		snprintf(error, size,
 			 "a cluster fails over by itself, without Sentinel; choose --cluster or --sentinel");
@@ -86,7 +87,7 @@ static void check_behind(struct options *o, char *error, size_t size)
 
 	for (uint32_t i = 0; i < o->behind_count; i++) {
 		if (!o->behind[i].port)
-			o->behind[i].port = o->protocol == PROTOCOL_REDIS ? 6379 : 11211;
+			o->behind[i].port = protocol_of(o->protocol)->product->port;
 		address_text(&o->behind[i], text, sizeof(text));
 		for (uint32_t k = 0; k < i && !*error; k++) {
 			address_text(&o->behind[k], other, sizeof(other));

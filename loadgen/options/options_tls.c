@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* --tls and what goes with it. */
+/* TLS may be on for all servers (--tls) or by the address of one, so what belongs to it is checked when
+ * all addresses are known. */
 #include <stdio.h>
 
 #include "options.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "units/parse.h"
 
 error_t options_refuse(const char *format, ...)
 {
@@ -41,7 +41,7 @@ error_t options_read_count32(const char *text, const char *what, uint32_t low, u
 
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns)
 {
-	if (parse_duration(text, zero, ns))
+	if (parse_duration(text, TIME_ANY, TIME_S, ns) && (*ns || zero))
 		return 0;
 	return options_refuse("%s is a time%s such as 10, 2.5s, 500ms, 3m or 1h, not \"%s\"", what,
 			      zero ? "" : " above 0", text);
@@ -105,10 +105,14 @@ error_t options_read_wait(const char *text, struct options *o)
 
 error_t options_read_protocol(const char *text, struct options *o)
 {
+	const char *names[PROTOCOLS];
+	error_t result;
 	int which = 0;
-	error_t result = read_name(text, "--protocol", protocol_names, PROTOCOLS, &which);
 
-	o->protocol = (enum protocol)which;
+	for (int i = 0; i < PROTOCOLS; i++)
+		names[i] = protocols[i]->name;
+	result = read_name(text, "--protocol", names, PROTOCOLS, &which);
+	o->protocol = (enum protocol_id)which;
 	return result;
 }
 
@@ -212,7 +216,8 @@ error_t options_read_log_mode(const char *text, struct options *o)
 		o->log_mode = LOG_ALL;
 		return 0;
 	}
-	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, false, &o->slow_ns))
+	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, TIME_ANY, TIME_S, &o->slow_ns) ||
+	    !o->slow_ns)
 		return options_refuse("--log is all or slow:TIME, not \"%s\"", text);
 	o->log_mode = LOG_SLOW;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A row per second and operation. Percentiles of a second come from its histogram (at most 0.1 % too high).
  */
-#include "outputs.h"
+#include "each_second.h"
 
 #include <errno.h>
 #include <inttypes.h>

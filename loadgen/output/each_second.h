@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that grow a line per second while the load runs: the series of figures as CSV, and HdrHistogram's
  * interval log. */
-#ifndef FORKTAIL_LOADGEN_OUTPUTS_H
-#define FORKTAIL_LOADGEN_OUTPUTS_H
+#ifndef FORKTAIL_LOADGEN_EACH_SECOND_H
+#define FORKTAIL_LOADGEN_EACH_SECOND_H
 
 #include <stdint.h>
 #include <stdio.h>
 
-#include "hdr_log.h"
-#include "options.h"
-#include "stats.h"
+#include "loadgen/options/options.h"
+#include "loadgen/results/hdr_log.h"
+#include "loadgen/results/stats.h"
 
 struct outputs {
 	FILE *series;

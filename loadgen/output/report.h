@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "figures.h"
-#include "json.h"
-#include "options.h"
-#include "workload.h"
+#include "loadgen/options/options.h"
+#include "loadgen/results/figures.h"
+#include "loadgen/workload/workload.h"
+#include "json/json_block.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +39,7 @@ void report_csv_header(FILE *to);
 void report_csv_row(FILE *to, const char *name, const struct figures *f);
 
 /* The same figures as members of an object that is already open. */
-void report_json(struct json *j, const struct figures *f, const struct workload *w);
+void report_json(json_t *j, const struct figures *f, const struct workload *w);
 
 /* What is left of a test's figures once several were run. */
 struct test_summary {
@@ -52,7 +52,7 @@ void report_summarize(struct test_summary *s, const char *name, const struct fig
 void report_suite(FILE *to, const struct test_summary *all, size_t count);
 /* A test run `count` times: best, worst, mean and spread (standard deviation) of its figures. */
 void report_repeats(FILE *to, const struct test_summary *all, size_t count);
-void report_repeats_json(struct json *j, const struct test_summary *all, size_t count);
+void report_repeats_json(json_t *j, const struct test_summary *all, size_t count);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows per server, and per outage. */
-#include "report_nodes.h"
+/* Rows per server, and per outage. A server that got no request has no row, and redirects have columns
+ * only where there were some. */
+#include "servers.h"
 
 #include <inttypes.h>
 
-#include "json_block.h"
+#include "json/json_block.h"
 
 static const char *name_of(const struct nodes *n, uint32_t node)
 {
@@ -84,62 +85,55 @@ void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const 
 		fprintf(to, "  and %" PRIu64 " more\n", o->lost);
 }
 
-static void outage_members(struct json *j, const struct nodes *n, const struct outage *x)
+static void outage_members(json_t *j, const struct nodes *n, const struct outage *x)
 {
-	json_text(j, "server", name_of(n, x->node));
-	json_text(j, "after", x->first_ok_ns ? name_of(n, x->after) : "");
-	json_count(j, "noticed_ns", x->noticed_ns);
-	json_count(j, "last_ok_ns", x->last_ok_ns);
-	json_count(j, "first_ok_ns", x->first_ok_ns);
-	json_count(j, "gap_ns", x->last_ok_ns && x->first_ok_ns ? x->first_ok_ns - x->last_ok_ns : 0);
-	json_count(j, "failed", x->failed);
-	json_count(j, "delayed", x->delayed);
-	json_count(j, "longest_ns", x->longest_ns);
+	json_put_text(j, "server", name_of(n, x->node));
+	json_put_text(j, "after", x->first_ok_ns ? name_of(n, x->after) : "");
+	json_put_count(j, "noticed_ns", x->noticed_ns);
+	json_put_count(j, "last_ok_ns", x->last_ok_ns);
+	json_put_count(j, "first_ok_ns", x->first_ok_ns);
+	json_put_count(j, "gap_ns", x->last_ok_ns && x->first_ok_ns ? x->first_ok_ns - x->last_ok_ns : 0);
+	json_put_count(j, "failed", x->failed);
+	json_put_count(j, "delayed", x->delayed);
+	json_put_count(j, "longest_ns", x->longest_ns);
 }
 
-void report_nodes_json(struct json *j, const struct nodes *n, const struct stats *s, const struct outages *o)
+void report_nodes_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o)
 {
-	json_begin(j, "nodes", '[');
+	json_t *list = json_put_array(j, "nodes"), *away;
+
 	for (uint32_t i = 0; i < s->node_count; i++) {
 		const struct node_stats *x = s->nodes[i];
+		json_t *node;
 
 		if (!x)
 			continue;
-		json_begin(j, NULL, '{');
-		json_text(j, "server", name_of(n, i));
-		json_count(j, "requests", x->requests);
-		json_count(j, "errors", x->errors);
-		json_count(j, "p50_ns", ft_histogram_percentile(&x->latency, 50));
-		json_count(j, "p99_ns", ft_histogram_percentile(&x->latency, 99));
-		json_count(j, "p99.9_ns", ft_histogram_percentile(&x->latency, 99.9));
-		json_count(j, "max_ns", x->latency.max_ns);
+		node = json_put_object(list, NULL);
+		json_put_text(node, "server", name_of(n, i));
+		json_put_count(node, "requests", x->requests);
+		json_put_count(node, "errors", x->errors);
+		json_put_count(node, "p50_ns", ft_histogram_percentile(&x->latency, 50));
+		json_put_count(node, "p99_ns", ft_histogram_percentile(&x->latency, 99));
+		json_put_count(node, "p99.9_ns", ft_histogram_percentile(&x->latency, 99.9));
+		json_put_count(node, "max_ns", x->latency.max_ns);
 		for (int k = 0; k < REDIRECTS; k++)
-			json_count(j, redirect_names[k], x->redirects[k]);
-		json_end(j, '}');
+			json_put_count(node, redirect_names[k], x->redirects[k]);
 	}
-	json_end(j, ']');
-	json_begin(j, "redirects", '{');
+	away = json_put_object(j, "redirects");
 	for (int k = 0; k < REDIRECTS; k++)
-		json_count(j, redirect_names[k], redirects(s, (enum redirect)k));
-	json_count(j, "requests", s->redirected);
-	json_end(j, '}');
-	json_begin(j, "outages", '[');
-	for (uint32_t i = 0; i < o->count; i++) {
-		json_begin(j, NULL, '{');
-		outage_members(j, n, &o->list[i]);
-		json_end(j, '}');
-	}
-	json_end(j, ']');
+		json_put_count(away, redirect_names[k], redirects(s, (enum redirect)k));
+	json_put_count(away, "requests", s->redirected);
+	list = json_put_array(j, "outages");
+	for (uint32_t i = 0; i < o->count; i++)
+		outage_members(json_put_object(list, NULL), n, &o->list[i]);
 }
 
 void report_outages_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o)
 {
 	for (uint32_t i = 0; i < o->count; i++) {
-		struct json_block b;
+		json_t *note = json_note(o->list[i].noticed_ns, "outage");
 
-		if (!note_begin(&b, o->list[i].noticed_ns, "outage"))
-			continue;
-		outage_members(&b.json, n, &o->list[i]);
-		note_end(&b, w);
+		outage_members(note, n, &o->list[i]);
+		write_json_note(w, note);
 	}
 }

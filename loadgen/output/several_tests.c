@@ -115,24 +115,24 @@ void report_repeats(FILE *to, const struct test_summary *all, size_t count)
 	}
 }
 
-void report_repeats_json(struct json *j, const struct test_summary *all, size_t count)
+void report_repeats_json(json_t *j, const struct test_summary *all, size_t count)
 {
-	json_begin(j, NULL, '{');
-	json_text(j, "name", all->name);
-	json_count(j, "runs", count);
+	json_t *test = json_put_object(j, NULL);
+
+	json_put_text(test, "name", all->name);
+	json_put_count(test, "runs", count);
 	for (int i = 0; i < FIGURES; i++) {
 		struct spread s = spread_of(all, count, i);
+		json_t *figure;
 
 		if (s.best < 0)
 			continue;
-		json_begin(j, repeated[i].key, '{');
-		json_number(j, "best", s.best);
-		json_number(j, "worst", s.worst);
-		json_number(j, "mean", s.mean);
-		json_number(j, "spread", s.deviation);
-		json_end(j, '}');
+		figure = json_put_object(test, repeated[i].key);
+		json_put_number(figure, "best", s.best);
+		json_put_number(figure, "worst", s.worst);
+		json_put_number(figure, "mean", s.mean);
+		json_put_number(figure, "spread", s.deviation);
 	}
-	json_end(j, '}');
 }
 
 void report_distribution(FILE *to, const struct stats *s)

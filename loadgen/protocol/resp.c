@@ -191,11 +191,11 @@ static uint8_t kind_of(char type)
 	switch (type) {
 	case '%':
 	case '~':
-		return '*';
+		return RESP_ARRAY;
 	case '=':
-		return '$';
+		return RESP_STRING;
 	case '!':
-		return '-';
+		return RESP_ERROR;
 	case '_':
 		return RESP_NIL;
 	default:
@@ -208,7 +208,7 @@ static int begin_element(struct resp_scanner *s, char type)
 	if (s->depth == 0) {
 		s->kind = kind_of(type);
 		s->word_length = s->rest_length = 0;
-		if (s->kind == '-')
+		if (s->kind == RESP_ERROR)
 			s->word[0] = s->rest[0] = 0;
 	}
 	s->type = (uint8_t)type;
@@ -441,5 +441,5 @@ int resp_scan(struct resp_scanner *s, const char **at, const char *end)
 		}
 		result = scan_state(s, at, end);
 	}
-	return result == 1 && s->kind == '>' ? 2 : result;
+	return result == 1 && s->kind == RESP_PUSH ? 2 : result;
 }

@@ -26,9 +26,18 @@ enum {
 	RESP_DEPTH = 7, /* arrays, maps, sets and attributes within each other at most, as in hiredis */
 	RESP_WORD = 16, /* an error's first word is kept up to here, with its closing 0 */
 	RESP_REST = 80, /* and what follows it: "3999 127.0.0.1:6381" after MOVED */
-	/* Kind of "$-1", "*-1" and "_". A map and a set are '*', a verbatim string is '$', a blob error '-';
-	 * the other kinds are their type bytes. */
-	RESP_NIL = 'n',
+};
+
+/* Kinds of replies are the type bytes on the wire: others than these are kinds, too (a boolean, a double). */
+enum resp_kind {
+	RESP_LINE = '+',
+	RESP_ERROR = '-', /* and "!" */
+	RESP_INTEGER = ':',
+	RESP_STRING = '$', /* and a verbatim one, "=" */
+	RESP_ARRAY = '*',  /* and a map, and a set */
+	RESP_PUSH = '>',
+	RESP_ATTRIBUTE = '|',
+	RESP_NIL = 'n', /* "$-1", "*-1" and "_" */
 };
 
 struct resp_scanner {
@@ -38,7 +47,7 @@ struct resp_scanner {
 	uint8_t state;
 	uint8_t depth; /* open aggregates: arrays, maps, sets, pushes, attributes */
 	uint8_t type;  /* of the element being scanned */
-	uint8_t kind;  /* of the whole reply; valid once resp_scan returned 1 */
+	uint8_t kind;  /* enum resp_kind of the whole reply; valid once resp_scan returned 1 */
 	uint8_t digits;
 	uint8_t attributes, streamed, pairs; /* a bit per open aggregate: it is one, has no count, is a map */
 	bool negative;

@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "json.h"
-#include "pacing.h"
+#include "loadgen/workload/pacing.h"
+#include "loadgen/workload/workload.h"
 #include "rdb.h"
 #include "replay_harm.h"
-#include "workload.h"
+#include "json/json_block.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,12 +83,12 @@ void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t s
  */
 int replay_share(struct replay *r, uint32_t connections);
 
-/* Appends the bytes of a record, or of a SELECT of database `number`. False: out of memory. */
-bool replay_write(const struct replay *r, bool select, uint64_t number, struct bytes *to);
+/* Makes a workload of it: its operations, and their requests' bytes. The replay must outlive the workload. */
+void replay_fill(const struct replay *r, struct workload *w);
 
 /* What was left out, skipped or damaged: lines for the user, and members of an object that is open. */
 void replay_describe(const struct replay *r, FILE *to);
-void replay_describe_json(const struct replay *r, struct json *j);
+void replay_describe_json(const struct replay *r, json_t *j);
 
 #ifdef __cplusplus
 }

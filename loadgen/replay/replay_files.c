@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "loadgen/command/command.h"
 #include "replay_store.h"
 
 enum { CHUNK_BYTES = 4 << 20, READ_AT_ONCE = 1 << 20, MANIFEST_BYTES_MAX = 1 << 20 };

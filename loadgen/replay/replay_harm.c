@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of what is left out, and how it is told. */
+/* The list of what is left out, each entry with its reason. A command that blocks is on it with the place
+ * of its time-out, because only one of 0 never ends. */
 #include "replay_harm.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the readers of recordings share: the words of one command, damage, times. */
+/* Words point into one buffer, so it is made as large as the command can need before the first is written;
+ * it stays for the commands after it. */
 #include "replay_item.h"
 
 #include <stdio.h>

@@ -37,24 +37,23 @@ void replay_describe(const struct replay *r, FILE *to)
 		fprintf(to, "times that went back, taken for the one before: %" PRIu64 "\n", r->backwards);
 }
 
-void replay_describe_json(const struct replay *r, struct json *j)
+void replay_describe_json(const struct replay *r, json_t *j)
 {
-	json_begin(j, "replay", '{');
-	json_text(j, "format", replay_format_names[r->format]);
-	json_count(j, "commands", r->count);
-	json_count(j, "clients", r->clients);
-	json_truth(j, "timed", r->timed);
-	json_number(j, "speed", r->speed);
-	json_number(j, "recorded_s", r->count ? (double)r->records[r->count - 1].due_ns * 1e-9 : 0);
-	json_begin(j, "left_out", '{');
+	json_t *replay = json_put_object(j, "replay"), *left_out;
+
+	json_put_text(replay, "format", replay_format_names[r->format]);
+	json_put_count(replay, "commands", r->count);
+	json_put_count(replay, "clients", r->clients);
+	json_put_truth(replay, "timed", r->timed);
+	json_put_number(replay, "speed", r->speed);
+	json_put_number(replay, "recorded_s", r->count ? (double)r->records[r->count - 1].due_ns * 1e-9 : 0);
+	left_out = json_put_object(replay, "left_out");
 	for (int i = 0; i < HARM_MAX; i++)
 		if (r->left_out[i])
-			json_count(j, harm_name(i), r->left_out[i]);
-	json_end(j, '}');
-	json_count(j, "scripted", r->scripted);
-	json_count(j, "times_back", r->backwards);
-	json_count(j, "preamble_bytes", r->preamble_bytes);
-	json_count(j, "preamble_keys", r->preamble.keys);
-	json_text(j, "damage", r->damage ? r->damage : "");
-	json_end(j, '}');
+			json_put_count(left_out, harm_name(i), r->left_out[i]);
+	json_put_count(replay, "scripted", r->scripted);
+	json_put_count(replay, "times_back", r->backwards);
+	json_put_count(replay, "preamble_bytes", r->preamble_bytes);
+	json_put_count(replay, "preamble_keys", r->preamble.keys);
+	json_put_text(replay, "damage", r->damage ? r->damage : "");
 }

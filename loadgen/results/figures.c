@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
 #include "recording/recording.h"
+#include "units/parse.h"
 
 bool percentiles_add(struct wanted_figures *w, double point)
 {
@@ -56,8 +56,8 @@ bool buckets_parse(const char *text, struct wanted_figures *w)
 	w->bucket_count = 0;
 	while (good && (part = strsep(&rest, ","))) {
 		uint32_t i = w->bucket_count;
-		good = i < BUCKETS_MAX && parse_duration(part, false, &w->bucket_ns[i]) &&
-		       (i == 0 || w->bucket_ns[i] > w->bucket_ns[i - 1]);
+		good = i < BUCKETS_MAX && parse_duration(part, TIME_ANY, TIME_S, &w->bucket_ns[i]) &&
+		       w->bucket_ns[i] > (i ? w->bucket_ns[i - 1] : 0);
 		w->bucket_count += good;
 	}
 	free(copy);

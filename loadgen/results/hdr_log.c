@@ -11,7 +11,7 @@
 #include "hdr_log.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,23 +103,6 @@ static size_t encode(struct hdr_log *log, const struct ft_histogram *h)
 	return size;
 }
 
-static void put_base64(char *to, const unsigned char *from, size_t bytes)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < bytes; i += 3, to += 4) {
-		size_t left = bytes - i;
-		uint32_t three = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
-				 (left > 2 ? from[i + 2] : 0);
-
-		to[0] = digits[three >> 18];
-		to[1] = digits[three >> 12 & 63];
-		to[2] = left > 1 ? digits[three >> 6 & 63] : '=';
-		to[3] = left > 2 ? digits[three & 63] : '=';
-	}
-	*to = 0;
-}
-
 /* The first error stays. */
 static int keep(struct hdr_log *log, bool failed)
 {
@@ -208,7 +191,7 @@ int hdr_log_write(struct hdr_log *log, const char *tag, uint64_t start_ns, uint6
 		return -ENOMEM; /* all else that it can meet is ruled out by the sizes */
 	put_big_endian(log->deflated, COOKIE_DEFLATED | WORD_SIZE, 4);
 	put_big_endian(log->deflated + 4, deflated, 4);
-	put_base64(log->text, log->deflated, WRAPPER + deflated);
+	EVP_EncodeBlock((unsigned char *)log->text, log->deflated, (int)(WRAPPER + deflated));
 	errno = 0;
 	fprintf(log->file, "%s%s%s%.3f,%.3f,%.3f,%s\n", tagged ? "Tag=" : "", tagged ? tag : "",
 		tagged ? "," : "", (double)(start_ns - log->start_ns) / 1e9, (double)length_ns / 1e9,

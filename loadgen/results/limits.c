@@ -4,6 +4,7 @@
  * first dot whose right side is a figure is the one between. */
 #include "limits.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,17 +12,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "parse.h"
+#include "units/parse.h"
 
 enum { TEXT_LIMIT = 160, MOST_DECIMALS = 12 };
-
-struct unit {
-	const char *name;
-	double scale;
-};
-
-static const struct unit times[] = {{"ms", 1e6}, {"us", 1e3}, {"s", 1e9}};
-static const struct unit percent = {"%", 1}, plain = {"", 1};
 
 static const struct {
 	const char *name;
@@ -45,11 +38,6 @@ __attribute__((format(printf, 3, 4))) static bool refuse(char *error, size_t siz
 static bool is_time(enum limit_figure figure)
 {
 	return figure <= LIMIT_STDDEV;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
 }
 
 /* Copies text[0..length) without the spaces around it. False if it does not fit. */
@@ -109,45 +97,44 @@ static bool find_subject(const char *text, struct limit *limit, char *error, siz
 	    text);
 }
 
-/* The unit that `name` is for this figure, or NULL. */
-static const struct unit *find_unit(struct limit *limit, const char *name)
+/* What the value is in. False: `name` is no unit for this figure. */
+static bool take_unit(struct limit *limit, const char *name)
 {
+	limit->unit = "";
+	limit->scale = 1;
 	if (is_time(limit->figure)) {
-		if (!*name)
-			return &times[0];
-		for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
-			if (strcasecmp(name, times[i].name) == 0)
-				return &times[i];
-		return NULL;
+		const struct time_unit *unit;
+		char lower[TEXT_LIMIT] = "";
+
+		for (size_t i = 0; name[i]; i++)
+			lower[i] = (char)tolower((unsigned char)name[i]);
+		unit = find_time_unit(*lower ? lower : "ms", TIME_US | TIME_MS | TIME_S);
+		limit->unit = unit ? unit->name : "";
+		limit->scale = unit ? unit->ns : 1;
+		return unit;
 	}
 	if (!*name)
-		return &plain;
+		return true;
 	if (limit->figure != LIMIT_ERRORS || strcmp(name, "%") != 0)
-		return NULL;
+		return false;
 	limit->figure = LIMIT_ERROR_PERCENT;
-	return &percent;
+	limit->unit = "%";
+	return true;
 }
 
 static bool find_value(const char *text, struct limit *limit, char *error, size_t size)
 {
-	const struct unit *unit;
+	const char *rest = text;
 	char unit_name[TEXT_LIMIT];
-	char *end;
 	double value;
 
 	if (!*text)
 		return refuse(error, size, "there is no value for %s", limit->figure_name);
-	/* strtod takes hexadecimal numbers, infinity and signs; a value is none of these. */
-	if ((!is_digit(*text) && *text != '.') || strpbrk(text, "xX"))
+	if (!parse_number(&rest, &value))
 		return refuse(error, size, "the value \"%s\" of %s is no number from 0 up", text,
 			      limit->figure_name);
-	value = strtod(text, &end);
-	if (end == text || !isfinite(value))
-		return refuse(error, size, "the value \"%s\" of %s is no number from 0 up", text,
-			      limit->figure_name);
-	trimmed(end, strlen(end), unit_name, sizeof(unit_name));
-	unit = find_unit(limit, unit_name);
-	if (!unit)
+	trimmed(rest, strlen(rest), unit_name, sizeof(unit_name));
+	if (!take_unit(limit, unit_name))
 		return refuse(error, size, "\"%s\" is no unit for %s; %s", unit_name, limit->figure_name,
 			      is_time(limit->figure)	      ? "it is a time in us, ms or s"
 			      : limit->figure == LIMIT_ERRORS ? "it is a count, or a share in %"
@@ -155,9 +142,7 @@ static bool find_value(const char *text, struct limit *limit, char *error, size_
 	if (limit->figure == LIMIT_ERROR_PERCENT && value > 100)
 		return refuse(error, size, "no share is above 100 %%, so errors are never %s %s",
 			      comparisons[limit->comparison], text);
-	limit->value = value * unit->scale;
-	limit->unit = unit->name;
-	limit->scale = unit->scale;
+	limit->value = value * limit->scale;
 	return true;
 }
 

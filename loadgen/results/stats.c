@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping and adding up what load threads count. */
+/* Memory is taken for a mix's operations, and for servers as they are met. Adding up loses nothing:
+ * histograms are merged bucket by bucket. What an error reply says is cleaned of what terminals and JSON
+ * can't show before it is kept. */
 #include "stats.h"
 
 #include <stdlib.h>
@@ -91,10 +93,10 @@ static void add_word(struct stats *s, const char *word, const struct error_times
 void stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
 {
 	const struct error_times once = {1, now_ns, now_ns};
-	char clean[RESP_WORD] = "";
+	char clean[ERROR_WORD] = "";
 
 	/* It goes to terminals and JSON: what a server sends there is kept to letters it should send. */
-	for (size_t i = 0; word[i] && i < RESP_WORD - 1; i++)
+	for (size_t i = 0; word[i] && i < ERROR_WORD - 1; i++)
 		clean[i] =
 		    word[i] > ' ' && word[i] < 127 && word[i] != '"' && word[i] != '\\' ? word[i] : '?';
 	add_word(s, clean[0] ? clean : "?", &once);

@@ -13,16 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loadgen/workload/workload.h"
 #include "recording/format.h"
 #include "recording/histogram.h"
-#include "resp.h"
-#include "workload.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16 };
+enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16, ERROR_WORD = 16 };
 
 /* How often something went wrong, and when first and last (CLOCK_MONOTONIC). */
 struct error_times {
@@ -31,7 +30,7 @@ struct error_times {
 
 /* Error replies by their first word; the last entry takes what came after the table was full. */
 struct error_word {
-	char word[RESP_WORD];
+	char word[ERROR_WORD];
 	struct error_times times;
 };
 

@@ -3,10 +3,10 @@
 #ifndef FORKTAIL_LOADGEN_MANIFEST_H
 #define FORKTAIL_LOADGEN_MANIFEST_H
 
-#include "connect.h"
-#include "nodes.h"
-#include "options.h"
-#include "workload.h"
+#include "loadgen/cluster/nodes.h"
+#include "loadgen/options/options.h"
+#include "loadgen/server/connect.h"
+#include "loadgen/workload/workload.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,38 +15,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "connect.h"
-#include "json_block.h"
+#include "complain.h"
+#include "loadgen/engine/group.h"
+#include "loadgen/engine/hand_over.h"
+#include "loadgen/engine/replay_send.h"
+#include "loadgen/server/connect.h"
 #include "phase_deliveries.h"
 #include "prepare.h"
 #include "recording/recording.h"
-#include "replay_send.h"
+#include "json/json_block.h"
 
 #define SECOND_NS 1000000000ull
 /* How long after the threads' own tick the main thread looks: theirs is a matter of microseconds. */
 #define TICK_DELAY_NS 20000000ull
-
-static void end_line(struct run *r)
-{
-	if (r->progress_open)
-		fputc('\n', stderr);
-	r->progress_open = false;
-}
-
-void complain(struct run *r, const char *text)
-{
-	end_line(r);
-	fprintf(stderr, "forktail-load: %s\n", text);
-	r->status = EXIT_ENVIRONMENT;
-}
-
-void complain_of_limit(struct run *r, const char *text)
-{
-	int status = r->status;
-
-	complain(r, text);
-	r->status = status ? status : EXIT_NO;
-}
 
 /* The size of one of `parts` parts that differ by one at most. */
 static uint64_t share(uint64_t all, uint32_t parts, uint32_t part)
@@ -68,14 +49,14 @@ double cpu_seconds(void)
 /* Said twice of each: when it's opened, and at the end, when it's known how long it lived. */
 static void log_connections(struct run *r, const struct load_thread *t, bool ended)
 {
-	for (uint32_t i = 0; r->log && i < t->group_count * t->connection_count; i++) {
+	for (uint32_t i = 0; r->log && i < thread_connections(t); i++) {
 		const struct connection *c = thread_connection(t, i);
 		struct ft_connection record = {
-		    .opened_ns = c->opened_ns,
-		    .closed_ns = ended && c->closed_ns == 0 ? ft_now_ns() : c->closed_ns,
+		    .opened_ns = c->life.opened_ns,
+		    .closed_ns = ended && c->life.closed_ns == 0 ? ft_now_ns() : c->life.closed_ns,
 		    .id = c->id,
 		    .thread = t->index,
-		    .local_port = c->local_port,
+		    .local_port = c->life.local_port,
 		    .server = r->nodes ? c->group->node : 0,
 		};
 		ft_writer_record(request_log_writer(r->log), FT_BLOCK_CONNECTION, &record);
@@ -99,12 +80,12 @@ static int make_group(struct run *r, struct phase *p, struct load_thread *t, str
 		made++;
 	}
 	if (fds && made == t->connection_count) {
-		g = load_thread_connect(t, endpoint, node, fds, first);
+		g = group_connect(t, endpoint, node, fds, first);
 	} else {
 		while (fds && made > 0)
 			tls_close(fds[--made]);
 		if (fds && r->nodes) {
-			g = load_thread_connect(t, endpoint, node, NULL, first);
+			g = group_connect(t, endpoint, node, NULL, first);
 		} else if (fds) {
 			complain(r, error);
 			free(fds);
@@ -187,9 +168,8 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .behind = r->o->behind_count ? &r->behind : NULL,
 	    .retry_ns = o->retry_ns,
 	    .next_connection = r->next_connection,
-	    .max_errors = o->max_errors,
+	    .ending = {.max_errors = o->max_errors, .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
 	    .measure_ns = o->warmup_ns ? UINT64_MAX : 0, /* the start isn't known yet */
-	    .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 	};
 }
 
@@ -211,7 +191,7 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 		counted.operations[counted.count++] = r->workload->delivery;
 	p->totals = stats_new(&counted);
 	p->second = stats_new(&counted);
-	if (p->plan.done_fd < 0 || !p->threads || !p->totals || !p->second) {
+	if (p->plan.ending.done_fd < 0 || !p->threads || !p->totals || !p->second) {
 		complain(r, "not enough memory for the load");
 		return -1;
 	}
@@ -281,7 +261,7 @@ static void start(struct run *r, struct phase *p)
 
 		if (hand_out(r, p, i, connections) || load_thread_start(t)) {
 			complain(r, "a load thread can't be started");
-			atomic_store(&p->plan.abandon, true);
+			atomic_store(&p->plan.ending.abandon, true);
 			wake_all(p);
 			return;
 		}
@@ -353,8 +333,8 @@ static void on_signal(struct run *r, struct phase *p)
 
 	if (read(r->signal_fd, &info, sizeof(info)) < 0)
 		return;
-	if (atomic_exchange(&p->plan.stop, true))
-		atomic_store(&p->plan.abandon, true);
+	if (atomic_exchange(&p->plan.ending.stop, true))
+		atomic_store(&p->plan.ending.abandon, true);
 	r->end = RUN_INTERRUPTED;
 	wake_all(p);
 }
@@ -365,7 +345,7 @@ static void look_around(struct run *r, struct phase *p, uint64_t *ended)
 	*ended = 0;
 	for (uint32_t i = 0; i < p->started; i++)
 		*ended += atomic_load(&p->threads[i].ended);
-	if (!atomic_exchange(&p->plan.gave_up, false))
+	if (!atomic_exchange(&p->plan.ending.gave_up, false))
 		return;
 	r->end = RUN_ERRORS;
 	wake_all(p);
@@ -374,7 +354,7 @@ static void look_around(struct run *r, struct phase *p, uint64_t *ended)
 static void supervise(struct run *r, struct phase *p)
 {
 	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN},
-				{.fd = p->plan.done_fd, .events = POLLIN}};
+				{.fd = p->plan.ending.done_fd, .events = POLLIN}};
 	uint64_t next = p->plan.start_ns + SECOND_NS + TICK_DELAY_NS, ended = 0, count, now;
 
 	while (ended < p->started) {
@@ -388,10 +368,10 @@ static void supervise(struct run *r, struct phase *p)
 			continue;
 		if (fds[0].revents)
 			on_signal(r, p);
-		if (fds[1].revents && read(p->plan.done_fd, &count, sizeof(count)) == sizeof(count))
+		if (fds[1].revents && read(p->plan.ending.done_fd, &count, sizeof(count)) == sizeof(count))
 			look_around(r, p, &ended);
 	}
-	end_line(r);
+	end_progress(r);
 }
 
 /* ---- the end ---- */
@@ -402,8 +382,8 @@ static void collect(struct run *r, struct phase *p)
 		struct load_thread *t = &p->threads[i];
 
 		load_thread_join(t);
-		if (t->ready)
-			stats_merge(p->second, t->ready);
+		if (t->hand_over.ready)
+			stats_merge(p->second, t->hand_over.ready);
 		stats_merge(p->second, t->stats);
 	}
 	take_second(r, p, ft_now_ns());
@@ -424,8 +404,8 @@ static void release(struct phase *p)
 	deliveries_free(p->deliveries);
 	stats_free(p->totals);
 	stats_free(p->second);
-	if (p->plan.done_fd >= 0)
-		close(p->plan.done_fd);
+	if (p->plan.ending.done_fd >= 0)
+		close(p->plan.ending.done_fd);
 }
 
 /* A thread tells its id first of all, but it may not have got a CPU yet. */
@@ -441,18 +421,18 @@ static uint64_t tid_of(struct load_thread *t)
 /* Says in the log which threads were the load, so that a recording of this host can tell them. */
 static void note_start(struct run *r, const struct phase *p)
 {
-	struct json_block n;
+	json_t *n, *tids;
 
-	if (!r->log || !note_begin(&n, p->plan.start_ns, "load-start"))
+	if (!r->log)
 		return;
-	json_text(&n.json, "name", p->name);
+	n = json_note(p->plan.start_ns, "load-start");
+	json_put_text(n, "name", p->name);
 	if (p->plan.measure_ns)
-		json_count(&n.json, "warmup_end_ns", p->plan.measure_ns);
-	json_begin(&n.json, "tids", '[');
+		json_put_count(n, "warmup_end_ns", p->plan.measure_ns);
+	tids = json_put_array(n, "tids");
 	for (uint32_t i = 0; i < p->started; i++)
-		json_count(&n.json, NULL, tid_of(&p->threads[i]));
-	json_end(&n.json, ']');
-	note_end(&n, request_log_writer(r->log));
+		json_put_count(tids, NULL, tid_of(&p->threads[i]));
+	write_json_note(request_log_writer(r->log), n);
 }
 
 void run_phase(struct run *r, const struct test *test)
@@ -464,7 +444,7 @@ void run_phase(struct run *r, const struct test *test)
 		complain(r, "not enough memory for the load");
 		return;
 	}
-	p->plan.done_fd = -1;
+	p->plan.ending.done_fd = -1;
 	p->name = test->name;
 	if (prepare(r, p, test) == 0) {
 		cpu_s = cpu_seconds();

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "connect.h"
-#include "deliveries.h"
-#include "json.h"
-#include "log.h"
-#include "nodes.h"
-#include "options.h"
-#include "outputs.h"
-#include "report.h"
+#include "loadgen/cluster/nodes.h"
+#include "loadgen/deliveries/deliveries.h"
+#include "loadgen/engine/thread.h"
+#include "loadgen/options/options.h"
+#include "loadgen/output/each_second.h"
+#include "loadgen/output/report.h"
+#include "loadgen/results/log.h"
+#include "loadgen/server/connect.h"
 #include "suite.h"
-#include "thread.h"
+#include "json/json_block.h"
 
 struct run {
 	const struct options *o;
@@ -33,7 +33,7 @@ struct run {
 	bool progress_open; /* a progress line without its end stands on the terminal */
 	enum run_end end;
 	int status;
-	struct json runs; /* of the figures: what goes into "runs" */
+	json_t *runs; /* an array: the figures of each test */
 	struct test_summary *summaries;
 	size_t summary_count;
 };
@@ -51,11 +51,6 @@ struct phase {
 	uint64_t log_offset; /* where in the log this test's requests begin */
 };
 
-/* One sentence on stderr, below the line of progress; the run's exit status says it too. */
-void complain(struct run *r, const char *text);
-/* The same, when the run failed a limit (exit status 1, unless something worse was said). */
-void complain_of_limit(struct run *r, const char *text);
-
 /* Runs one test from connecting to its table, and adds its figures to r->runs. */
 void run_phase(struct run *r, const struct test *test);
 
@@ -65,7 +60,8 @@ double cpu_seconds(void);
 /* Takes over what the threads handed out last, and shows it. */
 void phase_tick(struct run *r, struct phase *p);
 
-/* closing.c: figures, table, limits and JSON of a test that has ended. `cpu_s`: what the program used. */
+/* phase_report.c: figures, table, limits and JSON of a test that has ended. `cpu_s`: what the program used.
+ */
 void phase_report(struct run *r, struct phase *p, double cpu_s);
 
 #endif

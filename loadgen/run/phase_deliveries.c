@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "connect.h"
+#include "complain.h"
+#include "loadgen/server/connect.h"
 
 /* Connections for all consumers, or NULL after a sentence. */
 static int *connect_consumers(struct run *r, uint32_t first_id)
@@ -46,9 +47,9 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 	    .stamps = r->workload->stamps,
 	    .log = r->log,
 	    .log_over_ns = p->plan.log_over_ns,
-	    .stop = &p->plan.stop,
-	    .gave_up = &p->plan.gave_up,
-	    .done_fd = p->plan.done_fd,
+	    .stop = &p->plan.ending.stop,
+	    .gave_up = &p->plan.ending.gave_up,
+	    .done_fd = p->plan.ending.done_fd,
 	};
 	char error[512];
 	int *fds, rc;
@@ -71,8 +72,8 @@ void phase_deliveries_end(struct run *r, struct phase *p)
 {
 	const struct operation_stats *sent = p->totals->operations[0];
 
-	deliveries_end(p->deliveries, sent ? sent->status[FT_STATUS_OK] : 0, r->o->drain_ns, &p->plan.abandon,
-		       &p->delivered);
+	deliveries_end(p->deliveries, sent ? sent->status[FT_STATUS_OK] : 0, r->o->drain_ns,
+		       &p->plan.ending.abandon, &p->delivered);
 	deliveries_take(p->deliveries, p->second);
 }
 
@@ -104,17 +105,16 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 	}
 }
 
-void phase_deliveries_json(const struct phase *p, const struct options *o, struct json *j)
+void phase_deliveries_json(const struct phase *p, const struct options *o, json_t *j)
 {
 	const struct delivered *d = &p->delivered;
+	json_t *deliveries = json_put_object(j, "deliveries");
 
-	json_begin(j, "deliveries", '{');
-	json_count(j, "consumers", o->consumers);
-	json_count(j, "expected", d->expected);
-	json_count(j, "received", d->received);
-	json_count(j, "lost", d->expected > d->received ? d->expected - d->received : 0);
-	json_count(j, "duplicates", d->duplicates);
-	json_count(j, "foreign", d->foreign);
-	json_count(j, "broken", d->broken);
-	json_end(j, '}');
+	json_put_count(deliveries, "consumers", o->consumers);
+	json_put_count(deliveries, "expected", d->expected);
+	json_put_count(deliveries, "received", d->received);
+	json_put_count(deliveries, "lost", d->expected > d->received ? d->expected - d->received : 0);
+	json_put_count(deliveries, "duplicates", d->duplicates);
+	json_put_count(deliveries, "foreign", d->foreign);
+	json_put_count(deliveries, "broken", d->broken);
 }

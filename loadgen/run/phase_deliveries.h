@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A test's consumers, when it has any (deliveries.h): what phase.c and closing.c need of them. */
+/* A test's consumers, when it has any (deliveries.h): what phase.c and phase_report.c need of them. */
 #ifndef FORKTAIL_LOADGEN_PHASE_DELIVERIES_H
 #define FORKTAIL_LOADGEN_PHASE_DELIVERIES_H
 
@@ -11,6 +11,6 @@ int phase_deliveries_start(struct run *r, struct phase *p);
 void phase_deliveries_end(struct run *r, struct phase *p);
 /* A line below the table (`to` NULL: none), and what went wrong. */
 void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to);
-void phase_deliveries_json(const struct phase *p, const struct options *o, struct json *j);
+void phase_deliveries_json(const struct phase *p, const struct options *o, json_t *j);
 
 #endif

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_block.h"
+#include "complain.h"
+#include "loadgen/engine/replay_send.h"
+#include "loadgen/engine/routing.h"
+#include "loadgen/output/servers.h"
 #include "phase_deliveries.h"
 #include "recording/recording.h"
-#include "replay_send.h"
-#include "report_nodes.h"
+#include "json/json_block.h"
 
 static void complain_of_replay(struct run *r, struct phase *p)
 {
@@ -52,22 +54,22 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		const struct load_thread *t = &p->threads[i];
 
-		lost += t->lost;
-		all += t->group_count * t->connection_count;
-		for (uint32_t k = 0; k < t->group_count * t->connection_count; k++) {
+		lost += t->trouble.lost;
+		all += thread_connections(t);
+		for (uint32_t k = 0; k < thread_connections(t); k++) {
 			const struct connection *c = thread_connection(t, k);
-			away += c->fd < 0 && c->backoff_ms > 0;
+			away += c->fd < 0 && c->life.backoff_ms > 0;
 		}
 		drops += t->lane.all_drops + (i == 0 ? p->delivered.log_drops : 0);
-		if (t->broken)
-			why = t->broken;
-		if (t->wrong.found) {
+		if (t->trouble.why)
+			why = t->trouble.why;
+		if (t->trouble.wrong.found) {
 			snprintf(text, sizeof(text),
 				 "the value of key number %llu is not what was written: %s%lld",
-				 (unsigned long long)t->wrong.key,
-				 t->wrong.offset < 0 ? "the reply has another shape, code "
-						     : "the first wrong byte is at offset ",
-				 (long long)t->wrong.offset);
+				 (unsigned long long)t->trouble.wrong.key,
+				 t->trouble.wrong.offset < 0 ? "the reply has another shape, code "
+							     : "the first wrong byte is at offset ",
+				 (long long)t->trouble.wrong.offset);
 			complain_of_limit(r, text);
 		}
 	}
@@ -170,30 +172,31 @@ static void log_histograms(struct run *r, const struct phase *p)
 {
 	for (uint32_t i = 0; i < r->workload->operation_count; i++) {
 		const struct operation_stats *s = p->totals->operations[i];
-		struct json_block b;
+		json_t *b, *slots;
 
-		if (!s || !block_begin(&b))
+		if (!s)
 			continue;
-		json_text(&b.json, "test", p->name);
-		json_text(&b.json, "operation", r->workload->operations[i].name);
-		json_count(&b.json, "op", i);
-		json_count(&b.json, "start_ns", p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns);
-		json_count(&b.json, "end_ns", p->totals->last_end_ns);
-		json_count(&b.json, "sub_bits", FT_HIST_SUB_BITS);
-		json_count(&b.json, "count", s->latency.count);
-		json_count(&b.json, "min_ns", s->latency.min_ns);
-		json_count(&b.json, "max_ns", s->latency.max_ns);
-		json_begin(&b.json, "slots", '['); /* [highest value in ns, count], ... */
+		b = json_object();
+		json_put_text(b, "test", p->name);
+		json_put_text(b, "operation", r->workload->operations[i].name);
+		json_put_count(b, "op", i);
+		json_put_count(b, "start_ns", p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns);
+		json_put_count(b, "end_ns", p->totals->last_end_ns);
+		json_put_count(b, "sub_bits", FT_HIST_SUB_BITS);
+		json_put_count(b, "count", s->latency.count);
+		json_put_count(b, "min_ns", s->latency.min_ns);
+		json_put_count(b, "max_ns", s->latency.max_ns);
+		slots = json_put_array(b, "slots"); /* [highest value in ns, count], ... */
 		for (unsigned k = 0; k < FT_HIST_SLOTS; k++) {
+			json_t *slot;
+
 			if (!s->latency.slots[k])
 				continue;
-			json_begin(&b.json, NULL, '[');
-			json_count(&b.json, NULL, ft_histogram_slot_value(k));
-			json_count(&b.json, NULL, s->latency.slots[k]);
-			json_end(&b.json, ']');
+			slot = json_put_array(slots, NULL);
+			json_put_count(slot, NULL, ft_histogram_slot_value(k));
+			json_put_count(slot, NULL, s->latency.slots[k]);
 		}
-		json_end(&b.json, ']');
-		block_end(&b, request_log_writer(r->log), FT_BLOCK_HISTOGRAM);
+		write_json_block(request_log_writer(r->log), FT_BLOCK_HISTOGRAM, b);
 	}
 }
 
@@ -250,6 +253,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	uint64_t end = last > begin ? last : now;
 	struct figures *f = malloc(sizeof(*f));
 	struct outages *o;
+	json_t *figures;
 
 	if (!f) {
 		complain(r, "not enough memory for the figures");
@@ -273,16 +277,15 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 		phase_deliveries_report(r, p, r->csv == stdout ? NULL : stdout);
 	check_limits(r, f, p->name);
 	report_summarize(&r->summaries[r->summary_count++], p->name, f);
-	json_begin(&r->runs, NULL, '{');
-	json_text(&r->runs, "name", p->name);
-	json_count(&r->runs, "start_ns", begin);
-	json_count(&r->runs, "end_ns", end);
-	report_json(&r->runs, f, r->workload);
+	figures = json_put_object(r->runs, NULL);
+	json_put_text(figures, "name", p->name);
+	json_put_count(figures, "start_ns", begin);
+	json_put_count(figures, "end_ns", end);
+	report_json(figures, f, r->workload);
 	if (p->deliveries)
-		phase_deliveries_json(p, r->o, &r->runs);
+		phase_deliveries_json(p, r->o, figures);
 	if (o)
-		report_nodes_json(&r->runs, r->nodes, p->totals, o);
-	json_end(&r->runs, '}');
+		report_nodes_json(figures, r->nodes, p->totals, o);
 	free(o);
 	free(f);
 }

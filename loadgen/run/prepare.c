@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "connect_parts.h"
-#include "link.h"
+#include "loadgen/net/link.h"
+#include "loadgen/server/reach.h"
 #include "recording/recording.h"
 
 enum { AT_ONCE = 1000, WORD_BYTES = 32 };

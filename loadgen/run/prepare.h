@@ -4,8 +4,8 @@
 #ifndef FORKTAIL_LOADGEN_PREPARE_H
 #define FORKTAIL_LOADGEN_PREPARE_H
 
-#include "connect.h"
-#include "nodes.h"
+#include "loadgen/cluster/nodes.h"
+#include "loadgen/server/connect.h"
 #include "suite.h"
 
 /* A list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members; `several` NULL: they go to

@@ -10,53 +10,46 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "behind.h"
-#include "connect.h"
-#include "link.h"
+#include "complain.h"
+#include "loadgen/cluster/behind.h"
+#include "loadgen/cluster/route.h"
+#include "loadgen/cluster/topology.h"
+#include "loadgen/net/link.h"
+#include "loadgen/observer/observer.h"
+#include "loadgen/server/connect.h"
 #include "manifest.h"
-#include "observer.h"
 #include "phase.h"
-#include "probe.h"
 #include "recording/recording.h"
-#include "route.h"
-#include "topology.h"
+#include "wakeups.h"
 
 /* ---- the log ---- */
 
 /* What goes to --json and into the recording as its summary; to be freed. */
-static char *closing_words(struct run *r, const char *runs)
+static char *closing_words(struct run *r)
 {
-	char *text = NULL;
-	size_t size = 0, tests = r->suite.count;
-	struct json j = {open_memstream(&text, &size), true};
+	size_t tests = r->suite.count;
 	int error = r->log ? request_log_error(r->log) : 0;
+	json_t *j = json_object(), *repeats;
 
-	if (!j.to)
-		return NULL;
-	json_begin(&j, NULL, '{');
-	json_text(&j, "program", "forktail-load");
-	json_text(&j, "version", FORKTAIL_VERSION);
-	json_text(&j, "tls", options_tls_word(r->o));
-	json_text(&j, "reason", run_end_names[r->end]);
-	json_count(&j, "exit_status", (uint64_t)r->status);
-	json_count(&j, "end_ns", ft_now_ns());
-	json_text(&j, "log", r->log ? r->o->log_path : "");
-	json_text(&j, "log_error", error ? strerror(-error) : "");
+	json_put_text(j, "program", "forktail-load");
+	json_put_text(j, "version", FORKTAIL_VERSION);
+	json_put_text(j, "tls", options_tls_word(r->o));
+	json_put_text(j, "reason", run_end_names[r->end]);
+	json_put_count(j, "exit_status", (uint64_t)r->status);
+	json_put_count(j, "end_ns", ft_now_ns());
+	json_put_text(j, "log", r->log ? r->o->log_path : "");
+	json_put_text(j, "log_error", error ? strerror(-error) : "");
 	if (r->o->replay)
-		replay_describe_json(r->o->replay, &j);
-	fprintf(j.to, ",\"runs\":%s", runs);
+		replay_describe_json(r->o->replay, j);
+	json_put(j, "runs", r->runs);
+	r->runs = NULL;
 	if (r->o->repeat > 1 && tests > 0 && r->summary_count >= 2 * tests) {
-		json_begin(&j, "repeats", '[');
+		repeats = json_put_array(j, "repeats");
 		for (size_t i = 0; i < tests; i++)
-			report_repeats_json(&j, r->summaries + i * r->o->repeat, r->summary_count / tests);
-		json_end(&j, ']');
+			report_repeats_json(repeats, r->summaries + i * r->o->repeat,
+					    r->summary_count / tests);
 	}
-	json_end(&j, '}');
-	if (fclose(j.to) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	return json_line(j);
 }
 
 static void write_json(struct run *r, const char *text)
@@ -165,7 +158,7 @@ static struct observer *start_observer(struct run *r)
 	    .user = o->user,
 	    .password = o->password,
 	    .tls_name = server_tls_name(&r->server),
-	    .memcached = o->protocol != PROTOCOL_REDIS,
+	    .memcached = protocol_of(o->protocol)->product == &memcached_product,
 	};
 	struct observer *observer = NULL;
 
@@ -278,7 +271,7 @@ static int begin_commands(struct run *r, char *error, size_t size)
 			snprintf(error, size, "not enough memory for the workload");
 		return rc;
 	}
-	if (o->protocol == PROTOCOL_REDIS) {
+	if (!protocol_of(o->protocol)->product->reads) {
 		link = server_enter(&r->server, 0, error, size);
 		if (!link)
 			return -ECONNREFUSED;
@@ -300,7 +293,7 @@ static bool begin(struct run *r)
 	int rc;
 
 	/* First, so that wrong usage is said whether the server is there or not. */
-	rc = o->mode == MODE_INTRINSIC ? probe_build(r, error, sizeof(error))
+	rc = o->mode == MODE_INTRINSIC ? wakeups_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
 		rc = begin_nodes(r, error, sizeof(error));
@@ -330,31 +323,25 @@ static int handle_signals(void)
 
 static void run_all(struct run *r, int argc, char **argv)
 {
-	char *runs = NULL, *summary;
-	size_t size = 0;
+	char *summary;
 
 	if (open_outputs(r) || (r->o->log_path && open_log(r, argc, argv)))
 		return;
 	r->signal_fd = handle_signals();
-	r->runs = (struct json){open_memstream(&runs, &size), true};
-	if (r->signal_fd >= 0 && r->runs.to) {
-		json_begin(&r->runs, NULL, '[');
+	r->runs = json_array();
+	if (r->signal_fd >= 0 && r->runs) {
 		if (r->o->mode == MODE_INTRINSIC)
-			probe_intrinsic(r);
+			wakeups_measure(r);
 		else
 			load_server(r);
-		json_end(&r->runs, ']');
 	} else {
 		complain(r, "not enough memory or descriptors to begin");
 	}
-	if (r->runs.to)
-		fclose(r->runs.to);
-	summary = runs ? closing_words(r, runs) : NULL;
+	summary = closing_words(r);
 	if (summary && r->o->json_path)
 		write_json(r, summary);
 	close_log(r, summary);
 	free(summary);
-	free(runs);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
 }

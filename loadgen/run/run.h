@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADGEN_RUN_H
 #define FORKTAIL_LOADGEN_RUN_H
 
-#include "options.h"
+#include "loadgen/options/options.h"
 
 /* Does all of it. argc and argv go into the recording's manifest. Returns the exit status. */
 int run_load(const struct options *o, int argc, char **argv);

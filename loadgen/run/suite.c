@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with
- * keys from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's
- * INSERT, SELECT and UPDATE are additions. */
+/* Operations and mixes of each kind of load. What YCSB and hand-offs send stands here; the tests of -t come
+ * from the catalogue. */
 #include "suite.h"
 
 #include <errno.h>
@@ -10,117 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define MSET_PAIR " __other_key__ __data__"
 /* A cluster's keys of one command have to share a slot, by their hash tag. */
 #define MSET_TAGGED_PAIR " {__tag__}:__int__ __data__"
 static const char mset_tagged[] = "MSET" MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR
     MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR;
-
-static const struct entry {
-	const char *name;  /* in tables and -t */
-	const char *group; /* -t also knows it by this */
-	const char *text;
-	bool memcached;
-	enum preparation preparation;
-} entries[] = {
-    {"PING_INLINE", "PING", "PING", false, PREPARE_NOTHING},
-    {"PING_MBULK", "PING", "PING", false, PREPARE_NOTHING},
-    {"SET", 0, "SET __key__ __data__", false, PREPARE_NOTHING},
-    {"GET", 0, "GET __key__", false, PREPARE_NOTHING},
-    {"INCR", 0, "INCR counter:__int__", false, PREPARE_NOTHING},
-    {"LPUSH", 0, "LPUSH mylist __data__", false, PREPARE_NOTHING},
-    {"RPUSH", 0, "RPUSH mylist __data__", false, PREPARE_NOTHING},
-    {"LPOP", 0, "LPOP mylist", false, PREPARE_NOTHING},
-    {"RPOP", 0, "RPOP mylist", false, PREPARE_NOTHING},
-    {"SADD", 0, "SADD myset element:__int__", false, PREPARE_NOTHING},
-    {"HSET", 0, "HSET myhash element:__int__ __data__", false, PREPARE_NOTHING},
-    {"SPOP", 0, "SPOP myset", false, PREPARE_NOTHING},
-    {"ZADD", 0, "ZADD myzset __int__ element:__int__", false, PREPARE_NOTHING},
-    {"ZPOPMIN", 0, "ZPOPMIN myzset", false, PREPARE_NOTHING},
-    {"LRANGE_100", "LRANGE", "LRANGE mylist 0 99", false, PREPARE_LIST},
-    {"LRANGE_300", "LRANGE", "LRANGE mylist 0 299", false, PREPARE_LIST},
-    {"LRANGE_500", "LRANGE", "LRANGE mylist 0 499", false, PREPARE_LIST},
-    {"LRANGE_600", "LRANGE", "LRANGE mylist 0 599", false, PREPARE_LIST},
-    {"MSET", 0,
-     "MSET" MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR MSET_PAIR
-	 MSET_PAIR,
-     false, PREPARE_NOTHING},
-    {"XADD", 0, "XADD mystream * myfield __data__", false, PREPARE_NOTHING},
-    {"SMEMBERS", 0, "SMEMBERS set:__int__", false, PREPARE_SETS},
-    {"INSERT", 0, "SET __new_key__ __data__", false, PREPARE_NOTHING},
-    {"SELECT", 0, "GET __key__", false, PREPARE_NOTHING},
-    {"UPDATE", 0, "SET __key__ __data__", false, PREPARE_NOTHING},
-    {"SET", 0, "set __key__ __data__", true, PREPARE_NOTHING},
-    {"GET", 0, "get __key__", true, PREPARE_NOTHING},
-    {"ADD", 0, "add __key__ __data__", true, PREPARE_NOTHING},
-    {"REPLACE", 0, "replace __key__ __data__", true, PREPARE_NOTHING},
-    {"APPEND", 0, "append __key__ __data__", true, PREPARE_NOTHING},
-    {"PREPEND", 0, "prepend __key__ __data__", true, PREPARE_NOTHING},
-    {"INCR", 0, "incr __key__ 1", true, PREPARE_NOTHING},
-    {"DECR", 0, "decr __key__ 1", true, PREPARE_NOTHING},
-    {"TOUCH", 0, "touch __key__ 3600", true, PREPARE_NOTHING},
-    {"DELETE", 0, "delete __key__", true, PREPARE_NOTHING},
-    {"INSERT", 0, "set __new_key__ __data__", true, PREPARE_NOTHING},
-    {"SELECT", 0, "get __key__", true, PREPARE_NOTHING},
-    {"UPDATE", 0, "set __key__ __data__", true, PREPARE_NOTHING},
-};
-enum { ENTRIES = sizeof(entries) / sizeof(*entries) };
-
-static bool is(const char *name, const char *text, size_t length)
-{
-	return name && strlen(name) == length && strncasecmp(name, text, length) == 0;
-}
-
-/* The growing base's tests are asked for by name only. */
-static bool in_all(const struct entry *e)
-{
-	return !strstr("INSERT SELECT UPDATE", e->name);
-}
-
-/* Whether an item of a list names the entry. */
-static bool names_entry(const struct entry *e, const char *text, size_t length)
-{
-	return is(e->name, text, length) || is(e->group, text, length) ||
-	       (is("all", text, length) && in_all(e));
-}
-
-static bool wanted(const char *list, const struct entry *e)
-{
-	for (;; list++) {
-		size_t length = strcspn(list, ",");
-
-		if (names_entry(e, list, length))
-			return true;
-		list += length;
-		if (!*list)
-			return false;
-	}
-}
-
-bool suite_check(const char *list, enum protocol protocol, char *error, size_t size)
-{
-	for (;; list++) {
-		size_t length = strcspn(list, ",");
-		bool known = false;
-
-		for (int i = 0; i < ENTRIES; i++)
-			known |= entries[i].memcached == (protocol != PROTOCOL_REDIS) &&
-				 names_entry(&entries[i], list, length);
-		if (!known) {
-			snprintf(error, size,
-				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by "
-				 "commas (set,get, "
-				 "lrange_100, ...), smembers, insert, select, update, or all",
-				 (int)length, list, protocol != PROTOCOL_REDIS ? " for memcached" : "");
-			return false;
-		}
-		list += length;
-		if (!*list)
-			return true;
-	}
-}
-
-/* ---- building ---- */
 
 struct build {
 	const struct options *o;
@@ -137,13 +29,13 @@ static const char *with_expiry(const struct build *b, const char *text, char *ro
 
 	if (!sets || !b->o->expiry_high)
 		return text;
-	snprintf(room, size, "%s%s __expiry__", text, b->o->protocol == PROTOCOL_REDIS ? " EX" : "");
+	snprintf(room, size, "%s%s __expiry__", text, protocol_of(b->o->protocol)->product->expiry);
 	return room;
 }
 
 static int add_operation(struct build *b, const char *name, const char *text)
 {
-	char room[128];
+	char room[512];
 	const char *texts[1] = {with_expiry(b, text, room, sizeof(room))};
 
 	return workload_add(b->w, name, texts, 1, b->error, b->size);
@@ -161,12 +53,12 @@ static struct test *add_test(struct build *b, const char *name, enum preparation
 
 static int build_tests(struct build *b)
 {
-	for (int i = 0; i < ENTRIES; i++) {
-		const struct entry *e = &entries[i];
+	for (int i = 0; i < CATALOGUE_ENTRIES; i++) {
+		const struct catalogue_entry *e = &catalogue[i];
 		struct test *t;
 		int n;
 
-		if (e->memcached != (b->o->protocol != PROTOCOL_REDIS) || !wanted(b->o->tests, e))
+		if (e->product != protocol_of(b->o->protocol)->product || !catalogue_wanted(b->o->tests, e))
 			continue;
 		n = add_operation(b, e->name,
 				  b->o->deployment == DEPLOYMENT_CLUSTER && strcmp(e->name, "MSET") == 0
@@ -186,11 +78,9 @@ static int build_tests(struct build *b)
 /* GET before SET, so that tables, logs and older recordings have them in one order. */
 static int build_mix(struct build *b)
 {
-	bool redis = b->o->protocol == PROTOCOL_REDIS;
 	struct test *t = add_test(b, b->o->fill ? "fill" : "SET+GET", PREPARE_NOTHING);
-	int get = b->o->gets ? add_operation(b, "GET", redis ? "GET __key__" : "get __key__") : 0;
-	int set =
-	    b->o->sets ? add_operation(b, "SET", redis ? "SET __key__ __data__" : "set __key__ __data__") : 0;
+	int get = b->o->gets ? add_operation(b, "GET", "GET __key__") : 0;
+	int set = b->o->sets ? add_operation(b, "SET", "SET __key__ __data__") : 0;
 
 	if (get < 0 || set < 0)
 		return -EINVAL;
@@ -289,7 +179,7 @@ static int build_replay(struct build *b)
 {
 	struct test *t = add_test(b, "replay", PREPARE_NOTHING);
 
-	workload_add_replay(b->w, b->o->replay);
+	replay_fill(b->o->replay, b->w);
 	for (uint32_t i = 0; i < b->w->select; i++)
 		mix_add(&t->mix, i, 1);
 	mix_close(&t->mix);
@@ -320,8 +210,8 @@ static int build_deliveries(struct build *b)
 /* The numbers of keys that names must hold: a growing base goes on behind the key space. */
 static uint64_t keys_named(const struct options *o, const struct workload *w)
 {
-	static const struct entry insert = {.name = "INSERT"};
-	bool grows = o->tests && wanted(o->tests, &insert);
+	static const struct catalogue_entry insert = {.name = "INSERT"};
+	bool grows = o->tests && catalogue_wanted(o->tests, &insert);
 	uint64_t inserted = o->requests ? o->requests : KEY_SPACE_MAX;
 
 	for (uint32_t i = 0; i < o->command_count; i++)

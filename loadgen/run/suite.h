@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "options.h"
-#include "workload.h"
+#include "loadgen/options/catalogue.h"
+#include "loadgen/options/options.h"
+#include "loadgen/workload/workload.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,8 +19,6 @@ extern "C" {
 
 enum { TESTS_MAX = OPERATIONS_MAX, TEST_NAME = 32 };
 
-/* What has to lie in the server before a test can run. */
-enum preparation { PREPARE_NOTHING, PREPARE_LIST, PREPARE_SETS };
 enum { PREPARED_LIST = 600, PREPARED_MEMBERS = 20 };
 
 struct test {
@@ -32,9 +31,6 @@ struct suite {
 	struct test tests[TESTS_MAX];
 	uint32_t count;
 };
-
-/* Whether every name in the list of -t is a test in this protocol; else false, and a sentence. */
-bool suite_check(const char *list, enum protocol protocol, char *error, size_t size);
 
 /* Fills workload and suite. 0, or negative and a sentence. The caller frees the workload either way. */
 int suite_build(const struct options *o, struct workload *w, struct suite *s, char *error, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Wake-ups as requests: due when the thread asked to be woken, answered when it was. So everything that is
  * made of a load's log can be made of them too. */
-#include "probe.h"
+#include "wakeups.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "intrinsic.h"
+#include "loadgen/engine/hand_over.h"
+#include "loadgen/engine/record.h"
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ull
@@ -24,7 +27,7 @@ struct sleeper {
 	int rc;
 };
 
-int probe_build(struct run *r, char *error, size_t size)
+int wakeups_build(struct run *r, char *error, size_t size)
 {
 	struct test *t = &r->suite.tests[0];
 	const char *text = "WAKE";
@@ -48,7 +51,7 @@ static void on_wake(void *arg, uint64_t intended_ns, uint64_t woken_ns)
 
 	record_end(t, t->index, &p, woken_ns, FT_STATUS_OK, 0);
 	t->stats->last_end_ns = woken_ns;
-	if (woken_ns - t->second_ns >= SECOND_NS)
+	if (woken_ns - t->hand_over.second_ns >= SECOND_NS)
 		load_thread_tick(t, woken_ns);
 }
 
@@ -61,7 +64,7 @@ static void *sleep_and_wake(void *arg)
 	pthread_setname_np(pthread_self(), "intrinsic");
 	s->rc = intrinsic_run(&s->options, on_wake, s->t, &result);
 	log_lane_close(&s->t->lane, ft_now_ns());
-	(void)!write(s->t->plan->done_fd, &one, sizeof(one));
+	(void)!write(s->t->plan->ending.done_fd, &one, sizeof(one));
 	return NULL;
 }
 
@@ -69,7 +72,7 @@ static void *sleep_and_wake(void *arg)
 static void watch(struct run *r, struct phase *p, volatile int *stop)
 {
 	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN},
-				{.fd = p->plan.done_fd, .events = POLLIN}};
+				{.fd = p->plan.ending.done_fd, .events = POLLIN}};
 	uint64_t ended = 0, count;
 
 	while (ended < p->thread_count) {
@@ -81,7 +84,7 @@ static void watch(struct run *r, struct phase *p, volatile int *stop)
 			*stop = 1;
 			r->end = RUN_INTERRUPTED;
 		}
-		if (fds[1].revents && read(p->plan.done_fd, &count, sizeof(count)) == sizeof(count))
+		if (fds[1].revents && read(p->plan.ending.done_fd, &count, sizeof(count)) == sizeof(count))
 			ended += count;
 	}
 }
@@ -92,7 +95,7 @@ static int set_up(struct run *r, struct phase *p, struct sleeper *sleepers, vola
 
 	p->totals = stats_new(&p->plan.mix);
 	p->second = stats_new(&p->plan.mix);
-	if (!p->totals || !p->second || p->plan.done_fd < 0)
+	if (!p->totals || !p->second || p->plan.ending.done_fd < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->threads; i++) {
 		struct load_thread *t = &p->threads[i];
@@ -100,12 +103,12 @@ static int set_up(struct run *r, struct phase *p, struct sleeper *sleepers, vola
 		t->plan = &p->plan;
 		t->index = i;
 		t->counting = true;
-		t->second_ns = p->plan.start_ns;
-		pthread_mutex_init(&t->lock, NULL);
+		t->hand_over.second_ns = p->plan.start_ns;
+		pthread_mutex_init(&t->hand_over.lock, NULL);
 		log_lane_open(&t->lane, r->log);
 		t->stats = stats_new(&p->plan.mix);
-		t->spare = stats_new(&p->plan.mix);
-		if (!t->stats || !t->spare)
+		t->hand_over.spare = stats_new(&p->plan.mix);
+		if (!t->stats || !t->hand_over.spare)
 			return -ENOMEM;
 		sleepers[i] = (struct sleeper){
 		    .t = t,
@@ -125,17 +128,17 @@ static void release(struct phase *p)
 {
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		stats_free(p->threads[i].stats);
-		stats_free(p->threads[i].ready);
-		stats_free(p->threads[i].spare);
-		pthread_mutex_destroy(&p->threads[i].lock);
+		stats_free(p->threads[i].hand_over.ready);
+		stats_free(p->threads[i].hand_over.spare);
+		pthread_mutex_destroy(&p->threads[i].hand_over.lock);
 	}
 	stats_free(p->totals);
 	stats_free(p->second);
-	if (p->plan.done_fd >= 0)
-		close(p->plan.done_fd);
+	if (p->plan.ending.done_fd >= 0)
+		close(p->plan.ending.done_fd);
 }
 
-void probe_intrinsic(struct run *r)
+void wakeups_measure(struct run *r)
 {
 	const struct options *o = r->o;
 	struct load_thread *threads = calloc(o->threads, sizeof(*threads));
@@ -147,7 +150,7 @@ void probe_intrinsic(struct run *r)
 		     .mix = r->suite.tests[0].mix,
 		     .start_ns = ft_now_ns(),
 		     .end_ns = o->duration_ns ? ft_now_ns() + o->duration_ns : PACING_NEVER,
-		     .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
+		     .ending.done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
 	    .threads = threads,
 	    .second_ns = ft_now_ns(),
 	};

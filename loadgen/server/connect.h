@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Reaching the server: connect, prove that it is a Redis (or a memcached), log in, choose the database. All
- * of it happens before the load begins, with time-outs, and fails with one sentence for the user. */
+/* Reaching the server: connect, prove that it speaks what it is said to speak, log in, choose the database.
+ * All of it happens before the load begins, with time-outs, and fails with one sentence for the user. */
 #ifndef FORKTAIL_LOADGEN_CONNECT_H
 #define FORKTAIL_LOADGEN_CONNECT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "address.h"
-#include "command.h"
-#include "link.h"
-#include "options.h"
-#include "socket.h"
+#include "loadgen/command/bytes.h"
+#include "loadgen/net/link.h"
+#include "loadgen/net/socket.h"
+#include "loadgen/options/address.h"
+#include "loadgen/options/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,8 +22,11 @@ struct server_facts {
 	char version[32], mode[16], os[96], run_id[48], role[16], process_id[16];
 };
 
+struct conversation;
+
 struct server {
 	const struct options *options;
+	const struct conversation *conversation; /* how it is spoken to */
 	struct server_address address;
 	struct server_facts facts;
 	struct server_socket socket; /* once found */
@@ -32,7 +35,12 @@ struct server {
 	uint8_t greetings;     /* their number */
 	bool nameless;	       /* it gave no answer to CLIENT SETNAME, as a proxy does */
 	bool readonly;	       /* a cluster's replicas are asked, too: READONLY */
+	bool unready;	       /* it is entered even while it answers -LOADING and the like */
 	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
+	int stop_fd;	       /* of its links; -1: nobody ends their waits */
+	const char
+	    *refused;  /* the command with which it turned us away when it was entered last; NULL: none */
+	char why[480]; /* why it could not be entered, without address and advice */
 };
 
 /* Fills *s without a word to the server; the address's strings must outlive it. For server_free. */

@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* Set-up over a link (link.h). Every connection asks PING first, before any password is sent:
- * whatever listens there has to show that it is a Redis before it gets to see one. */
-#include "connect.h"
-
+/* With a Redis. Every connection asks PING first, before any password is sent: whatever listens there has to
+ * show that it is a Redis before it gets to see one. */
 #include <errno.h>
+#include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "connect_parts.h"
-#include "memcached_login.h"
+#include "conversation.h"
+#include "reach.h"
 #include "recording/recording.h"
 #include "setup_resp3.h"
-
-enum { SPARE_DESCRIPTORS = 64 };
 
 /* What an operator sees in CLIENT LIST. */
 #define CONNECTION_NAME "forktail"
 
 enum outcome { READY, FAILED, LOADING };
 
-void server_say(const struct server *s, char *error, size_t size, const char *format, ...)
+/* Keeps what a link says of why it had no answer. */
+static int no_answer(struct server *s, const struct link *l, char *error, size_t size)
 {
-	char address[300];
-	size_t length;
-	va_list args;
+	snprintf(s->why, sizeof(s->why), "%s", strerror(-l->failed));
+	snprintf(error, size, "%s", link_error(l));
+	return -1;
+}
 
-	address_text(&s->address, address, sizeof(address));
-	snprintf(error, size, "%s ", address);
-	length = strlen(error);
-	va_start(args, format);
-	vsnprintf(error + length, size - length, format, args);
-	va_end(args);
+/* Keeps how a server turned us away. */
+static void turned_away(struct server *s, const char *command, const char *answer)
+{
+	s->refused = command;
+	snprintf(s->why, sizeof(s->why), "%s", answer);
 }
 
 static bool begins(const char *text, const char *with)
@@ -44,33 +41,34 @@ static bool begins(const char *text, const char *with)
 }
 
 /* 1: PONG. 0: it wants a login first. -1: see `outcome` and error. */
-static int ping(const struct server *s, struct link *l, enum outcome *outcome, char *error, size_t size)
+static int ping(struct server *s, struct link *l, enum outcome *outcome, char *error, size_t size)
 {
 	static const char *const words[] = {"PING"};
 	redisReply *r = link_ask(l, 1, words);
 	int result = -1;
 
 	*outcome = FAILED;
-	if (!r) {
-		snprintf(error, size, "%s", link_error(l));
-		return -1;
-	}
+	if (!r)
+		return no_answer(s, l, error, size);
+	turned_away(s, "PING", r->type == REDIS_REPLY_ERROR ? r->str : "the answer is no Redis'");
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
 		result = 1;
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "NOAUTH"))
 		result = 0;
-	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "NOPERM"))
+	else if (r->type == REDIS_REPLY_ERROR && (s->unready || begins(r->str, "NOPERM")))
 		result = 1; /* a user that may not PING may still do what is asked of it */
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "LOADING"))
 		*outcome = LOADING;
 	else
 		server_say(s, error, size, "turned us away: %.150s",
 			   r->str ? r->str : "it answered PING oddly");
+	if (result == 1)
+		s->refused = NULL;
 	freeReplyObject(r);
 	return result;
 }
 
-static int login(const struct server *s, struct link *l, char *error, size_t size)
+static int login(struct server *s, struct link *l, char *error, size_t size)
 {
 	const struct options *o = s->options;
 	const char *words[3] = {"AUTH", o->user ? o->user : o->password, o->password};
@@ -78,10 +76,8 @@ static int login(const struct server *s, struct link *l, char *error, size_t siz
 	int result = -1;
 
 	r = link_ask(l, o->user ? 3 : 2, words);
-	if (!r) {
-		snprintf(error, size, "%s", link_error(l));
-		return -1;
-	}
+	if (!r)
+		return no_answer(s, l, error, size);
 	if (r->type != REDIS_REPLY_ERROR)
 		result = 0;
 	else if (begins(r->str, "WRONGPASS") || begins(r->str, "ERR invalid password"))
@@ -92,6 +88,8 @@ static int login(const struct server *s, struct link *l, char *error, size_t siz
 		result = 0; /* harmless: the server is open */
 	else
 		server_say(s, error, size, "refused the login: %.150s", r->str);
+	if (result)
+		turned_away(s, "AUTH", r->str);
 	freeReplyObject(r);
 	return result;
 }
@@ -133,58 +131,6 @@ static int ask_for_reads(struct link *l, char *error, size_t size)
 	return 0;
 }
 
-const char *server_tls_name(const struct server *s)
-{
-	if (!s->address.tls)
-		return NULL;
-	return s->address.socket ? "" : s->address.host;
-}
-
-/* Has the TLS handshake, where there is to be one. */
-static int secure(struct server *s, struct link *l, uint64_t deadline_ns, char *error, size_t size)
-{
-	if (!s->address.tls)
-		return 0;
-	if (tls_begin(&s->options->tls, error, size))
-		return -1;
-	if (link_secure(l, server_tls_name(s), deadline_ns) == 0)
-		return 0;
-	server_say(s, error, size, "%s", l->error);
-	return -1;
-}
-
-struct link *server_reach(struct server *s, uint32_t number, char *error, size_t size)
-{
-	const struct server_address *a = &s->address;
-	struct link *l = malloc(sizeof(*l));
-	uint64_t deadline_ns = ft_now_ns() + (s->patience_ns ? s->patience_ns : LINK_ANSWER_NS);
-	char why[160] = "";
-	int rc;
-
-	if (!l) {
-		snprintf(error, size, "out of memory while connecting");
-		return NULL;
-	}
-	*l = LINK_CLOSED;
-	l->patience_ns = s->patience_ns;
-	address_text(a, l->where, sizeof(l->where));
-	if (!s->found &&
-	    socket_find(a->host, a->port, a->socket, TIMEOUT_S, &s->socket, why, sizeof(why)) == 0)
-		s->found = true;
-	if (s->found && (rc = link_open(l, &s->socket, number, deadline_ns)) != 0)
-		snprintf(why, sizeof(why), "%s", strerror(-rc));
-	if (l->fd >= 0) {
-		if (secure(s, l, deadline_ns, error, size) == 0)
-			return l;
-		link_free(l);
-		return NULL;
-	}
-	server_say(s, error, size, "can't be reached: %s; is %s running there?", why,
-		   s->options->protocol == PROTOCOL_REDIS ? "redis-server" : "memcached");
-	link_free(l);
-	return NULL;
-}
-
 /* Connects and goes through the set-up. */
 static struct link *enter(struct server *s, uint32_t number, enum outcome *outcome, char *error, size_t size)
 {
@@ -193,6 +139,7 @@ static struct link *enter(struct server *s, uint32_t number, enum outcome *outco
 	int welcome;
 
 	*outcome = FAILED;
+	s->refused = NULL;
 	if (!l)
 		return NULL;
 	welcome = ping(s, l, outcome, error, size);
@@ -211,6 +158,7 @@ static struct link *enter(struct server *s, uint32_t number, enum outcome *outco
 		goto failed;
 	}
 	*outcome = FAILED;
+	s->refused = NULL;
 	if (choose_database(s, l, error, size) || (s->readonly && ask_for_reads(l, error, size)))
 		goto failed;
 	*outcome = READY;
@@ -220,12 +168,11 @@ failed:
 	return NULL;
 }
 
-struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size)
+static struct link *enter_ready(struct server *s, uint32_t number, char *error, size_t size)
 {
 	enum outcome outcome;
 	struct link *l;
 
-	*error = 0;
 	l = enter(s, number, &outcome, error, size);
 	if (!l && outcome == LOADING)
 		server_say(s, error, size, "began to load its data set");
@@ -289,26 +236,17 @@ __attribute__((format(printf, 2, 3))) static void greet_with(struct server *s, c
 		bytes_add(&s->greeting, text, (size_t)n);
 		s->greetings++;
 	}
-	if (n > 0)
-		explicit_bzero(text, (size_t)n); /* it may be a login */
 	redisFreeCommand(text);
 }
 
-static void make_greeting(struct server *s)
+static void greet(struct server *s)
 {
 	const struct options *o = s->options;
 
 	s->greetings = 0;
 	s->greeting.length = 0;
-	if (o->protocol != PROTOCOL_REDIS) {
-		if (o->user && memcached_login_request(o->protocol, o->user, o->password, &s->greeting))
-			s->greetings++;
-		return;
-	}
-	if (o->password && o->user)
-		greet_with(s, "AUTH %s %s", o->user, o->password);
-	else if (o->password)
-		greet_with(s, "AUTH %s", o->password);
+	if (o->password && protocol_of(o->protocol)->login(o->user, o->password, &s->greeting))
+		s->greetings++;
 	if (o->database)
 		greet_with(s, "SELECT %u", o->database);
 	if (s->readonly)
@@ -319,64 +257,20 @@ static void make_greeting(struct server *s)
 		greet_with(s, "CLIENT SETNAME " CONNECTION_NAME);
 }
 
-void server_init(struct server *s, const struct options *o, const struct server_address *address,
-		 bool readonly)
+static int probe(struct server *s, char *error, size_t size)
 {
-	memset(s, 0, sizeof(*s));
-	s->options = o;
-	s->address = *address;
-	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
-	s->readonly = readonly;
-	make_greeting(s);
-}
-
-int server_find(struct server *s, char *error, size_t size)
-{
-	char why[160];
-
-	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, why,
-			   sizeof(why))) {
-		server_say(s, error, size, "can't be reached: %s", why);
-		return -1;
-	}
-	s->found = true;
-	return 0;
-}
-
-struct endpoint server_endpoint(const struct server *s)
-{
-	return (struct endpoint){
-	    .socket = s->socket,
-	    .tls_name = server_tls_name(s),
-	    .greeting = s->greeting.at,
-	    .greeting_bytes = s->greeting.length,
-	    .greetings = s->greetings,
-	    .named = s->options->protocol == PROTOCOL_REDIS && !s->nameless,
-	};
-}
-
-int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
-		 size_t size)
-{
-	uint64_t give_up_ns = ft_now_ns() + o->loading_ns;
+	uint64_t give_up_ns = ft_now_ns() + s->options->loading_ns;
 	enum outcome outcome;
 	bool told = false;
 	struct link *l;
 
-	server_init(s, o, address, false);
-	*error = 0;
-	if (o->protocol != PROTOCOL_REDIS) {
-		l = enter_memcached(s, 0, &s->facts, error, size);
-		link_free(l);
-		return l ? 0 : -1;
-	}
 	for (;;) {
 		*error = 0;
 		l = enter(s, 0, &outcome, error, size);
 		if (outcome == READY && !s->nameless && !name_connection(l)) {
 			link_free(l);
 			s->nameless = true;
-			make_greeting(s);
+			greet(s);
 			continue;
 		}
 		if (outcome == READY) {
@@ -389,67 +283,43 @@ int server_probe(struct server *s, const struct options *o, const struct server_
 		if (ft_now_ns() >= give_up_ns) {
 			server_say(s, error, size,
 				   "is still loading its data set after %.0f s (--loading-wait)",
-				   (double)o->loading_ns * 1e-9);
+				   (double)s->options->loading_ns * 1e-9);
 			return -1;
 		}
 		if (!told)
 			fprintf(stderr,
 				"forktail-load: the server loads its data set; waiting up to %.0f s\n",
-				(double)o->loading_ns * 1e-9);
+				(double)s->options->loading_ns * 1e-9);
 		told = true;
 		usleep(100000);
 	}
 }
 
-void server_free(struct server *s)
-{
-	if (s->greeting.at)
-		explicit_bzero(s->greeting.at, s->greeting.length);
-	free(s->greeting.at);
-	s->greeting = (struct bytes){0};
-}
-
-int server_connect(struct server *s, uint32_t number, char *error, size_t size)
+static struct link *connect_named(struct server *s, uint32_t number, char *error, size_t size)
 {
 	const struct options *o = s->options;
-	struct link *l;
+	struct link *l = enter_ready(s, number, error, size);
 	char what[256];
 
-	*error = 0;
-	if (o->protocol != PROTOCOL_REDIS) {
-		l = enter_memcached(s, number, NULL, error, size);
-		return l ? link_release(l) : -1;
-	}
-	l = server_enter(s, number, error, size);
 	if (l && !s->nameless && !name_connection(l)) {
 		link_free(l);
 		s->nameless = true;
-		make_greeting(s);
-		l = server_enter(s, number, error, size);
+		greet(s);
+		*error = 0;
+		l = enter_ready(s, number, error, size);
 	}
 	if (l && o->resp3 && resp3_begin(l, o->tracking, o->broadcast, what, sizeof(what))) {
 		server_say(s, error, size, "%s", what);
 		link_free(l);
-		return -1;
+		return NULL;
 	}
-	return l ? link_release(l) : -1;
+	return l;
 }
 
-int descriptors_reserve(unsigned count, char *error, size_t size)
-{
-	rlim_t need = (rlim_t)count + SPARE_DESCRIPTORS;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= need)
-		return 0;
-	if (limit.rlim_max < need && geteuid() == 0)
-		limit.rlim_max = need;
-	if (limit.rlim_max >= need) {
-		limit.rlim_cur = need;
-		if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-			return 0;
-	}
-	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
-		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
-	return -1;
-}
+const struct conversation converse_redis = {
+    .greet = greet,
+    .probe = probe,
+    .enter = enter_ready,
+    .connect = connect_named,
+    .names = true,
+};

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loadgen/protocol/resp.h"
 #include "recording/recording.h"
-#include "resp.h"
 
 #define HELLO "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"
 #define TRACKING "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n"
@@ -30,7 +30,7 @@ static int ask(struct link *l, const char *command, struct resp_scanner *s)
 			return -1;
 		complete = resp_scan(s, &at, &byte + 1);
 	}
-	return complete < 0 ? -1 : s->kind != '-';
+	return complete < 0 ? -1 : s->kind != RESP_ERROR;
 }
 
 int resp3_begin(struct link *l, bool tracking, bool broadcast, char *what, size_t size)

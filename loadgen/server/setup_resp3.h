@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "command.h"
-#include "link.h"
+#include "loadgen/command/bytes.h"
+#include "loadgen/net/link.h"
 
 /* Has the connection speak RESP3 and, if asked, track the keys it reads (or all). 0, or -1 and what the
  * server did, to go behind its address. */

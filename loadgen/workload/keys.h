@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "random.h"
+#include "loadgen/command/random.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
+#include "loadgen/command/random.h"
 #include "profile.h"
-#include "random.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,14 +3,13 @@
  * integral is quadratic there and its inverse a square root; only the sine's inverse has no closed form. */
 #include "profile.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "units/parse.h"
 
 #define RATE_MAX 1e9
 #define CONNECTIONS_MAX 1e6
@@ -39,21 +38,16 @@ __attribute__((format(printf, 2, 3))) static bool fail(const struct parser *s, c
 
 static bool parse_value(const struct parser *s, const char *text, double *value)
 {
-	char *end;
+	const char *rest = text;
 
-	if (parse_positive(text, s->value_max, value))
+	if (parse_number(&rest, value) && *rest == 0 && *value <= s->value_max)
 		return true;
-	if ((isdigit((unsigned char)*text) || *text == '.') && !strpbrk(text, "xX")) {
-		*value = strtod(text, &end);
-		if (end != text && *end == 0 && *value == 0)
-			return true;
-	}
 	return fail(s, "\"%.40s\" is not a number from 0 to %.0f", text, s->value_max);
 }
 
 static bool parse_time(const struct parser *s, const char *text, uint64_t *ns)
 {
-	return parse_duration(text, false, ns) ||
+	return (parse_duration(text, TIME_ANY, TIME_S, ns) && *ns > 0) ||
 	       fail(s, "\"%.40s\" is not a time above 0, such as 10s", text);
 }
 

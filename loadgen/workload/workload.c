@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Templates, shares and the choice of keys. */
+/* Operations are built from commands' texts once; what a thread does per request (a key, a template's digits)
+ * is inlined from the header where it is cheap, and here where it isn't. */
 #include "workload.h"
 
 #include <errno.h>
@@ -7,49 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loadgen/command/stamp.h"
 #include "recording/recording.h"
-#include "replay.h"
-#include "stamp.h"
 
 /* ---- operations ---- */
-
-/* What a Redis command answers when all is well, and when there is nothing; for others any reply but an error
- * will do. */
-static void expect_redis(struct step *s, const char *name)
-{
-	static const struct {
-		const char *name;
-		char kind, nil_kind;
-	} replies[] = {
-	    {"GET", '$', 'n'},	       {"SET", '+', 0},	    {"INCR", ':', 0},	  {"LPUSH", ':', 0},
-	    {"RPUSH", ':', 0},	       {"LPOP", '$', 'n'},  {"RPOP", '$', 'n'},	  {"SADD", ':', 0},
-	    {"HSET", ':', 0},	       {"SPOP", '$', 'n'},  {"ZADD", ':', 0},	  {"MSET", '+', 0},
-	    {"XADD", '$', 0},	       {"HGET", '$', 'n'},  {"SMEMBERS", '*', 0}, {"ZPOPMIN", '*', 0},
-	    {"LRANGE", '*', 0},	       {"HGETALL", '*', 0}, {"HMSET", '+', 0},	  {"PING", '+', 0},
-	    {"ZRANGEBYSCORE", '*', 0},
-	};
-
-	for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
-		if (strcmp(replies[i].name, name) != 0)
-			continue;
-		s->kind = replies[i].kind;
-		s->nil_kind = replies[i].nil_kind;
-		/* LPOP key count, SPOP key count: arrays */
-		if (s->command.word_count > 2 && strstr(name, "POP"))
-			s->kind = s->nil_kind = 0;
-		/* SET key value NX, ... GET; ZADD key INCR: other replies, or none */
-		if ((strcmp(name, "SET") == 0 && s->command.word_count > 3) ||
-		    (strcmp(name, "ZADD") == 0 && s->command.word_count > 4) ||
-		    (strcmp(name, "XADD") == 0 && s->command.word_count > 5))
-			s->kind = s->nil_kind = 0;
-	}
-}
 
 int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
 		 size_t size)
 {
+	const struct protocol *protocol = protocol_of(w->protocol);
 	struct operation *o = &w->operations[w->operation_count];
-	char verb[OPERATION_NAME];
+	char verb[COMMAND_NAME];
 
 	if (w->operation_count == OPERATIONS_MAX) {
 		snprintf(error, size, "a run has at most %d operations", OPERATIONS_MAX);
@@ -61,24 +30,12 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 		struct step *s = &o->steps[i];
 
 		if (!command_parse(&s->command, texts[i], error, size) ||
-		    !command_fits(&s->command, w->protocol, error, size))
+		    !protocol->fits(&s->command, error, size))
 			return -EINVAL;
 		command_name(&s->command, verb, sizeof(verb));
-		if (w->protocol == PROTOCOL_REDIS)
-			expect_redis(s, verb);
-		else
-			s->kind = memcached_reply_kind(&s->command, w->protocol);
-		if (w->protocol == PROTOCOL_MEMCACHE_META) {
-			s->command.numbered = memcached_meta_numbered(&s->command);
-			s->command.quiet = w->quiet && memcached_meta_silent(&s->command);
-			if (w->quiet && !s->command.numbered && !strchr("bVe", s->kind)) {
-				snprintf(error, size,
-					 "--meta-quiet tells by their opaques which answers are left out; "
-					 "leave the flag O to it: \"%.60s\"",
-					 texts[i]);
-				return -EINVAL;
-			}
-		}
+		protocol->expect(&s->command, &s->expected);
+		if (protocol->settle && !protocol->settle(&s->command, w->quiet, texts[i], error, size))
+			return -EINVAL;
 		if (i == 0)
 			snprintf(o->name, sizeof(o->name), "%s", name ? name : verb);
 		o->inserts |= s->command.inserts;
@@ -91,7 +48,7 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 	return (int)w->operation_count - 1;
 }
 
-static struct operation *add_bare(struct workload *w, const char *name)
+struct operation *workload_add_bare(struct workload *w, const char *name)
 {
 	struct operation *o = &w->operations[w->operation_count++];
 
@@ -120,24 +77,8 @@ int workload_add_messages(struct workload *w, const char *text, const char *name
 	w->stamps->run = (uint32_t)(ft_now_ns() ^ seed);
 	w->fill.stamps = w->stamps;
 	w->delivery = (uint8_t)w->operation_count;
-	add_bare(w, name);
+	workload_add_bare(w, name);
 	return 0;
-}
-
-/* Any reply but an error will do: what it was the first time is not recorded. */
-void workload_add_replay(struct workload *w, const struct replay *replay)
-{
-	struct operation *select;
-
-	w->replay = replay;
-	for (uint32_t i = 0; i < replay->name_count; i++)
-		add_bare(w, replay->names[i]);
-	if (replay->others)
-		add_bare(w, "OTHER");
-	w->select = (uint8_t)w->operation_count;
-	select = add_bare(w, "(SELECT)");
-	select->internal = true;
-	select->step_count = 2; /* so that its answer takes the way of the rare ones */
 }
 
 int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char *error, size_t size)
@@ -154,7 +95,7 @@ int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char 
 			continue;
 		if (!command_parse(&s->command, text, error, size))
 			return -EINVAL;
-		s->kind = ':';
+		s->expected = (struct expected){.kind = REPLY_INTEGER};
 		s->least = replicas;
 		o->step_count = 2;
 		any = true;
@@ -207,7 +148,7 @@ static int make_template(const struct workload *w, struct step *s)
 
 	if (!s->command.words || !command_fixed(&s->command, &w->fill))
 		return 0;
-	if (!command_write(&s->command, w->protocol, &w->fill, &none, &random, &bytes, &s->patches)) {
+	if (!protocol_of(w->protocol)->write(&s->command, &w->fill, &none, &random, &bytes, &s->patches)) {
 		free(bytes.at);
 		return -ENOMEM;
 	}
@@ -376,15 +317,16 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 	b->bytes.length = at;
 	/* What follows may lie under it; and so on, slot by slot, as they are filled. */
 	place[1].from = TEMPLATE_NONE;
-	if (!s->bytes && w->replay) {
+	if (!s->bytes && w->recorded.write) {
 		place->from = TEMPLATE_NONE;
-		return replay_write(w->replay, number / STEPS_MAX == w->select, v->key, &b->bytes)
+		return w->recorded.write(w->recorded.replay, number / STEPS_MAX == w->select, v->key,
+					 &b->bytes)
 			   ? b->bytes.length
 			   : 0;
 	}
 	if (!s->bytes) {
 		place->from = TEMPLATE_NONE;
-		return command_write(&s->command, w->protocol, &w->fill, v, &b->random, &b->bytes, NULL)
+		return protocol_of(w->protocol)->write(&s->command, &w->fill, v, &b->random, &b->bytes, NULL)
 			   ? b->bytes.length
 			   : 0;
 	}

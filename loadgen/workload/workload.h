@@ -14,9 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "command.h"
 #include "keys.h"
-#include "random.h"
+#include "loadgen/command/command.h"
+#include "loadgen/command/random.h"
+#include "loadgen/protocol/protocol.h"
 #include "ycsb.h"
 
 #ifdef __cplusplus
@@ -32,7 +33,15 @@ struct route {
 	bool reads;    /* changes nothing: a replica may answer */
 	bool writes;
 };
+
+/* Requests that were recorded and are not made here; loadgen/replay fills it in. */
 struct replay;
+struct recorded {
+	const struct replay *replay;
+	/* Appends the bytes of record `number`, or of a SELECT of that database. False: out of memory. NULL:
+	 * requests are made here. */
+	bool (*write)(const struct replay *r, bool select, uint64_t number, struct bytes *to);
+};
 
 /* A command of an operation, ready to send. */
 struct step {
@@ -40,8 +49,7 @@ struct step {
 	char *bytes;	 /* the template; NULL: formatted per request */
 	uint32_t length; /* of the template; 0 without one */
 	struct patches patches;
-	char kind;	/* kind of reply that means success; 0: any but an error */
-	char nil_kind;	/* kind of reply that means a miss; 0: none does */
+	struct expected expected;
 	uint32_t least; /* an integer reply below this is a failure: too few replicas have the write (WAIT) */
 	struct route route;
 };
@@ -59,7 +67,7 @@ struct operation {
 /* All operations of a run; read-only while it runs, but for the base. Operations are numbered as the log and
  * its manifest's "ops" have them. */
 struct workload {
-	enum protocol protocol;
+	enum protocol_id protocol;
 	struct fill fill;
 	struct key_names names;
 	struct values values;
@@ -75,10 +83,10 @@ struct workload {
 	struct ycsb_keys
 	    *ycsb; /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
 	char *fixed_value;
-	const struct replay *replay; /* requests are its records; NULL: they are made here */
-	uint8_t select;		     /* a replay's internal operation */
-	uint8_t delivery;	     /* of messages that consumers receive */
-	struct stamps *stamps;	     /* of those messages; NULL: there are none */
+	struct recorded recorded;
+	uint8_t select;	       /* a replay's internal operation */
+	uint8_t delivery;      /* of messages that consumers receive */
+	struct stamps *stamps; /* of those messages; NULL: there are none */
 };
 
 /* One test's part of the workload. */
@@ -122,8 +130,8 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed);
  * consumers receive. 0, or negative errno and a sentence. */
 int workload_add_messages(struct workload *w, const char *text, const char *name, uint64_t seed, char *error,
 			  size_t size);
-/* The operations of a recording; `replay` must outlive the workload. */
-void workload_add_replay(struct workload *w, const struct replay *replay);
+/* An operation without a command of ours: any reply but an error will do. There must be room for it. */
+struct operation *workload_add_bare(struct workload *w, const char *name);
 void workload_free(struct workload *w);
 /* Adds an operation with a weight above 0; mix_close turns weights into shares. */
 void mix_add(struct mix *m, uint32_t operation, uint64_t weight);

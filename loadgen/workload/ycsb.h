@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "random.h"
+#include "loadgen/command/ycsb_names.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { YCSB_FIELDS = 10, YCSB_FIELD_BYTES = 100, YCSB_SCAN_MAX = 100, YCSB_NAME_BYTES = 24 };
+enum { YCSB_FIELDS = 10, YCSB_FIELD_BYTES = 100 };
 
 enum ycsb_operation {
 	YCSB_READ,		/* all fields of a record */
@@ -46,21 +46,6 @@ static inline uint32_t ycsb_draw_field(struct random_stream *r)
 {
 	return (uint32_t)random_below(r, YCSB_FIELDS);
 }
-
-/* 1 to YCSB_SCAN_MAX records. */
-static inline uint32_t ycsb_draw_scan(struct random_stream *r)
-{
-	return 1 + (uint32_t)random_below(r, YCSB_SCAN_MAX);
-}
-
-/* FNV-1a64 of n's eight bytes, the lowest first; then, as Java's Math.abs, without its sign. */
-uint64_t ycsb_hash(uint64_t n);
-
-/* Record n's key, "user" and its hash in decimal: writes it with a NUL, returns its length. */
-size_t ycsb_key_name(uint64_t n, char name[YCSB_NAME_BYTES]);
-
-/* Java's String.hashCode of an ASCII name: the score of a record in the index that scans use. */
-int32_t ycsb_name_hash(const char *name, size_t length);
 
 /* Zipf by the closed form of Gray et al. ("Quickly generating billion-record synthetic databases", SIGMOD
  * 1994): exact for the two most popular items, an approximation for the others. */

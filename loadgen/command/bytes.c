@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* The buffer doubles, so that what is formatted anew for each request soon needs no allocation any more. */
+#include "bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool bytes_reserve(struct bytes *b, size_t more)
+{
+	size_t room = b->room ? b->room : 256;
+	char *grown;
+
+	if (b->length + more <= b->room)
+		return true;
+	while (room < b->length + more)
+		room *= 2;
+	grown = realloc(b->at, room);
+	if (!grown)
+		return false;
+	b->at = grown;
+	b->room = room;
+	return true;
+}
+
+void bytes_add(struct bytes *b, const void *from, size_t count)
+{
+	memcpy(b->at + b->length, from, count);
+	b->length += count;
+}
+
+bool bytes_add_text(struct bytes *b, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (!bytes_reserve(b, n))
+		return false;
+	bytes_add(b, text, n);
+	return true;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections come and go: opening, breaking, opening again. Nothing of this is on the path of a request on a
+ * healthy connection.
+ *
+ * A connection that is opened again is connected without blocking: other connections' requests are not to
+ * wait for it. Its set-up commands (AUTH, SELECT) are written ahead of the first request and their answers
+ * are taken off before the first request's.
+ */
+#include "lifecycle.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "ending.h"
+#include "gathered.h"
+#include "record.h"
+#include "recording/recording.h"
+#include "room.h"
+#include "transport.h"
+#include "unsent.h"
+
+/* Of a TLS handshake, as at set-up. */
+#define HANDSHAKE_NS 5000000000u
+
+enum { BACKOFF_MAX_MS = 5000 };
+
+static bool any_looked_at(const struct load_plan *plan)
+{
+	const struct workload *w = plan->workload;
+
+	for (uint32_t i = 0; i < plan->mix.count; i++)
+		if (gathered_wanted(w, &w->operations[plan->mix.operations[i]], 0) ||
+		    gathered_wanted(w, &w->operations[plan->mix.operations[i]], 1))
+			return true;
+	return false;
+}
+
+static void settle(struct connection *c)
+{
+	if (c->thread->model->settle)
+		c->thread->model->settle(c);
+}
+
+static int watch_socket(struct connection *c)
+{
+	if (!c->thread->base)
+		return 0;
+	if (event_assign(&c->readable, c->thread->base, c->fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST,
+			 c->thread->model->readable, c) ||
+	    event_add(&c->readable, NULL))
+		return -ENOMEM;
+	return 0;
+}
+
+int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
+		    struct pending *ring)
+{
+	c->thread = t;
+	c->meta = protocol_of(t->plan->workload->protocol)->numbers;
+	c->group = g;
+	c->id = id;
+	c->pending = ring;
+	c->ring_size = plan_ring_size(t->plan);
+	c->life.opened_ns = ft_now_ns();
+	c->life.local_port = c->fd < 0 ? 0 : socket_local_port(c->fd);
+	if (any_looked_at(t->plan)) {
+		c->gathered = gathered_new();
+		if (!c->gathered)
+			return -ENOMEM;
+	}
+	settle(c);
+	return c->fd < 0 ? 0 : watch_socket(c);
+}
+
+/* ---- opening again ---- */
+
+void connection_come_back(struct connection *c, uint64_t when_ns, void (*act)(void *, uint64_t))
+{
+	c->waiting = true;
+	timers_add(&c->thread->alarms.timers, when_ns, act, c);
+}
+
+static void reopen(void *who, uint64_t now_ns);
+
+void connection_try_later(struct connection *c, uint64_t now_ns)
+{
+	uint32_t *backoff = &c->life.backoff_ms;
+
+	*backoff = *backoff ? *backoff * 2 : c->thread->plan->backoff_ms;
+	if (*backoff > BACKOFF_MAX_MS)
+		*backoff = BACKOFF_MAX_MS;
+	connection_come_back(c, now_ns + (uint64_t)*backoff * 1000000, reopen);
+}
+
+void connection_note_refused(struct connection *c, const char *why, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	stats_note_error(t->stats, FT_STATUS_REFUSED, now_ns);
+	t->stats->connects_failed++;
+	if (why)
+		t->trouble.why = why;
+	count_error(t);
+	c->fd = -1;
+}
+
+/* A connect() that failed: counted, and tried again or given up. */
+static void refused(struct connection *c, int error, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	connection_note_refused(c, strerror(-error), now_ns);
+	if (t->model->refused)
+		t->model->refused(c, now_ns);
+	if (t->stopping || t->plan->on_error == ON_ERROR_STOP) {
+		t->alive--;
+		t->trouble.lost++;
+		check_finished(t, now_ns);
+		return;
+	}
+	connection_try_later(c, now_ns);
+}
+
+/* A server was reached. */
+static void arrived(struct connection *c)
+{
+	c->life.local_port = socket_local_port(c->fd);
+	if (c->thread->model->arrived)
+		c->thread->model->arrived(c);
+}
+
+void connection_reset(struct connection *c)
+{
+	c->taken = c->first = 0;
+	c->greetings = c->group->endpoint->greetings;
+	c->batch_ends = false;
+	c->life.closed_ns = 0;
+	memset(&c->scan, 0, sizeof(c->scan));
+	if (c->gathered)
+		gathered_reset(c->gathered);
+}
+
+void connection_keep_unsent(struct connection *c, const char *bytes, size_t length)
+{
+	if (unsent_keep(c, bytes, length))
+		settle(c);
+	else
+		connection_fail(c, FT_STATUS_RESET, "out of memory");
+}
+
+static void reopen(void *who, uint64_t now_ns)
+{
+	struct connection *c = who;
+	struct load_thread *t = c->thread;
+	const struct endpoint *e = c->group->endpoint;
+	bool pending;
+	int fd;
+
+	c->waiting = false;
+	if (t->stopping || c->fd >= 0)
+		return;
+	fd = socket_begin(&e->socket, c->id, &pending);
+	if (fd < 0) {
+		refused(c, fd, now_ns);
+		return;
+	}
+	c->fd = fd;
+	connection_reset(c);
+	c->connecting = pending || e->tls_name;
+	c->life.begun_ns = now_ns;
+	if (watch_socket(c)) {
+		connection_fail(c, FT_STATUS_RESET, "out of memory");
+		return;
+	}
+	if (c->connecting || e->greeting_bytes)
+		connection_keep_unsent(c, e->greeting, e->greeting_bytes);
+	if (c->connecting || c->fd < 0)
+		return;
+	arrived(c);
+	if (!c->unsent) /* else the greeting first; connection_writable goes on */
+		c->thread->model->room(c, now_ns);
+}
+
+void connection_begin(struct connection *c, uint64_t now_ns)
+{
+	reopen(c, now_ns);
+}
+
+void close_socket(struct connection *c)
+{
+	tls_session_free(c->tls);
+	c->tls = NULL;
+	close(c->fd);
+}
+
+static const char too_long[] = "the server did not finish the TLS handshake within 5 s";
+
+/* A step of the TLS handshake, where there is to be one: as tls_handshake. */
+static int shake_hands(struct connection *c)
+{
+	const char *name = c->group->endpoint->tls_name;
+
+	if (!name)
+		return 0;
+	if (!c->tls)
+		c->tls = tls_session_new(name, c->fd);
+	return c->tls ? tls_handshake(c->tls) : -ENOMEM;
+}
+
+/* A connection that was begun came to nothing. */
+static void not_arrived(struct connection *c, int error, const char *why)
+{
+	event_del(&c->readable);
+	unsent_drop(c);
+	c->connecting = false;
+	close_socket(c);
+	refused(c, error, ft_now_ns());
+	if (why)
+		c->thread->trouble.why = why;
+}
+
+bool connection_arrived(struct connection *c)
+{
+	int rc = c->tls ? 0 : socket_result(c->fd);
+
+	if (rc == 0)
+		rc = shake_hands(c);
+	if (rc == 0) {
+		c->connecting = false;
+		unsent_watch(c, true);
+		arrived(c);
+		return true;
+	}
+	if (rc == -EAGAIN) {
+		/* Writable it is nearly always: only to be watched for when that is what we wait for. */
+		unsent_watch(c, tls_wants_write(c->tls));
+		return false;
+	}
+	not_arrived(c, rc, rc == -EPROTO ? transport_tls_why(c) : NULL);
+	return false;
+}
+
+bool connection_secure(struct connection *c, const char **why)
+{
+	uint64_t give_up_ns = ft_now_ns() + HANDSHAKE_NS;
+	int rc = 0;
+
+	*why = NULL;
+	if (!c->group->endpoint->tls_name)
+		return true;
+	do {
+		struct pollfd p = {.fd = c->fd,
+				   .events = c->tls && tls_wants_write(c->tls) ? POLLOUT : POLLIN};
+
+		if (rc == -EAGAIN && poll(&p, 1, 100) == 0 && atomic_load(&c->thread->plan->ending.abandon))
+			break;
+		rc = shake_hands(c);
+	} while (rc == -EAGAIN && ft_now_ns() < give_up_ns);
+	if (rc == 0)
+		return true;
+	*why = rc == -EPROTO ? transport_tls_why(c) : rc == -EAGAIN ? too_long : strerror(-rc);
+	close_socket(c);
+	c->fd = -1;
+	return false;
+}
+
+void expire_handshakes(struct load_thread *t, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < thread_connections(t) && !t->finished; i++) {
+		struct connection *c = thread_connection(t, i);
+
+		if (c->fd >= 0 && c->connecting && c->tls && now_ns - c->life.begun_ns > HANDSHAKE_NS)
+			not_arrived(c, -ETIMEDOUT, too_long);
+	}
+}
+
+void connection_close(struct connection *c, uint64_t now_ns)
+{
+	leave_room(c);
+	if (c->thread->base)
+		event_del(&c->readable);
+	unsent_drop(c);
+	close_socket(c);
+	c->fd = -1;
+	c->connecting = false;
+	c->greetings = 0;
+	c->life.closed_ns = now_ns;
+}
+
+void connection_renew(struct connection *c, uint64_t now_ns)
+{
+	connection_close(c, now_ns);
+	c->life.backoff_ms = 0;
+	reopen(c, now_ns);
+}
+
+void fail_in_flight(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+		    unsigned status, uint64_t now_ns)
+{
+	(void)unwritten;
+	c->thread->in_flight -= in_flight;
+	for (uint32_t i = 0; i < in_flight; i++) {
+		struct pending *p = &c->pending[(first + i) % c->ring_size];
+
+		pending_sent(p, now_ns);
+		record_end(c->thread, c->id, p, now_ns, status, 0);
+	}
+}
+
+void connection_fail(struct connection *c, unsigned status, const char *why)
+{
+	struct load_thread *t = c->thread;
+	const struct load_model *model = t->model;
+	uint64_t now = ft_now_ns();
+	uint32_t in_flight = c->in_flight, unwritten = c->to_send, first = c->first;
+	bool again = t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping &&
+		     (now < t->plan->end_ns || model->reopens_in_drain);
+
+	if (c->fd < 0)
+		return;
+	c->in_flight = c->to_send = c->asks = 0;
+	connection_close(c, now);
+	/* A connection that was accepted and never answered anything is no better than a refused one. */
+	if (c->taken > in_flight)
+		c->life.backoff_ms = 0;
+	model->lost(c, first, in_flight, unwritten, status, now);
+	if (in_flight == 0) {
+		stats_note_error(t->stats, status, now);
+		if (!t->stopping)
+			count_error(t); /* else each request has been counted */
+	}
+	t->stats->broken++;
+	if (status != FT_STATUS_TIMEOUT || t->plan->timeout_ns)
+		t->trouble.why = why;
+	if (!again) {
+		t->alive--;
+		if (status != FT_STATUS_TIMEOUT || !t->stopping)
+			t->trouble.lost++;
+	} else if (t->base && !c->waiting) {
+		/* Else it thinks, and whoever set its one timer sees to it; or there is no loop, and
+		 * blocking.c does. */
+		connection_try_later(c, now);
+	}
+	if (model->take_over) /* answers before this one may have put requests on other connections */
+		model->take_over(t, now);
+	if (!again)
+		check_finished(t, now);
+}

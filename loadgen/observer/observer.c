@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* The observer's thread: connect, ask once a second, connect again when that fails. What is asked of whom
+ * stands in observer_redis.c and observer_memcached.c, what becomes of the answers in observed.c. */
+#include "observer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "view.h"
+#include "json/json_block.h"
+
+#define MS_NS 1000000u
+#define SECOND_NS 1000000000u
+#define PAUSE_FIRST_NS (250 * MS_NS)
+#define PAUSE_LONGEST_NS (4ull * SECOND_NS)
+/* How long one answer is waited for. Long, because the stall that keeps the answer back is what the observer
+ * is there to see: giving up after a second would add connections to a server that is stuck already. */
+#define ANSWER_NS (10ull * SECOND_NS)
+
+enum {
+	ADDRESSES = 8,
+	OBSERVER_NICE = 5,	 /* gives way to load threads on the same core */
+	ANSWER_BYTES = 16 << 20, /* longer answers are nobody's INFO */
+};
+
+struct observer {
+	pthread_t thread;
+	struct observed observed;
+	struct options options; /* of which a connection needs who logs in, and the protocol */
+	char *host, *socket, *user;
+	struct server server;
+	struct server_socket addresses[ADDRESSES];
+	int address_count;
+	struct link rest; /* nothing but a place to wait at, which a stop ends */
+	const struct view *kind;
+	void *view;
+	bool lost_noted;
+};
+
+/* Once for each time it is lost, however often it then can't be reached. */
+static void note_lost(struct observer *o, const char *why)
+{
+	json_t *n;
+
+	if (o->lost_noted)
+		return;
+	o->lost_noted = true;
+	n = json_note(ft_now_ns(), "observer-lost");
+	json_put_text(n, "why", why);
+	write_json_note(o->observed.writer, n);
+}
+
+static struct link *enter_any(struct observer *o)
+{
+	struct link *l = NULL;
+
+	for (int i = 0; i < o->address_count && !l; i++) {
+		o->server.socket = o->addresses[i];
+		o->server.found = true;
+		o->server.refused = NULL;
+		l = o->kind->enter(o->view, &o->server);
+		if (o->server.refused || link_pause(&o->rest, 0))
+			break;
+	}
+	if (l)
+		l->answer_bytes = ANSWER_BYTES;
+	return l;
+}
+
+/* Questions, until one fails or the observer is stopped. */
+static int converse(struct observer *o, struct link *l, bool *answered)
+{
+	uint64_t due_ns = ft_now_ns(), now_ns;
+	int rc = 0;
+
+	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+		rc = o->kind->round(o->view, l);
+		if (rc)
+			break;
+		*answered = true;
+		o->lost_noted = false;
+		/* Seconds that a slow answer took are left out, not caught up with. */
+		now_ns = ft_now_ns();
+		due_ns += ((now_ns > due_ns ? now_ns - due_ns : 0) / SECOND_NS + 1) * SECOND_NS;
+		rc = link_pause(l, due_ns);
+	}
+	return rc;
+}
+
+/* One connection, from its opening to its end. -ECANCELED and -EACCES are the last. */
+static int visit(struct observer *o, bool *answered)
+{
+	struct link *l = enter_any(o);
+	int rc;
+
+	if (!l && o->server.refused) {
+		note_refused(&o->observed, o->server.refused, o->server.why);
+		return -EACCES;
+	}
+	if (link_pause(&o->rest, 0)) {
+		link_free(l);
+		return -ECANCELED;
+	}
+	if (!l) {
+		note_lost(o, o->server.why);
+		return 0;
+	}
+	rc = converse(o, l, answered);
+	if (rc && rc != -ECANCELED && rc != -EACCES)
+		note_lost(o, strerror(-rc));
+	link_free(l);
+	return rc;
+}
+
+static void *observe(void *arg)
+{
+	struct observer *o = arg;
+	struct sched_param none = {0};
+	uint64_t pause_ns = PAUSE_FIRST_NS;
+	int rc = 0;
+
+	/* None is vital. */
+	pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+	setpriority(PRIO_PROCESS, (id_t)gettid(), OBSERVER_NICE);
+	pthread_setname_np(pthread_self(), "observer");
+	/* Once the recording takes nothing any more there is nobody to tell. */
+	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+		bool answered = false;
+
+		rc = visit(o, &answered);
+		if (rc == -ECANCELED || rc == -EACCES)
+			break;
+		pause_ns = answered ? PAUSE_FIRST_NS : pause_ns * 2;
+		if (pause_ns > PAUSE_LONGEST_NS)
+			pause_ns = PAUSE_LONGEST_NS;
+		rc = link_pause(&o->rest, ft_now_ns() + pause_ns);
+	}
+	return NULL;
+}
+
+static void free_observer(struct observer *o)
+{
+	if (o->rest.stop_fd >= 0)
+		close(o->rest.stop_fd);
+	if (o->view)
+		o->kind->free(o->view);
+	observed_free(&o->observed);
+	server_free(&o->server);
+	if (o->options.password)
+		explicit_bzero(o->options.password, strlen(o->options.password));
+	free(o->options.password);
+	free(o->user);
+	free(o->host);
+	free(o->socket);
+	free(o);
+}
+
+/* False: memory is short. */
+static bool copy(const char *text, char **to)
+{
+	*to = text ? strdup(text) : NULL;
+	return !text || *to;
+}
+
+/* Whom to ask, as who. 0 or a negative errno. */
+static int describe_server(struct observer *o, const struct observer_server *s)
+{
+	struct server_address address = {.port = s->port, .tls = s->tls_name != NULL};
+	char why[160];
+
+	if (!copy(s->socket, &o->socket) || !copy(s->socket ? NULL : s->host, &o->host) ||
+	    !copy(s->user, &o->user) || !copy(s->password, &o->options.password))
+		return -ENOMEM;
+	o->options.user = o->user;
+	o->options.protocol = product_protocol(s->memcached ? &memcached_product : &redis_product);
+	address.host = o->host;
+	address.socket = o->socket;
+	server_init(&o->server, &o->options, &address, false);
+	o->server.unready = true;
+	o->server.patience_ns = ANSWER_NS;
+	o->server.stop_fd = o->rest.stop_fd;
+	o->address_count =
+	    socket_resolve(o->host, s->port, o->socket, o->addresses, ADDRESSES, why, sizeof(why));
+	return o->address_count < 0 ? o->address_count : 0;
+}
+
+/* Signals are the main thread's business. */
+static int start_thread(struct observer *o)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&o->thread, NULL, observe, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+int observer_start(struct observer **out, const struct observer_server *s, struct ft_writer *w)
+{
+	struct observer *o = calloc(1, sizeof(*o));
+	int rc;
+
+	*out = NULL;
+	if (!o)
+		return -ENOMEM;
+	o->observed.writer = w;
+	o->rest = LINK_CLOSED;
+	o->rest.stop_fd = eventfd(0, EFD_CLOEXEC);
+	rc = o->rest.stop_fd < 0 ? -errno : describe_server(o, s);
+	if (rc == 0) {
+		o->kind = s->memcached ? &memcached_view : &redis_view;
+		o->view = o->kind->create(&o->observed);
+		rc = o->view ? start_thread(o) : -ENOMEM;
+	}
+	if (rc) {
+		free_observer(o);
+		return rc;
+	}
+	*out = o;
+	return 0;
+}
+
+void observer_stop(struct observer *o)
+{
+	uint64_t one = 1;
+
+	if (!o)
+		return;
+	while (write(o->rest.stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+	}
+	pthread_join(o->thread, NULL);
+	free_observer(o);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* The tests that -t knows: what each is called, and what it sends. */
+#ifndef FORKTAIL_LOADGEN_CATALOGUE_H
+#define FORKTAIL_LOADGEN_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "loadgen/protocol/protocol.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What has to lie in the server before a test can run. */
+enum preparation { PREPARE_NOTHING, PREPARE_LIST, PREPARE_SETS };
+
+struct catalogue_entry {
+	const char *name;  /* in tables and -t */
+	const char *group; /* -t also knows it by this */
+	const char *text;
+	const struct product *product; /* whose test it is */
+	enum preparation preparation;
+	bool in_all; /* -t all asks for it, too: not for the growing base's */
+};
+
+enum { CATALOGUE_ENTRIES = 37 };
+extern const struct catalogue_entry catalogue[CATALOGUE_ENTRIES];
+
+/* Whether a list of -t asks for it. */
+bool catalogue_wanted(const char *list, const struct catalogue_entry *e);
+/* Whether every name in the list is a test in this protocol; else false, and a sentence. */
+bool catalogue_check(const char *list, enum protocol_id protocol, char *error, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What memcached's protocols have in common. A classic command is written as VERB KEY [DATA or NUMBER]
+ * [EXPIRY] whatever the protocol, so the text and the binary protocol share the list of them; all have the
+ * same product; and those that are lines log in alike. For their three files. */
+#ifndef FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
+#define FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
+
+#include "protocol.h"
+
+enum verb_form { FORM_KEY, FORM_STORE, FORM_NUMBER, FORM_EXPIRY, FORM_BARE };
+
+struct memcached_verb {
+	const char *name;
+	enum verb_form form;
+	uint8_t opcode; /* of the binary protocol: as in memcached's protocol_binary.h */
+	uint8_t words_min, words_max;
+	bool binary_only;
+};
+
+/* NULL: there's no such command. */
+const struct memcached_verb *memcached_verb_of(const struct command *c);
+/* Whether the command is `v`, in as many words as that takes. NULL is no command. False, and a sentence. */
+bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v, char *error, size_t size);
+
+/* Of the text protocol and the meta commands: a `set` whose value is "user password" and whose key and flags
+ * say nothing, the first command of a connection (memcached's -Y). */
+bool memcached_line_login(const char *user, const char *password, struct bytes *to);
+
+/* Of the same two: the value behind a line that has its length after `blanks` blanks. As in struct protocol.
+ */
+bool memcached_find_value(const char *reply, size_t length, int blanks, size_t *at, size_t *bytes);
+
+#endif

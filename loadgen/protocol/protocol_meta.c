@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* memcached's meta commands. The classic commands are sent as the meta command that does the same (get as "mg
+ * KEY v"), so that one workload can be put to both; meta commands are sent as they are written, but for the
+ * length, which DATA in second place stands for: "ms KEY DATA T30".
+ *
+ * Each request gets an opaque number, that the server repeats in its answer: an answer that got out of step
+ * is seen at once (meta_answer.c), instead of being counted for another request. For the rest it is as in the
+ * text protocol: what cannot be the answer to a command is a wrong reply.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "loadgen/command/draw.h"
+#include "protocol_memcached.h"
+#include "protocol_rows.h"
+#include "reply.h"
+
+/* ---- requests ---- */
+
+enum meta_form { META_PLAIN, META_STORE, META_BARE };
+
+/* How a command goes onto the wire. */
+static const struct meta_verb {
+	const char *name, *verb;
+	const char *before; /* what stands before the third word, if there is one that isn't data */
+	const char *flags;  /* behind everything else */
+	enum meta_form form;
+	uint8_t words_min, words_max;
+	uint8_t kind; /* enum reply_kind of its answer */
+	bool native;  /* words from the third on are flags (from the fourth, of a store) */
+	bool silent;  /* may have its misses left out */
+} verbs[] = {
+    {"GET", "mg", "", " v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
+    {"GETS", "mg", "", " c v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
+    {"SET", "ms", " T", "", META_STORE, 3, 4, REPLY_STORED, false, false},
+    {"ADD", "ms", " T", " ME", META_STORE, 3, 4, REPLY_STORED, false, false},
+    {"REPLACE", "ms", " T", " MR", META_STORE, 3, 4, REPLY_STORED, false, false},
+    {"APPEND", "ms", "", " MA", META_STORE, 3, 3, REPLY_STORED, false, false},
+    {"PREPEND", "ms", "", " MP", META_STORE, 3, 3, REPLY_STORED, false, false},
+    {"DELETE", "md", "", "", META_PLAIN, 2, 2, REPLY_DELETED, false, false},
+    {"INCR", "ma", " D", " v", META_PLAIN, 3, 3, REPLY_INTEGER, false, false},
+    {"DECR", "ma", " D", " MD v", META_PLAIN, 3, 3, REPLY_INTEGER, false, false},
+    {"TOUCH", "mg", " T", "", META_PLAIN, 3, 3, REPLY_TOUCHED, false, false},
+    {"VERSION", "version", "", "", META_BARE, 1, 1, REPLY_VERSION, false, false},
+    {"NOOP", "mn", "", "", META_BARE, 1, 1, REPLY_NOOP, false, false},
+    {"MG", "mg", " ", "", META_PLAIN, 2, 16, REPLY_ITEM, true, true},
+    {"MS", "ms", " ", "", META_STORE, 3, 16, REPLY_STORED, true, false},
+    {"MD", "md", " ", "", META_PLAIN, 2, 16, REPLY_DELETED, true, false},
+    {"MA", "ma", " ", "", META_PLAIN, 2, 16, REPLY_INTEGER, true, false},
+    {"MN", "mn", "", "", META_BARE, 1, 1, REPLY_NOOP, false, false},
+    {"ME", "me", "", "", META_PLAIN, 2, 2, REPLY_DEBUG, false, false},
+};
+
+static const struct meta_verb *verb_of(const struct command *c)
+{
+	char name[COMMAND_NAME];
+
+	command_name(c, name, sizeof(name));
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+/* Whether one of a meta command's own flags has this letter. */
+static bool has_flag(const struct command *c, const struct meta_verb *v, char letter)
+{
+	for (uint32_t i = v->form == META_STORE ? 3 : 2; v->native && i < c->word_count; i++) {
+		const struct command_part *p = &c->parts[c->words[i].first];
+
+		if (p->kind == PART_TEXT && p->text[0] == letter)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a command gets an opaque number of ours, that its answer is known by. */
+static bool is_numbered(const struct command *c, const struct meta_verb *v)
+{
+	return v->form != META_BARE && v->kind != REPLY_DEBUG && !has_flag(c, v, 'O');
+}
+
+static void expect(const struct command *c, struct expected *e)
+{
+	e->kind = verb_of(c)->kind;
+}
+
+static bool settle(struct command *c, bool quiet, const char *text, char *error, size_t size)
+{
+	const struct meta_verb *v = verb_of(c);
+
+	c->numbered = is_numbered(c, v);
+	c->quiet = quiet && v->silent && c->numbered;
+	if (!quiet || c->numbered || v->form == META_BARE || v->kind == REPLY_DEBUG)
+		return true;
+	snprintf(error, size,
+		 "--meta-quiet tells by their opaques which answers are left out; leave the flag O to it: "
+		 "\"%.60s\"",
+		 text);
+	return false;
+}
+
+static bool fits(const struct command *c, char *error, size_t size)
+{
+	const struct meta_verb *v = verb_of(c);
+	char name[COMMAND_NAME];
+
+	command_name(c, name, sizeof(name));
+	if (!v)
+		snprintf(error, size,
+			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, "
+			 "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
+			 name);
+	else if (c->word_count < v->words_min || c->word_count > v->words_max)
+		snprintf(error, size, "memcached's %s is written as %s%s%s%s", name, name,
+			 v->form == META_BARE ? "" : " KEY", v->form == META_STORE ? " DATA" : "",
+			 v->native					 ? " [FLAG ...]"
+			 : v->words_max == 4				 ? " [EXPIRY]"
+			 : v->words_max == 3 && v->kind == REPLY_TOUCHED ? " EXPIRY"
+			 : v->words_max == 3 && v->form == META_PLAIN	 ? " NUMBER"
+									 : "");
+	else if (has_flag(c, v, 'q'))
+		snprintf(
+		    error, size,
+		    "the flag q would leave answers out that are waited for; --meta-quiet reads with it and "
+		    "knows what is left out");
+	else
+		return true;
+	return false;
+}
+
+/* " O" and the request's number: of fixed width, so that it can be patched. Right behind the key, since only
+ * so many patches are kept and this one can't be done without. */
+static bool add_opaque(struct bytes *to, const struct request_values *v, struct patches *patches)
+{
+	if (!bytes_reserve(to, 2 + KEY_DIGITS))
+		return false;
+	bytes_add(to, " O", 2);
+	digits_write_key(to->at + to->length, v->opaque);
+	note_patch(patches, PART_OPAQUE, to->length, KEY_DIGITS);
+	to->length += KEY_DIGITS;
+	return true;
+}
+
+static bool write_request(const struct command *c, const struct fill *f, const struct request_values *v,
+			  struct random_stream *random, struct bytes *to, struct patches *patches)
+{
+	const struct meta_verb *verb = verb_of(c);
+	bool store = verb->form == META_STORE;
+	struct drawn data[WORD_PARTS_MAX];
+	size_t length = 0;
+	char head[24];
+
+	if (!bytes_add_text(to, verb->verb))
+		return false;
+	if (c->word_count > 1 && (!bytes_add_text(to, " ") || !write_word(c, 1, f, v, random, to, patches)))
+		return false;
+	if (store) {
+		length = draw_word(c, 2, f, v, random, data);
+		snprintf(head, sizeof(head), " %zu", length);
+		if (!bytes_add_text(to, head))
+			return false;
+	}
+	if (c->numbered && !add_opaque(to, v, patches))
+		return false;
+	for (uint32_t i = store ? 3 : 2; i < c->word_count; i++)
+		if (!bytes_add_text(to, verb->before) || !write_word(c, i, f, v, random, to, patches))
+			return false;
+	if (!bytes_add_text(to, verb->flags) || !bytes_add_text(to, c->quiet ? " q\r\n" : "\r\n"))
+		return false;
+	return !store || (write_drawn(c, 2, data, length, f, v, to, patches) && bytes_add_text(to, "\r\n"));
+}
+
+/* ---- answers ---- */
+
+static int scan(union reply_scanner *s, const char **at, const char *end)
+{
+	return memcached_meta_scan(&s->meta, at, end);
+}
+
+static unsigned status_of(const struct memcached_meta_scanner *s, const char **word)
+{
+	switch ((enum memcached_meta_kind)s->kind) {
+	case MEMCACHED_META_VALUE:
+	case MEMCACHED_META_DONE:
+	case MEMCACHED_META_NOOP:
+	case MEMCACHED_META_DEBUG:
+	case MEMCACHED_META_VERSION:
+		return FT_STATUS_OK;
+	case MEMCACHED_META_MISS:
+	case MEMCACHED_META_NOT_FOUND:
+	case MEMCACHED_META_NOT_STORED:
+	case MEMCACHED_META_EXISTS:
+		return FT_STATUS_MISS;
+	case MEMCACHED_META_ERROR:
+		*word = memcached_meta_out_of_memory(s) ? "OOM" : s->line.word;
+		return FT_STATUS_ERROR_REPLY;
+	case MEMCACHED_META_STORED:
+	case MEMCACHED_META_NONE:
+		break;
+	}
+	return FT_STATUS_WRONG;
+}
+
+/* Whether a meta reply may answer a command of this kind. Errors answer any. */
+static bool answers(uint8_t reply, uint8_t kind)
+{
+	switch ((enum memcached_meta_kind)reply) {
+	case MEMCACHED_META_VALUE:
+		return kind == REPLY_VALUE || kind == REPLY_ITEM || kind == REPLY_INTEGER;
+	case MEMCACHED_META_DONE:
+		return kind != REPLY_VALUE && kind != REPLY_NOOP && kind != REPLY_DEBUG &&
+		       kind != REPLY_VERSION;
+	case MEMCACHED_META_MISS:
+		return kind == REPLY_VALUE || kind == REPLY_ITEM || kind == REPLY_TOUCHED ||
+		       kind == REPLY_DEBUG;
+	case MEMCACHED_META_NOT_FOUND:
+		return kind == REPLY_STORED || kind == REPLY_DELETED || kind == REPLY_INTEGER;
+	case MEMCACHED_META_NOT_STORED:
+		return kind == REPLY_STORED || kind == REPLY_INTEGER;
+	case MEMCACHED_META_EXISTS:
+		return kind == REPLY_STORED || kind == REPLY_DELETED || kind == REPLY_INTEGER;
+	case MEMCACHED_META_NOOP:
+		return kind == REPLY_NOOP;
+	case MEMCACHED_META_DEBUG:
+		return kind == REPLY_DEBUG;
+	case MEMCACHED_META_VERSION:
+		return kind == REPLY_VERSION;
+	case MEMCACHED_META_STORED:
+		return false;
+	case MEMCACHED_META_NONE:
+	case MEMCACHED_META_ERROR:
+		break;
+	}
+	return true;
+}
+
+static unsigned status(const union reply_scanner *s, const struct expected *e, const char **word)
+{
+	return e->kind != REPLY_ANY && !answers(s->meta.kind, e->kind) ? FT_STATUS_WRONG
+								       : status_of(&s->meta, word);
+}
+
+static bool accepted(const union reply_scanner *s)
+{
+	return s->meta.kind == MEMCACHED_META_STORED;
+}
+
+static bool wants_login(const union reply_scanner *s)
+{
+	return s->meta.kind == MEMCACHED_META_ERROR &&
+	       strcmp(s->meta.line.explanation, "unauthenticated") == 0;
+}
+
+/* VA bytes [flags] */
+static bool find_value(const char *reply, size_t length, size_t *at, size_t *bytes)
+{
+	return memcached_find_value(reply, length, 1, at, bytes);
+}
+
+/* ---- the row ---- */
+
+const struct protocol protocol_memcache_meta = {
+    .name = "memcache_meta",
+    .product = &memcached_product,
+    .ping = "mn",
+    .quiet = true,
+    .numbers = true,
+    .fits = fits,
+    .expect = expect,
+    .settle = settle,
+    .write = write_request,
+    .login = memcached_line_login,
+    .scan = scan,
+    .status = status,
+    .accepted = accepted,
+    .wants_login = wants_login,
+    .find_value = find_value,
+};

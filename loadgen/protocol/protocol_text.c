@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* memcached's text protocol: its requests, and what answers mean. An answer doesn't say which command it is
+ * to, but few commands share one: what cannot be the answer to this one is a wrong reply. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loadgen/command/draw.h"
+#include "protocol_memcached.h"
+#include "protocol_rows.h"
+#include "reply.h"
+
+/* ---- requests ---- */
+
+static bool fits(const struct command *c, char *error, size_t size)
+{
+	const struct memcached_verb *v = memcached_verb_of(c);
+
+	return memcached_verb_fits(c, v && v->binary_only ? NULL : v, error, size);
+}
+
+static void expect(const struct command *c, struct expected *e)
+{
+	static const uint8_t of_form[] = {[FORM_KEY] = REPLY_VALUE,
+					  [FORM_STORE] = REPLY_STORED,
+					  [FORM_NUMBER] = REPLY_INTEGER,
+					  [FORM_EXPIRY] = REPLY_TOUCHED,
+					  [FORM_BARE] = REPLY_OTHER};
+	const struct memcached_verb *v = memcached_verb_of(c);
+
+	e->kind = strcmp(v->name, "DELETE") == 0 ? REPLY_DELETED : of_form[v->form];
+}
+
+static bool write_request(const struct command *c, const struct fill *f, const struct request_values *v,
+			  struct random_stream *random, struct bytes *to, struct patches *patches)
+{
+	const struct memcached_verb *verb = memcached_verb_of(c);
+	struct drawn data[WORD_PARTS_MAX];
+	char head[24];
+	size_t length;
+
+	/* The server reads lower case only. */
+	for (length = 0; verb->name[length]; length++)
+		head[length] = (char)tolower(verb->name[length]);
+	head[length] = 0;
+	if (!bytes_add_text(to, head))
+		return false;
+	for (uint32_t i = 1; i < c->word_count && (verb->form != FORM_STORE || i == 1); i++)
+		if (!bytes_add_text(to, " ") || !write_word(c, i, f, v, random, to, patches))
+			return false;
+	if (verb->form != FORM_STORE)
+		return bytes_add_text(to, "\r\n");
+	if (!bytes_add_text(to, " 0 ") ||
+	    !(c->word_count > 3 ? write_word(c, 3, f, v, random, to, patches) : bytes_add_text(to, "0")))
+		return false;
+	length = draw_word(c, 2, f, v, random, data);
+	snprintf(head, sizeof(head), " %zu\r\n", length);
+	return bytes_add_text(to, head) && write_drawn(c, 2, data, length, f, v, to, patches) &&
+	       bytes_add_text(to, "\r\n");
+}
+
+/* ---- answers ---- */
+
+static int scan(union reply_scanner *s, const char **at, const char *end)
+{
+	return memcached_text_scan(&s->text, at, end);
+}
+
+static unsigned status_of(const struct memcached_text_scanner *s, const char **word)
+{
+	switch ((enum memcached_text_kind)s->kind) {
+	case MEMCACHED_TEXT_MISS:
+	case MEMCACHED_TEXT_NOT_FOUND:
+	case MEMCACHED_TEXT_NOT_STORED:
+	case MEMCACHED_TEXT_EXISTS:
+		return FT_STATUS_MISS;
+	case MEMCACHED_TEXT_ERROR:
+		*word = memcached_text_out_of_memory(s) ? "OOM" : s->line.word;
+		return FT_STATUS_ERROR_REPLY;
+	case MEMCACHED_TEXT_NONE:
+		return FT_STATUS_WRONG;
+	case MEMCACHED_TEXT_HIT:
+	case MEMCACHED_TEXT_STORED:
+	case MEMCACHED_TEXT_DELETED:
+	case MEMCACHED_TEXT_TOUCHED:
+	case MEMCACHED_TEXT_OK:
+	case MEMCACHED_TEXT_NUMBER:
+	case MEMCACHED_TEXT_VERSION:
+	case MEMCACHED_TEXT_STATS:
+		break;
+	}
+	return FT_STATUS_OK;
+}
+
+/* Whether a text reply may answer a command of this kind. Errors answer any. */
+static bool answers(uint8_t reply, uint8_t kind)
+{
+	switch ((enum memcached_text_kind)reply) {
+	case MEMCACHED_TEXT_HIT:
+	case MEMCACHED_TEXT_MISS:
+		return kind == REPLY_VALUE;
+	case MEMCACHED_TEXT_STORED:
+	case MEMCACHED_TEXT_NOT_STORED:
+	case MEMCACHED_TEXT_EXISTS:
+		return kind == REPLY_STORED;
+	case MEMCACHED_TEXT_NOT_FOUND:
+		return kind != REPLY_VALUE && kind != REPLY_OTHER;
+	case MEMCACHED_TEXT_DELETED:
+		return kind == REPLY_DELETED;
+	case MEMCACHED_TEXT_TOUCHED:
+		return kind == REPLY_TOUCHED;
+	case MEMCACHED_TEXT_NUMBER:
+		return kind == REPLY_INTEGER;
+	case MEMCACHED_TEXT_OK:
+	case MEMCACHED_TEXT_VERSION:
+	case MEMCACHED_TEXT_STATS:
+		return kind == REPLY_OTHER;
+	case MEMCACHED_TEXT_NONE:
+	case MEMCACHED_TEXT_ERROR:
+		break;
+	}
+	return true;
+}
+
+static unsigned status(const union reply_scanner *s, const struct expected *e, const char **word)
+{
+	return e->kind != REPLY_ANY && !answers(s->text.kind, e->kind) ? FT_STATUS_WRONG
+								       : status_of(&s->text, word);
+}
+
+static bool accepted(const union reply_scanner *s)
+{
+	return s->text.kind == MEMCACHED_TEXT_STORED;
+}
+
+static bool wants_login(const union reply_scanner *s)
+{
+	return s->text.kind == MEMCACHED_TEXT_ERROR &&
+	       strcmp(s->text.line.explanation, "unauthenticated") == 0;
+}
+
+/* VALUE key flags bytes [unique] */
+static bool find_value(const char *reply, size_t length, size_t *at, size_t *bytes)
+{
+	return memcached_find_value(reply, length, 3, at, bytes);
+}
+
+/* ---- the row ---- */
+
+const struct protocol protocol_memcache_text = {
+    .name = "memcache_text",
+    .product = &memcached_product,
+    .ping = "version",
+    .fits = fits,
+    .expect = expect,
+    .write = write_request,
+    .login = memcached_line_login,
+    .scan = scan,
+    .status = status,
+    .accepted = accepted,
+    .wants_login = wants_login,
+    .find_value = find_value,
+};

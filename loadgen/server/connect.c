@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* A server as the rest of the program has it. What is said to it is its conversation's to know; what is the
+ * same for all of them is here. */
+#include "connect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "conversation.h"
+#include "reach.h"
+
+enum { SPARE_DESCRIPTORS = 64 };
+
+void server_init(struct server *s, const struct options *o, const struct server_address *address,
+		 bool readonly)
+{
+	memset(s, 0, sizeof(*s));
+	s->options = o;
+	s->address = *address;
+	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
+	s->readonly = readonly;
+	s->stop_fd = -1;
+	s->conversation = conversation_of(o->protocol);
+	s->conversation->greet(s);
+}
+
+int server_find(struct server *s, char *error, size_t size)
+{
+	char why[160];
+
+	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, 1, why,
+			   sizeof(why)) < 0) {
+		server_say(s, error, size, "can't be reached: %s", why);
+		return -1;
+	}
+	s->found = true;
+	return 0;
+}
+
+struct endpoint server_endpoint(const struct server *s)
+{
+	return (struct endpoint){
+	    .socket = s->socket,
+	    .tls_name = server_tls_name(s),
+	    .greeting = s->greeting.at,
+	    .greeting_bytes = s->greeting.length,
+	    .greetings = s->greetings,
+	    .named = s->conversation->names && !s->nameless,
+	};
+}
+
+int server_probe(struct server *s, const struct options *o, const struct server_address *address, char *error,
+		 size_t size)
+{
+	server_init(s, o, address, false);
+	*error = 0;
+	return s->conversation->probe(s, error, size);
+}
+
+void server_free(struct server *s)
+{
+	if (s->greeting.at)
+		explicit_bzero(s->greeting.at, s->greeting.length);
+	free(s->greeting.at);
+	s->greeting = (struct bytes){0};
+}
+
+struct link *server_enter(struct server *s, uint32_t number, char *error, size_t size)
+{
+	*error = 0;
+	return s->conversation->enter(s, number, error, size);
+}
+
+int server_connect(struct server *s, uint32_t number, char *error, size_t size)
+{
+	struct link *l;
+
+	*error = 0;
+	l = s->conversation->connect(s, number, error, size);
+	return l ? link_release(l) : -1;
+}
+
+int descriptors_reserve(unsigned count, char *error, size_t size)
+{
+	rlim_t need = (rlim_t)count + SPARE_DESCRIPTORS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= need)
+		return 0;
+	if (limit.rlim_max < need && geteuid() == 0)
+		limit.rlim_max = need;
+	if (limit.rlim_max >= need) {
+		limit.rlim_cur = need;
+		if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+			return 0;
+	}
+	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
+		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
+	return -1;
+}

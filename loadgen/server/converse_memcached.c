@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* With a memcached, in any of its protocols. It has no PING: it's asked for its version, before a password is
+ * sent. But anybody may ask for that; whether we are let in, or understood, shows with a command that does
+ * nothing. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation.h"
+#include "loadgen/protocol/reply.h"
+#include "reach.h"
+#include "recording/recording.h"
+
+struct phrase {
+	const char *at;
+	size_t length;
+};
+
+/* What the protocols' ways differ in. */
+struct manner {
+	struct phrase version, noop; /* noop of no length: there is none */
+	/* Where in the answer the version's text begins; "": it has none. */
+	const char *(*version_of)(const char *reply);
+	bool version_after_login; /* it's told only then, if there is one */
+	bool noop_always;	  /* on each connection; else once, when the server is probed */
+	/* Whether the answer to the noop is one; NULL: any answer to it will do. */
+	bool (*understood)(const union reply_scanner *s);
+	/* Whether a login was refused for want of any; NULL: that isn't told. */
+	bool (*knows_no_login)(const union reply_scanner *s);
+};
+
+/* Sends a question to a memcached and waits for its answer, which is then in `reply`, and what it says in
+ * *scan. 0, or -1 and a sentence. */
+static int ask(struct server *s, struct link *l, const struct phrase *question, union reply_scanner *scan,
+	       char *reply, size_t room, char *error, size_t size)
+{
+	enum protocol_id protocol = s->options->protocol;
+	uint64_t deadline_ns = ft_now_ns() + REACH_TIMEOUT_S * 1000000000ull;
+	int complete = link_send(l, question->at, question->length, deadline_ns) ? -1 : 0;
+	size_t have = 0;
+
+	memset(scan, 0, sizeof(*scan));
+	while (complete == 0 && have < room - 1) {
+		ssize_t n = link_receive(l, reply + have, room - 1 - have, deadline_ns);
+		const char *at = reply + have;
+
+		if (n < 0) {
+			server_say(
+			    s, error, size,
+			    n == -EPROTO && l->tls
+				? "broke off the TLS session: does it want a certificate (--cert, --key)?"
+			    : n == -ECONNRESET
+				? "accepted the connection and closed it; is that a memcached?"
+				: "did not answer within 5 s; is that a memcached, and is it stuck?");
+			return -1;
+		}
+		have += (size_t)n;
+		complete = reply_scan(protocol, scan, &at, reply + have);
+	}
+	reply[have] = 0;
+	if (complete > 0)
+		return 0;
+	server_say(s, error, size,
+		   "is no memcached that speaks %s: it answered \"version\" with something else",
+		   protocol_of(protocol)->name);
+	return -1;
+}
+
+static int log_in(struct server *s, struct link *l, char *error, size_t size)
+{
+	const struct options *o = s->options;
+	const struct protocol *protocol = protocol_of(o->protocol);
+	const struct manner *m = s->conversation->manner;
+	union reply_scanner scan;
+	struct bytes request = {0};
+	char reply[256];
+	int rc = -1;
+
+	if (!protocol->login(o->user, o->password, &request))
+		snprintf(error, size, "out of memory while connecting");
+	else if (ask(s, l, &(struct phrase){request.at, request.length}, &scan, reply, sizeof(reply), error,
+		     size) == 0)
+		rc = protocol->accepted(&scan) ? 0 : 1;
+	if (rc == 1 && m->knows_no_login && m->knows_no_login(&scan))
+		server_say(s, error, size,
+			   "knows no logins: a memcached has SASL when it is started with -S");
+	else if (rc == 1)
+		server_say(s, error, size, "refused the password of %s; it came from %s", o->user,
+			   o->password_file ? o->password_file : "the environment");
+	if (request.at)
+		explicit_bzero(request.at, request.length);
+	free(request.at);
+	return rc ? -1 : 0;
+}
+
+/* Connects and goes through the set-up; what the server says of itself goes to *facts, if that isn't NULL.
+ * NULL, and a sentence. */
+static struct link *enter(struct server *s, uint32_t number, struct server_facts *facts, char *error,
+			  size_t size)
+{
+	const struct options *o = s->options;
+	const struct protocol *protocol = protocol_of(o->protocol);
+	const struct manner *m = s->conversation->manner;
+	union reply_scanner scan;
+	struct link *l = server_reach(s, number, error, size);
+	char reply[256], answer[256];
+
+	if (!l || ask(s, l, &m->version, &scan, reply, sizeof(reply), error, size))
+		goto failed;
+	if (o->user && log_in(s, l, error, size))
+		goto failed;
+	/* What it says of itself may have had to wait for that. */
+	if (o->user && m->version_after_login &&
+	    ask(s, l, &m->version, &scan, reply, sizeof(reply), error, size))
+		goto failed;
+	if (facts) {
+		reply[strcspn(reply, "\r\n")] = 0;
+		snprintf(facts->version, sizeof(facts->version), "%.31s", m->version_of(reply));
+	}
+	if (m->noop.length && (m->noop_always || facts) && !protocol->wants_login(&scan) &&
+	    ask(s, l, &m->noop, &scan, answer, sizeof(answer), error, size))
+		goto failed;
+	if (!o->user && protocol->wants_login(&scan)) {
+		server_say(
+		    s, error, size,
+		    "wants a login: give --user, and a password in FORKTAIL_PASSWORD or --password-file");
+		goto failed;
+	}
+	if (m->understood && !m->understood(&scan)) {
+		server_say(s, error, size,
+			   "is a memcached without the meta commands, which came with 1.6; use --protocol "
+			   "memcache_text");
+		goto failed;
+	}
+	return l;
+failed:
+	link_free(l);
+	return NULL;
+}
+
+static void greet(struct server *s)
+{
+	const struct options *o = s->options;
+
+	s->greetings = 0;
+	s->greeting.length = 0;
+	if (o->user && protocol_of(o->protocol)->login(o->user, o->password, &s->greeting))
+		s->greetings++;
+}
+
+static int probe(struct server *s, char *error, size_t size)
+{
+	struct link *l = enter(s, 0, &s->facts, error, size);
+
+	link_free(l);
+	return l ? 0 : -1;
+}
+
+static struct link *enter_plainly(struct server *s, uint32_t number, char *error, size_t size)
+{
+	return enter(s, number, NULL, error, size);
+}
+
+/* ---- the three ways ---- */
+
+static const char *version_in_line(const char *reply)
+{
+	return strncmp(reply, "VERSION ", 8) == 0 ? reply + 8 : "";
+}
+
+static const char *version_in_body(const char *reply)
+{
+	return reply + MEMCACHED_BINARY_HEADER;
+}
+
+static bool understood_meta(const union reply_scanner *s)
+{
+	return s->meta.kind == MEMCACHED_META_NOOP;
+}
+
+static bool knows_no_sasl(const union reply_scanner *s)
+{
+	return s->binary.kind == MEMCACHED_BINARY_UNKNOWN_COMMAND;
+}
+
+static const char binary_version[MEMCACHED_BINARY_HEADER] = {(char)0x80, 0x0b},
+		  binary_noop[MEMCACHED_BINARY_HEADER] = {(char)0x80, 0x0a};
+
+static const struct manner text = {
+    .version = {"version\r\n", 9},
+    .version_of = version_in_line,
+    .version_after_login = true,
+};
+static const struct manner binary = {
+    .version = {binary_version, sizeof(binary_version)},
+    .noop = {binary_noop, sizeof(binary_noop)},
+    .version_of = version_in_body,
+    .knows_no_login = knows_no_sasl,
+};
+static const struct manner meta = {
+    .version = {"version\r\n", 9},
+    .noop = {"mn\r\n", 4},
+    .version_of = version_in_line,
+    .version_after_login = true,
+    .noop_always = true,
+    .understood = understood_meta,
+};
+
+const struct conversation converse_memcached_text = {greet,	    probe, enter_plainly,
+						     enter_plainly, false, &text};
+const struct conversation converse_memcached_binary = {greet,	      probe, enter_plainly,
+						       enter_plainly, false, &binary};
+const struct conversation converse_memcached_meta = {greet,	    probe, enter_plainly,
+						     enter_plainly, false, &meta};
