@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding happens before the unit is chosen, so that 999,999 ns reads "1.00 ms" and never "1000 us".
-#include "analysis/units.h"
+#include "units.h"
 
 #include <algorithm>
 #include <cmath>

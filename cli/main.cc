@@ -13,11 +13,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/explain.h"
-#include "analysis/report.h"
-#ifdef FORKTAIL_HAVE_LAB
+#include "analysis/output/explain.h"
 #include "lab/lab.h"
-#endif
+#include "report/report.h"
 
 namespace
 {
@@ -150,28 +148,11 @@ int Report(int argc, char **argv)
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-#ifdef FORKTAIL_HAVE_REPORT
 	if (!forktail::WriteReport(explanation, out, &error)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return kCant;
 	}
 	return kDone;
-#else
-	fprintf(stderr, "forktail: this build has no report: it was made without report/\n");
-	return kCant;
-#endif
-}
-
-int Lab(int argc, char **argv)
-{
-#ifdef FORKTAIL_HAVE_LAB
-	return forktail::LabMain(argc, argv);
-#else
-	(void)argc;
-	(void)argv;
-	fprintf(stderr, "forktail: this build has no lab: it was made without lab/\n");
-	return kCant;
-#endif
 }
 
 } // namespace
@@ -192,7 +173,7 @@ int main(int argc, char **argv)
 	if (command == "load")
 		return Exec("forktail-load", nullptr, rest, args);
 	if (command == "lab")
-		return Lab(argc - 1, argv + 1);
+		return forktail::LabMain(argc - 1, argv + 1);
 	if (command == "--version" || command == "version") {
 		printf("forktail %s\n", FORKTAIL_VERSION);
 		return kDone;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Base64, because an HTML file has to be text.
-#include "analysis/report_arrays.h"
+#include "arrays.h"
 
 namespace forktail
 {

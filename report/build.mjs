@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes the report's template: page.html with the style sheet, uPlot, its licence and our modules inlined,
-// and the data left open for analysis/report.cc to fill in.
+// Makes the report's template: page.html with the style sheets, uPlot, its licence and our modules inlined,
+// and the data left open for report/report.cc to fill in.
 //
 //   node build.mjs UPLOT_DIR OUT.html
 //
@@ -50,7 +50,8 @@ function build(uplotDir, out) {
   // As a module: strict, with a scope of its own in which two declarations of one name are an error.
   const script = '\n' + bundle('main.js') + '\n';
   new Script(`'use strict';{${script}}`, {filename: 'the joined modules'}); // a syntax error here, not in the page
-  const style = '\n' + read(join(uplotDir, 'dist', 'uPlot.min.css')) + '\n' + read(join(here, 'style.css')) + '\n';
+  const style = [join(uplotDir, 'dist', 'uPlot.min.css'), join(here, 'base.css'), join(here, 'style.css')]
+      .reduce((text, path) => text + read(path) + '\n', '\n');
   for (const text of [library, script])
     if (/<\/script|<!--/i.test(text)) throw new Error('a script would end its own element');
   const parts = {

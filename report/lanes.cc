@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Turns a run into lanes: threads from their timelines, soft interrupts by CPU from the spans they left on
 // traced threads, disks from block requests.
-#include "analysis/report_lanes.h"
+#include "lanes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,18 @@ namespace
 
 constexpr size_t kQuietCpus = 16; // with more, only those that interrupted a traced thread have a lane
 
-const char *const kDiskNames[] = {"disk-read", "disk-write", "disk-flush", "disk-discard"};
+// In the order of enum LaneCause, colours as in causes.def.
+struct DiskCause {
+	const char *name;
+	const char *light, *dark;
+	const char *meaning;
+};
+constexpr DiskCause kDiskCauses[] = {
+    {"disk-read", "#3aa0c9", "#64c4ea", "the device was reading"},
+    {"disk-write", "#2f6fb5", "#5b9be0", "the device was writing"},
+    {"disk-flush", "#6a4fb0", "#9a82de", "the device was emptying its cache"},
+    {"disk-discard", "#8fa3b8", "#a9bbcd", "the device was told of free blocks"},
+};
 
 uint64_t EndOf(const ft_span &s)
 {
@@ -396,7 +407,18 @@ void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes
 
 const char *LaneCauseName(int cause)
 {
-	return cause < kTimelineCauses ? CauseName(static_cast<Cause>(cause)) : kDiskNames[cause - kDiskRead];
+	return cause < kTimelineCauses ? CauseName(static_cast<Cause>(cause))
+				       : kDiskCauses[cause - kDiskRead].name;
+}
+
+LaneCauseLook LaneCauseLookOf(int cause)
+{
+	if (cause >= kTimelineCauses) {
+		const DiskCause &disk = kDiskCauses[cause - kDiskRead];
+		return {FamilyName(Family::Files), disk.light, disk.dark, disk.meaning};
+	}
+	const CauseInfo &info = InfoOf(static_cast<Cause>(cause));
+	return {FamilyName(info.family), info.light, info.dark, info.meaning};
 }
 
 std::vector<Lane> MakeLanes(const Explanation &explanation, const ReportClock &clock,

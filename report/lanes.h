@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/explain.h"
-#include "analysis/report_clock.h"
+#include "analysis/output/explain.h"
+#include "clock.h"
 
 namespace forktail
 {
@@ -25,6 +25,13 @@ enum LaneCause : uint8_t {
 	kLaneCauses,
 };
 const char *LaneCauseName(int cause);
+// How the page draws it, and what it says of it.
+struct LaneCauseLook {
+	const char *family; // FamilyName's
+	const char *light, *dark;
+	const char *meaning;
+};
+LaneCauseLook LaneCauseLookOf(int cause);
 
 struct LaneLimits {
 	size_t spans = 200'000;

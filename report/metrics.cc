@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Picks the metrics that tell a reader something about latency, in the order of their interest. What was zero
 // throughout is left out: a machine that never swapped needs no chart to say so.
-#include "analysis/report_metrics.h"
+#include "metrics.h"
 
 #include <algorithm>
 #include <cmath>

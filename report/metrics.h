@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/report_clock.h"
-#include "analysis/run.h"
+#include "analysis/run/run.h"
+#include "clock.h"
 
 namespace forktail
 {

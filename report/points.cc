@@ -2,7 +2,7 @@
 // Reduces any number of requests to what a screen can show. A point that lies under others of its cause is
 // not missed, a lone one is: so where there are too many, each neighbourhood keeps as many as the crowded
 // ones, and all keep at least one.
-#include "analysis/report_points.h"
+#include "points.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/explain.h"
-#include "analysis/report_clock.h"
+#include "analysis/output/explain.h"
+#include "clock.h"
 
 namespace forktail
 {

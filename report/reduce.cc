@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "analysis/report_lanes.h"
+#include "lanes.h"
 
 namespace forktail
 {

@@ -4,7 +4,7 @@
 //
 // Names in a run come from the traced machine. Inside a script element only "</script" and "<!--" mean
 // anything to an HTML parser, and both begin with "<": so none is written, JSON's \u003c stands for each.
-#include "analysis/report.h"
+#include "report.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,13 +13,13 @@
 #include <string_view>
 
 #include "analysis/json_read.h"
-#include "analysis/report_arrays.h"
-#include "analysis/report_clock.h"
-#include "analysis/report_lanes.h"
-#include "analysis/report_metrics.h"
-#include "analysis/report_points.h"
 #include "analysis/units.h"
-#include "report/template.h"
+#include "arrays.h"
+#include "clock.h"
+#include "lanes.h"
+#include "metrics.h"
+#include "points.h"
+#include "template.h"
 
 namespace forktail
 {
@@ -261,9 +261,12 @@ Json PageJson(const Explanation &e, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
 	ReportClock clock = ClockOf(e);
-	Json names = Json::array();
-	for (int c = 0; c < kLaneCauses; c++)
+	Json names = Json::array(), looks = Json::array();
+	for (int c = 0; c < kLaneCauses; c++) {
 		names.push_back(LaneCauseName(c));
+		LaneCauseLook look = LaneCauseLookOf(c);
+		looks.push_back({look.family, look.light, look.dark, look.meaning});
+	}
 	Json page = {{"format", kReportFormat},
 		     {"version", FORKTAIL_VERSION},
 		     {"title", TitleOf(e.run)},
@@ -280,6 +283,7 @@ Json PageJson(const Explanation &e, ReportArrays *arrays)
 		     {"explained", ExplainedShare(blame)},
 		     {"ops", blame.from_iterations ? std::vector<std::string>() : e.run.ops},
 		     {"cause_names", names},
+		     {"cause_looks", looks},
 		     {"causes", CausesJson(blame)},
 		     {"episodes", EpisodesJson(e, clock)}};
 	AddPoints(e, clock, &page, arrays);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/explain.h"
+#include "analysis/output/explain.h"
 
 namespace forktail
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Carries the page inside the program: one file to install, and no path to get wrong. The assembler's .incbin
  * because a C array of 140 kB takes a compiler longer than all the rest of report/. */
-#include "report/template.h"
+#include "template.h"
 
 /* clang-format off */
 __asm__(".pushsection .rodata\n"

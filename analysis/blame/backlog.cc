@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Three things say that no backlog was there at an instant: the server's thread was idle while no due request
 // waited for a connection; or a request that was due then took no longer than usual.
-#include "analysis/backlog.h"
+#include "backlog.h"
 
 #include <algorithm>
 #include <deque>

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/column.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/run/column.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
 
 namespace forktail
 {

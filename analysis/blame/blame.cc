@@ -5,16 +5,24 @@
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
 // below what each would be without any stall; from that follows a latency no faster request of which can
 // reach the tail. Only what is at or above it is blamed exactly.
-#include "analysis/blame.h"
+#include "blame.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
+#include <utility>
 
-#include "analysis/apportion.h"
-#include "analysis/blame_parts.h"
-#include "analysis/parallel.h"
-#include "analysis/percentile.h"
+#include "analysis/timeline/apportion.h"
+#include "context.h"
+#include "divide.h"
+#include "first_look.h"
+#include "hop_rows.h"
+#include "parallel.h"
+#include "percentile.h"
+#include "sheet.h"
+#include "through.h"
+#include "units/parse.h"
 
 namespace forktail
 {
@@ -22,141 +30,69 @@ namespace forktail
 namespace
 {
 
-// The look at all requests works with doubles and even mixes: a request's stalls may be off by a nanosecond
-// per mix it meets and end.
-constexpr double kSlackNs = 64;
 constexpr size_t kUsualSample = 1'000'000;
-// Through a proxy a look costs microseconds: of more requests, one of several stands for all.
-constexpr size_t kLooksThrough = 200'000;
-void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses> &queued, uint16_t hop,
-	      SlowRequest *r, Sheet *sheet)
-{
-	r->first_part = static_cast<uint32_t>(sheet->parts.size());
-	for (int c = 0; c < kCauses; c++)
-		AddPart(static_cast<Cause>(c), hop, direct[static_cast<size_t>(c)],
-			IsStall(static_cast<Cause>(c)) ? queued[static_cast<size_t>(c)] : 0, sheet);
-	AddRequest(r, sheet);
-}
+
+// The sums of Divide (divide.h), exact and by cause.
+struct ExactSums {
+	using Number = uint64_t;
+	static constexpr bool kOutages = true;
+
+	const Server &server;
+	CauseTimes direct = {}, before = {};
+	std::array<uint64_t, kStallCauses> queued = {};
+	uint64_t network = 0, late = 0;
+	uint64_t since_ns = 0; // when the stalls that it queued for began; 0: it didn't
+	uint64_t clear_ns = 0;
+
+	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
+	{
+		AddTimes(*server.timeline, from_ns, to_ns, &direct);
+		network += std::exchange(direct[Index(Cause::Network)], 0);
+		return std::exchange(direct[Index(Cause::Idle)], 0);
+	}
+	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns) { return AddWaiting(from_ns, to_ns); }
+	uint64_t Busy() const { return direct[Index(Cause::ServerBusy)]; }
+	uint64_t Unknown() const { return direct[Index(Cause::Unknown)]; }
+	void SetNoServer(uint64_t without, uint64_t unknown)
+	{
+		direct[Index(Cause::NoServer)] = without;
+		direct[Index(Cause::Unknown)] = unknown;
+	}
+	uint64_t StalledBefore(uint64_t due_ns)
+	{
+		clear_ns = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());
+		if (clear_ns < due_ns)
+			AddTimes(*server.timeline, clear_ns, due_ns, &before);
+		return std::accumulate(before.begin(), before.begin() + kStallCauses, uint64_t{0});
+	}
+	void MoveToQueued(uint64_t moved, uint64_t from_busy)
+	{
+		Apportion(moved, before.data(), queued.size(), queued.data());
+		direct[Index(Cause::ServerBusy)] -= from_busy;
+		since_ns = clear_ns;
+	}
+};
 
 void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
-
-	SlowRequest r = {due, end - due, due, static_cast<uint32_t>(i), 0, 0, 0, q.op[i], q.status[i]};
-	CauseTimes direct = {}, waiting = {};
-	AddTimes(*server.timeline, due, until, &waiting);
-	AddTimes(*server.timeline, sent, end, &direct);
-	uint64_t late_waiting = std::min(context.LateWaiting(i), waiting[Index(Cause::Idle)]),
-		 late = context.ClientStalled(i, sent, end);
-	waiting[Index(Cause::Idle)] -= late_waiting;
-	direct[Index(Cause::Idle)] -= late;
-	uint64_t idle_waiting = waiting[Index(Cause::Idle)];
-	for (int c = 0; c < kTimelineCauses; c++)
-		direct[c] += waiting[c];
-	direct[Index(Cause::ClientLate)] += sent - until + late_waiting + late;
-	direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
-	direct[Index(Cause::Idle)] = 0;
-	// The server that the log names is the one that answered in the end: that it was idle meanwhile says
-	// nothing.
-	if (uint64_t without = context.WithoutServer(i)) {
-		for (Cause c : {Cause::Unknown, Cause::ClientLate, Cause::Network}) {
-			uint64_t moved = std::min(without, direct[Index(c)]);
-			direct[Index(c)] -= moved;
-			direct[Index(Cause::NoServer)] += moved;
-			without -= moved;
-		}
-		idle_waiting = 0;
-	}
-
-	std::array<uint64_t, kStallCauses> queued = {};
-	uint64_t busy = direct[Index(Cause::ServerBusy)], usual = context.usual_ns[q.op[i]];
-	if (uint64_t excess = Excess(busy, idle_waiting, usual)) {
-		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
-		CauseTimes before = {};
-		if (since < due)
-			AddTimes(*server.timeline, since, due, &before);
-		uint64_t stalled = 0;
-		for (int c = 0; c < kStallCauses; c++)
-			stalled += before[c];
-		if (uint64_t moved = std::min(excess, stalled)) {
-			Apportion(moved, before.data(), kStallCauses, queued.data());
-			uint64_t from_busy = std::min(moved, excess - idle_waiting);
-			direct[Index(Cause::ServerBusy)] -= from_busy;
-			direct[Index(Cause::Network)] -= moved - from_busy;
-			r.since_ns = since;
-		}
-	}
-	AddParts(direct, queued, server.hop, &r, sheet);
-}
-
-// The quick look at one request: the same rules as BlameRequest's, in doubles.
-struct Glance {
-	double stall, busy, net, late, latency;
-};
-
-// Through a proxy there is no quicker way.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spent *s)
-{
-	Spend(context, t, i, s);
-	uint64_t stall = 0;
-	for (const AtHop &h : s->hops)
-		for (size_t c = 0; c < kStallCauses; c++)
-			stall += h.direct[c] + h.queued[c];
-	return {static_cast<double>(stall), static_cast<double>(s->Sum(Cause::ServerBusy)),
-		static_cast<double>(s->between_ns), static_cast<double>(s->late_ns),
-		static_cast<double>(context.run.requests.Latency(i))};
-}
-
-// `hints` are per server, see UsageUntil.
-Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
-{
-	const Requests &q = context.run.requests;
-	const Server &server = context.ServerOf(i);
-	uint32_t *hint = &(*hints)[static_cast<size_t>(&server - context.servers.data())];
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
-	Usage waiting = UsageOf(server.curve, due, until, hint),
-	      u = UsageOf(server.curve, sent, q.end_ns[i], hint);
-	double late_waiting = std::min(static_cast<double>(context.LateWaiting(i)), waiting.idle),
-	       late = static_cast<double>(context.ClientStalled(i, sent, q.end_ns[i]));
-	waiting.idle -= late_waiting;
-	u.idle -= late;
-	u.stall += waiting.stall;
-	u.busy += waiting.busy;
-	u.idle += waiting.idle;
-	u.socket += waiting.socket;
-	double idle_late = static_cast<double>(sent - until) + late_waiting + late,
-	       latency = static_cast<double>(q.end_ns[i] - due);
-	if (uint64_t without = context.WithoutServer(i)) {
-		double left = static_cast<double>(without),
-		       unknown = latency - u.stall - u.busy - u.idle - u.socket - idle_late;
-		for (double *part : {&unknown, &idle_late, &u.idle, &u.socket}) {
-			double moved = std::clamp(*part, 0.0, left);
-			*part -= moved;
-			u.stall += moved;
-			left -= moved;
-		}
-		waiting.idle = 0;
-	}
-	double from_busy = std::max(0.0, u.busy - static_cast<double>(context.usual_ns[q.op[i]]));
-	double excess = waiting.idle + from_busy;
-	if (excess > 0) {
-		uint64_t since = std::max(server.backlog.ClearBefore(due), server.timeline->start_ns());
-		uint32_t near = *hint;
-		double stalled = UsageOf(server.curve, since, due, &near).stall;
-		double moved = std::min(excess, stalled);
-		from_busy = std::min(moved, from_busy);
-		u.busy -= from_busy;
-		u.idle -= moved - from_busy;
-		u.stall += moved;
-	}
-	return {u.stall, u.busy, u.idle + u.socket, idle_late, latency};
-}
-
-uint64_t Whole(double ns)
-{
-	return ns > 0 ? static_cast<uint64_t>(ns + 0.5) : 0;
+	uint64_t due = q.intended_ns[i];
+	ExactSums sums = {server};
+	Divide(context, i, &sums);
+	sums.direct[Index(Cause::Network)] += sums.network;
+	sums.direct[Index(Cause::ClientLate)] += sums.late;
+	SlowRequest r = {due,
+			 q.end_ns[i] - due,
+			 sums.since_ns ? sums.since_ns : due,
+			 static_cast<uint32_t>(i),
+			 0,
+			 static_cast<uint32_t>(sheet->parts.size()),
+			 0,
+			 q.op[i],
+			 q.status[i]};
+	AddParts(sums.direct, sums.queued, server.hop, sheet);
+	AddRequest(&r, sheet);
 }
 
 // Did a stall that was long enough for a span lie in [from, to)?
@@ -199,47 +135,6 @@ std::vector<uint64_t> UsualLatencies(const Context &context)
 		usual[op] = *median;
 	}
 	return usual;
-}
-
-struct FirstLook {
-	LogHistogram calm; // lower bounds of what requests would be without any stall
-	WithoutHistograms without;
-};
-
-FirstLook LookAtAll(const Context &context)
-{
-	const Requests &q = context.run.requests;
-	std::vector<FirstLook> workers(Workers(q.size()));
-	const size_t step = q.size() / kLooksThrough + 1;
-	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		FirstLook &look = workers[w];
-		auto without = [&](Cause c) -> LogHistogram & {
-			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
-		};
-		std::vector<uint32_t> hints(context.servers.size());
-		Spent spent;
-		for (size_t i = begin; i < end; i++) {
-			if (IsError(q.status[i]))
-				continue;
-			const Through *t = context.ThroughOf(i);
-			if (t && i % step)
-				continue;
-			Glance g = t ? LookThrough(context, *t, i, &spent) : Look(context, i, &hints);
-			for (size_t n = 0; n < (t ? step : 1); n++) {
-				look.calm.Add(Whole(g.latency - g.stall - kSlackNs));
-				without(Cause::ServerBusy).Add(Whole(g.latency - g.busy));
-				without(Cause::ClientLate).Add(Whole(g.latency - g.late));
-				without(Cause::Network).Add(Whole(g.latency - g.net));
-				without(Cause::Unknown).Add(Whole(g.stall + g.busy + g.net + g.late));
-			}
-		}
-	});
-	for (size_t w = 1; w < workers.size(); w++) {
-		workers[0].calm.Merge(workers[w].calm);
-		for (size_t c = 0; c < workers[0].without.size(); c++)
-			workers[0].without[c].Merge(workers[w].without[c]);
-	}
-	return std::move(workers[0]);
 }
 
 uint64_t ThresholdOf(const Threshold &threshold, uint64_t *values, size_t count)
@@ -363,13 +258,16 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
 		     i++) {
 			const ft_span &s = run.iterations[i];
-			SlowRequest r = {
-			    s.start_ns, s.duration_ns, s.start_ns, static_cast<uint32_t>(i), 0, 0, 0,
-			    0,		FT_STATUS_OK};
+			SlowRequest r = {s.start_ns,  s.duration_ns,
+					 s.start_ns,  static_cast<uint32_t>(i),
+					 0,	      static_cast<uint32_t>(sheets[0].parts.size()),
+					 0,	      0,
+					 FT_STATUS_OK};
 			CauseTimes direct = {};
 			AddTimes(timeline, s.start_ns, s.start_ns + s.duration_ns, &direct);
 			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
-			AddParts(direct, {}, hop, &r, &sheets[0]);
+			AddParts(direct, {}, hop, &sheets[0]);
+			AddRequest(&r, &sheets[0]);
 			values.push_back(s.duration_ns);
 		}
 	}
@@ -382,59 +280,17 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	return blame;
 }
 
-bool IsAtHop(Cause cause)
-{
-	return cause != Cause::ClientLate && cause != Cause::Network && cause != Cause::NoServer;
-}
-
 } // namespace
-
-void AddPart(Cause cause, uint16_t hop, uint64_t direct_ns, uint64_t queued_ns, Sheet *sheet)
-{
-	if (direct_ns || queued_ns)
-		sheet->parts.push_back({cause, IsAtHop(cause) ? hop : kNoHop, direct_ns, queued_ns});
-}
-
-void AddRequest(SlowRequest *r, Sheet *sheet)
-{
-	r->part_count = static_cast<uint16_t>(sheet->parts.size() - r->first_part);
-	std::sort(sheet->parts.begin() + r->first_part, sheet->parts.end(),
-		  [](const Part &a, const Part &b) { return a.total_ns() > b.total_ns(); });
-	sheet->requests.push_back(*r);
-}
-
-uint64_t Excess(uint64_t busy_ns, uint64_t idle_waiting_ns, uint64_t usual_ns)
-{
-	return idle_waiting_ns + (busy_ns > usual_ns ? busy_ns - usual_ns : 0);
-}
 
 bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
 {
 	*error = "--slow takes a duration or a percentile: 1ms, 500us, 2s, p99, p99.9; not '" + text + "'";
-	bool percentile = !text.empty() && text[0] == 'p';
-	const char *number = text.c_str() + (percentile ? 1 : 0);
-	if (!isdigit(static_cast<unsigned char>(*number)))
-		return false;
-	char *unit = nullptr;
-	double value = strtod(number, &unit);
-	if (!std::isfinite(value) || value <= 0)
-		return false;
 	*threshold = {};
-	if (percentile) {
-		threshold->percentile = value;
-		return *unit == '\0' && value < 100;
-	}
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	for (const auto &u : units) {
-		if (std::string(unit) == u.name) {
-			threshold->ns = static_cast<uint64_t>(value * u.ns);
-			return threshold->ns > 0 && value * u.ns < 1e18;
-		}
-	}
-	return false;
+	if (!text.empty() && text[0] == 'p')
+		return parse_positive(text.c_str() + 1, 100, &threshold->percentile) &&
+		       threshold->percentile < 100;
+	return parse_duration(text.c_str(), TIME_NS | TIME_US | TIME_MS | TIME_S, 0, &threshold->ns) &&
+	       threshold->ns > 0;
 }
 
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/causes.h"
-#include "analysis/client.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/causes.h"
+#include "analysis/timeline/client.h"
+#include "analysis/timeline/timeline.h"
 
 namespace forktail
 {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What blame.cc and its parts work with: servers, ways through a proxy, and where parts of requests go.
-// Private to them.
+// What requests are blamed with: servers, ways through a proxy, outages, and what is usual. Made once a run
+// and then only read, so that all workers share it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "analysis/backlog.h"
-#include "analysis/blame.h"
-#include "analysis/curve.h"
-#include "analysis/outages.h"
-#include "analysis/route.h"
-#include "analysis/whatif.h"
+#include "analysis/timeline/curve.h"
+#include "backlog.h"
+#include "blame.h"
+#include "outages.h"
+#include "route.h"
 
 namespace forktail
 {
@@ -91,65 +89,5 @@ struct Context {
 				      ClientStalled(i, run.requests.intended_ns[i], taken.until_ns[i]));
 	}
 };
-
-// Where a request's exact parts go; one per worker.
-struct Sheet {
-	Blamed requests;
-	std::vector<Part> parts;
-};
-
-// Adds a part of the request that is being blamed, if it has any time.
-void AddPart(Cause cause, uint16_t hop, uint64_t direct_ns, uint64_t queued_ns, Sheet *sheet);
-// Closes a request whose parts are the sheet's from r->first_part on.
-void AddRequest(SlowRequest *r, Sheet *sheet);
-// How much of a request's time is the backlog's: time the server worked for others beyond what is usual,
-// and time it sat idle while the request waited for a connection that a late answer held.
-uint64_t Excess(uint64_t busy_ns, uint64_t idle_waiting_ns, uint64_t usual_ns);
-
-// ---- through.cc ----
-
-struct AtHop {
-	uint16_t hop;
-	CauseTimes direct = {};
-	std::array<uint64_t, kStallCauses> queued = {};
-};
-
-// What one request was spent on, hop by hop.
-struct Spent {
-	std::vector<AtHop> hops;
-	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
-
-	AtHop &At(uint16_t hop)
-	{
-		for (AtHop &h : hops)
-			if (h.hop == hop)
-				return h;
-		hops.push_back({hop});
-		return hops.back();
-	}
-	uint64_t Sum(Cause cause) const
-	{
-		uint64_t ns = 0;
-		for (const AtHop &h : hops)
-			ns += h.direct[static_cast<size_t>(Index(cause))];
-		return ns;
-	}
-};
-
-// Finds the ways through a proxy that requests took, without their backlogs; servers are known.
-void FindWays(const std::vector<Timeline> &timelines, Context *context);
-// Adds request i up into *spent, whose former content goes.
-void Spend(const Context &context, const Through &through, size_t i, Spent *spent);
-// Blames it.
-void BlameThrough(const Context &context, const Through &through, size_t i, Spent *scratch, Sheet *sheet);
-
-// ---- hop_rows.cc ----
-
-// The hop that a timeline is: those of one process are one.
-uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t index);
-// The table of hops: how many requests of the run came by each, and what passed there over the slow ones.
-void CountServed(uint16_t hop, uint64_t requests, Blame *blame);
-void CountServed(const Context &context, Blame *blame);
-void FillHops(Blame *blame);
 
 } // namespace forktail

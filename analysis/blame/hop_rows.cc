@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The table of hops: which process the slow requests' time passed at.
+// A request counts once at each hop that it has a part at, however many parts. Rows are looked for from the
+// first on: processes on a request's way are a handful.
+#include "hop_rows.h"
+
 #include <algorithm>
 
-#include "analysis/blame_parts.h"
+#include "through.h"
 
 namespace forktail
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/hops.h"
+// A hop's number is its place among timelines: servers in the log's order, then those behind a proxy. So its
+// address is the load generator's word, and what the process is called the recorder's.
+#include "hops.h"
 
 namespace forktail
 {

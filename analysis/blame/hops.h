@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
 
 namespace forktail
 {

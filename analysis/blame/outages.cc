@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Reading outages out of the load generator's notes; see outages.h.
-#include "analysis/outages.h"
+// Outages come out of the load generator's notes, since only it saw the last answer before and the first one
+// after. Which requests waited one out is told by their times alone: the log has no keys, so nothing in it
+// says whose key was without a server.
+#include "outages.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "analysis/json_read.h"
 
 namespace forktail
 {
 namespace
 {
 
-using Json = nlohmann::json;
-
 // An answer is read a little after it came, by which time the next request may have been answered too.
 constexpr uint64_t kReadNs = 1'000'000;
-
-uint64_t Number(const Json &j, const char *name)
-{
-	auto found = j.find(name);
-	return found != j.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
 
 } // namespace
 
@@ -29,9 +24,9 @@ std::vector<Outage> OutagesOf(const Run &run)
 	for (const ServerReport &report : run.reports) {
 		if (report.kind != "outage")
 			continue;
-		Json j = Json::parse(report.text, nullptr, false);
-		uint64_t last = Number(j, "last_ok_ns"), first = Number(j, "first_ok_ns");
-		uint64_t begin = last ? last : Number(j, "noticed_ns");
+		Json j = ParseJson(report.text);
+		uint64_t last = Whole(j, "last_ok_ns"), first = Whole(j, "first_ok_ns");
+		uint64_t begin = last ? last : Whole(j, "noticed_ns");
 		if (begin && (!first || first > begin))
 			outages.push_back({begin, first ? first : UINT64_MAX});
 	}

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/run.h"
+#include "analysis/run/run.h"
 
 namespace forktail
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Nearest-rank percentiles. Selection narrows from the low percentile to the high one, so that all of them
 // cost little more than the first.
-#include "analysis/percentile.h"
+#include "percentile.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/blame.h"
+#include "blame.h"
 
 namespace forktail
 {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/route.h"
+// Both threads' times are summed up every 2 ms, or more in a long run, once for each of the two that may be
+// looked at first: a request then costs a walk over the pieces at its ends, however long it took. Where
+// idleness lies within a mix isn't known, so its begin is told at the latest and its end at the earliest that
+// it can have been.
+#include "route.h"
 
 #include <algorithm>
 
-#include "analysis/apportion.h"
+#include "analysis/timeline/apportion.h"
 
 namespace forktail
 {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/timeline.h"
+#include "analysis/timeline/timeline.h"
 
 namespace forktail
 {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Blames requests that went through a proxy to a server behind it. docs/attribution.md tells the rules.
-#include <algorithm>
+// Blames requests that went through a proxy to a server behind it. The proxy answers in order, so where a
+// request's own way (route.h) is idle it may be waiting for one in front of it on its connection: then that
+// one's way tells. docs/attribution.md has the rules.
+#include "through.h"
 
-#include "analysis/apportion.h"
-#include "analysis/blame_parts.h"
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/timeline/apportion.h"
+#include "divide.h"
+#include "hop_rows.h"
 
 namespace forktail
 {
@@ -128,47 +134,62 @@ uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to
 	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
 }
 
-// Moves what is the backlog's of a request from busy (then between) to the stalls before it, at both hops.
-void MoveQueued(const Context &context, const Through &t, size_t i, uint64_t idle_waiting_ns, Spent *s)
-{
-	constexpr size_t stalls = kStallCauses;
-	static_assert(2 * stalls <= kApportionMax);
-	uint64_t due = context.run.requests.intended_ns[i];
-	uint64_t excess =
-	    Excess(s->Sum(Cause::ServerBusy), idle_waiting_ns, context.usual_ns[context.run.requests.op[i]]);
-	if (!excess)
-		return;
-	uint64_t since =
-	    std::max({t.backlog.ClearBefore(due), t.route.front->start_ns(), t.route.back->start_ns()});
-	if (since >= due)
-		return;
-	CauseTimes front = {}, back = {};
-	AddTimes(*t.route.front, since, due, &front);
-	AddTimes(*t.route.back, since, due, &back);
-	std::array<uint64_t, 2 * stalls> before, share;
-	std::copy_n(front.begin(), stalls, before.begin());
-	std::copy_n(back.begin(), stalls, before.begin() + stalls);
-	uint64_t stalled = 0;
-	for (uint64_t ns : before)
-		stalled += ns;
-	uint64_t moved = std::min(excess, stalled);
-	if (!moved)
-		return;
-	Apportion(moved, before.data(), before.size(), share.data());
-	uint64_t from_busy = std::min(moved, excess - idle_waiting_ns), left = from_busy;
-	s->between_ns -= moved - from_busy;
-	// In the order of hops: the proxy's own code first, a burst of late answers as a rule.
-	for (AtHop &h : s->hops) {
-		uint64_t ns = std::min(left, h.direct[Index(Cause::ServerBusy)]);
-		h.direct[Index(Cause::ServerBusy)] -= ns;
-		left -= ns;
+// The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
+struct HopSums {
+	using Number = uint64_t;
+	static constexpr bool kOutages = false;
+	static constexpr size_t kStalls = kStallCauses;
+	using Stalls = std::array<uint64_t, 2 * kStalls>; // the proxy's, then those of the server behind it
+	static_assert(2 * kStalls <= kApportionMax);
+
+	const Context &context;
+	const Through &through;
+	size_t i;
+	Spent *spent;
+	uint64_t network = 0, late = 0;
+	uint64_t since_ns = 0;
+	Stalls before = {};
+
+	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
+	{
+		return AddHeld(context, i, from_ns, to_ns, spent);
 	}
-	for (size_t c = 0; c < stalls; c++)
-		s->At(t.front_hop).queued[c] += share[c];
-	for (size_t c = 0; c < stalls; c++)
-		s->At(t.back_hop).queued[c] += share[stalls + c];
-	s->since_ns = since;
-}
+	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
+	{
+		return forktail::AddServed(context, i, from_ns, to_ns, spent);
+	}
+	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
+	uint64_t StalledBefore(uint64_t due_ns)
+	{
+		const Route &route = through.route;
+		since_ns = std::max(
+		    {through.backlog.ClearBefore(due_ns), route.front->start_ns(), route.back->start_ns()});
+		if (since_ns >= due_ns)
+			return 0;
+		CauseTimes front = {}, back = {};
+		AddTimes(*route.front, since_ns, due_ns, &front);
+		AddTimes(*route.back, since_ns, due_ns, &back);
+		std::copy_n(front.begin(), kStalls, before.begin());
+		std::copy_n(back.begin(), kStalls, before.begin() + kStalls);
+		return std::accumulate(before.begin(), before.end(), uint64_t{0});
+	}
+	void MoveToQueued(uint64_t moved, uint64_t from_busy)
+	{
+		Stalls share;
+		Apportion(moved, before.data(), before.size(), share.data());
+		// In the order of hops: the proxy's own code first, a burst of late answers as a rule.
+		for (AtHop &h : spent->hops) {
+			uint64_t ns = std::min(from_busy, h.direct[Index(Cause::ServerBusy)]);
+			h.direct[Index(Cause::ServerBusy)] -= ns;
+			from_busy -= ns;
+		}
+		for (size_t c = 0; c < kStalls; c++)
+			spent->At(through.front_hop).queued[c] += share[c];
+		for (size_t c = 0; c < kStalls; c++)
+			spent->At(through.back_hop).queued[c] += share[kStalls + c];
+		spent->since_ns = since_ns;
+	}
+};
 
 Column<uint32_t> FindInFront(const Run &run)
 {
@@ -188,17 +209,12 @@ Column<uint32_t> FindInFront(const Run &run)
 
 void Spend(const Context &context, const Through &t, size_t i, Spent *s)
 {
-	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
 	s->hops.clear();
-	s->since_ns = due;
-	uint64_t waiting = until > due ? AddHeld(context, i, due, until, s) : 0;
-	uint64_t idle = AddServed(context, i, sent, end, s);
-	uint64_t late_waiting = std::min(context.LateWaiting(i), waiting),
-		 late = std::min(context.ClientStalled(i, sent, end), idle);
-	s->late_ns = sent - until + late_waiting + late;
-	s->between_ns = waiting - late_waiting + idle - late;
-	MoveQueued(context, t, i, waiting - late_waiting, s);
+	s->since_ns = context.run.requests.intended_ns[i];
+	HopSums sums = {context, t, i, s};
+	Divide(context, i, &sums);
+	s->between_ns = sums.network;
+	s->late_ns = sums.late;
 }
 
 void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scratch, Sheet *sheet)
@@ -206,13 +222,17 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 	const Requests &q = context.run.requests;
 	uint64_t due = q.intended_ns[i];
 	Spend(context, t, i, scratch);
-	SlowRequest r = {due, q.end_ns[i] - due, scratch->since_ns, static_cast<uint32_t>(i), 0, 0,
-			 0,   q.op[i],		 q.status[i]};
-	r.first_part = static_cast<uint32_t>(sheet->parts.size());
+	SlowRequest r = {due,
+			 q.end_ns[i] - due,
+			 scratch->since_ns,
+			 static_cast<uint32_t>(i),
+			 0,
+			 static_cast<uint32_t>(sheet->parts.size()),
+			 0,
+			 q.op[i],
+			 q.status[i]};
 	for (const AtHop &h : scratch->hops)
-		for (int c = 0; c < kCauses; c++)
-			AddPart(static_cast<Cause>(c), h.hop, h.direct[static_cast<size_t>(c)],
-				IsStall(static_cast<Cause>(c)) ? h.queued[static_cast<size_t>(c)] : 0, sheet);
+		AddParts(h.direct, h.queued, h.hop, sheet);
 	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
 	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
 	AddRequest(&r, sheet);

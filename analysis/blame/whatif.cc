@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A percentile without a cause is the percentile of all requests with that cause's part taken out of each.
 // Exact where every request that can matter was blamed in full; within a histogram's 0.05 % otherwise.
-#include "analysis/whatif.h"
+#include "whatif.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "analysis/blame.h"
-#include "analysis/percentile.h"
+#include "blame.h"
+#include "percentile.h"
 
 namespace forktail
 {

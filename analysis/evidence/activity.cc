@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From function names to activities. The innermost function that is known decides: a dictRehash inside a SET
 // is rehashing, because that is what took the time.
-#include "analysis/activity.h"
+#include "activity.h"
 
 #include <algorithm>
 #include <cctype>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run.h"
+#include "analysis/run/run.h"
 
 namespace forktail
 {

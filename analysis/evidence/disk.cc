@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Block requests say what a disk moved, how busy it was and who issued them; for what was written back, which
 // a kernel thread issues, or whoever calls fsync first, the pages that processes dirtied say whose it was.
-#include "analysis/disk.h"
+#include "disk.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/evidence.h"
+#include "evidence.h"
 
 namespace forktail
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Groups slow requests into episodes.
-#include "analysis/episodes.h"
+// One pass over slow requests by start: one belongs to the episode before it unless it begins more than a gap
+// after all of that has ended. Time is also added up by cause and hop together, since each cause is shown
+// with the process where most of it passed.
+#include "episodes.h"
 
 #include <algorithm>
 #include <map>

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/activity.h"
-#include "analysis/blame.h"
-#include "analysis/own_code.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "activity.h"
+#include "analysis/blame/blame.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
+#include "own_code.h"
 
 namespace forktail
 {

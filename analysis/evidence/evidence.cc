@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Gathers evidence for episodes: one pass over the pieces and tallies of the interval the episode's causes
 // lie in.
-#include "analysis/evidence.h"
+#include "evidence.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "analysis/hops.h"
-#include "analysis/server_word.h"
-#include "analysis/steal.h"
+#include "analysis/blame/hops.h"
+#include "server_word.h"
+#include "steal.h"
 
 namespace forktail
 {
@@ -47,10 +47,10 @@ void GatherPieces(Scene *scene)
 		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
 		seen.ns += ns;
 		// A span with others inside comes in several pieces, and being off the CPU in a frame is part
-		// of it.
+		// of it, unless that was for something else.
 		const ft_span &span = scene->run.spans[p.span];
 		if (p.span != seen.last &&
-		    (!span.off_cpu || span.depth == 0 || p.cause == WaitCauseOf(span.flags))) {
+		    (!span.off_cpu || span.depth == 0 || p.cause != CauseOfOwner(span.owner))) {
 			seen.spans++;
 			seen.last = p.span;
 			if (p.cause == Cause::RunQueue)

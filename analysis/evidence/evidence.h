@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/episodes.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
+#include "episodes.h"
 
 namespace forktail
 {

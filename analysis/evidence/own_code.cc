@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/own_code.h"
+// A thread's samples lie in the order of time, so those of an interval are found by bisection. Of all the
+// stacks of an activity the one that was seen most stands for it.
+#include "own_code.h"
 
 #include <algorithm>
 #include <cmath>

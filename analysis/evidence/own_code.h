@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/activity.h"
-#include "analysis/run.h"
+#include "activity.h"
+#include "analysis/run/run.h"
 
 namespace forktail
 {

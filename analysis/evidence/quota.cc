@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // That a thread was throttled is in its spans; whose quota it was, the recorder's notes and the kernel's own
 // counts tell.
-#include "analysis/quota.h"
+#include "quota.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/evidence.h"
+#include "evidence.h"
 
 namespace forktail
 {

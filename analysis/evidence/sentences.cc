@@ -6,10 +6,10 @@
 #include <cstring>
 #include <map>
 
-#include "analysis/disk.h"
-#include "analysis/evidence.h"
-#include "analysis/quota.h"
 #include "analysis/units.h"
+#include "disk.h"
+#include "evidence.h"
+#include "quota.h"
 
 namespace forktail
 {
@@ -58,77 +58,13 @@ std::string Times(uint64_t n)
 	return n > 1 ? " (" + FormatCount(n) + " times)" : "";
 }
 
-// System calls that Redis, memcached and proxies block in, by number on x86-64.
-std::string SyscallName(int number)
+// The system call a thread was in; without one it was in the kernel for another reason.
+std::string SyscallText(const Scene &scene, int number)
 {
-	static const std::map<int, const char *> names = {
-	    {0, "read"},
-	    {1, "write"},
-	    {2, "open"},
-	    {3, "close"},
-	    {4, "stat"},
-	    {5, "fstat"},
-	    {7, "poll"},
-	    {8, "lseek"},
-	    {9, "mmap"},
-	    {10, "mprotect"},
-	    {11, "munmap"},
-	    {12, "brk"},
-	    {17, "pread64"},
-	    {18, "pwrite64"},
-	    {19, "readv"},
-	    {20, "writev"},
-	    {23, "select"},
-	    {25, "mremap"},
-	    {26, "msync"},
-	    {28, "madvise"},
-	    {34, "pause"},
-	    {35, "nanosleep"},
-	    {40, "sendfile"},
-	    {42, "connect"},
-	    {43, "accept"},
-	    {44, "sendto"},
-	    {45, "recvfrom"},
-	    {46, "sendmsg"},
-	    {47, "recvmsg"},
-	    {56, "clone"},
-	    {57, "fork"},
-	    {58, "vfork"},
-	    {61, "wait4"},
-	    {74, "fsync"},
-	    {75, "fdatasync"},
-	    {76, "truncate"},
-	    {77, "ftruncate"},
-	    {82, "rename"},
-	    {83, "mkdir"},
-	    {87, "unlink"},
-	    {202, "futex"},
-	    {217, "getdents64"},
-	    {230, "clock_nanosleep"},
-	    {232, "epoll_wait"},
-	    {257, "openat"},
-	    {262, "newfstatat"},
-	    {263, "unlinkat"},
-	    {264, "renameat"},
-	    {270, "pselect6"},
-	    {271, "ppoll"},
-	    {277, "sync_file_range"},
-	    {281, "epoll_pwait"},
-	    {285, "fallocate"},
-	    {288, "accept4"},
-	    {295, "preadv"},
-	    {296, "pwritev"},
-	    {307, "sendmmsg"},
-	    {316, "renameat2"},
-	    {332, "statx"},
-	    {435, "clone3"},
-	    {441, "epoll_pwait2"},
-	    {449, "futex_waitv"},
-	};
-	auto found = names.find(number);
-	return found != names.end() ? std::string(found->second) + "()"
-	       : number < 0	    ? std::string("the kernel")
-				    : "system call " + std::to_string(number);
+	if (number < 0)
+		return "the kernel";
+	std::string name = SyscallName(scene.run, number);
+	return name.empty() ? "system call " + std::to_string(number) : name + "()";
 }
 
 // "; kernel stack: a < b < c" of the span's stack, without the scheduler's own functions.
@@ -186,7 +122,7 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (!longest)
 		return "";
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
-	       ") sat in " + SyscallName(static_cast<int>(longest->arg[1])) + " for " +
+	       ") sat in " + SyscallText(scene, static_cast<int>(longest->arg[1])) + " for " +
 	       FormatDuration(longest->duration_ns);
 }
 
@@ -269,27 +205,9 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	if (count == 0)
 		return "";
-	const char *one = "page fault", *many = "page faults";
-	switch (cause) {
-	case Cause::CowCopy:
-		one = "copy-on-write copy", many = "copy-on-write copies";
-		break;
-	case Cause::CowReuse:
-		one = "copy-on-write fault without a copy", many = "copy-on-write faults without a copy";
-		break;
-	case Cause::PageZero:
-		one = "first touch of new memory", many = "first touches of new memory";
-		break;
-	case Cause::PageFile:
-		one = "minor fault on a file mapping", many = "minor faults on file mappings";
-		break;
-	case Cause::PageIn:
-		one = "page read back from swap or file", many = "pages read back from swap or file";
-		break;
-	default:
-		break;
-	}
-	std::string text = Plural(count, one, many) + ", " + FormatDuration(ns);
+	std::string words = InfoOf(cause).words, one = words.substr(0, words.find('|')),
+		    many = words.substr(words.find('|') + 1);
+	std::string text = Plural(count, one.c_str(), many.c_str()) + ", " + FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, seen); s && count > 1)
 		text += ", longest " + FormatDuration(s->duration_ns);
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
@@ -307,12 +225,9 @@ std::string FileSentence(const Scene &scene, Cause cause)
 		return "file calls too short for a span blocked for " +
 		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	const Detail &detail = DetailOf(scene, *s);
-	std::string text = SyscallName(s->syscall);
+	std::string text = SyscallText(scene, s->syscall);
 	if (!detail.name.empty())
-		text += (cause == Cause::FileRead    ? " of "
-			 : cause == Cause::FileWrite ? " to "
-						     : " on ") +
-			detail.name;
+		text += std::string(" ") + InfoOf(cause).words + " " + detail.name;
 	text += " was blocked " + FormatDuration(seen.ns) + Times(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
 	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
@@ -325,7 +240,7 @@ std::string FsyncSentence(const Scene &scene)
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
-	std::string call = SyscallName(static_cast<int>(s->arg[1]));
+	std::string call = SyscallText(scene, static_cast<int>(s->arg[1]));
 	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
 	       DiskText(scene, s->start_ns, EndOf(*s));
 }
@@ -417,18 +332,12 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	if (ns == 0)
 		return "";
-	std::string length = FormatDuration(ns) + Times(seen.spans);
-	switch (cause) {
-	case Cause::Stopped:
-		return "the server was stopped (SIGSTOP or a debugger) for " + length;
-	case Cause::Reclaim:
-		return "direct reclaim, because memory was short, took " + length;
-	case Cause::Compaction:
-		return "memory compaction, for a large page, took " + length;
-	default:
-		break;
-	}
-	std::string call = s ? SyscallName(s->syscall) : std::string(CauseName(cause));
+	std::string length = FormatDuration(ns) + Times(seen.spans), words = InfoOf(cause).words;
+	std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause));
+	if (size_t at = words.find('&'); at != std::string::npos)
+		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
+	if (size_t at = words.find('%'); at != std::string::npos)
+		return words.replace(at, 1, length);
 	return "blocked in " + call + " for " + length + (s ? StackText(DetailOf(scene, *s)) : "");
 }
 
@@ -489,13 +398,21 @@ std::string NetworkSentence(const Scene &scene)
 	       (scene.client ? "" : ", or the load generator did not get to run");
 }
 
+// Interrupts take a load thread's time, but are not what it was kept from running by.
+bool StallsClient(Cause cause)
+{
+	return IsStall(cause) && !IsInterrupt(cause);
+}
+
 // What a load thread was kept from running by: at most two things, the longest first, and none that are small
 // beside the first.
 std::string ClientStalls(const Scene &client)
 {
 	std::vector<std::pair<uint64_t, Cause>> stalls;
-	for (int i = 0; i < Index(Cause::Hardirq); i++) {
+	for (int i = 0; i < kTimelineCauses; i++) {
 		const Seen &seen = client.seen[static_cast<size_t>(i)];
+		if (!StallsClient(static_cast<Cause>(i)))
+			continue;
 		if (uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns))
 			stalls.push_back({ns, static_cast<Cause>(i)});
 	}
@@ -530,8 +447,9 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 	CauseTimes times = {};
 	AddTimes(client.timeline, client.from_ns, client.to_ns, &times);
 	uint64_t busy_ns = times[Index(Cause::ServerBusy)], stalled_ns = 0;
-	for (int i = 0; i < Index(Cause::Hardirq); i++)
-		stalled_ns += times[i];
+	for (int i = 0; i < kTimelineCauses; i++)
+		if (StallsClient(static_cast<Cause>(i)))
+			stalled_ns += times[i];
 	std::string what = stalled_ns * 2 > busy_ns
 			       ? ClientStalls(client)
 			       : "ran its own code for " + FormatDuration(busy_ns) + " of these " +
@@ -545,43 +463,37 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
-	switch (cause.cause) {
-	case Cause::Fork:
-		return ForkSentence(scene);
-	case Cause::Fsync:
-		return FsyncSentence(scene);
-	case Cause::CowCopy:
-	case Cause::CowReuse:
-	case Cause::PageZero:
-	case Cause::PageFile:
-	case Cause::PageIn:
-	case Cause::PageFault:
-		return FaultSentence(scene, cause.cause);
-	case Cause::FileWrite:
-	case Cause::FileRead:
-	case Cause::FileMeta:
-		return FileSentence(scene, cause.cause);
-	case Cause::RunQueue:
-		return RunQueueSentence(scene);
-	case Cause::CpuQuota:
-		return QuotaSentence(scene);
-	case Cause::ServerBusy:
+	switch (InfoOf(cause.cause).telling) {
+	case Telling::None: // idleness is no cause; the load generator's own words tell of outages
+			    // (server_word.h)
+		break;
+	case Telling::Blocked:
+		return BlockedSentence(scene, cause.cause);
+	case Telling::Busy:
 		return BusySentence(scene);
-	case Cause::ClientLate:
+	case Telling::Client:
 		return ClientSentence(scene, cause.time_ns);
-	case Cause::Network:
+	case Telling::Faults:
+		return FaultSentence(scene, cause.cause);
+	case Telling::File:
+		return FileSentence(scene, cause.cause);
+	case Telling::Fork:
+		return ForkSentence(scene);
+	case Telling::Fsync:
+		return FsyncSentence(scene);
+	case Telling::Interrupt:
+		return InterruptSentence(scene, cause.cause);
+	case Telling::Network:
 		return NetworkSentence(scene);
-	case Cause::Unknown:
+	case Telling::Quota:
+		return QuotaSentence(scene);
+	case Telling::RunQueue:
+		return RunQueueSentence(scene);
+	case Telling::Unknown:
 		return "nothing recorded says what happened in " + FormatDuration(cause.time_ns) +
 		       " of the requests' time";
-	case Cause::NoServer: // the load generator's own words say it (server_word.h)
-	case Cause::Idle:
-		return "";
-	default:
-		return IsStall(cause.cause) && Index(cause.cause) >= Index(Cause::Hardirq)
-			   ? InterruptSentence(scene, cause.cause)
-			   : BlockedSentence(scene, cause.cause);
 	}
+	return "";
 }
 
 } // namespace forktail

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Redis dates slow commands and latency events by the second, so the observer says for each how far off its
 // time may be; an entry belongs to an episode if it may have lain in it.
-#include "analysis/server_word.h"
+#include "server_word.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "analysis/json_read.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -13,8 +13,6 @@ namespace forktail
 
 namespace
 {
-
-using Json = nlohmann::json;
 
 constexpr size_t kCommandBytes = 60;
 // What a poll every second leaves open of when a fork was.
@@ -25,23 +23,21 @@ struct Word {
 	std::string text;
 };
 
-uint64_t Number(const Json &j, const char *name)
-{
-	auto found = j.find(name);
-	return found != j.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
 std::string CommandText(const Json &j)
 {
 	std::string text;
 	auto words = j.find("command");
 	if (words == j.end() || !words->is_array())
 		return "a command";
-	for (const Json &word : *words)
-		if (word.is_string())
-			text += (text.empty() ? "" : " ") + word.get<std::string>();
+	for (const Json &word : *words) {
+		if (!word.is_string())
+			continue;
+		if (!text.empty())
+			text += ' ';
+		text += word.get<std::string>();
+	}
 	if (text.size() > kCommandBytes)
-		text = text.substr(0, kCommandBytes) + "...";
+		text.replace(kCommandBytes, std::string::npos, "...");
 	return text;
 }
 
@@ -60,8 +56,8 @@ bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t t
 // lasted to the end of the load. Nothing, if it wasn't then.
 Word OutageWord(const Json &j, uint64_t from_ns, uint64_t to_ns)
 {
-	uint64_t last = Number(j, "last_ok_ns"), first = Number(j, "first_ok_ns");
-	uint64_t begin = last ? last : Number(j, "noticed_ns"), end = first ? first : std::max(begin, to_ns);
+	uint64_t last = Whole(j, "last_ok_ns"), first = Whole(j, "first_ok_ns");
+	uint64_t begin = last ? last : Whole(j, "noticed_ns"), end = first ? first : std::max(begin, to_ns);
 	if (!j.contains("server") || !j["server"].is_string() || !MayOverlap(begin, end, from_ns, to_ns))
 		return {};
 	std::string text = "the keys of " + j["server"].get<std::string>() + " had no server for " +
@@ -83,21 +79,21 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
 		    r.kind != "outage")
 			continue;
-		Json j = Json::parse(r.text, nullptr, false);
+		Json j = ParseJson(r.text);
 		if (r.kind == "outage") {
 			Word word = OutageWord(j, from_ns, to_ns);
 			if (!word.text.empty() && word.duration_ns >= worst_ns / 4)
 				words.push_back(std::move(word));
 			continue;
 		}
-		uint64_t error = Number(j, "t_error_ns"), duration = 0;
+		uint64_t error = Whole(j, "t_error_ns"), duration = 0;
 		std::string text;
 		if (r.kind == "slowlog") {
-			duration = Number(j, "duration_us") * 1000;
+			duration = Whole(j, "duration_us") * 1000;
 			text = "Redis' slow log has " + CommandText(j) + " with " + FormatDuration(duration) +
 			       Within(error);
 		} else if (r.kind == "latency-event" && j.contains("event") && j["event"].is_string()) {
-			duration = Number(j, "latest_ms") * 1'000'000;
+			duration = Whole(j, "latest_ms") * 1'000'000;
 			text = "Redis' latency monitor has \"" + j["event"].get<std::string>() + "\" with " +
 			       FormatDuration(duration) + Within(error);
 		} else if (r.kind == "fork" && run.spans.empty()) { // else the fork's own sentence says it

@@ -2,7 +2,7 @@
 // A thread can't see that its CPU was given to another guest: to it that is own code, or whatever it did. The
 // host's own count of stolen time is the only trace. It comes ten times a second, so an interval is widened
 // to the readings around it.
-#include "analysis/steal.h"
+#include "steal.h"
 
 #include <algorithm>
 

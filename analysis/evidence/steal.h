@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/run.h"
+#include "analysis/run/run.h"
 
 namespace forktail
 {

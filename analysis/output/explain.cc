@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From a path to an explanation: read, find the serving threads, blame, group, find evidence.
-#include "analysis/explain.h"
+#include "explain.h"
 
 #include <algorithm>
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "analysis/activity.h"
-#include "analysis/blame.h"
-#include "analysis/episodes.h"
-#include "analysis/own_code.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/blame/blame.h"
+#include "analysis/evidence/activity.h"
+#include "analysis/evidence/episodes.h"
+#include "analysis/evidence/own_code.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
 
 namespace forktail
 {

@@ -3,8 +3,8 @@
 // never changed.
 #include <nlohmann/json.hpp>
 
-#include "analysis/explain.h"
-#include "analysis/hops.h"
+#include "analysis/blame/hops.h"
+#include "explain.h"
 
 namespace forktail
 {

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <ctime>
 
-#include "analysis/explain.h"
-#include "analysis/hops.h"
+#include "analysis/blame/hops.h"
 #include "analysis/units.h"
+#include "explain.h"
 
 namespace forktail
 {
@@ -319,8 +319,9 @@ void WriteAccount(Writer *w)
 		double wall = static_cast<double>(a.wall_ns);
 		uint64_t own = a.by_cause[Index(Cause::ServerBusy)], idle = a.by_cause[Index(Cause::Idle)],
 			 stalls = 0;
-		for (int c = 0; c < kStallCauses; c++)
-			stalls += a.by_cause[c];
+		for (int c = 0; c < kTimelineCauses; c++)
+			if (IsStall(static_cast<Cause>(c)))
+				stalls += a.by_cause[c];
 		w->Line("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" + std::to_string(t.tid) +
 			"): " + FormatDuration(a.wall_ns) + " recorded, " +
 			FormatPercent(static_cast<double>(a.accounted_ns) / wall) +

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Puts a run's records in order: each span and tally to its thread, threads closed, everything by time.
-#include "analysis/run.h"
+#include "run.h"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <unordered_map>
 
+#include "analysis/run/holders.h"
 #include "analysis/units.h"
+#include "recording/syscalls.h"
 
 namespace forktail
 {
@@ -114,6 +116,7 @@ void DropNonsense(Run *run)
 	dropped += std::erase_if(
 	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
 	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
+	dropped += std::erase_if(run->turns, [](const ft_turn &t) { return !Sane(t.start_ns, t.end_ns); });
 	if (dropped)
 		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
 					" no sense (impossible times), so that is left out");
@@ -305,6 +308,7 @@ void IndexRun(Run *run)
 			run->spans[kept++] = s;
 	}
 	run->spans.Truncate(kept);
+	NameHolders(run);
 
 	uint64_t made = 0;
 	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
@@ -352,6 +356,16 @@ void IndexRun(Run *run)
 	if (run->ops.empty())
 		run->ops.push_back("request");
 	FindExtent(run);
+}
+
+std::string SyscallName(const Run &run, int number)
+{
+	if (run.syscalls.empty()) {
+		const char *name = ft_syscall_name(number);
+		return name ? name : "";
+	}
+	auto found = run.syscalls.find(number);
+	return found != run.syscalls.end() ? found->second : "";
 }
 
 std::string DeviceName(const Run &run, uint32_t dev)

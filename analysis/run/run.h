@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/column.h"
+#include "column.h"
 #include "recording/recording.h"
 
 namespace forktail
@@ -206,15 +206,17 @@ struct Run {
 	uint32_t cpus = 0;
 	std::vector<Target> targets;
 	std::vector<Missing> missing;
-	std::vector<Thread> threads; // by start, tid
-	Column<ft_span> spans;	     // grouped by thread; `detail` is an index into details
+	std::map<int, std::string> syscalls; // names by number, as the recorder knew them; see SyscallName
+	std::vector<Thread> threads;	     // by start, tid
+	Column<ft_span> spans;		     // grouped by thread; `detail` is an index into details
 	Column<ft_tally> tallies;
-	Column<ft_span> iterations;		 // overlays, kept apart: they take no part in the account
-	std::vector<Detail> details;		 // [0] is empty
-	Column<ft_cpu_sample> cpu_samples;	 // grouped by thread; `stack` is an index into stacks
-	std::vector<Stack> stacks;		 // [0] is empty
-	std::vector<ft_io> ios;			 // by start
-	std::vector<ft_writes> writes;		 // likewise
+	Column<ft_span> iterations;	   // overlays, kept apart: they take no part in the account
+	std::vector<Detail> details;	   // [0] is empty
+	Column<ft_cpu_sample> cpu_samples; // grouped by thread; `stack` is an index into stacks
+	std::vector<Stack> stacks;	   // [0] is empty
+	std::vector<ft_io> ios;		   // by start
+	std::vector<ft_writes> writes;	   // likewise
+	std::vector<ft_turn> turns;	   // by CPU and start, each once; those that somebody waited through
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
 	std::vector<std::string> programs; // a drop of source FT_DROP_MISSED has an index into it as detail
@@ -243,6 +245,10 @@ struct Run {
 // What a block device is called: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);
 
+// The name of a system call by its number where the run was recorded, "read"; "" if it has none. Recordings
+// without names are from x86-64.
+std::string SyscallName(const Run &run, int number);
+
 // Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
 // failure: what is whole is read, and *run's warnings say what was lost.
 bool LoadRun(const std::string &path, Run *run, std::string *error);
@@ -251,8 +257,9 @@ bool LoadRun(const std::string &path, Run *run, std::string *error);
 // none.
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
 
-// What LoadRun does once all records are in: closes open threads, sorts, and gives spans and tallies to
-// their threads. For tests that build a Run by hand, with spans and tallies in any order.
+// What LoadRun does once all records are in: closes open threads, sorts, gives spans and tallies to
+// their threads, and waits for a CPU their holders. For tests that build a Run by hand, with spans and
+// tallies in any order.
 void IndexRun(Run *run);
 
 } // namespace forktail

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A thread's account, and which thread serves a server's connections.
+// A thread's account: its spans and tallies by cause, held against how long it lived. Which thread serves a
+// server's connections follows from accounts: it waits for requests and runs code for them. Where several do,
+// none is taken, since nothing recorded says which served whom.
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "analysis/timeline.h"
 #include "analysis/units.h"
+#include "timeline.h"
 
 namespace forktail
 {
@@ -132,12 +134,12 @@ Account AccountOf(const Run &run, uint32_t thread_index)
 	account.wall_ns = thread.end_ns - thread.start_ns;
 	for (size_t i = 0; i < thread.span_count; i++) {
 		const ft_span &s = run.spans[thread.first_span + i];
-		int cause = Index(CauseOfOwner(s.owner));
 		if (s.off_cpu) {
-			account.by_cause[cause] += s.blocked_ns;
+			account.by_cause[Index(CauseOfOwner(s.owner))] += s.blocked_ns;
 			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
 		} else {
-			account.by_cause[cause] += s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
+			account.by_cause[Index(CauseOfOwner(s.owner))] +=
+			    s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
 		}
 	}
 	for (size_t i = 0; i < thread.tally_count; i++) {

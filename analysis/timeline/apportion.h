@@ -9,7 +9,7 @@
 namespace forktail
 {
 
-constexpr size_t kApportionMax = 64;
+constexpr size_t kApportionMax = 128; // two processes' causes together fit
 
 // Sets share[i], i < count <= kApportionMax, to about amount * weight[i] / sum of weights (within 1), so that
 // the shares sum to `amount`. All weights 0: everything goes to share[0].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Load threads: which they are, and where they stalled while the server was idle.
-#include "analysis/client.h"
+#include "client.h"
 
 #include <algorithm>
 #include <map>
@@ -40,7 +40,7 @@ uint32_t TidOf(const Run &run, uint32_t connection, uint64_t intended_ns)
 
 bool IsStalled(const Piece &p)
 {
-	return p.span != kNoSpan && Index(p.cause) < Index(Cause::Hardirq);
+	return p.span != kNoSpan && IsStall(p.cause) && !IsInterrupt(p.cause);
 }
 
 } // namespace

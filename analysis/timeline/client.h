@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/run/run.h"
+#include "timeline.h"
 
 namespace forktail
 {

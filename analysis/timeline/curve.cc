@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sums as doubles: an hour is 3.6e12 ns, which leaves a double a thousandth of a nanosecond.
-#include "analysis/curve.h"
+#include "curve.h"
 
 namespace forktail
 {

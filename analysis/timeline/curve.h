@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/timeline.h"
+#include "timeline.h"
 
 namespace forktail
 {

@@ -5,11 +5,11 @@
 // Between spans only totals per window are known, not where in it a short interval lay. A window's uncovered
 // time is taken to be an even mix, so a request that meets part of a window gets part of each owner; the
 // error is at most one window (about a millisecond on an active thread) and sums are unaffected.
-#include "analysis/timeline.h"
+#include "timeline.h"
 
 #include <algorithm>
 
-#include "analysis/apportion.h"
+#include "apportion.h"
 
 namespace forktail
 {

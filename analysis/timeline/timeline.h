@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/causes.h"
-#include "analysis/run.h"
+#include "analysis/run/run.h"
+#include "causes.h"
 
 namespace forktail
 {

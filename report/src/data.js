@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The run as the page holds it: a JSON object for what is few, typed arrays for what is many. analysis/report.cc
+// The run as the page holds it: a JSON object for what is few, typed arrays for what is many. report/report.cc
 // writes both; docs/report.md is their reference. All arrays lie in one little-endian buffer, aligned to their
 // element, so that a hundred thousand spans are ready for drawing without one object made.
 

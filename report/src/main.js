@@ -65,7 +65,7 @@ function start() {
   const view = createView(run.begin_s, run.end_s, Math.max(20 * run.tick_s, 2e-6));
   const dark = matchMedia('(prefers-color-scheme: dark)');
   let theme = readTheme();
-  let looks = lookOfCauses(run.cause_names, theme.dark);
+  let looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
   const context = {view, tooltip: createTooltip(), selected: -1, theme: () => theme, looks: () => looks};
   const charts = createCharts(context);
   const updates = [];
@@ -118,7 +118,7 @@ function start() {
 
   dark.addEventListener('change', () => {
     theme = readTheme();
-    looks = lookOfCauses(run.cause_names, theme.dark);
+    looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
     refresh();
   });
   new ResizeObserver(() => charts.resize()).observe(byId('charts'));

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// A log of millions of requests is most of what is read: it is decoded in place, into the columns where it
+// stays, and an entry that makes no sense is left out there. What the other blocks say is taken over record
+// by record.
+#include "read_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace forktail
+{
+
+namespace
+{
+
+std::string FixedText(const char *text, size_t size)
+{
+	return std::string(text, strnlen(text, size));
+}
+
+// Calls each(record) for the block's records of type T.
+template <typename T, typename Each> void ForRecords(const ft_block &block, Each each)
+{
+	T record;
+	for (uint32_t i = 0; i < block.count; i++) {
+		ft_block_record(&block, i, &record, sizeof record);
+		each(record);
+	}
+}
+
+// The run's index of a connection of this file; made up if the log uses it before it was announced. Ids are
+// small as a rule, and every request asks: a table answers faster than a map.
+uint32_t ConnectionIndex(OpenFile *f, Run *run, uint32_t id)
+{
+	constexpr uint32_t table_limit = 1 << 20, none = UINT32_MAX;
+	if (id < f->connection_table.size() && f->connection_table[id] != none)
+		return f->connection_table[id];
+	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
+	if (is_new)
+		run->connections.emplace_back();
+	if (id < table_limit) {
+		if (id >= f->connection_table.size())
+			f->connection_table.resize(id + 1, none);
+		f->connection_table[id] = found->second;
+	}
+	return found->second;
+}
+
+// Of several servers, one that the manifest does not have joined later. It must not pass for another.
+uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
+{
+	static const std::string later = "a server that joined later";
+	if (server < f->servers.size())
+		return f->servers[server];
+	if (f->servers.empty())
+		return 0;
+	auto known = std::find(run->servers.begin(), run->servers.end(), later);
+	uint32_t index = static_cast<uint32_t>(known - run->servers.begin());
+	if (known == run->servers.end()) {
+		run->servers.push_back(later);
+		run->server_pids.push_back(0);
+	}
+	return index;
+}
+
+void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
+{
+	Connection &connection = run->connections[ConnectionIndex(f, run, c.id)];
+	connection.opened_ns = c.opened_ns;
+	connection.closed_ns = c.closed_ns;
+	connection.thread = c.thread;
+	connection.local_port = c.local_port;
+	connection.server = ServerIndex(f, run, c.server);
+}
+
+void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
+{
+	Requests &q = run->requests;
+	if (block.count == 0 || block.count > FT_REQUEST_BLOCK) {
+		f->malformed += block.count;
+		return;
+	}
+	size_t before = q.size();
+	ft_request_columns columns = {
+	    q.intended_ns.Extend(FT_REQUEST_BLOCK),
+	    q.start_ns.Extend(FT_REQUEST_BLOCK),
+	    q.end_ns.Extend(FT_REQUEST_BLOCK),
+	    q.connection.Extend(FT_REQUEST_BLOCK),
+	    q.op.Extend(FT_REQUEST_BLOCK),
+	    q.status.Extend(FT_REQUEST_BLOCK),
+	    nullptr,
+	};
+	bool behind = !q.behind.empty() || ft_requests_have_behind(block.payload, block.bytes);
+	if (behind && q.behind.empty() && before)
+		std::fill_n(q.behind.Extend(before), before, uint8_t{0});
+	if (behind)
+		columns.behind = q.behind.Extend(FT_REQUEST_BLOCK);
+	int decoded = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
+	if (decoded < 0)
+		f->malformed += block.count;
+	// Times that run backwards or lie beyond any clock would poison every sum: such entries are left out.
+	size_t kept = before;
+	uint32_t last_id = UINT32_MAX, last_index = 0;
+	for (size_t i = before; i < before + static_cast<size_t>(std::max(decoded, 0)); i++) {
+		if (q.intended_ns[i] > q.start_ns[i] || q.start_ns[i] > q.end_ns[i] || q.end_ns[i] >> 62) {
+			f->malformed++;
+			continue;
+		}
+		if (q.connection[i] != last_id) {
+			last_id = q.connection[i];
+			last_index = ConnectionIndex(f, run, last_id);
+		}
+		q.intended_ns[kept] = q.intended_ns[i];
+		q.start_ns[kept] = q.start_ns[i];
+		q.end_ns[kept] = q.end_ns[i];
+		q.connection[kept] = last_index;
+		q.op[kept] = q.op[i] < f->ops.size() ? f->ops[q.op[i]] : 0;
+		q.status[kept] = q.status[i];
+		if (behind)
+			q.behind[kept] = q.behind[i] < f->behind.size() ? f->behind[q.behind[i]] : 0;
+		kept++;
+	}
+	q.intended_ns.Truncate(kept);
+	q.start_ns.Truncate(kept);
+	q.end_ns.Truncate(kept);
+	q.connection.Truncate(kept);
+	q.op.Truncate(kept);
+	q.status.Truncate(kept);
+	q.behind.Truncate(kept);
+}
+
+void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
+{
+	auto [found, is_new] = f->threads.try_emplace({t.tid, t.start_ns}, run->threads.size());
+	if (is_new)
+		run->threads.emplace_back();
+	Thread &thread = run->threads[found->second];
+	thread.tid = t.tid;
+	thread.tgid = t.tgid;
+	thread.parent_tgid = t.parent_tgid;
+	thread.flags = t.flags;
+	thread.start_ns = t.start_ns;
+	thread.end_ns = t.end_ns;
+	thread.comm = FixedText(t.comm, sizeof t.comm);
+	thread.role = FixedText(t.role, sizeof t.role);
+	thread.file = static_cast<uint32_t>(run->files.size());
+}
+
+void ReadDetail(OpenFile *f, Run *run, const Json &j)
+{
+	f->details[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->details.size());
+	run->details.push_back({Text(j, "name"), Texts(j, "stack")});
+}
+
+void ReadStack(OpenFile *f, Run *run, const Json &j)
+{
+	Stack stack;
+	stack.program = Text(j, "program");
+	if (const Json *frames = Member(j, "frames"); frames && frames->is_array())
+		for (const Json &frame : *frames)
+			if (frame.is_array() && frame.size() == 2)
+				stack.frames.push_back({AsText(frame[0]), AsText(frame[1])});
+	stack.kernel = Texts(j, "kernel");
+	f->stacks[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->stacks.size());
+	run->stacks.push_back(std::move(stack));
+}
+
+void ReadSeries(OpenFile *f, Run *run, const Json &j)
+{
+	f->series[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->series.size());
+	Series s;
+	s.name = Text(j, "name");
+	s.unit = Text(j, "unit");
+	s.labels = TextMap(j, "labels");
+	run->series.push_back(std::move(s));
+}
+
+void ReadCost(Run *run, const Json &j)
+{
+	Cost cost;
+	cost.known = true;
+	cost.bpf_ns = Whole(j, "bpf_ns");
+	cost.bpf_ns_is_estimate = Flag(j, "bpf_ns_is_estimate");
+	cost.recorder_cpu_ns = Whole(j, "recorder_cpu_ns");
+	cost.recorder_rss_bytes = Whole(j, "recorder_rss_bytes");
+	if (const Json *programs = Member(j, "programs"); programs && programs->is_array())
+		for (const Json &p : *programs)
+			cost.programs.push_back({Text(p, "name"), Whole(p, "runs"), Number(p, "ns_per_run"),
+						 Whole(p, "total_ns")});
+	run->cost = std::move(cost);
+}
+
+// Of the load generator's file that is being read, whose load is the last.
+void ReadLoadStart(Run *run, const Json &j)
+{
+	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), Whole(j, "t_ns"), {}};
+	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
+		for (const Json &tid : *tids)
+			start.tids.push_back(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0);
+	run->load_starts.push_back(std::move(start));
+}
+
+void ReadNote(Run *run, const Json &j)
+{
+	if (Text(j, "kind") == "cpu-quota")
+		run->quotas.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
+				       Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
+	else
+		run->reports.push_back(ReportOf(j));
+	if (Text(j, "kind") == "load-start" && !run->loads.empty())
+		ReadLoadStart(run, j);
+}
+
+} // namespace
+
+std::string PayloadText(const ft_block &block)
+{
+	return std::string(static_cast<const char *>(block.payload), block.bytes);
+}
+
+ServerReport ReportOf(const Json &j)
+{
+	ServerReport report;
+	report.t_ns = Whole(j, "t_ns");
+	report.kind = Text(j, "kind");
+	report.latest_fork_usec = Whole(j, "latest_fork_usec");
+	report.text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+	return report;
+}
+
+void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
+{
+	switch (block.kind) {
+	case FT_BLOCK_THREAD:
+		ForRecords<ft_thread>(block, [&](const ft_thread &t) { ReadThread(f, run, t); });
+		break;
+	case FT_BLOCK_SPAN:
+		ForRecords<ft_span>(block, [&](const ft_span &s) { run->spans.push_back(s); });
+		break;
+	case FT_BLOCK_TALLY:
+		ForRecords<ft_tally>(block, [&](const ft_tally &t) { run->tallies.push_back(t); });
+		break;
+	case FT_BLOCK_IO:
+		ForRecords<ft_io>(block, [&](const ft_io &io) { run->ios.push_back(io); });
+		break;
+	case FT_BLOCK_TURN:
+		ForRecords<ft_turn>(block, [&](const ft_turn &t) { run->turns.push_back(t); });
+		break;
+	case FT_BLOCK_WRITES:
+		ForRecords<ft_writes>(block, [&](const ft_writes &w) { run->writes.push_back(w); });
+		break;
+	case FT_BLOCK_SAMPLE:
+		ForRecords<ft_sample>(block, [&](const ft_sample &s) {
+			auto found = f->series.find(s.series);
+			if (found != f->series.end())
+				run->series[found->second].samples.push_back({s.t_ns, s.value});
+		});
+		break;
+	case FT_BLOCK_DROP:
+		ForRecords<ft_drop>(block, [&](ft_drop d) {
+			if (d.source == FT_DROP_MISSED)
+				d.detail += f->first_program;
+			run->drops.push_back(d);
+		});
+		break;
+	case FT_BLOCK_CLOCK:
+		ForRecords<ft_clock>(block, [&](const ft_clock &c) { run->clocks.push_back(c); });
+		break;
+	case FT_BLOCK_CONNECTION:
+		ForRecords<ft_connection>(block, [&](const ft_connection &c) { ReadConnection(f, run, c); });
+		break;
+	case FT_BLOCK_REQUEST:
+		ReadRequests(f, run, block);
+		break;
+	case FT_BLOCK_DETAIL:
+		ReadDetail(f, run, ParseObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_CPU_SAMPLE:
+		ForRecords<ft_cpu_sample>(block,
+					  [&](const ft_cpu_sample &s) { run->cpu_samples.push_back(s); });
+		break;
+	case FT_BLOCK_STACK:
+		ReadStack(f, run, ParseObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_SERIES:
+		ReadSeries(f, run, ParseObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_COST:
+		ReadCost(run, ParseObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_NOTE:
+		ReadNote(run, ParseObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_SUMMARY:
+		f->about.summary = PayloadText(block);
+		break;
+	default:
+		break; // histograms repeat what the log says exactly; kinds of a newer writer are skipped
+	}
+}
+
+} // namespace forktail

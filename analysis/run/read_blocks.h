@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// A recording's blocks, each taken over into the run. Ids are the file's own: what makes them the run's is
+// kept with the file while it is read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analysis/json_read.h"
+#include "run.h"
+
+namespace forktail
+{
+
+struct CloseReader {
+	void operator()(ft_reader *r) const { ft_reader_close(r); }
+};
+
+// A file being read: its reader, its manifest, and the tables that make its ids the run's.
+struct OpenFile {
+	std::unique_ptr<ft_reader, CloseReader> reader;
+	RecordingFile about;
+	Json manifest = Json::object();
+
+	uint32_t first_connection = 0, first_program = 0;
+	size_t first_span = 0, first_cpu_sample = 0;
+	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
+	std::vector<uint8_t> ops;      // op in the file -> index into Run::ops
+	std::vector<uint8_t> behind;   // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
+	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
+	std::vector<uint32_t> connection_table;			 // of `connections`, by id
+	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
+	uint64_t malformed = 0;
+};
+
+// Adds what a block says to the run. Kinds of a newer writer are skipped.
+void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
+
+// The text of a block that holds JSON.
+std::string PayloadText(const ft_block &block);
+
+// What the server said about itself, as a note or an entry of run.json has it.
+ServerReport ReportOf(const Json &j);
+
+} // namespace forktail
