@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The commands of `forktail lab` that are about scenarios; see scenarios.h.
-#include "lab/scenarios.h"
+// Everything that can be wrong is found before anything is begun: names, files, scales, and what the load
+// generator thinks of each load's words.
+#include "commands.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,13 +14,15 @@
 #include <unistd.h>
 
 #include "analysis/units.h"
-#include "lab/compare.h"
-#include "lab/document.h"
-#include "lab/files.h"
-#include "lab/page.h"
-#include "lab/programs.h"
-#include "lab/progress.h"
-#include "lab/steps.h"
+#include "lab/pages/compare.h"
+#include "lab/pages/document.h"
+#include "lab/pages/page.h"
+#include "lab/run/files.h"
+#include "lab/run/programs.h"
+#include "lab/run/progress.h"
+#include "lab/scenario/words.h"
+#include "lab/servers/kinds.h"
+#include "lab/servers/servers.h"
 
 namespace forktail
 {
@@ -56,11 +59,12 @@ bool FilesIn(const std::string &directory, std::vector<std::string> *files, std:
 	return false;
 }
 
-bool Load(const std::string &directory, const std::string &name, Scenario *scenario, std::string *error)
+bool Load(const std::string &directory, const std::string &name, const Values &settings, Scenario *scenario,
+	  std::string *error)
 {
 	std::string path = IsFile(name) ? name : directory + "/" + name + ".toml";
 	if (fs::exists(path))
-		return ReadScenario(path, scenario, error);
+		return ReadScenario(path, scenario, error, settings);
 	*error = "there is no scenario " + name + "; forktail lab list shows those there are";
 	return false;
 }
@@ -69,24 +73,17 @@ bool Load(const std::string &directory, const std::string &name, Scenario *scena
 std::vector<std::string> KindWords(const Scenario &scenario, const std::string &to, const Values &values)
 {
 	for (const ServerSpec &server : scenario.servers)
-		if (Matches(server.only, values) && to.rfind(server.name, 0) == 0) {
-			if (server.kind == "memcached")
-				return {"--protocol", "memcache_text", "-h", "127.0.0.1"};
-			if (server.kind == "sentinel")
-				return {"--sentinel", "127.0.0.1"};
-			if (server.cluster)
-				return {"--cluster", "--server", "127.0.0.1"};
-		}
-	return {"-h", "127.0.0.1"};
+		if (Matches(server.only, values) && to.rfind(server.name, 0) == 0)
+			return CheckWords(server.kind, server.cluster);
+	return CheckWords("redis", false);
 }
 
 // Has forktail-load look at every load's words. False: *error is "FILE:LINE: " and what it said.
-bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, std::string *error)
+bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, const std::string &programs,
+		std::string *error)
 {
-	std::string programs, to, text;
+	std::string to, text;
 	std::set<std::vector<std::string>> seen;
-	if (!FindPrograms(&programs, error))
-		return false;
 	for (const Values &values : PointsOf(scenario, scale))
 		for (const StepSpec &step : scenario.steps) {
 			if (step.load.empty() || !Matches(step.only, values) ||
@@ -185,7 +182,7 @@ void PrintServers(const Scenario &scenario)
 			    ", a Cluster" +
 			    (server.replicas.empty() ? "" : " with " + server.replicas + " replicas each");
 		if (!server.of.empty())
-			text += (server.kind == "sentinel" ? ", watching " : ", in front of ") + server.of;
+			text += ", " + std::string(FindKind(server.kind)->of) + " " + server.of;
 		if (!server.replica_of.empty())
 			text += ", replica of " + server.replica_of;
 		if (server.later)
@@ -268,8 +265,14 @@ bool RunOne(Session *session, const Scenario &scenario, const RunOptions &option
 	experiment.repeats = options.repeats;
 	experiment.resume = options.resume && fs::exists(directory);
 	experiment.command = options.command;
-	return ParseScale(scenario, options.scale, &experiment.scale, error) &&
-	       RunExperiment(session, scenario, experiment, results, error) &&
+	experiment.settings = options.settings;
+	experiment.plain = options.plain;
+	if (!ParseScale(scenario, options.scale, &experiment.scale, error) ||
+	    !RunExperiment(session, scenario, experiment, results, error))
+		return false;
+	if (scenario.explanation)
+		printf("\nreport: %s/report.html\n", directory.c_str());
+	return scenario.explanation ||
 	       Publish(session, scenario, *results, directory, options.document, error);
 }
 
@@ -301,7 +304,7 @@ bool ShowScenario(const std::string &directory, const std::string &name, const s
 {
 	Scenario scenario;
 	Scale scale;
-	if (!Load(directory, name, &scenario, error) ||
+	if (!Load(directory, name, {}, &scenario, error) ||
 	    (!scale_text.empty() && !ParseScale(scenario, scale_text, &scale, error)))
 		return false;
 	printf("%s: %s\n\n%s\n", scenario.name.c_str(), scenario.title.c_str(), scenario.about.c_str());
@@ -317,7 +320,8 @@ bool ShowScenario(const std::string &directory, const std::string &name, const s
 		printf("  %s: %s\n", size.name.c_str(), points[0].at(size.name).c_str());
 	PrintServers(scenario);
 	PrintSteps(scenario);
-	printf("\ntables\n");
+	if (!scenario.tables.empty())
+		printf("\ntables\n");
 	for (const Table &table : scenario.tables)
 		printf("  %s\n", table.title.c_str());
 	if (!scenario.charts.empty())
@@ -330,18 +334,32 @@ bool ShowScenario(const std::string &directory, const std::string &name, const s
 bool LoadScenarios(const std::string &directory, const RunOptions &options, std::vector<Scenario> *scenarios,
 		   std::string *error)
 {
-	std::vector<std::string> names;
+	std::vector<std::string> names, all;
 	for (const std::string &name : options.names)
 		if (name != "all")
 			names.push_back(name);
-		else if (!FilesIn(directory, &names, error))
+		else if (!FilesIn(directory, &all, error))
 			return false;
+	// Of those nobody named only what has tables.
+	for (const std::string &file : all) {
+		Scenario scenario;
+		if (!Load(directory, file, options.settings, &scenario, error))
+			return false;
+		if (!scenario.explanation)
+			names.push_back(file);
+	}
 	for (const std::string &name : names) {
 		Scale scale;
-		scenarios->emplace_back();
-		if (!Load(directory, name, &scenarios->back(), error) ||
-		    !ParseScale(scenarios->back(), options.scale, &scale, error))
+		Scenario scenario;
+		if (!Load(directory, name, options.settings, &scenario, error) ||
+		    !ParseScale(scenario, options.scale, &scale, error))
 			return false;
+		if (scenario.explanation && (options.repeats > 1 || !options.document.empty())) {
+			*error = "--repeat and --write are for scenarios with tables, which " +
+				 scenario.name + " has not";
+			return false;
+		}
+		scenarios->push_back(scenario);
 	}
 	if (options.resume && options.out.empty()) {
 		*error = "--resume needs --out: the directory to go on in";
@@ -353,11 +371,13 @@ bool LoadScenarios(const std::string &directory, const RunOptions &options, std:
 bool RunScenarios(Session *session, const std::vector<Scenario> &scenarios, const RunOptions &options,
 		  bool *wrong, std::string *error)
 {
-	std::string out = OutDirectory(options);
+	std::string out = OutDirectory(options), programs;
+	if (!FindPrograms(&programs, error))
+		return false;
 	for (const Scenario &scenario : scenarios) {
 		Scale scale;
 		if (!ParseScale(scenario, options.scale, &scale, error) ||
-		    !CheckLoads(session, scenario, scale, error)) {
+		    !CheckLoads(session, scenario, scale, programs, error)) {
 			*wrong = !StopSignal();
 			return false;
 		}

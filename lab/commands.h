@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lab/experiment.h"
-#include "lab/scenario.h"
-#include "lab/session.h"
+#include "lab/host/session.h"
+#include "lab/run/experiment.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail
 {
@@ -20,6 +20,8 @@ struct RunOptions {
 	bool resume = false;
 	std::string document; // whose sections are to be replaced, see document.h; may be empty
 	std::string command;  // as typed
+	Values settings;      // constants and sizes with other values than the file's
+	bool plain = false;   // as in ExperimentOptions
 };
 
 // forktail's own scenarios: $FORKTAIL_SCENARIOS, else where they were when it was built.

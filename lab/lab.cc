@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The command line of `forktail lab`; see lab.h.
-#include "lab/lab.h"
+// Words of the command line into options, and a session around whatever starts programs, so that a signal or
+// a mistake leaves nothing behind.
+#include "lab.h"
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -9,8 +10,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "lab/demo.h"
-#include "lab/scenarios.h"
+#include "commands.h"
 
 namespace forktail
 {
@@ -52,11 +52,24 @@ bool IsRoot(const char *why)
 	return false;
 }
 
-void AddDemo(CLI::App *app, DemoOptions *demo)
+// The demo's knobs are the scenario's.
+struct DemoOptions {
+	double seconds = 30, rate = 10'000;
+	uint64_t size_mb = 1024;
+};
+
+std::string Setting(double number)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%.10g", number);
+	return text;
+}
+
+void AddDemo(CLI::App *app, DemoOptions *demo, RunOptions *options)
 {
 	CLI::App *run = app->add_subcommand(
 	    "demo", "Record one redis-server under load while it takes a snapshot and rewrites its AOF.");
-	run->add_option("--out", demo->out, "Run directory to make (default: runs/demo-<time>)")
+	run->add_option("--out", options->out, "Run directory to make (default: runs/demo-<time>)")
 	    ->type_name("DIR");
 	run->add_option("--seconds", demo->seconds, "Length of the load")
 	    ->type_name("S")
@@ -72,7 +85,7 @@ void AddDemo(CLI::App *app, DemoOptions *demo)
 	    ->capture_default_str();
 }
 
-void AddRun(CLI::App *app, RunOptions *options)
+void AddRun(CLI::App *app, RunOptions *options, std::vector<std::string> *settings)
 {
 	CLI::App *run = app->add_subcommand("run", "Run scenarios and print their tables.");
 	run->add_option("NAME", options->names, "A scenario's name, its file, or all")->required();
@@ -87,7 +100,54 @@ void AddRun(CLI::App *app, RunOptions *options)
 	    ->capture_default_str();
 	run->add_option("--write", options->document, "Put tables and charts into this Markdown file too")
 	    ->type_name("FILE");
+	run->add_option("--set", *settings, "Another value for a constant or a size")
+	    ->type_name("NAME=VALUE")
+	    ->allow_extra_args(false);
 	run->add_flag("--resume", options->resume, "Go on in a directory that was begun");
+}
+
+// As the scenario's knobs; whoever runs the demo need not know that it is one.
+void TakeDemo(const DemoOptions &demo, RunOptions *run)
+{
+	run->names = {"demo"};
+	run->scale = "1";
+	run->plain = true;
+	run->settings = {{"seconds", Setting(demo.seconds)},
+			 {"rate", Setting(demo.rate)},
+			 {"size_mb", std::to_string(demo.size_mb)}};
+}
+
+// "NAME=VALUE" each. False, and said: one isn't.
+bool TakeSettings(const std::vector<std::string> &settings, RunOptions *run)
+{
+	for (const std::string &setting : settings) {
+		size_t equals = setting.find('=');
+		if (equals == std::string::npos) {
+			Complain("--set takes NAME=VALUE, not " + setting);
+			return false;
+		}
+		run->settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+	}
+	return true;
+}
+
+int RunAll(const std::string &directory, const RunOptions &run)
+{
+	std::string error;
+	std::vector<Scenario> scenarios;
+	if (!LoadScenarios(directory, run, &scenarios, &error)) {
+		Complain(error);
+		return kUsage;
+	}
+	for (const Scenario &scenario : scenarios)
+		if (NeedsRoot(scenario) &&
+		    !IsRoot(("the scenario " + scenario.name + " records, or limits its servers").c_str()))
+			return kEnvironment;
+	bool wrong = false;
+	int status = InSession([&](Session *session, std::string *why) {
+		return RunScenarios(session, scenarios, run, &wrong, why);
+	});
+	return wrong ? kUsage : status;
 }
 
 } // namespace
@@ -99,13 +159,14 @@ int LabMain(int argc, char **argv)
 	app.require_subcommand(1);
 	DemoOptions demo;
 	RunOptions run;
+	std::vector<std::string> settings;
 	std::string shown, scale, first, second, directory;
-	AddDemo(&app, &demo);
+	AddDemo(&app, &demo, &run);
 	app.add_subcommand("list", "List the scenarios there are.");
 	CLI::App *show = app.add_subcommand("show", "Say what a scenario does.");
 	show->add_option("NAME", shown, "A scenario's name, or its file")->required();
 	show->add_option("--scale", scale, "At this scale")->type_name("F");
-	AddRun(&app, &run);
+	AddRun(&app, &run, &settings);
 	CLI::App *compare = app.add_subcommand("compare", "Compare the tables of two runs of a scenario.");
 	compare->add_option("FIRST", first, "Directory of a run")->required();
 	compare->add_option("SECOND", second, "Directory of another")->required();
@@ -122,8 +183,7 @@ int LabMain(int argc, char **argv)
 	if (app.got_subcommand("demo")) {
 		if (!IsRoot("the demo records with kernel programs"))
 			return kEnvironment;
-		return InSession(
-		    [&](Session *session, std::string *why) { return RunDemo(session, demo, why); });
+		TakeDemo(demo, &run);
 	}
 	if (app.got_subcommand("compare")) {
 		if (CompareRuns(first, second, &error))
@@ -140,20 +200,9 @@ int LabMain(int argc, char **argv)
 		Complain(error);
 		return kUsage;
 	}
-	std::vector<Scenario> scenarios;
-	if (!LoadScenarios(directory, run, &scenarios, &error)) {
-		Complain(error);
+	if (!TakeSettings(settings, &run))
 		return kUsage;
-	}
-	for (const Scenario &scenario : scenarios)
-		if (NeedsRoot(scenario) &&
-		    !IsRoot(("the scenario " + scenario.name + " records, or limits its servers").c_str()))
-			return kEnvironment;
-	bool wrong = false;
-	int status = InSession([&](Session *session, std::string *why) {
-		return RunScenarios(session, scenarios, run, &wrong, why);
-	});
-	return wrong ? kUsage : status;
+	return RunAll(directory, run);
 }
 
 } // namespace forktail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The keeper process; see keeper.h. A message is one packet: a letter for what to do, then the group's number
+// A message is one packet, so none comes in halves: a letter for what to do, then the group's number
 // or a path; after a setting's path come a NUL and its content.
-#include "lab/keeper.h"
+#include "keeper.h"
 
 #include <cerrno>
 #include <climits>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab/undo.h"
+#include "undo.h"
 
 namespace forktail
 {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Facts of the host from /proc and the kernel; see machine.h.
-#include "lab/machine.h"
+// From /proc, /sys and the kernel, read anew each time: an experiment changes what there is to spare.
+#include "machine.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <linux/magic.h>
 #include <sched.h>
+#include <sstream>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -26,6 +28,26 @@ constexpr uint64_t kDiskPerSize = 4;
 constexpr uint64_t kSmallestMb = 64; // below it a fork is hardly seen
 
 } // namespace
+
+std::string FirstLine(const std::string &path)
+{
+	std::ifstream in(path);
+	std::string line;
+	std::getline(in, line);
+	return line;
+}
+
+std::string FindProgram(const std::string &name)
+{
+	const char *path = getenv("PATH");
+	std::istringstream directories(std::string(path ? path : "") + ":/usr/local/sbin:/usr/sbin:/sbin");
+	for (std::string directory; std::getline(directories, directory, ':');) {
+		std::string file = directory + "/" + name;
+		if (!directory.empty() && access(file.c_str(), X_OK) == 0)
+			return file;
+	}
+	return "";
+}
 
 std::string HostName()
 {

@@ -9,6 +9,13 @@
 namespace forktail
 {
 
+// Of a file in /proc or /sys; "" if there is none.
+std::string FirstLine(const std::string &path);
+
+// Where a program is: in PATH, or in the directories of programs for root, where not everybody's PATH looks.
+// "": nowhere.
+std::string FindProgram(const std::string &name);
+
 std::string HostName();
 std::string KernelRelease();
 std::string CpuName(); // with how many there are: "Intel(R) Xeon(R) ..., 2 CPUs"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Starting programs, waiting for them and ending them; see session.h.
-#include "lab/session.h"
+// Between fork and exec a child does only what a signal handler may, and tells what failed through a pipe.
+#include "session.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab/machine.h"
+#include "machine.h"
 #include "recording/recording.h"
 
 namespace forktail
@@ -171,6 +171,31 @@ std::string WhyNotStarted(const Command &command, const Failure &failure)
 	}
 }
 
+// Words, cgroup and CPUs of a command as the child needs them, which may not allocate.
+bool Prepare(const Command &command, Becoming *becoming, std::string *error)
+{
+	for (const std::string &word : command.argv)
+		becoming->argv.push_back(const_cast<char *>(word.c_str()));
+	becoming->argv.push_back(nullptr);
+	becoming->output = command.output.c_str();
+	becoming->lab = getpid();
+	if (!command.cgroup.empty())
+		becoming->cgroup_procs = command.cgroup + "/cgroup.procs";
+	if (command.cpus.empty())
+		return true;
+	std::vector<int> cpus;
+	if (!ParseCpus(command.cpus, &cpus)) {
+		*error =
+		    "can't start " + command.name + " on CPUs " + command.cpus + ": a list is like 0-1,3";
+		return false;
+	}
+	becoming->pinned = true;
+	CPU_ZERO(&becoming->cpus);
+	for (int cpu : cpus)
+		CPU_SET(static_cast<size_t>(cpu), &becoming->cpus);
+	return true;
+}
+
 } // namespace
 
 int StopSignal()
@@ -232,26 +257,8 @@ bool MakeTempDirectory(Session *session, std::string *path, std::string *error)
 Child *Start(Session *session, const Command &command, std::string *error)
 {
 	Becoming becoming;
-	for (const std::string &word : command.argv)
-		becoming.argv.push_back(const_cast<char *>(word.c_str()));
-	becoming.argv.push_back(nullptr);
-	becoming.output = command.output.c_str();
-	becoming.lab = getpid();
-	if (!command.cgroup.empty())
-		becoming.cgroup_procs = command.cgroup + "/cgroup.procs";
-	if (!command.cpus.empty()) {
-		std::vector<int> cpus;
-		if (!ParseCpus(command.cpus, &cpus)) {
-			*error = "can't start " + command.name + " on CPUs " + command.cpus +
-				 ": a list is like 0-1,3";
-			return nullptr;
-		}
-		becoming.pinned = true;
-		CPU_ZERO(&becoming.cpus);
-		for (int cpu : cpus)
-			CPU_SET(static_cast<size_t>(cpu), &becoming.cpus);
-	}
-
+	if (!Prepare(command, &becoming, error))
+		return nullptr;
 	int err[2] = {-1, -1}, report[2] = {-1, -1};
 	pid_t pid = -1;
 	if (pipe2(err, O_CLOEXEC | O_NONBLOCK) == 0 && pipe2(report, O_CLOEXEC) == 0)

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/keeper.h"
+#include "keeper.h"
 
 namespace forktail
 {

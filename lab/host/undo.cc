@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Taking back what was done to the machine; see undo.h.
-#include "lab/undo.h"
+// Each undoing is patient with what is busy, and is done if there is nothing to undo: it may be the second.
+#include "undo.h"
 
 #include <cerrno>
 #include <fcntl.h>

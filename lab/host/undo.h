@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Taking back what was done to the machine: cgroups, swap, settings in /sys. The keeper does it when the lab
-// has ended, the lab itself between two points of an experiment; what was done is in limits.h.
+// has ended, the lab itself between two points of an experiment; what was done is in memory.h, swap.h and
+// steering.h.
 #pragma once
 
 #include <string>

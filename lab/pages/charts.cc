@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which figures make which dots; see charts.h.
-#include "lab/charts.h"
+// A series' points are found as a table's cells are, one for each value of the variable on the x axis.
+#include "charts.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "lab/format.h"
-#include "lab/tables.h"
+#include "format.h"
+#include "tables.h"
 
 namespace forktail
 {

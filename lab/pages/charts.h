@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/results.h"
-#include "lab/scenario.h"
+#include "lab/run/results.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Comparing runs; see compare.h.
-#include "lab/compare.h"
+// Figures are paired by table, row and column, so that runs at other scales can be compared as far as they
+// go.
+#include "compare.h"
 
 #include <algorithm>
 
 #include "analysis/units.h"
-#include "lab/format.h"
-#include "lab/tables.h"
+#include "format.h"
+#include "tables.h"
 
 namespace forktail
 {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "lab/results.h"
-#include "lab/scenario.h"
+#include "lab/run/results.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail
 {

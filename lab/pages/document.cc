@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Replacing a section of a document; see document.h.
-#include "lab/document.h"
+// The comments that mark a section's place stay in the document, so that it can be replaced again.
+#include "document.h"
 
 #include <filesystem>
 #include <fstream>
 
-#include "lab/files.h"
+#include "lab/run/files.h"
 
 namespace forktail
 {

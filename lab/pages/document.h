@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "lab/page.h"
+#include "page.h"
 
 namespace forktail
 {

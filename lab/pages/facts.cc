@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The parts of a page; see page_parts.h.
-#include "lab/page_parts.h"
+// What a reader wants first of a run: where it was made and when, what went wrong, and its worst moments.
+#include "facts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include <ctime>
 #include <sstream>
 
-#include "lab/files.h"
+#include "lab/run/files.h"
 
 namespace forktail
 {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/page.h"
+#include "page.h"
 
 namespace forktail
 {

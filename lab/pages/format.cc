@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures as text; see format.h.
-#include "lab/format.h"
+// The digits say how exact a figure is meant: three significant ones unless the format asks for decimals.
+#include "format.h"
 
 #include <algorithm>
 #include <cctype>

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lab/scenario.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail
 {

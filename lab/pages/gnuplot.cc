@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Charts for gnuplot. Ranges and tics are chosen here rather than there: tics can then be written as tables
 // write figures, and one point, or none on an axis, is no special case for gnuplot.
-#include "lab/gnuplot.h"
+#include "gnuplot.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <limits>
 
-#include "lab/format.h"
-#include "lab/markup.h"
+#include "format.h"
+#include "markup.h"
 
 namespace forktail
 {

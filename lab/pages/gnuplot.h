@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/charts.h"
-#include "lab/session.h"
+#include "charts.h"
+#include "lab/host/session.h"
 
 namespace forktail
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Escapes; see markup.h.
-#include "lab/markup.h"
+// Both escape more than a parser needs: what comes out must be text in every place it may stand.
+#include "markup.h"
 
 #include <cctype>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Pages of scenarios as HTML; see page.h.
-#include "lab/page.h"
+// Texts of scenarios and servers are escaped where they are put in, and pages allow no scripts at all.
+#include "page.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "lab/markup.h"
-#include "lab/page_parts.h"
+#include "facts.h"
+#include "markup.h"
+#include "style.h"
 
 namespace forktail
 {
@@ -14,68 +15,6 @@ namespace
 {
 
 namespace fs = std::filesystem;
-
-// The run page's colours and shapes (report/style.css).
-const char *const kStyle = R"(
-:root {
-  --page: #f5f6f8; --surface: #ffffff; --text: #1b2330; --muted: #5a6575; --line: #d5dae1; --grid: #e9ecf0;
-  --head: #f3f5f7; --accent: #1a56c4; --warn: #fff6dd; --warn-line: #e5b93c;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #0f1318; --surface: #171c23; --text: #e4e9ef; --muted: #9aa6b5; --line: #36404c; --grid: #232a33;
-    --head: #1d232b; --accent: #7aa8ff; --warn: #2f2813; --warn-line: #8d6f1c;
-  }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font-variant-numeric: tabular-nums;
-  font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", "Liberation Sans", sans-serif; }
-header { padding: 14px 20px 12px; background: var(--surface); border-bottom: 1px solid var(--line); }
-main { padding: 4px 20px 28px; }
-header > *, main > * { max-width: 1320px; }
-h1, h2, h3 { margin: 0; font-weight: 600; }
-h1 { font-size: 20px; }
-h2 { font-size: 16px; margin-top: 26px; }
-h3 { font-size: 14px; margin-top: 18px; }
-p { margin: 6px 0; }
-.prose { max-width: 80ch; }
-a { color: var(--accent); }
-code { font-family: ui-monospace, "DejaVu Sans Mono", "Liberation Mono", monospace; font-size: 12.5px; }
-.brand { font-weight: 600; font-size: 12px; letter-spacing: 0.04em; }
-.muted { color: var(--muted); }
-.small { font-size: 12.5px; }
-.question { padding: 8px 12px; border-left: 3px solid var(--accent); background: var(--head); border-radius: 0 6px 6px 0; }
-.facts { display: flex; flex-wrap: wrap; gap: 2px 22px; margin: 10px 0 0; font-size: 13px; }
-.facts div { display: flex; gap: 6px; min-width: 0; }
-.facts dt { color: var(--muted); flex: none; }
-.facts dd { margin: 0; overflow-wrap: anywhere; }
-.notes { margin-top: 10px; padding: 6px 12px; background: var(--warn); border: 1px solid var(--warn-line); border-radius: 6px; font-size: 13px; }
-.notes ul { margin: 0; padding-left: 18px; }
-.table { width: fit-content; max-width: 100%; overflow-x: auto; margin: 8px 0 0; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
-table { border-collapse: collapse; font-size: 13px; }
-th, td { padding: 4px 9px; text-align: left; vertical-align: top; border-top: 1px solid var(--grid); }
-thead th { border-top: 0; font-weight: 500; font-size: 12px; color: var(--muted); vertical-align: bottom; background: var(--head); }
-tbody th { font-weight: 500; white-space: nowrap; }
-td { max-width: 60ch; }
-td:not(.number) { min-width: 24ch; }
-.number { text-align: right; white-space: nowrap; }
-thead .number { white-space: normal; }
-.range { display: block; font-size: 11px; color: var(--muted); }
-.published { color: var(--muted); font-style: italic; padding-left: 0; }
-tbody tr:hover { background: var(--head); }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 640px)); gap: 12px; margin-top: 10px; align-items: start; }
-.charts figure { margin: 0; padding: 6px; background: #ffffff; border: 1px solid var(--line); border-radius: 8px; }
-.charts svg { display: block; width: 100%; height: auto; }
-details { margin-top: 8px; padding: 6px 12px; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-summary b { margin-right: 8px; }
-.evidence { margin: 2px 0 8px; padding-left: 18px; font-size: 13px; overflow-wrap: anywhere; }
-@media print {
-  @page { size: A4; margin: 12mm; }
-  body { background: none; zoom: 0.75; }
-  .charts figure, tr, details { break-inside: avoid; }
-}
-)";
 
 std::string PageHead(const std::string &title)
 {
@@ -86,7 +25,7 @@ std::string PageHead(const std::string &title)
 	       "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
 	       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-	       EscapeHtml(title) + "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>" + kStyle +
+	       EscapeHtml(title) + "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n" + lab_style +
 	       "</style>\n</head>\n<body>\n";
 }
 

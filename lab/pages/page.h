@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "lab/gnuplot.h"
-#include "lab/results.h"
-#include "lab/scenario.h"
-#include "lab/tables.h"
+#include "gnuplot.h"
+#include "lab/run/results.h"
+#include "lab/scenario/scenario.h"
+#include "tables.h"
 
 namespace forktail
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A run's tables for the terminal, and its section in Markdown; see page.h.
-#include "lab/markup.h"
-#include "lab/page_parts.h"
+// The same facts as the page, for a terminal and for Markdown, where links and styles are none or few.
+#include "facts.h"
+#include "markup.h"
 
 namespace forktail
 {

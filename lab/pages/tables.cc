@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which point gives which cell; see tables.h.
-#include "lab/tables.h"
+// A cell belongs to the one point that row and column together name; several are a mistake, none is "-".
+#include "tables.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "lab/format.h"
-#include "lab/formula.h"
+#include "format.h"
+#include "lab/scenario/formula.h"
+#include "value.h"
 
 namespace forktail
 {

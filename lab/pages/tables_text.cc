@@ -3,7 +3,7 @@
 // table that is still too wide continues below with its key columns again.
 #include <algorithm>
 
-#include "lab/tables.h"
+#include "tables.h"
 
 namespace forktail
 {

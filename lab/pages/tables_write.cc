@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "lab/markup.h"
-#include "lab/tables.h"
+#include "markup.h"
+#include "tables.h"
 
 namespace forktail
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Actions on servers; see actions.h.
-#include "lab/actions.h"
+// What takes time is waited for in small steps, so that a signal, or a server's end, is noticed meanwhile.
+#include "actions.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "lab/counters.h"
-#include "lab/limits.h"
-#include "lab/progress.h"
-#include "lab/scenario_check.h"
+#include "counters.h"
+#include "lab/host/steering.h"
+#include "lab/scenario/scenario_check.h"
+#include "lab/scenario/words.h"
+#include "progress.h"
 #include "recording/recording.h"
 
 namespace forktail
@@ -104,16 +105,6 @@ bool Await(PointRun *run, const Action &action, std::string *error)
 	return true;
 }
 
-Instance *One(PointRun *run, const std::string &name, std::string *error)
-{
-	std::vector<Instance *> instances = InstancesOf(*run->topology, name);
-	if (instances.size() == 1)
-		return instances[0];
-	*error = instances.empty() ? "there is no instance " + name
-				   : name + " is several instances: say which, as in " + name + "1";
-	return nullptr;
-}
-
 bool StartLater(PointRun *run, const std::string &name, std::string *error)
 {
 	for (const ServerSpec &spec : run->scenario->servers) {
@@ -121,8 +112,9 @@ bool StartLater(PointRun *run, const std::string &name, std::string *error)
 			continue;
 		ServerPlan plan;
 		Say("starting " + name);
+		plan.by_program = run->plain;
 		return MakePlan(spec, run->point->values, &plan, error) &&
-		       StartServers(run->session, plan, run->directory + "/logs", run->topology, error);
+		       StartServers(run->session, plan, run->logs, run->topology, error);
 	}
 	*error = "there is no server " + name;
 	return false;
@@ -131,7 +123,8 @@ bool StartLater(PointRun *run, const std::string &name, std::string *error)
 bool Move(PointRun *run, const Action &action, std::string *error)
 {
 	std::string slots;
-	Instance *from = One(run, action.server, error), *to = from ? One(run, action.to, error) : nullptr;
+	Instance *from = OneInstance(*run->topology, action.server, error),
+		 *to = from ? OneInstance(*run->topology, action.to, error) : nullptr;
 	if (!to || !Expand(action.move_slots, run->point->values, &slots, error))
 		return false;
 	Say("moving " + slots + " slots from " + action.server + " to " + action.to);
@@ -171,18 +164,14 @@ bool Note(PointRun *run, const std::string &name, std::string *error)
 	return true;
 }
 
-} // namespace
-
-bool RunAction(PointRun *run, const Action &action, std::string *error)
+bool Do(PointRun *run, const Action &action, std::string *error)
 {
-	if (!Matches(action.only, run->point->values))
-		return true;
 	if (!action.ask.empty())
 		return Ask(run, action, error);
 	if (!action.start.empty())
 		return StartLater(run, action.start, error);
 	if (!action.kill.empty()) {
-		Instance *victim = One(run, action.kill, error);
+		Instance *victim = OneInstance(*run->topology, action.kill, error);
 		if (victim)
 			Say("killing " + victim->name);
 		return victim && KillInstance(run->session, victim, error);
@@ -196,6 +185,40 @@ bool RunAction(PointRun *run, const Action &action, std::string *error)
 	if (!action.wait.empty())
 		return Wait(run, action.wait, error);
 	return Note(run, action.note, error);
+}
+
+} // namespace
+
+Instance *OneInstance(const Topology &topology, const std::string &name, std::string *error)
+{
+	std::vector<Instance *> instances = InstancesOf(topology, name);
+	if (instances.size() == 1)
+		return instances[0];
+	*error = instances.empty() ? "there is no instance " + name
+				   : name + " is several instances: say which, as in " + name + "1";
+	return nullptr;
+}
+
+bool Tell(const PointRun &run, const std::string &say, std::string *error)
+{
+	auto figure = [&](const std::string &name) -> std::optional<double> {
+		auto number = run.point->numbers.find(name);
+		if (number == run.point->numbers.end())
+			return {};
+		return number->second;
+	};
+	std::string told;
+	if (!Told(say, run.point->values, figure, &told, error))
+		return false;
+	Say(told);
+	return true;
+}
+
+bool RunAction(PointRun *run, const Action &action, std::string *error)
+{
+	if (!Matches(action.only, run->point->values))
+		return true;
+	return Do(run, action, error) && (action.say.empty() || Tell(*run, action.say, error));
 }
 
 } // namespace forktail

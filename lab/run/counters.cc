@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Reading the kernel's and the servers' counters, and their differences; see counters.h.
-#include "lab/counters.h"
+// /proc's files, as proc(5) has them, and the servers' own fields. Ratios are made here, where both moments
+// are known: a table can't divide by time.
+#include "counters.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <netinet/in.h>
 #include <sstream>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "lab/scenario/formula.h"
+#include "lab/servers/kinds.h"
 #include "recording/recording.h"
 
 namespace forktail
 {
 namespace
 {
-
-constexpr int kStatsSeconds = 5;
 
 double Ticks(uint64_t ticks)
 {
@@ -139,43 +135,6 @@ void ReadHost(HostCounters *host)
 	host->available_bytes = memory["MemAvailable"] * 1024;
 }
 
-// memcached's "stats": lines "STAT name value" up to "END". Nothing if it doesn't answer in time.
-RedisInfo ReadStats(const Instance &instance)
-{
-	RedisInfo stats;
-	sockaddr_storage address = {};
-	socklen_t size = 0;
-	if (instance.port == 0) {
-		auto *local = reinterpret_cast<sockaddr_un *>(&address);
-		local->sun_family = AF_UNIX;
-		strncpy(local->sun_path, instance.socket.c_str(), sizeof local->sun_path - 1);
-		size = sizeof *local;
-	} else {
-		auto *inet = reinterpret_cast<sockaddr_in *>(&address);
-		inet->sin_family = AF_INET;
-		inet->sin_port = htons(static_cast<uint16_t>(instance.port));
-		inet->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		size = sizeof *inet;
-	}
-	int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	timeval limit = {kStatsSeconds, 0};
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-	std::string text;
-	static const char kAsk[] = "stats\r\n";
-	if (connect(fd, reinterpret_cast<sockaddr *>(&address), size) == 0 &&
-	    send(fd, kAsk, sizeof kAsk - 1, MSG_NOSIGNAL) > 0) {
-		char chunk[4096];
-		for (ssize_t n;
-		     text.find("END\r\n") == std::string::npos && (n = recv(fd, chunk, sizeof chunk, 0)) > 0;)
-			text.append(chunk, static_cast<size_t>(n));
-	}
-	close(fd);
-	std::istringstream in(text);
-	for (std::string word, name, value; in >> word && word == "STAT" && in >> name && in >> value;)
-		stats[name] = value;
-	return stats;
-}
-
 bool IsNumber(const std::string &text, double *number)
 {
 	char *end = nullptr;
@@ -262,8 +221,8 @@ bool ReadCounters(Session *session, const Topology &topology, Counters *counters
 		if (instance->redis &&
 		    !ReadInfo(session, instance->redis.get(), &counters->info[instance->name], error))
 			return false;
-		if (instance->kind == "memcached")
-			counters->info[instance->name] = ReadStats(*instance);
+		if (auto read = instance->kind->counters)
+			counters->info[instance->name] = read(*instance);
 		ProcessCounters process;
 		if (ReadProcess(instance->child->pid, &process))
 			counters->processes[instance->name] = process;

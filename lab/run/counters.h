@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/results.h"
-#include "lab/servers.h"
+#include "lab/servers/servers.h"
+#include "results.h"
 
 namespace forktail
 {

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Points, groups of points on the same servers, repeats; see experiment.h.
-#include "lab/experiment.h"
+// Points in turn, groups of them on the same servers, repeats; or the one recording of a scenario that prints
+// what explain says of it.
+#include "experiment.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sys/stat.h>
 
 #include "analysis/units.h"
-#include "lab/limits.h"
-#include "lab/machine.h"
-#include "lab/programs.h"
-#include "lab/progress.h"
-#include "lab/servers.h"
-#include "lab/steps.h"
+#include "lab/host/machine.h"
+#include "lab/host/swap.h"
+#include "lab/scenario/words.h"
+#include "lab/servers/kinds.h"
+#include "lab/servers/servers.h"
+#include "programs.h"
+#include "progress.h"
 #include "recording/recording.h"
+#include "steps.h"
 
 namespace forktail
 {
@@ -39,7 +45,8 @@ struct Experiment {
 	const Scenario &scenario;
 	const ExperimentOptions &options;
 	Results *results;
-	std::string out, programs; // absolute
+	std::string out, programs; // absolute; of an explanation as typed
+	std::string scratch;	   // a temporary directory; "" if none is needed
 	std::vector<Task> tasks;
 	Topology topology;
 	Swap swap;
@@ -97,7 +104,12 @@ bool AreApart(const Experiment &experiment, std::string *error)
 
 std::string DirectoryOf(const Experiment &experiment, const Task &task)
 {
-	return experiment.out + "/points/" + task.name;
+	return experiment.scenario.explanation ? experiment.out : experiment.out + "/points/" + task.name;
+}
+
+std::string LogsOf(const Experiment &experiment, const Task &task)
+{
+	return DirectoryOf(experiment, task) + (experiment.scenario.explanation ? "" : "/logs");
 }
 
 std::string FileOf(const Experiment &experiment, const Task &task)
@@ -126,8 +138,12 @@ std::string ReadFile(const std::string &path)
 // What a directory is of, so that nothing else is put into it.
 std::string Identity(const Experiment &experiment)
 {
+	std::string settings;
+	for (const auto &[name, value] : experiment.options.settings)
+		settings += "\nset " + name + "=" + value;
 	return "scale " + experiment.options.scale_text + "\nrepeats " +
-	       std::to_string(experiment.options.repeats) + kIdentityEnd + ReadFile(experiment.scenario.file);
+	       std::to_string(experiment.options.repeats) + settings + kIdentityEnd +
+	       ReadFile(experiment.scenario.file);
 }
 
 bool OpenDirectory(Experiment *experiment, std::string *error)
@@ -187,6 +203,14 @@ bool SetSwap(Experiment *experiment, const Values &values, std::string *error)
 	return true;
 }
 
+// "redis-server 7.0.15, pid 13640, on a Unix socket in /tmp/forktail-lab.x/redis".
+void SayServer(const Instance &instance)
+{
+	Say(fs::path(instance.child->argv[0]).filename().string() + " " + instance.version + ", pid " +
+	    std::to_string(instance.child->pid) + ", on " +
+	    (instance.port ? instance.Address() : "a Unix socket in " + instance.directory));
+}
+
 bool StartGroup(Experiment *experiment, const Task &task, std::string *error)
 {
 	if (!StopServers(experiment->session, &experiment->topology, error) ||
@@ -196,15 +220,44 @@ bool StartGroup(Experiment *experiment, const Task &task, std::string *error)
 		ServerPlan plan;
 		if (spec.later || !Matches(spec.only, task.values))
 			continue;
-		if (MakePlan(spec, task.values, &plan, error) &&
-		    StartServers(experiment->session, plan, DirectoryOf(*experiment, task) + "/logs",
-				 &experiment->topology, error))
-			continue;
-		*error = experiment->scenario.file + ":" + std::to_string(spec.line) + ": " + *error;
-		return false;
+		plan.by_program = experiment->options.plain;
+		if (!MakePlan(spec, task.values, &plan, error) ||
+		    !StartServers(experiment->session, plan, LogsOf(*experiment, task), &experiment->topology,
+				  error)) {
+			if (!experiment->options.plain)
+				*error = experiment->scenario.file + ":" + std::to_string(spec.line) + ": " +
+					 *error;
+			return false;
+		}
+		if (spec.say)
+			for (const Instance *instance : InstancesOf(experiment->topology, spec.name))
+				SayServer(*instance);
 	}
 	for (const auto &instance : experiment->topology.instances)
-		experiment->results->versions[instance->kind] = instance->version;
+		experiment->results->versions[instance->kind->name] = instance->version;
+	return true;
+}
+
+PointRun RunOf(Experiment *experiment, const Task &task, Results *done)
+{
+	PointRun run;
+	run.session = experiment->session;
+	run.scenario = &experiment->scenario;
+	run.programs = experiment->programs;
+	run.directory = DirectoryOf(*experiment, task);
+	run.logs = LogsOf(*experiment, task);
+	run.plain = experiment->options.plain;
+	run.topology = &experiment->topology;
+	run.point = &done->points[0];
+	run.notes = &done->notes;
+	return run;
+}
+
+bool RunSteps(PointRun *run, std::string *error)
+{
+	for (const StepSpec &step : run->scenario->steps)
+		if (!RunStep(run, step, error))
+			return false;
 	return true;
 }
 
@@ -220,23 +273,68 @@ bool RunTask(Experiment *experiment, const Task &task, bool fresh, std::string *
 	point.values = task.values;
 	if (fresh && !StartGroup(experiment, task, error))
 		return false;
-	PointRun run;
-	run.session = experiment->session;
-	run.scenario = &experiment->scenario;
-	run.programs = experiment->programs;
-	run.directory = directory;
-	run.topology = &experiment->topology;
-	run.point = &point;
-	run.notes = &done.notes;
-	for (const StepSpec &step : experiment->scenario.steps)
-		if (!RunStep(&run, step, error))
-			return false;
-	if (!ExplainSteps(&run, error))
+	PointRun run = RunOf(experiment, task, &done);
+	if (!RunSteps(&run, error) || !ExplainSteps(&run, error))
 		return false;
 	done.versions = experiment->results->versions;
 	for (std::string &step : point.recorded)
 		step = "points/" + task.name + "/" + step;
 	return WriteResults(FileOf(*experiment, task), done, error);
+}
+
+// Half a recording is of no use: its directory goes unless all steps get done.
+bool MakeRunDirectory(const Experiment &experiment, std::string *error)
+{
+	std::error_code ec;
+	fs::path path = fs::absolute(experiment.out, ec);
+	fs::create_directories(path.parent_path(), ec);
+	if (mkdir(path.c_str(), 0755) != 0) {
+		*error = "can't make the run directory " + experiment.out + ": " + std::strerror(errno);
+		return false;
+	}
+	KeepDirectory(experiment.session->keeper, path);
+	return true;
+}
+
+// The one recording of a scenario that prints its explanation.
+bool RunRecording(Experiment *experiment, std::string *error)
+{
+	if (experiment->options.resume && fs::exists(experiment->out))
+		return true; // it is whole, or would not be there
+	const Task &task = experiment->tasks[0];
+	Results done;
+	done.points.resize(1);
+	done.points[0].values = task.values;
+	PointRun run = RunOf(experiment, task, &done);
+	run.scratch = experiment->scratch;
+	if (!StartGroup(experiment, task, error) || !RunSteps(&run, error) ||
+	    !StopServers(experiment->session, &experiment->topology, error) || !DropSwap(experiment, error))
+		return false;
+	ReleaseDirectory(experiment->session->keeper, fs::absolute(experiment->out));
+	for (const std::string &note : done.notes)
+		Say("note: " + note);
+	return PrintExplanation(&run, error);
+}
+
+// As much data as this machine has room for.
+bool Fit(Scenario *scenario, const Scale &scale, const std::string &directory, std::string *error)
+{
+	auto size = std::find_if(scenario->sizes.begin(), scenario->sizes.end(),
+				 [&](const Size &one) { return one.name == scenario->fit; });
+	uint64_t wanted_mb = std::stoull(PointsOf(*scenario, scale)[0].at(scenario->fit));
+	std::string why;
+	uint64_t size_mb = ChooseSizeMb(wanted_mb, AvailableMemoryBytes(), RoomIn(directory), &why);
+	if (size_mb == 0) {
+		*error = why + ": that is too little for a " + scenario->name;
+		return false;
+	}
+	if (size_mb == wanted_mb)
+		return true;
+	Say("the data set is " + std::to_string(size_mb) + " MiB instead of " + std::to_string(wanted_mb) +
+	    ": " + why);
+	size->full = size->least = static_cast<double>(size_mb);
+	size->fixed = true;
+	return true;
 }
 
 std::string TimeLeft(uint64_t start_ns, size_t done, size_t left)
@@ -314,6 +412,25 @@ bool Collect(Experiment *experiment, std::string *error)
 	return WriteResults(experiment->out + "/results.json", *results, error);
 }
 
+// Directories, and what is to be run.
+bool Prepare(Experiment *experiment, Scenario *fitted, std::string *error)
+{
+	const ExperimentOptions &options = experiment->options;
+	bool begun = options.resume && fs::exists(options.out);
+	if (fitted->explanation) {
+		experiment->out = options.out;
+		if (!begun && !MakeRunDirectory(*experiment, error))
+			return false;
+	}
+	if ((fitted->explanation || !fitted->fit.empty()) &&
+	    !MakeTempDirectory(experiment->session, &experiment->scratch, error))
+		return false;
+	if (!fitted->fit.empty() && !Fit(fitted, options.scale, experiment->scratch, error))
+		return false;
+	AddTasks(experiment);
+	return fitted->explanation || (AreApart(*experiment, error) && OpenDirectory(experiment, error));
+}
+
 } // namespace
 
 bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentOptions &options,
@@ -330,12 +447,11 @@ bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentO
 	results->scale = options.scale_text;
 	results->command = options.command;
 	results->started_unix = time(nullptr);
-	Experiment experiment{session, scenario, options, results, "", "", {}, {}, {}, false};
-	AddTasks(&experiment);
-	if (!AreApart(experiment, error) || !FindPrograms(&experiment.programs, error) ||
-	    !OpenDirectory(&experiment, error))
+	Scenario fitted = scenario;
+	Experiment experiment{session, fitted, options, results, "", "", "", {}, {}, {}, false};
+	if (!FindPrograms(&experiment.programs, error) || !Prepare(&experiment, &fitted, error))
 		return false;
-	if (!RunTasks(&experiment, error)) {
+	if (scenario.explanation ? !RunRecording(&experiment, error) : !RunTasks(&experiment, error)) {
 		// The next experiment of this session needs the machine as it was.
 		std::string unheard;
 		EndChildren(session);
@@ -344,7 +460,7 @@ bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentO
 		return false;
 	}
 	results->seconds = static_cast<double>(ft_now_ns() - start_ns) / 1e9;
-	return Collect(&experiment, error);
+	return scenario.explanation || Collect(&experiment, error);
 }
 
 bool NeedsRoot(const Scenario &scenario)

@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "lab/results.h"
-#include "lab/scenario.h"
-#include "lab/session.h"
+#include "lab/host/session.h"
+#include "lab/scenario/scenario.h"
+#include "results.h"
 
 namespace forktail
 {
@@ -22,11 +22,18 @@ struct ExperimentOptions {
 	int repeats = 1;	// of the whole sweep, in turn, so that what changes with time hits all points
 	bool resume = false;
 	std::string command; // as typed
+	Values settings;     // of the scenario's, other than its file's
+	// For a person who never saw the scenario's file: messages name no lines of it, and call servers by
+	// their programs.
+	bool plain = false;
 };
 
 // In a run's directory: what was run. Scale and repeats, then the scenario's file.
 inline const std::string kIdentityFile = "scenario.txt", kIdentityEnd = "\n\n";
 
+// Of a scenario that prints an explanation, `out` is the recording's directory: that alone is kept, and only
+// if all went well.
+//
 // Runs all points that are not done and collects the results, which are also in out/results.json. False:
 // *error is one sentence; what was done stays for resume.
 bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentOptions &options,

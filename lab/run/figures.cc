@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Reading other programs' results; see figures.h.
-#include "lab/figures.h"
+// Other programs' names become figures' names, and every time ns, so that tables need know one unit only.
+#include "figures.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "analysis/json_read.h"
 #include "analysis/units.h"
+#include "lab/scenario/formula.h"
 
 namespace forktail
 {
 namespace
 {
-
-using Json = nlohmann::json;
 
 constexpr size_t kCausesShown = 4, kWorstShown = 3;
 constexpr double kLeastShare = 0.01; // smaller ones aren't among the causes named
@@ -23,7 +22,7 @@ constexpr double kLeastShare = 0.01; // smaller ones aren't among the causes nam
 bool Read(const std::string &path, Json *json, std::string *error)
 {
 	std::ifstream in(path);
-	*json = Json::parse(in, nullptr, false);
+	*json = ParseJson({std::istreambuf_iterator<char>(in), {}});
 	if (!json->is_discarded() && json->is_object())
 		return true;
 	*error = path + " holds no JSON";

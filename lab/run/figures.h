@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "lab/results.h"
+#include "results.h"
 
 namespace forktail
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Replacing files; see files.h.
-#include "lab/files.h"
+// The hidden name lies in the same directory, since a rename is whole only within a file system.
+#include "files.h"
 
 #include <cerrno>
 #include <cstdio>

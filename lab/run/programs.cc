@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Finding and running forktail's own programs; see programs.h.
-#include "lab/programs.h"
+// They are looked for beside the program that runs, so that what is measured is one build.
+#include "programs.h"
 
 #include <filesystem>
 #include <memory>
 #include <unistd.h>
 
-#include "lab/progress.h"
+#include "progress.h"
 
 namespace forktail
 {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/session.h"
+#include "lab/host/session.h"
 
 namespace forktail
 {

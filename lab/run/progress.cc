@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Progress lines; see progress.h.
-#include "lab/progress.h"
+// On a terminal a line of progress takes the place of the one before, so that a long run stays short to read.
+#include "progress.h"
 
 #include <cstdio>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Results as JSON, for other programs too: docs/scenarios.md. The file is replaced as a whole, so that
 // whoever reads it, or resumes the run after a crash, finds all of some moment and never half of it.
-#include "lab/results.h"
+#include "results.h"
 
 #include <cctype>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lab/files.h"
+#include "files.h"
 
 namespace forktail
 {
@@ -76,15 +76,6 @@ void FromJson(const Json &json, Results *results)
 }
 
 } // namespace
-
-std::string FigureName(const std::string &text)
-{
-	std::string name = text;
-	for (char &c : name)
-		if (!isalnum(static_cast<unsigned char>(c)))
-			c = '_';
-	return name;
-}
 
 bool WriteResults(const std::string &path, const Results &results, std::string *error)
 {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/scenario.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail
 {
@@ -38,9 +38,6 @@ struct Results {
 	std::vector<std::string> notes; // what could not be done here, and why
 	std::vector<Point> points;	// in the order of PointsOf
 };
-
-// "READ-MODIFY-WRITE" -> "READ_MODIFY_WRITE".
-std::string FigureName(const std::string &text);
 
 bool WriteResults(const std::string &path, const Results &results, std::string *error);
 bool ReadResults(const std::string &path, Results *results, std::string *error);

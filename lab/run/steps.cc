@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Loads, their events and their recordings; see steps.h.
-#include "lab/steps.h"
+// A load, its events, its recording and what it cost, in one piece: the recorder is there before the first
+// request and gone after the last, counters are read on either side of both.
+#include "steps.h"
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "lab/actions.h"
-#include "lab/counters.h"
-#include "lab/figures.h"
-#include "lab/limits.h"
-#include "lab/logs.h"
-#include "lab/machine.h"
-#include "lab/programs.h"
-#include "lab/progress.h"
-#include "lab/scenario_check.h"
+#include "actions.h"
+#include "counters.h"
+#include "figures.h"
+#include "forks.h"
+#include "lab/scenario/scenario_check.h"
+#include "lab/scenario/words.h"
+#include "lab/servers/kinds.h"
+#include "lab/servers/logs.h"
+#include "programs.h"
+#include "progress.h"
 #include "recording/recording.h"
+#include "run_json.h"
+#include "units/parse.h"
 
 namespace forktail
 {
@@ -27,7 +28,6 @@ namespace
 {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr double kRecorderSeconds = 30; // to write what it has
 constexpr uint64_t kCauseKnown_ns = 200'000'000;
@@ -38,42 +38,30 @@ struct Load {
 	PointRun *run;
 	const StepSpec *step;
 	std::string directory; // its files
+	std::string figures;   // what forktail-load says for programs
+	Forks forks;
+	long started_unix = time(nullptr);
 	std::string to;
 	std::vector<std::string> words;
-	double seconds = 0; // its --duration, or 0
 	Child *child = nullptr, *recorder = nullptr;
 	size_t next_event = 0;
-	uint64_t first_event_ns = 0;			       // by the time of day
-	std::vector<std::pair<double, const Action *>> events; // seconds after its start
+	uint64_t first_event_ns = 0; // by the time of day
+	std::vector<TimedEvent> events;
 };
 
 std::string Where(const PointRun &run, int line)
 {
-	return run.scenario->file + ":" + std::to_string(line) + ": ";
+	return run.plain ? "" : run.scenario->file + ":" + std::to_string(line) + ": ";
 }
 
 // The load's --duration in seconds; 0 without one.
 double DurationOf(const std::vector<std::string> &words)
 {
+	uint64_t ns = 0;
 	for (size_t i = 0; i + 1 < words.size(); i++)
-		if (words[i] == "--duration") {
-			char *unit = nullptr;
-			double number = strtod(words[i + 1].c_str(), &unit);
-			std::string name = unit;
-			return number * (name == "ms" ? 0.001 : name == "m" ? 60 : 1);
-		}
-	return 0;
-}
-
-void Schedule(Load *load)
-{
-	for (const Action &event : load->step->events) {
-		Due due;
-		ParseDue(event.at, &due);
-		load->events.emplace_back(due.is_share ? due.share * load->seconds : due.seconds, &event);
-	}
-	std::stable_sort(load->events.begin(), load->events.end(),
-			 [](const auto &a, const auto &b) { return a.first < b.first; });
+		if (words[i] == "--duration" && !parse_duration(words[i + 1].c_str(), TIME_ANY, TIME_S, &ns))
+			return 0; // forktail-load refuses it
+	return static_cast<double>(ns) / 1e9;
 }
 
 // What forktail-load calls a server, and what the scenario does.
@@ -95,7 +83,7 @@ std::vector<std::string> Argv(const Load &load, const std::string &by)
 		argv.push_back("--csv");
 		return argv;
 	}
-	argv.insert(argv.end(), {"--json", load.directory + "/load.json", "--progress"});
+	argv.insert(argv.end(), {"--json", load.figures, "--progress"});
 	if (std::none_of(load.words.begin(), load.words.end(),
 			 [](const std::string &word) { return word.rfind("--buckets", 0) == 0; }))
 		argv.push_back("--buckets");
@@ -108,9 +96,10 @@ bool StartTracing(Load *load, std::string *error)
 {
 	std::vector<pid_t> pids;
 	for (const auto &instance : load->run->topology->instances)
-		if (instance->child && !instance->child->ended && instance->kind != "sentinel")
+		if (instance->child && !instance->child->ended && instance->kind->carries)
 			pids.push_back(instance->child->pid);
-	load->recorder = StartRecorder(load->run->session, load->run->programs, pids, true,
+	Say("starting the recorder");
+	load->recorder = StartRecorder(load->run->session, load->run->programs, pids, load->step->client,
 				       load->directory + "/server.forktail", error);
 	return load->recorder;
 }
@@ -131,8 +120,7 @@ bool StartLoad(Load *load, std::string *error)
 		*error = "there is no server " + load->to + " now";
 		return false;
 	}
-	load->seconds = DurationOf(load->words);
-	Schedule(load);
+	load->events = EventTimes(step, load->words);
 	if (step.record && !StartTracing(load, error))
 		return false;
 	Command command;
@@ -141,7 +129,13 @@ bool StartLoad(Load *load, std::string *error)
 	command.cpus = cpus;
 	command.output = load->directory + (by == "forktail-load" ? "/load.txt" : "/load.csv");
 	command.on_line = SayMeanwhile;
-	Say(step.name + ": " + by + " " + text);
+	if (step.say.empty())
+		Say(step.name + ": " + by + " " + text);
+	else if (!Tell(*load->run, step.say, error))
+		return false;
+	if (load->recorder)
+		load->run->commands.push_back(CommandLine(load->recorder->argv));
+	load->run->commands.push_back(CommandLine(command.argv));
 	load->child = Start(load->run->session, command, error);
 	return load->child;
 }
@@ -163,7 +157,8 @@ bool RunEvent(Load *load, std::string *error)
 		load->first_event_ns =
 		    static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 	}
-	if (RunAction(load->run, event, error))
+	bool fork = event.report && Matches(event.only, load->run->point->values);
+	if (fork ? AskForFork(load->run, event, &load->forks, error) : RunAction(load->run, event, error))
 		return true;
 	*error = Where(*load->run, event.line) + *error;
 	return false;
@@ -182,8 +177,17 @@ bool NameTheCause(Session *session, std::string *error)
 	return false;
 }
 
-// Waits for the load's end and does the events meanwhile. What comes too late is done all the same: later
-// steps count on it.
+// The next one's turn has come. What makes a server fork waits for the fork before it.
+bool IsDue(const Load &load, double seconds)
+{
+	if (load.next_event == load.events.size() || load.child->ended)
+		return false;
+	const auto &[at, event] = load.events[load.next_event];
+	return seconds >= at && !(event->report && load.forks.server);
+}
+
+// Waits for the load's end and does the events meanwhile. What comes too late is done all the same, since
+// later steps count on it; but a fork that no request can feel has nothing to report.
 bool Follow(Load *load, std::string *error)
 {
 	uint64_t start_ns = ft_now_ns();
@@ -191,14 +195,19 @@ bool Follow(Load *load, std::string *error)
 		if (!Step(load->run->session, 20, error))
 			return false;
 		double seconds = static_cast<double>(ft_now_ns() - start_ns) / 1e9;
-		if (load->next_event < load->events.size() && !load->child->ended &&
-		    seconds >= load->events[load->next_event].first && !RunEvent(load, error))
+		if (!LookAtFork(load->run, &load->forks, error) ||
+		    (IsDue(*load, seconds) && !RunEvent(load, error)))
 			return false;
 	}
 	if (!Succeeded(*load, error))
 		return NameTheCause(load->run->session, error);
 	while (load->next_event < load->events.size()) {
 		const Action &event = *load->events[load->next_event].second;
+		if (event.report) {
+			load->run->notes->push_back("the load was over before " + event.ask + " could begin");
+			load->next_event++;
+			continue;
+		}
 		if (Matches(event.only, load->run->point->values))
 			load->run->notes->push_back("the load \"" + load->step->name +
 						    "\" was over before its event at " + event.at +
@@ -207,32 +216,6 @@ bool Follow(Load *load, std::string *error)
 			return false;
 	}
 	return true;
-}
-
-bool WriteRunJson(const Load &load, std::string *error)
-{
-	Json versions = {{"forktail", FORKTAIL_VERSION}}, commands = Json::array();
-	for (const auto &instance : load.run->topology->instances) {
-		versions[instance->kind] = instance->version;
-		commands.push_back(CommandLine(instance->child->argv));
-	}
-	commands.push_back(CommandLine(load.recorder->argv));
-	commands.push_back(CommandLine(load.child->argv));
-	Json json = {{"host", HostName()},
-		     {"kernel", KernelRelease()},
-		     {"scenario", load.run->scenario->name},
-		     {"step", load.step->name},
-		     {"values", load.run->point->values},
-		     {"versions", versions},
-		     {"commands", commands},
-		     {"started_unix", time(nullptr)}};
-	std::ofstream out(load.directory + "/run.json");
-	out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-	out.close();
-	if (out)
-		return true;
-	*error = "can't write " + load.directory + "/run.json";
-	return false;
 }
 
 // Logs tell milliseconds, so what came in the event's own millisecond may look earlier.
@@ -267,7 +250,11 @@ bool RunLoad(PointRun *run, const StepSpec &step, std::string *error)
 	Load load;
 	load.run = run;
 	load.step = &step;
-	load.directory = run->directory + "/" + step.name;
+	bool alone = !run->scratch.empty();
+	load.directory = !alone	       ? run->directory + "/" + step.name
+			 : step.record ? run->directory
+				       : run->scratch + "/" + step.name;
+	load.figures = (alone ? run->scratch : load.directory) + "/load.json";
 	std::error_code ec;
 	fs::create_directories(load.directory, ec);
 	run->step = step.name;
@@ -276,11 +263,14 @@ bool RunLoad(PointRun *run, const StepSpec &step, std::string *error)
 	    !Follow(&load, error) || !ReadCounters(run->session, *run->topology, &after, error))
 		return false;
 	if (load.recorder && (!WaitForEnd(run->session, load.recorder, SIGINT, kRecorderSeconds, error) ||
-			      !forktail::Succeeded(*load.recorder, error) || !WriteRunJson(load, error)))
+			      !forktail::Succeeded(*load.recorder, error)))
+		return false;
+	if (!AwaitFork(run, &load.forks, error) ||
+	    (load.recorder && !WriteRunJson(*run, {step.name, run->commands, &load.forks, load.started_unix},
+					    load.directory + "/run.json", error)))
 		return false;
 	bool read = load.child->name == "forktail-load"
-			? AddLoadFigures(step.name, load.directory + "/load.json", NamesOf(*run->topology),
-					 run->point, error)
+			? AddLoadFigures(step.name, load.figures, NamesOf(*run->topology), run->point, error)
 			: AddBenchmarkFigures(step.name, load.directory + "/load.csv", run->point, error);
 	if (!read)
 		return false;
@@ -293,55 +283,18 @@ bool RunLoad(PointRun *run, const StepSpec &step, std::string *error)
 
 } // namespace
 
-bool SplitWords(const std::string &text, std::vector<std::string> *words)
+std::vector<TimedEvent> EventTimes(const StepSpec &step, const std::vector<std::string> &words)
 {
-	words->clear();
-	bool in_word = false;
-	char quote = 0;
-	for (char c : text) {
-		if (quote ? c == quote : c == '\'' || c == '"') {
-			quote = quote ? 0 : c;
-			if (!in_word)
-				words->emplace_back();
-			in_word = true;
-		} else if (!quote && isspace(static_cast<unsigned char>(c))) {
-			in_word = false;
-		} else {
-			if (!in_word)
-				words->emplace_back();
-			in_word = true;
-			words->back() += c;
-		}
+	const double load_seconds = DurationOf(words);
+	std::vector<TimedEvent> events;
+	for (const Action &event : step.events) {
+		Due due;
+		ParseDue(event.at, &due);
+		events.emplace_back(due.is_share ? due.share * load_seconds : due.seconds, &event);
 	}
-	return !quote;
-}
-
-bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, std::string *error)
-{
-	std::string count, listen, memory, replicas;
-	if (!Expand(spec.count, values, &count, error) || !Expand(spec.listen, values, &listen, error) ||
-	    !Expand(spec.memory, values, &memory, error) ||
-	    !Expand(spec.replicas, values, &replicas, error) ||
-	    !Expand(spec.cpus, values, &plan->cpus, error))
-		return false;
-	plan->name = spec.name;
-	plan->kind = spec.kind;
-	plan->count = atoi(count.c_str());
-	plan->tcp = listen == "tcp";
-	plan->of = spec.of;
-	plan->replica_of = spec.replica_of;
-	plan->replicas = atoi(replicas.c_str());
-	plan->cluster = spec.cluster;
-	if (!memory.empty() && !ParseBytes(memory, &plan->memory_bytes)) {
-		*error = "\"" + memory + "\" is no size of memory";
-		return false;
-	}
-	for (const std::string &word : spec.config) {
-		plan->config.emplace_back();
-		if (!Expand(word, values, &plan->config.back(), error))
-			return false;
-	}
-	return true;
+	std::stable_sort(events.begin(), events.end(),
+			 [](const auto &a, const auto &b) { return a.first < b.first; });
+	return events;
 }
 
 bool RunStep(PointRun *run, const StepSpec &step, std::string *error)
@@ -354,19 +307,53 @@ bool RunStep(PointRun *run, const StepSpec &step, std::string *error)
 	return false;
 }
 
+namespace
+{
+
+// The words of explain or report about a directory.
+std::vector<std::string> Words(const PointRun &run, const std::string &command, const std::string &directory,
+			       const std::string &step)
+{
+	std::vector<std::string> words = {command, directory};
+	for (const StepSpec &spec : run.scenario->steps)
+		if (spec.name == step && !spec.slow.empty() && Matches(spec.only, run.point->values))
+			words.insert(words.end(), {"--slow", spec.slow});
+	return words;
+}
+
+bool WriteReport(PointRun *run, const std::string &directory, const std::string &step, std::string *error)
+{
+	std::vector<std::string> words = Words(*run, "report", directory, step);
+	words.insert(words.end(), {"-o", directory + "/report.html"});
+	return RunForktail(run->session, run->programs, words, "/dev/null", error);
+}
+
+} // namespace
+
 bool ExplainSteps(PointRun *run, std::string *error)
 {
 	for (const std::string &step : run->point->recorded) {
 		std::string directory = run->directory + "/" + step, json = directory + "/explain.json";
 		Say("explaining " + step);
-		if (!RunForktail(run->session, run->programs, {"explain", directory, "--json", "--requests"},
-				 json, error) ||
+		std::vector<std::string> words = Words(*run, "explain", directory, step);
+		words.insert(words.end(), {"--json", "--requests"});
+		if (!RunForktail(run->session, run->programs, words, json, error) ||
 		    !AddExplanation(step, json, NamesOf(*run->topology), run->point, error) ||
-		    !RunForktail(run->session, run->programs,
-				 {"report", directory, "-o", directory + "/report.html"}, "/dev/null", error))
+		    !WriteReport(run, directory, step, error))
 			return false;
 	}
 	return true;
+}
+
+bool PrintExplanation(PointRun *run, std::string *error)
+{
+	const std::string &step = run->point->recorded.at(0), &directory = run->directory;
+	Say("explaining " + directory);
+	if (RunForktail(run->session, run->programs, Words(*run, "explain", directory, step), "", error) &&
+	    WriteReport(run, directory, step, error))
+		return true;
+	*error += "\nThe recordings are in " + directory;
+	return false;
 }
 
 } // namespace forktail

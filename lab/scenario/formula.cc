@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Formulas; see formula.h. muparser's own names can't hold dots, so it sees v0, v1 ... in their place.
-#include "lab/formula.h"
+// Names of figures hold dots, which muparser's can't: it sees v0, v1 ... in their place, and what it
+// complains of is said in the names that were typed.
+#include "formula.h"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
-#include <muParser.h>
+#include <map>
+
+#include "arithmetic.h"
 
 namespace forktail
 {
 namespace
 {
 
-const std::string kRow = "{row}", kBase = "base.";
+const std::string kRow = "{row}";
 
 bool IsDigit(char c)
 {
@@ -90,9 +92,8 @@ Parts TakeApart(const std::string &formula)
 
 // Unexpected variable "v1" found at position 3. -> unexpected variable "run.p99": in the words that were
 // typed.
-std::string Reason(const mu::Parser::exception_type &e, const Parts &parts)
+std::string Reason(std::string reason, const Parts &parts)
 {
-	std::string reason = e.GetMsg();
 	for (const char *place : {" found at position", " at position"})
 		reason = reason.substr(0, reason.find(place));
 	for (size_t i = 0; i < parts.names.size(); i++) {
@@ -108,67 +109,13 @@ std::string Reason(const mu::Parser::exception_type &e, const Parts &parts)
 	return reason;
 }
 
-bool Calculate(const std::string &formula, const Parts &parts, std::vector<double> numbers, double *result,
-	       std::string *error)
-{
-	try {
-		mu::Parser parser;
-		// Sizes of tables are powers of two: 2^ceil(log2(keys)).
-		parser.DefineFun(
-		    "ceil", +[](double x) { return std::ceil(x); });
-		parser.DefineFun(
-		    "floor", +[](double x) { return std::floor(x); });
-		for (size_t i = 0; i < numbers.size(); i++)
-			parser.DefineVar("v" + std::to_string(i), &numbers[i]);
-		parser.SetExpr(parts.arithmetic);
-		*result = parser.Eval();
-		return true;
-	} catch (const mu::Parser::exception_type &e) {
-		*error = "\"" + formula + "\" is no formula: " + Reason(e, parts);
-		return false;
-	}
-}
-
-// The point that a name means, and the name there.
-const Point *Owner(const Point &point, const Point *base, std::string *name)
-{
-	if (name->rfind(kBase, 0) != 0)
-		return &point;
-	name->erase(0, kBase.size());
-	return base;
-}
-
-std::optional<double> Look(const std::map<std::string, double> &numbers, const std::string &name)
-{
-	auto found = numbers.find(name);
-	return found == numbers.end() ? std::optional<double>() : found->second;
-}
-
-std::optional<double> Figure(const Point &point, const Point *base, std::string name)
-{
-	const Point *owner = Owner(point, base, &name);
-	if (!owner)
-		return {};
-	if (std::optional<double> number = Look(owner->numbers, name))
-		return number;
-	auto value = owner->values.find(name);
-	if (value == owner->values.end())
-		return {};
-	const std::string &text = value->second;
-	double number = 0;
-	auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-	if (failed != std::errc() || end != text.data() + text.size())
-		return {};
-	return number;
-}
-
 } // namespace
 
 bool CheckFormula(const std::string &formula, std::string *error)
 {
-	Parts parts = TakeApart(formula);
-	double unused = 0;
-	return Calculate(formula, parts, std::vector<double>(parts.names.size(), 1), &unused, error);
+	std::optional<double> unused;
+	return WorkOut(
+	    formula, [](const std::string &) { return 1; }, &unused, error);
 }
 
 std::vector<std::string> NamesIn(const std::string &formula)
@@ -185,32 +132,34 @@ std::string WithRow(const std::string &text, const std::string &row)
 	return result;
 }
 
-bool Evaluate(const std::string &formula, const Point &point, const Point *base, Value *value,
-	      std::string *error)
+std::string FigureName(const std::string &text)
 {
-	*value = {};
+	std::string name = text;
+	for (char &c : name)
+		if (!isalnum(static_cast<unsigned char>(c)))
+			c = '_';
+	return name;
+}
+
+bool WorkOut(const std::string &formula,
+	     const std::function<std::optional<double>(const std::string &)> &figure,
+	     std::optional<double> *result, std::string *error)
+{
 	Parts parts = TakeApart(formula);
-	std::vector<double> numbers;
+	std::map<std::string, double> numbers;
 	bool missing = false;
-	for (const std::string &name : parts.names) {
-		std::optional<double> number = Figure(point, base, name);
+	for (size_t i = 0; i < parts.names.size(); i++) {
+		std::optional<double> number = figure(parts.names[i]);
 		missing = missing || !number;
-		numbers.push_back(number.value_or(1));
+		numbers["v" + std::to_string(i)] = number.value_or(1);
 	}
-	double result = 0;
-	if (!Calculate(formula, parts, numbers, &result, error))
+	double number = 0;
+	std::string message;
+	if (!Calculate(parts.arithmetic, numbers, &number, &message)) {
+		*error = "\"" + formula + "\" is no formula: " + Reason(message, parts);
 		return false;
-	if (missing || !std::isfinite(result))
-		return true;
-	value->number = result;
-	if (parts.arithmetic == "v0") {
-		std::string name = parts.names[0];
-		const Point *owner = Owner(point, base, &name);
-		if (owner->repeats > 1) {
-			value->least = Look(owner->least, name);
-			value->most = Look(owner->most, name);
-		}
 	}
+	*result = missing || !std::isfinite(number) ? std::optional<double>() : number;
 	return true;
 }
 

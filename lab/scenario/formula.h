@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What a column of a table prints: arithmetic with a point's figures, "run.SET.rps / base.run.SET.rps".
-// Operators and functions are muparser's (https://beltoforion.de/en/muparser/features.php): + - * / ^ ?: min
-// max sqrt log2 ...; floor and ceil are ours.
+// What a column of a table prints: arithmetic with a point's figures, "run.SET.rps / base.run.SET.rps". Whose
+// figures they are is left to the caller, so that a scenario can be checked before there are any.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "lab/results.h"
 
 namespace forktail
 {
@@ -22,15 +20,13 @@ std::vector<std::string> NamesIn(const std::string &formula);
 // The text with {row} replaced by what figures call the row.
 std::string WithRow(const std::string &text, const std::string &row);
 
-// A point, the one that `base.` means (may be nullptr), and what comes out.
-struct Value {
-	std::optional<double> number; // none: a figure is missing, or the result is no number
-	// With repeats, and if the formula is a single figure: its range.
-	std::optional<double> least, most;
-};
+// "READ-MODIFY-WRITE" -> "READ_MODIFY_WRITE".
+std::string FigureName(const std::string &text);
 
-// A name is a figure of the point, else one of its variables, sizes or constants. False: it is no formula.
-bool Evaluate(const std::string &formula, const Point &point, const Point *base, Value *value,
-	      std::string *error);
+// What the formula comes to when its names are these figures; nothing if one is missing or the result is no
+// number. False: it is no formula.
+bool WorkOut(const std::string &formula,
+	     const std::function<std::optional<double>(const std::string &)> &figure,
+	     std::optional<double> *result, std::string *error);
 
 } // namespace forktail

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A scenario's points, scales and templates; see scenario.h. Reading and checking are in scenario_read.cc and
-// scenario_check.cc.
-#include "lab/scenario.h"
+// From a scenario to what is run: the factor of a scale, the points of the sweeps, and texts with values in
+// place of braces. Reading and checking are in scenario_read.cc and scenario_check.cc.
+#include "scenario.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <muParser.h>
+
+#include "analysis/units.h"
+#include "arithmetic.h"
 
 namespace forktail
 {
@@ -30,28 +32,24 @@ std::string NumberText(double number)
 }
 
 // What stands between braces, if it isn't a mere name: arithmetic, rounded down.
-bool Calculate(const std::string &formula, const Values &values, std::string *result, std::string *error)
+bool RoundedDown(const std::string &formula, const Values &values, std::string *result, std::string *error)
 {
-	try {
-		mu::Parser parser;
-		std::map<std::string, double> numbers;
-		for (const auto &[name, text] : values)
-			if (double number; IsNumber(text, &number))
-				numbers[name] = number;
-		for (auto &[name, number] : numbers)
-			parser.DefineVar(name, &number);
-		parser.SetExpr(formula);
-		double number = parser.Eval();
-		if (!std::isfinite(number)) {
-			*error = "{" + formula + "} is no number";
-			return false;
-		}
-		*result = NumberText(std::floor(number));
-		return true;
-	} catch (const mu::Parser::exception_type &e) {
-		*error = "{" + formula + "} can't be worked out: " + e.GetMsg();
+	std::map<std::string, double> numbers;
+	for (const auto &[name, text] : values)
+		if (double number; IsNumber(text, &number))
+			numbers[name] = number;
+	double number = 0;
+	std::string message;
+	if (!Calculate(formula, numbers, &number, &message)) {
+		*error = "{" + formula + "} can't be worked out: " + message;
 		return false;
 	}
+	if (!std::isfinite(number)) {
+		*error = "{" + formula + "} is no number";
+		return false;
+	}
+	*result = NumberText(std::floor(number));
+	return true;
 }
 
 } // namespace
@@ -79,7 +77,12 @@ std::vector<Values> PointsOf(const Scenario &scenario, const Scale &scale)
 {
 	Values first = scenario.constants;
 	for (const Size &size : scenario.sizes)
-		first[size.name] = NumberText(std::max(size.least, std::round(size.full * scale.factor)));
+		first[size.name] =
+		    NumberText(std::max(size.least, std::round(size.full * (size.fixed ? 1 : scale.factor))));
+	std::string worked_out, error;
+	for (const auto &[name, text] : scenario.constants)
+		if (Expand(text, first, &worked_out, &error))
+			first[name] = worked_out;
 	std::vector<Values> points = {first};
 	for (const Sweep &sweep : scenario.sweeps) {
 		auto fewer = sweep.at.find(scale.name);
@@ -100,15 +103,14 @@ std::vector<Values> PointsOf(const Scenario &scenario, const Scale &scale)
 	}
 	// A sweep's values, and what goes with them, may be templates of sizes: "{limit/2}".
 	// What can't be worked out stays as it is; the check refuses it.
-	std::string value, error;
 	for (Values &point : points) {
 		for (const Sweep &sweep : scenario.sweeps)
-			if (Expand(point[sweep.name], point, &value, &error))
-				point[sweep.name] = value;
+			if (Expand(point[sweep.name], point, &worked_out, &error))
+				point[sweep.name] = worked_out;
 		for (const Sweep &sweep : scenario.sweeps)
 			for (const auto &[name, unused] : sweep.also)
-				if (Expand(point[name], point, &value, &error))
-					point[name] = value;
+				if (Expand(point[name], point, &worked_out, &error))
+					point[name] = worked_out;
 	}
 	return points;
 }
@@ -124,7 +126,13 @@ bool Matches(const Filter &filter, const Values &values)
 	return true;
 }
 
-bool Expand(const std::string &text, const Values &values, std::string *expanded, std::string *error)
+namespace
+{
+
+// The text with what stands between braces replaced by what `fill` makes of it.
+bool Replace(const std::string &text,
+	     const std::function<bool(const std::string &inside, std::string *value)> &fill,
+	     std::string *replaced, std::string *error)
 {
 	std::string result;
 	for (size_t at = 0; at < text.size();) {
@@ -138,16 +146,64 @@ bool Expand(const std::string &text, const Values &values, std::string *expanded
 			return false;
 		}
 		std::string inside = text.substr(at + 1, end - at - 1), value;
-		auto named = values.find(inside);
-		if (named != values.end())
-			value = named->second;
-		else if (!Calculate(inside, values, &value, error))
+		if (!fill(inside, &value))
 			return false;
 		result += value;
 		at = end + 1;
 	}
-	*expanded = result;
+	*replaced = result;
 	return true;
+}
+
+bool Fill(const std::string &inside, const Values &values, std::string *value, std::string *error)
+{
+	auto named = values.find(inside);
+	if (named == values.end())
+		return RoundedDown(inside, values, value, error);
+	*value = named->second;
+	return true;
+}
+
+// "keys:count" -> "keys", and how its value is written; nullptr: as it is.
+using Writer = std::string (*)(uint64_t);
+Writer WriterOf(std::string *inside)
+{
+	for (auto [suffix, writer] : {std::pair<std::string, Writer>{":count", FormatCount},
+				      std::pair<std::string, Writer>{":bytes", FormatBytes}})
+		if (inside->ends_with(suffix)) {
+			inside->resize(inside->size() - suffix.size());
+			return writer;
+		}
+	return nullptr;
+}
+
+} // namespace
+
+bool Expand(const std::string &text, const Values &values, std::string *expanded, std::string *error)
+{
+	auto fill = [&](const std::string &inside, std::string *value) {
+		return Fill(inside, values, value, error);
+	};
+	return Replace(text, fill, expanded, error);
+}
+
+bool Told(const std::string &text, const Values &values,
+	  const std::function<std::optional<double>(const std::string &)> &figure, std::string *told,
+	  std::string *error)
+{
+	auto fill = [&](std::string inside, std::string *value) {
+		Writer writer = WriterOf(&inside);
+		std::optional<double> number = figure(inside);
+		if (number)
+			*value = NumberText(*number);
+		else if (!Fill(inside, values, value, error))
+			return false;
+		double written = 0;
+		if (writer && IsNumber(*value, &written) && written >= 0)
+			*value = writer(static_cast<uint64_t>(written));
+		return true;
+	};
+	return Replace(text, fill, told, error);
 }
 
 } // namespace forktail

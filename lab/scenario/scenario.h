@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +26,9 @@ using Values = std::map<std::string, std::string>;
 
 struct Size {
 	std::string name;
-	double full = 0;  // at scale 1
-	double least = 0; // never less than this
+	double full = 0;    // at scale 1
+	double least = 0;   // never less than this
+	bool fixed = false; // `full` at every scale
 };
 
 struct Sweep {
@@ -51,6 +54,7 @@ struct ServerSpec {
 	std::string replicas; // template; with cluster: replicas of each primary
 	bool cluster = false; // the instances form a Redis Cluster
 	bool later = false;   // not started before a step or event says so
+	bool say = false;     // tell which program it is and where it listens
 	Filter only;
 	int line = 0;
 };
@@ -66,7 +70,11 @@ struct Action {
 	std::string wait;	// "2s"
 	std::string note;	// name: the figures of all servers now
 	std::string server, to;
-	std::string at; // of an event: "25%" of the load's duration or requests, or "2s"
+	// The command of `ask` makes the server fork: what it says of its child is told, and kept with the
+	// recording.
+	bool report = false;
+	std::string say; // told when it is done, see Told
+	std::string at;	 // of an event: "25%" of the load's duration or requests, or "2s"
 	Filter only;
 	int line = 0;
 };
@@ -88,6 +96,9 @@ struct StepSpec {
 	std::string by = "forktail-load"; // template; or redis-benchmark, whose words `load` then holds
 	std::string cpus;		  // template: of the load generator
 	bool record = false;		  // record the servers, log all requests, explain
+	bool client = true;		  // record the load generator, too
+	std::string slow;		  // what explain takes for slow, "5ms"; "": its default
+	std::string say;		  // told in place of the load's words, see Told
 	bool errors = false;		  // requests may fail: a load that lost its server is no failure
 	std::vector<Action> events;
 	std::vector<LogMark> logs;
@@ -143,6 +154,10 @@ struct Scenario {
 	std::string name; // the file's name without .toml
 	std::string file;
 	std::string title, about;
+	// What is printed is not tables but what explain says of the one recorded step of the one point.
+	bool explanation = false;
+	std::string
+	    fit; // a size, in MiB of data, that is made smaller where memory or disk is short; or none
 	std::string report, source;	      // "A", and what was published: hardware and versions
 	std::string question;		      // what the report left open; may be empty
 	std::map<std::string, double> scales; // small, tiny
@@ -156,10 +171,13 @@ struct Scenario {
 	std::vector<Chart> charts;
 };
 
-// Reads and checks a file. False: *error is "FILE:LINE: reason".
-bool ReadScenario(const std::string &path, Scenario *scenario, std::string *error);
+// Reads and checks a file; `settings` are constants and sizes with values other than the file's. False:
+// *error is "FILE:LINE: reason".
+bool ReadScenario(const std::string &path, Scenario *scenario, std::string *error,
+		  const Values &settings = {});
 // The same of what was in it.
-bool ParseScenario(const std::string &text, const std::string &path, Scenario *scenario, std::string *error);
+bool ParseScenario(const std::string &text, const std::string &path, Scenario *scenario, std::string *error,
+		   const Values &settings = {});
 
 // What a scenario is run at: a factor, or one of its named scales.
 struct Scale {
@@ -178,5 +196,11 @@ bool Matches(const Filter &filter, const Values &values);
 
 // The text with every {...} replaced. False: *error says which name is not known, or which formula is wrong.
 bool Expand(const std::string &text, const Values &values, std::string *expanded, std::string *error);
+
+// A text for people: as a template, but a name may also be a figure, and {name:count} is written as "94,042",
+// {name:bytes} as "106 MB".
+bool Told(const std::string &text, const Values &values,
+	  const std::function<std::optional<double>(const std::string &)> &figure, std::string *told,
+	  std::string *error);
 
 } // namespace forktail

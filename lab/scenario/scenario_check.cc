@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Checks of a scenario as a whole; see scenario_check.h.
-#include "lab/scenario_check.h"
+// Each check looks at every point of every scale, since what is right at one may be wrong at another. The
+// first mistake is kept, and what is found after it doesn't matter.
+#include "scenario_check.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <set>
 
-#include "lab/formula.h"
-#include "lab/limits.h"
+#include "formula.h"
+#include "lab/servers/kinds.h"
+#include "units/parse.h"
+#include "words.h"
 
 namespace forktail
 {
 namespace
 {
 
-const std::set<std::string> kKinds = {"redis", "valkey", "memcached", "nutcracker", "sentinel"};
 constexpr int kMostInstances = 100;
+const std::set<std::string> kForks = {"BGSAVE", "BGREWRITEAOF"};
 const std::set<std::string> kAwaited = {"snapshot", "rewrite", "replicas"};
 
 // Whole numbers in words of a template: "3", not "3x" or "2.5".
 bool IsCount(const std::string &text, int least, int most)
 {
-	int number;
+	int number = 0;
 	auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
 	return error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
 }
@@ -168,6 +170,9 @@ void CheckValues(Check *check)
 			check->Fail(line, error);
 	};
 	for (const Values &point : check->points)
+		for (const auto &[name, unused] : check->scenario.constants)
+			worked_out(point, name, 1);
+	for (const Values &point : check->points)
 		for (const Sweep &sweep : check->scenario.sweeps) {
 			worked_out(point, sweep.name, sweep.line);
 			for (const auto &[name, unused] : sweep.also)
@@ -184,15 +189,15 @@ void CheckServers(Check *check)
 				    "a server's name is letters, without a digit at its end; not \"" +
 					server.name + "\"");
 		names.insert(server.name);
-		if (!kKinds.count(server.kind))
+		const ServerKind *kind = FindKind(server.kind);
+		if (!kind)
 			check->Fail(server.line, "there is no kind of server \"" + server.kind +
-						     "\"; there are redis, valkey, memcached, nutcracker and "
-						     "sentinel");
+						     "\"; there are " + KindNames());
 		for (const std::string *other : {&server.of, &server.replica_of})
 			if (!other->empty() && !names.count(*other))
 				check->Fail(server.line, "the server \"" + *other + "\" must come before \"" +
 							     server.name + "\"");
-		if ((server.kind == "nutcracker" || server.kind == "sentinel") && server.of.empty())
+		if (kind && kind->of && server.of.empty())
 			check->Fail(server.line, "a " + server.kind + " needs `of`: the servers behind it");
 		CheckFilter(check, server.only, server.line);
 		for (const std::string *text :
@@ -257,6 +262,23 @@ void CheckNames(Check *check)
 	}
 }
 
+// What is told of a step: figures of it, and of those before it, can be in it.
+void CheckSay(Check *check, const std::string &text, const Filter &only, int line)
+{
+	auto figure = [&](const std::string &name) -> std::optional<double> {
+		if (name.find('.') == std::string::npos ||
+		    !check->steps.count(name.substr(0, name.find('.'))))
+			return {};
+		return 1;
+	};
+	std::string told, error;
+	for (const Values &point : check->points)
+		if (Matches(only, point) && !Told(text, point, figure, &told, &error)) {
+			check->Fail(line, error);
+			return;
+		}
+}
+
 void CheckAction(Check *check, const Action &action, const Filter &only, int line)
 {
 	int things = 0;
@@ -292,6 +314,9 @@ void CheckAction(Check *check, const Action &action, const Filter &only, int lin
 			check->Fail(line, "\"" + action.note + "\" is no name for figures");
 		check->steps.insert(action.note);
 	}
+	CheckSay(check, action.say, only, line);
+	if (action.report && (action.at.empty() || !kForks.count(action.ask)))
+		check->Fail(line, "`report` is for events that ask for BGSAVE or BGREWRITEAOF");
 }
 
 void CheckSteps(Check *check)
@@ -306,6 +331,7 @@ void CheckSteps(Check *check)
 		}
 		if (!IsName(step.name))
 			check->Fail(step.line, "\"" + step.name + "\" is no name for figures");
+		CheckSay(check, step.say, step.only, step.line);
 		check->steps.insert(step.name);
 		for (const std::string *text : {&step.load, &step.by, &step.cpus})
 			CheckTemplate(check, *text, step.only, step.line);
@@ -351,6 +377,24 @@ void CheckSteps(Check *check)
 					    "a log's time counts from the first event, and there is none");
 		}
 	}
+}
+
+// One recording is explained, and stands for the whole run.
+void CheckExplanation(Check *check)
+{
+	const Scenario &scenario = check->scenario;
+	bool fits =
+	    scenario.fit.empty() || std::any_of(scenario.sizes.begin(), scenario.sizes.end(),
+						[&](const Size &size) { return size.name == scenario.fit; });
+	if (!fits)
+		check->Fail(1, "`fit` must be a size, which \"" + scenario.fit + "\" is not");
+	if (!scenario.explanation)
+		return;
+	auto recorded = std::count_if(scenario.steps.begin(), scenario.steps.end(),
+				      [](const StepSpec &step) { return step.record; });
+	if (recorded != 1 || !scenario.sweeps.empty() || !scenario.tables.empty() || !scenario.charts.empty())
+		check->Fail(1, "a scenario that prints an explanation has one recorded step, and no sweeps, "
+			       "tables or charts");
 }
 
 // A figure or a variable that a formula names.
@@ -424,6 +468,7 @@ void CheckScenario(const Scenario &scenario, std::string *mistake)
 	CheckServers(&check);
 	CheckSwap(&check);
 	CheckSteps(&check);
+	CheckExplanation(&check);
 	CheckNames(&check);
 	if (mistake->empty())
 		CheckOutputs(&check);
@@ -431,20 +476,17 @@ void CheckScenario(const Scenario &scenario, std::string *mistake)
 
 bool ParseDue(const std::string &text, Due *due)
 {
-	char *end = nullptr;
-	double number = strtod(text.c_str(), &end);
-	std::string unit = end;
-	if (end == text.c_str() || !std::isfinite(number) || number < 0)
-		return false;
-	if (unit == "%" && number <= 100) {
+	const char *unit = text.c_str();
+	double number;
+	uint64_t ns;
+	if (parse_number(&unit, &number) && std::string(unit) == "%" && number <= 100) {
 		*due = {true, number / 100, 0};
 		return true;
 	}
-	if (unit == "s" || unit == "ms") {
-		*due = {false, 0, unit == "s" ? number : number / 1000};
-		return true;
-	}
-	return false;
+	if (!parse_duration(text.c_str(), TIME_MS | TIME_S, 0, &ns))
+		return false;
+	*due = {false, 0, static_cast<double>(ns) / 1e9};
+	return true;
 }
 
 } // namespace forktail

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lab/scenario.h"
+#include "scenario.h"
 
 namespace forktail
 {

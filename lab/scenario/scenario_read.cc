@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Scenario files: TOML into the structures of scenario.h. What a key means and which there are stands once,
 // where it is read; a key that nobody asked for is a mistake, and so is one of another type.
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -9,8 +11,8 @@
 #include <set>
 #include <toml++/toml.h>
 
-#include "lab/scenario.h"
-#include "lab/scenario_check.h"
+#include "scenario.h"
+#include "scenario_check.h"
 
 namespace forktail
 {
@@ -275,6 +277,8 @@ void ReadAction(Reader *reader, Action *action)
 	reader->Text("spread", &action->spread);
 	reader->Text("wait", &action->wait);
 	reader->Text("note", &action->note);
+	reader->Text("say", &action->say);
+	reader->Bool("report", &action->report);
 	reader->Text("server", &action->server);
 	reader->Text("to", &action->to);
 	reader->Filters("only", &action->only);
@@ -295,6 +299,9 @@ void ReadStep(Reader *reader, StepSpec *step)
 	reader->Text("by", &step->by);
 	reader->Text("cpus", &step->cpus);
 	reader->Bool("record", &step->record);
+	reader->Bool("client", &step->client);
+	reader->Text("slow", &step->slow);
+	reader->Text("say", &step->say);
 	reader->Bool("errors", &step->errors);
 	reader->Filters("only", &step->only);
 	reader->Tables("event", "an event", [&](Reader *event) {
@@ -334,6 +341,7 @@ void ReadServer(Reader *reader, ServerSpec *server)
 	reader->Text("replicas", &server->replicas);
 	reader->Bool("cluster", &server->cluster);
 	reader->Bool("later", &server->later);
+	reader->Bool("say", &server->say);
 	reader->Filters("only", &server->only);
 }
 
@@ -391,6 +399,12 @@ void ReadAll(Reader *reader, Scenario *scenario)
 		reader->Required(key);
 	reader->Text("title", &scenario->title);
 	reader->Text("about", &scenario->about);
+	std::string print = "tables";
+	reader->Text("print", &print);
+	scenario->explanation = print == "explanation";
+	if (!scenario->explanation && print != "tables")
+		reader->Fail(nullptr, "`print` is tables or explanation, not " + print);
+	reader->Text("fit", &scenario->fit);
 	reader->Text("report", &scenario->report);
 	reader->Text("source", &scenario->source);
 	reader->Text("question", &scenario->question);
@@ -435,9 +449,38 @@ void ReadAll(Reader *reader, Scenario *scenario)
 	reader->End();
 }
 
+// Constants and sizes as whoever runs the scenario wants them.
+bool Set(const Values &settings, Scenario *scenario, std::string *error)
+{
+	for (const auto &[name, value] : settings) {
+		auto size = std::find_if(scenario->sizes.begin(), scenario->sizes.end(),
+					 [&](const Size &one) { return one.name == name; });
+		auto constant = scenario->constants.find(name);
+		if (constant != scenario->constants.end()) {
+			constant->second = value;
+			continue;
+		}
+		if (size == scenario->sizes.end()) {
+			*error = "there is no constant or size \"" + name + "\" to set";
+			return false;
+		}
+		// The same at every scale.
+		char *end = nullptr;
+		double number = strtod(value.c_str(), &end);
+		if (value.empty() || *end || !std::isfinite(number) || number <= 0) {
+			*error = "the size " + name + " must be above 0, not " + value;
+			return false;
+		}
+		size->full = size->least = number;
+		size->fixed = true;
+	}
+	return true;
+}
+
 } // namespace
 
-bool ParseScenario(const std::string &text, const std::string &path, Scenario *scenario, std::string *error)
+bool ParseScenario(const std::string &text, const std::string &path, Scenario *scenario, std::string *error,
+		   const Values &settings)
 {
 	*scenario = {};
 	scenario->file = path;
@@ -453,6 +496,10 @@ bool ParseScenario(const std::string &text, const std::string &path, Scenario *s
 	std::string mistake;
 	Reader reader(table, "a scenario", &mistake);
 	ReadAll(&reader, scenario);
+	if (mistake.empty() && !Set(settings, scenario, error)) {
+		*error = path + ": " + *error;
+		return false;
+	}
 	if (mistake.empty())
 		CheckScenario(*scenario, &mistake);
 	if (mistake.empty())
@@ -461,12 +508,12 @@ bool ParseScenario(const std::string &text, const std::string &path, Scenario *s
 	return false;
 }
 
-bool ReadScenario(const std::string &path, Scenario *scenario, std::string *error)
+bool ReadScenario(const std::string &path, Scenario *scenario, std::string *error, const Values &settings)
 {
 	std::ifstream in(path);
 	std::string text{std::istreambuf_iterator<char>(in), {}};
 	if (in && !in.bad())
-		return ParseScenario(text, path, scenario, error);
+		return ParseScenario(text, path, scenario, error, settings);
 	*error = "can't read the scenario " + path;
 	return false;
 }

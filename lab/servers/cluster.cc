@@ -4,7 +4,8 @@
 // dead servers meanwhile, and waits for what it needs rather than for fixed times.
 #include <sstream>
 
-#include "lab/servers_parts.h"
+#include "servers.h"
+#include "starting.h"
 
 namespace forktail
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Starting servers where nobody else listens; see listen.h.
-#include "lab/listen.h"
+// /proc says which process listens on a port, so that another's server is never taken for ours.
+#include "listen.h"
 
 #include <arpa/inet.h>
 #include <cerrno>

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "lab/session.h"
+#include "lab/host/session.h"
 
 namespace forktail
 {

@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Which servers this machine has, and how forktail-load reaches those that run; see servers.h.
-#include <algorithm>
+// Which servers this machine has, by their programs' own words, and what forktail-load is told to reach those
+// that run.
 #include <cstdio>
-#include <cstdlib>
 #include <sstream>
-#include <unistd.h>
 
-#include "lab/servers.h"
+#include "kinds.h"
+#include "lab/host/machine.h"
+#include "servers.h"
 
 namespace forktail
 {
 namespace
 {
-
-// Names of the programs, the preferred one first. A Sentinel is a redis-server told to be one.
-std::vector<std::string> ProgramsOf(const std::string &kind)
-{
-	if (kind == "redis")
-		return {"redis-server"};
-	if (kind == "valkey")
-		return {"valkey-server"};
-	if (kind == "sentinel")
-		return {"redis-server", "valkey-server"};
-	if (kind == "memcached" || kind == "nutcracker")
-		return {kind};
-	return {};
-}
-
-// nutcracker lies where not everybody's PATH looks.
-std::string PathOf(const std::string &program)
-{
-	const char *path = getenv("PATH");
-	std::istringstream directories(std::string(path ? path : "") + ":/usr/local/sbin:/usr/sbin");
-	for (std::string directory; std::getline(directories, directory, ':');) {
-		std::string file = directory + "/" + program;
-		if (!directory.empty() && access(file.c_str(), X_OK) == 0)
-			return file;
-	}
-	return "";
-}
 
 // The first number with a dot of what it says: "Redis server v=7.0.15 sha=...", "This is nutcracker-0.5.0".
 std::string VersionOf(const std::string &path)
@@ -74,8 +47,11 @@ const ServerPlan *PlanOf(const Topology &topology, const std::string &server)
 
 bool FindServer(const std::string &kind, std::string *path, std::string *version)
 {
-	for (const std::string &program : ProgramsOf(kind)) {
-		*path = PathOf(program);
+	const ServerKind *row = FindKind(kind);
+	if (!row)
+		return false;
+	for (const char *program : row->programs) {
+		*path = FindProgram(program);
 		if (path->empty())
 			continue;
 		*version = VersionOf(*path);
@@ -89,25 +65,20 @@ std::vector<std::string> LoadWords(const Topology &topology, const std::string &
 	std::vector<std::string> words;
 	std::vector<Instance *> instances = InstancesOf(topology, name);
 	const ServerPlan *plan = instances.empty() ? nullptr : PlanOf(topology, instances[0]->server);
-	// Words that name no server would mean whatever listens on the default port.
-	bool led = plan && (plan->cluster || plan->kind == "sentinel");
-	auto lives = [](const Instance *instance) { return instance->redis != nullptr; };
-	if (!plan || (led && std::none_of(instances.begin(), instances.end(), lives)))
+	if (!plan)
 		return words;
-	// A Cluster and Sentinels tell themselves who is there, so one that was killed isn't named.
-	auto add_living = [&](const char *option) {
+	const ServerKind *kind = instances[0]->kind;
+	// A Cluster and Sentinels tell themselves who is there, so one that was killed isn't named; and words
+	// that name no server would mean whatever listens on the default port.
+	if (const char *option = plan->cluster ? "--server" : kind->guide_option) {
 		for (const Instance *instance : instances)
 			if (instance->redis)
 				words.insert(words.end(), {option, instance->Address()});
-	};
-	if (plan->kind == "sentinel") {
-		add_living("--sentinel");
-		words.insert(words.end(), {"--master", kSentinelMaster});
-		return words;
-	}
-	if (plan->cluster) {
-		words = {"--cluster"};
-		add_living("--server");
+		if (words.empty())
+			return words;
+		if (plan->cluster)
+			words.insert(words.begin(), "--cluster");
+		words.insert(words.end(), kind->load_words.begin(), kind->load_words.end());
 		return words;
 	}
 	const Instance &first = *instances[0];
@@ -118,16 +89,28 @@ std::vector<std::string> LoadWords(const Topology &topology, const std::string &
 		words = {"-h", "127.0.0.1", "-p", std::to_string(first.port)};
 	else
 		words = {"-s", first.socket};
-	if (plan->kind == "nutcracker") { // all proxies have the same servers
+	if (kind->proxy) { // all proxies have the same servers
 		std::vector<Instance *> behind = InstancesOf(topology, plan->of);
 		if (logged)
 			for (const Instance *server : behind)
 				words.insert(words.end(),
 					     {"--behind", server->name + "=" + server->Address()});
-		plan = PlanOf(topology, behind[0]->server);
+		kind = behind[0]->kind;
 	}
-	if (plan->kind == "memcached")
-		words.insert(words.end(), {"--protocol", "memcache_text"});
+	words.insert(words.end(), kind->load_words.begin(), kind->load_words.end());
+	return words;
+}
+
+std::vector<std::string> CheckWords(const std::string &kind, bool cluster)
+{
+	const std::string host = "127.0.0.1";
+	const ServerKind &row = *FindKind(kind);
+	if (cluster)
+		return {"--cluster", "--server", host};
+	if (row.guide_option)
+		return {row.guide_option, host};
+	std::vector<std::string> words = row.load_words;
+	words.insert(words.end(), {"-h", host});
 	return words;
 }
 

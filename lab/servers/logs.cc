@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading servers' logs; see logs.h.
-#include "lab/logs.h"
+// Their times are the local time of day to the millisecond, as Redis writes it.
+#include "logs.h"
 
 #include <cstdlib>
 #include <ctime>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Starting twemproxy, whose program is nutcracker, in front of other servers of the topology.
+// twemproxy, whose program is nutcracker, as a kind of server: in front of other servers of the topology,
+// over whose names it spreads keys.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
-#include "lab/servers_parts.h"
+#include "starting.h"
 
 namespace forktail
 {
@@ -25,7 +26,7 @@ bool WritePool(const std::string &path, const ServerPlan &plan, const std::vecto
 	// What twemproxy's own example has, and one connection to each server, its default.
 	std::vector<std::string> lines = {"hash: fnv1a_64", "distribution: ketama", "server_connections: 1",
 					  std::string("redis: ") +
-					      (behind[0]->kind == "memcached" ? "false" : "true")};
+					      (behind[0]->kind->speaks_redis ? "true" : "false")};
 	std::ofstream out(path);
 	out << "forktail:\n  listen: " << endpoint.Address() << '\n';
 	for (const std::string &line : lines) {
@@ -48,9 +49,7 @@ bool WritePool(const std::string &path, const ServerPlan &plan, const std::vecto
 	return static_cast<bool>(out);
 }
 
-} // namespace
-
-bool StartProxy(const Starting &starting, Instance *instance, std::string *error)
+bool StartProxy(const Starting &starting, size_t, Instance *instance, std::string *error)
 {
 	const ServerPlan &plan = *starting.plan;
 	std::vector<Instance *> behind = InstancesOf(*starting.topology, plan.of);
@@ -79,5 +78,14 @@ bool StartProxy(const Starting &starting, Instance *instance, std::string *error
 		*error = unwritten;
 	return good && unwritten.empty();
 }
+
+} // namespace
+
+extern const ServerKind kNutcracker;
+const ServerKind kNutcracker = {.name = "nutcracker",
+				.programs = {"nutcracker"},
+				.start = StartProxy,
+				.of = "in front of",
+				.proxy = true};
 
 } // namespace forktail

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/listen.h"
-#include "lab/session.h"
+#include "lab/host/session.h"
+#include "listen.h"
 
 struct redisContext;
 

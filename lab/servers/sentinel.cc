@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "lab/servers_parts.h"
+#include "starting.h"
 
 namespace forktail
 {
@@ -54,9 +54,7 @@ bool FindPrimary(const Starting &starting, Instance **primary, std::string *erro
 	return NeedTcp(**primary, plan.name + " can't watch it", error);
 }
 
-} // namespace
-
-bool StartSentinel(const Starting &starting, Instance *instance, std::string *error)
+bool StartSentinel(const Starting &starting, size_t, Instance *instance, std::string *error)
 {
 	Instance *primary;
 	std::string file = instance->directory + "/sentinel.conf";
@@ -94,5 +92,19 @@ bool AwaitSentinels(const Starting &starting, std::string *error)
 	}
 	return true;
 }
+
+} // namespace
+
+// A Sentinel is a redis-server told to be one.
+extern const ServerKind kSentinel;
+const ServerKind kSentinel = {.name = "sentinel",
+			      .programs = {"redis-server", "valkey-server"},
+			      .start = StartSentinel,
+			      .ready = AwaitSentinels,
+			      .load_words = {"--master", kSentinelMaster},
+			      .guide_option = "--sentinel",
+			      .of = "watching",
+			      .needs_tcp = true,
+			      .carries = false};
 
 } // namespace forktail

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What the kinds of servers share and what each kind's file does for servers.cc. Only for these files.
+// What a kind of server is started with, and what the kinds' files share. Only for these files: others see
+// servers.h.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "lab/servers.h"
+#include "kinds.h"
+#include "topology.h"
 
 namespace forktail
 {
@@ -15,6 +17,7 @@ namespace forktail
 struct Starting {
 	Session *session;
 	const ServerPlan *plan;
+	const ServerKind *kind;
 	Topology *topology;
 	std::string program, version;
 	std::string cgroup; // "": no limit
@@ -31,12 +34,6 @@ Command CommandOf(const Starting &starting, const Instance &instance);
 bool StartRedisInstance(const Starting &starting, const std::string &file,
 			const std::vector<std::string> &config, Instance *instance, std::string *error);
 
-bool StartMemcached(const Starting &starting, Instance *instance, std::string *error);
-bool StartProxy(const Starting &starting, Instance *instance, std::string *error);
-bool StartSentinel(const Starting &starting, Instance *instance, std::string *error);
-
-// Until all Sentinels of the plan know each other and every replica.
-bool AwaitSentinels(const Starting &starting, std::string *error);
 // Makes one Cluster of the plan's instances and waits until it serves.
 bool FormCluster(const Starting &starting, std::string *error);
 

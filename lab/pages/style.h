@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The style sheet of the lab's pages, as it is put into each of them. */
+#ifndef FORKTAIL_LAB_PAGES_STYLE_H
+#define FORKTAIL_LAB_PAGES_STYLE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const char lab_style[]; /* ends with a NUL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

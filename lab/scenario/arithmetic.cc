@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// muparser reads variables through pointers, which is why the names are taken as a copy: it stays while they
+// are read.
+#include "arithmetic.h"
+
+#include <cmath>
+#include <muParser.h>
+
+namespace forktail
+{
+
+bool Calculate(const std::string &expression, std::map<std::string, double> names, double *result,
+	       std::string *message)
+{
+	try {
+		mu::Parser parser;
+		// Sizes of tables are powers of two: 2^ceil(log2(keys)).
+		parser.DefineFun(
+		    "ceil", +[](double x) { return std::ceil(x); });
+		parser.DefineFun(
+		    "floor", +[](double x) { return std::floor(x); });
+		for (auto &[name, number] : names)
+			parser.DefineVar(name, &number);
+		parser.SetExpr(expression);
+		*result = parser.Eval();
+		return true;
+	} catch (const mu::Parser::exception_type &e) {
+		*message = e.GetMsg();
+		return false;
+	}
+}
+
+} // namespace forktail

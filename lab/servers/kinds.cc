@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The table. What a row says is in the kind's own file.
+#include "kinds.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace forktail
+{
+
+extern const ServerKind kRedis, kValkey, kMemcached, kNutcracker, kSentinel;
+
+namespace
+{
+
+const ServerKind *const kKinds[] = {&kRedis, &kValkey, &kMemcached, &kNutcracker, &kSentinel};
+
+} // namespace
+
+const ServerKind *FindKind(const std::string &name)
+{
+	auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
+				  [&](const ServerKind *kind) { return kind->name == name; });
+	return found == std::end(kKinds) ? nullptr : *found;
+}
+
+std::string KindNames()
+{
+	std::string names;
+	for (const ServerKind *kind : kKinds)
+		names += (names.empty()			 ? ""
+			  : kind == *std::rbegin(kKinds) ? " and "
+							 : ", ") +
+			 std::string(kind->name);
+	return names;
+}
+
+} // namespace forktail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Waiting goes by looking again and again, in small steps, so that a signal or a server's end is noticed
+// meanwhile, and ends when a server at its limit of memory would have been done too.
+#include "starting.h"
+
+#include <filesystem>
+
+#include "recording/recording.h"
+
+namespace forktail
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr double kPatienceSeconds = 20, kLimitedPatienceSeconds = 180;
+
+} // namespace
+
+double PatienceSeconds(const Starting &starting)
+{
+	return starting.cgroup.empty() ? kPatienceSeconds : kLimitedPatienceSeconds;
+}
+
+Command CommandOf(const Starting &starting, const Instance &instance)
+{
+	Command command;
+	const std::string program = fs::path(starting.program).filename();
+	command.name = starting.plan->by_program ? program : instance.name + " (" + program + ")";
+	command.argv = {starting.program};
+	command.output = instance.log;
+	command.on_line = AppendTo(instance.log);
+	command.cgroup = instance.cgroup;
+	command.cpus = instance.cpus;
+	return command;
+}
+
+bool NeedTcp(const Instance &instance, const std::string &what, std::string *error)
+{
+	if (instance.port)
+		return true;
+	*error = instance.name + " listens on a Unix socket, so " + what + ": let it listen on TCP";
+	return false;
+}
+
+bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error)
+{
+	uint64_t limit_ns = ft_now_ns() + static_cast<uint64_t>(seconds * 1e9);
+	for (;;) {
+		bool yes = false;
+		if (!look(&yes, error))
+			return false;
+		if (yes)
+			return true;
+		if (!Step(session, 20, error))
+			return false;
+		if (ft_now_ns() > limit_ns) {
+			*error = late + " after " + std::to_string(static_cast<int>(seconds)) + " s";
+			return false;
+		}
+	}
+}
+
+} // namespace forktail

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Names are looked up each time, among a handful: instances come and go while a scenario runs.
+#include "topology.h"
+
+namespace forktail
+{
+
+std::vector<Instance *> InstancesOf(const Topology &topology, const std::string &name)
+{
+	std::vector<Instance *> found;
+	for (const auto &instance : topology.instances)
+		if (instance->server == name || instance->name == name)
+			found.push_back(instance.get());
+	return found;
+}
+
+} // namespace forktail

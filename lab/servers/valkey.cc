@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// Valkey: a redis-server under another name, with threads of its own for sockets.
+#include "kinds.h"
+
+namespace forktail
+{
+
+extern const ServerKind kValkey;
+const ServerKind kValkey = RedisKind("valkey", {"valkey-server"});
+
+} // namespace forktail
