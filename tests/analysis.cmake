@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Tests of the analysis: runs built by hand, recordings written for the purpose, and the command itself.
 forktail_test(analysis unit
-  SOURCES unit/analysis_timeline_test.cc unit/analysis_blame_test.cc unit/analysis_property_test.cc
-          unit/analysis_episodes_test.cc unit/analysis_render_test.cc unit/analysis_load_test.cc
-          unit/analysis_command_test.cc unit/analysis_column_test.cc unit/analysis_client_test.cc
-          unit/analysis_activity_test.cc unit/analysis_hops_test.cc unit/analysis_outages_test.cc
+  SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc
+          unit/analysis/blame/blame_test.cc unit/analysis/blame/property_test.cc
+          unit/analysis/evidence/episodes_test.cc unit/analysis/output/render_test.cc unit/analysis/run/read_test.cc unit/analysis/run/holders_test.cc
+          unit/cli/command_test.cc unit/analysis/run/column_test.cc unit/analysis/timeline/client_test.cc
+          unit/analysis/evidence/activity_test.cc unit/analysis/blame/hops_test.cc unit/analysis/blame/outages_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
+target_compile_definitions(test_analysis PRIVATE FORKTAIL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 add_dependencies(test_analysis forktail forktail-load forktail-record)
 forktail_test(explain system SOURCES system/explain_run_test.cc LIBRARIES forktail_analysis forktail_test_support
   TIMEOUT 300)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # Tests of the lab. Its sessions need no root; its demo is the whole of forktail on a real server.
-forktail_test(lab_machine unit SOURCES unit/lab_machine_test.cc LIBRARIES forktail_lab)
-forktail_test(lab_output unit SOURCES unit/lab_output_test.cc unit/lab_tables_test.cc unit/lab_charts_test.cc
-              unit/lab_page_test.cc unit/lab_shipped_test.cc LIBRARIES forktail_lab forktail_test_support)
-forktail_test(lab_scenario unit SOURCES unit/lab_scenario_test.cc unit/lab_figures_test.cc
+forktail_test(lab_machine unit SOURCES unit/lab/host/machine_test.cc LIBRARIES forktail_lab)
+forktail_test(lab_output unit SOURCES unit/lab/run/output_test.cc unit/lab/pages/tables_test.cc unit/lab/pages/charts_test.cc
+              unit/lab/pages/page_test.cc unit/lab/scenario/shipped_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_scenario unit SOURCES unit/lab/scenario/scenario_test.cc unit/lab/run/figures_test.cc
               LIBRARIES forktail_lab forktail_test_support)
-forktail_test(lab_limits unit SOURCES unit/lab_limits_test.cc LIBRARIES forktail_lab forktail_test_support)
-forktail_test(lab_session unit SOURCES unit/lab_session_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_limits unit SOURCES unit/lab/host/changes_test.cc LIBRARIES forktail_lab forktail_test_support)
+forktail_test(lab_session unit SOURCES unit/lab/host/session_test.cc LIBRARIES forktail_lab forktail_test_support)
 
 add_library(forktail_lab_test_support STATIC system/lab_support.cc)
 target_link_libraries(forktail_lab_test_support PUBLIC forktail_test_support)

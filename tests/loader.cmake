@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Tests of the recorder: real redis-servers, real BPF programs, as root.
+# Tests of the recorder: its parts with real /proc files and events made by hand; then whole, with real
+# redis-servers and real BPF programs, as root.
+forktail_test(loader unit
+  SOURCES unit/loader/targets_test.cc unit/loader/listeners_test.cc unit/loader/symbols_test.cc
+          unit/loader/metrics_test.cc unit/loader/support_test.cc unit/loader/drain_test.cc unit/loader/losses_test.cc
+          unit/loader/quota_test.cc
+  LIBRARIES forktail_loader forktail_test_support)
+add_dependencies(test_loader forktail-record)
 forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 # Tests of the load generator: its parts, and the program on real servers.
 forktail_test(loadgen unit
-  SOURCES unit/loadgen_resp_test.cc unit/loadgen_memcached_test.cc unit/loadgen_meta_test.cc unit/loadgen_pacing_test.cc unit/loadgen_parse_test.cc
-          unit/loadgen_address_test.cc
-          unit/loadgen_command_test.cc unit/loadgen_values_test.cc unit/loadgen_keynames_test.cc
-          unit/loadgen_suite_test.cc unit/loadgen_timers_test.cc unit/loadgen_inspection_test.cc
-          unit/loadgen_summary_test.cc unit/loadgen_workload_test.cc unit/loadgen_figures_test.cc unit/loadgen_json_test.cc
-          unit/loadgen_options_test.cc unit/loadgen_keys_test.cc unit/loadgen_ycsb_test.cc
-          unit/loadgen_profile_test.cc unit/loadgen_pacing_profile_test.cc unit/loadgen_hdr_log_test.cc
-          unit/loadgen_routing_test.cc unit/loadgen_limits_test.cc unit/loadgen_intrinsic_test.cc unit/loadgen_replay_test.cc
+  SOURCES unit/loadgen/protocol/resp_test.cc unit/loadgen/protocol/memcached_test.cc unit/loadgen/protocol/meta_test.cc unit/loadgen/workload/pacing_test.cc
+          unit/loadgen/options/address_test.cc
+          unit/loadgen/protocol/command_test.cc unit/loadgen/protocol/protocols_test.cc unit/loadgen/command/values_test.cc unit/loadgen/command/keynames_test.cc
+          unit/loadgen/run/suite_test.cc unit/loadgen/engine/timers_test.cc unit/loadgen/engine/pending_test.cc unit/loadgen/engine/gathered_test.cc
+          unit/loadgen/output/summary_test.cc unit/loadgen/workload/workload_test.cc unit/loadgen/results/figures_test.cc
+          unit/loadgen/options/options_test.cc unit/loadgen/workload/keys_test.cc unit/loadgen/workload/ycsb_test.cc
+          unit/loadgen/workload/profile_test.cc unit/loadgen/workload/pacing_profile_test.cc unit/loadgen/results/hdr_log_test.cc
+          unit/loadgen/cluster/routing_test.cc unit/loadgen/results/limits_test.cc unit/loadgen/run/intrinsic_test.cc unit/loadgen/replay/replay_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_run system TIMEOUT 300
   SOURCES system/loadgen_run_test.cc

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Tests of the recording library, and of the harness that all system tests stand on.
 forktail_test(recording unit
-  SOURCES unit/recording_roundtrip_test.cc unit/recording_damage_test.cc unit/recording_survival_test.cc
-          unit/recording_requests_test.cc unit/recording_histogram_test.cc
+  SOURCES unit/recording/roundtrip_test.cc unit/recording/damage_test.cc unit/recording/survival_test.cc
+          unit/recording/requests_test.cc unit/recording/histogram_test.cc unit/recording/syscalls_test.cc
   LIBRARIES forktail_recording forktail_test_support)
 forktail_test(support system SOURCES system/support_test.cc LIBRARIES forktail_test_support)
 

@@ -2,9 +2,10 @@
 # Tests of the report page: what C++ puts into it, what its modules do with that, and the whole in a browser.
 add_library(forktail_sample STATIC support/sample_explanation.cc)
 target_link_libraries(forktail_sample PUBLIC forktail_analysis)
+target_compile_options(forktail_sample PRIVATE -O0)
 
 forktail_test(report unit
-  SOURCES unit/report_page_test.cc unit/report_points_test.cc unit/report_lanes_test.cc
+  SOURCES unit/report/page_test.cc unit/report/points_test.cc unit/report/lanes_test.cc
   LIBRARIES forktail_sample forktail_report forktail_analysis)
 
 # The page's modules one by one, in node.

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "loadgen/memcached_binary.h"
-#include "loadgen/memcached_text.h"
-#include "loadgen/resp.h"
+#include "loadgen/protocol/memcached_binary.h"
+#include "loadgen/protocol/memcached_text.h"
+#include "loadgen/protocol/resp.h"
 
 enum { BATCH = 16 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadgen/address.h"
+#include "loadgen/options/address.h"
 #include "tests/fuzz/check.h"
 
 static void demand(int good)

@@ -2,7 +2,7 @@
 /* The scanner of memcached's binary replies under libFuzzer; see check.h for what is asked of it. */
 #include <stdio.h>
 
-#include "loadgen/memcached_binary.h"
+#include "loadgen/protocol/memcached_binary.h"
 #include "tests/fuzz/check.h"
 
 static int scan(void *state, const char **at, const char *end)

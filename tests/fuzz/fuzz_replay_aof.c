@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadgen/rdb.h"
+#include "loadgen/replay/rdb.h"
 #include "tests/fuzz/check_replay.h"
 
 /* In memory of its own and of its size. */

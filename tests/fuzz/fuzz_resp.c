@@ -2,7 +2,7 @@
 /* The scanner of Redis replies under libFuzzer; see check.h for what is asked of it. */
 #include <string.h>
 
-#include "loadgen/resp.h"
+#include "loadgen/protocol/resp.h"
 #include "tests/fuzz/check.h"
 
 static int scan(void *state, const char **at, const char *end)

@@ -2,6 +2,7 @@
 // Reading a recording into vectors. See recorded.h.
 #include "tests/support/recorded.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -84,6 +85,9 @@ Recorded read_recording(const std::string &path)
 		case FT_BLOCK_TALLY:
 			append(block, r.tallies);
 			break;
+		case FT_BLOCK_TURN:
+			append(block, r.turns);
+			break;
 		case FT_BLOCK_WRITES:
 			append(block, r.writes);
 			break;
@@ -163,6 +167,21 @@ const ft_span *Recorded::longest(const std::function<bool(const ft_span &)> &wan
 		if (wanted(s) && (!best || s.duration_ns > best->duration_ns))
 			best = &s;
 	return best;
+}
+
+uint64_t Recorded::held_ns(const ft_span &wait, uint32_t tid, const std::string &comm) const
+{
+	const uint64_t from = wait.start_ns + wait.blocked_ns, until = wait.start_ns + wait.duration_ns;
+	std::map<uint64_t, uint64_t>
+	    ends; // of the task's turns in it, by start: the same one may be there twice
+	for (const ft_turn &t : turns)
+		if (t.tid == tid && t.cpu + 1 == wait.queue_cpu && t.start_ns < until && t.end_ns > from &&
+		    (comm.empty() || comm == std::string(t.comm, strnlen(t.comm, sizeof t.comm))))
+			ends[t.start_ns] = std::max(ends[t.start_ns], t.end_ns);
+	uint64_t sum = 0;
+	for (const auto &[start, end] : ends)
+		sum += std::min(end, until) - std::max(start, from);
+	return sum;
 }
 
 std::string Recorded::detail(const ft_span &span) const

@@ -19,6 +19,7 @@ struct Recorded {
 	std::vector<ft_tally> tallies;
 	std::vector<ft_io> io;
 	std::vector<ft_writes> writes;
+	std::vector<ft_turn> turns;
 	std::vector<ft_drop> drops;
 	std::vector<ft_sample> samples;
 	std::vector<std::string> notes;
@@ -37,6 +38,8 @@ struct Recorded {
 	uint64_t accounted_ns(uint32_t tid) const;
 	// The longest span that satisfies `wanted`, or nullptr.
 	const ft_span *longest(const std::function<bool(const ft_span &)> &wanted) const;
+	// How long a task had the CPU that a wait was for, by its turns; as `comm`, if that is given.
+	uint64_t held_ns(const ft_span &wait, uint32_t tid, const std::string &comm = "") const;
 	// The detail text of a span, "" if it has none.
 	std::string detail(const ft_span &span) const;
 	// The thread whose role is `role`, or nullptr.

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "analysis/explain.h"
+#include "analysis/output/explain.h"
 
 namespace forktail
 {

@@ -2,10 +2,10 @@
 // A load generator that is recorded with its server: what the test keeps it from is named, and no cause of
 // the server's.
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 #include "tests/system/recorder.h"
@@ -66,7 +66,7 @@ Json stopped_load(bool before)
 	    run({program("forktail"), "explain", dir.path(), "--json", "--requests", "--slow", "20ms"});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	return Json::parse(r.out);
+	return parse_json(r.out);
 }
 
 void check(const Json &j)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Another process writes to the disk that a server waits for: it is named.
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 #include "tests/system/recorder.h"
@@ -54,7 +54,7 @@ TEST_CASE("who writes to the server's disk is named, with what it wrote")
 
 	const Result explained = run({program("forktail"), "explain", path, "--json"});
 	REQUIRE(explained.status == 0);
-	const Json j = Json::parse(explained.out);
+	const Json j = parse_json(explained.out);
 	bool named = false;
 	std::string all;
 	for (const Json &e : j["episodes"])

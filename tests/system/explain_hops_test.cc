@@ -4,9 +4,9 @@
 #include <csignal>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/nutcracker.h"
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
@@ -87,7 +87,7 @@ struct Instances {
 		    {program("forktail"), "explain", dir.path(), "--json", "--requests", "--slow", slow});
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		return Json::parse(r.out);
+		return parse_json(r.out);
 	}
 	std::string Text() const
 	{

@@ -3,10 +3,10 @@
 // come out under its name.
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 
-#include "analysis/activity.h"
+#include "analysis/evidence/activity.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/server.h"
 #include "tests/system/recorder.h"
 
@@ -37,7 +37,7 @@ Json Explain(const std::string &path)
 	Result r = run({program("forktail"), "explain", path, "--json"});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	return Json::parse(r.out);
+	return parse_json(r.out);
 }
 
 // The episodes in an interval. Without a load generator they are the long turns of the event loop.

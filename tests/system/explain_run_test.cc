@@ -5,11 +5,11 @@
 #include <csignal>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "analysis/run.h"
+#include "analysis/run/run.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/process.h"
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
@@ -72,7 +72,7 @@ struct RealRun {
 		Result r = run(argv);
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		return Json::parse(r.out);
+		return parse_json(r.out);
 	}
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -27,7 +28,7 @@ TEST_CASE("a slow command that only the server knows of is named beside its epis
 	Result json =
 	    run({program("forktail"), "explain", "--json", "--slow", "100ms", dir.file("load.forktail")});
 	size_t told = 0, episodes = 0;
-	const Json explanation = Json::parse(json.out);
+	const Json explanation = parse_json(json.out);
 	for (const Json &episode : explanation["episodes"]) {
 		episodes++;
 		for (const Json &sentence : episode["evidence"])

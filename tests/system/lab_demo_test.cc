@@ -3,10 +3,10 @@
 // own.
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "analysis/run.h"
+#include "analysis/run/run.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/lab_support.h"
 
 using namespace ft::test;
@@ -72,7 +72,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	CHECK(out.substr(out.size() - std::min(out.size(), last_line.size())) == last_line);
 
 	// What it says of the run.
-	Json info = Json::parse(read_file(demo.run + "/run.json"));
+	Json info = parse_json(read_file(demo.run + "/run.json"));
 	CHECK(info["versions"]["redis"].get<std::string>().substr(0, 1) >= "6");
 	CHECK(info["redis_config"]["appendonly"] == "yes");
 	CHECK(info["redis_config"]["appendfsync"] == "everysec");
@@ -89,7 +89,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	Result explained =
 	    ft::test::run({program("forktail"), "explain", "--json", "--slow", "1ms", demo.run});
 	REQUIRE(explained.status == 0);
-	Json explanation = Json::parse(explained.out);
+	Json explanation = parse_json(explained.out);
 	CHECK(explanation["requests"]["count"] > 100'000);
 	CHECK(explanation["requests"]["errors"] == 0);
 	for (const char *name : {"fork", "cow-copy"}) {

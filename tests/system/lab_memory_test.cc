@@ -3,7 +3,7 @@
 // its allocator are known to make of them, to the byte per key.
 #include <cmath>
 
-#include "lab/tables.h"
+#include "lab/pages/tables.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"

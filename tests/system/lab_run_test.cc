@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "lab/results.h"
+#include "lab/run/results.h"
 #include "tests/support/catch.h"
 #include "tests/system/lab_support.h"
 

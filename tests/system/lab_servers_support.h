@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "lab/limits.h"
-#include "lab/servers.h"
-#include "lab/session.h"
+#include "lab/host/memory.h"
+#include "lab/host/session.h"
+#include "lab/host/steering.h"
+#include "lab/host/swap.h"
+#include "lab/servers/servers.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"

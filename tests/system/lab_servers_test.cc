@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lab/machine.h"
+#include "lab/host/machine.h"
 #include "tests/system/lab_servers_support.h"
 
 using namespace ft::test;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 namespace ft::test
@@ -38,7 +39,7 @@ struct BackgroundLoad {
 		log = read_log(dir.file("log"));
 		CHECK(log.whole());
 		CHECK(log.drops.empty());
-		json = Json::parse(read_file(dir.file("json")));
+		json = parse_json(read_file(dir.file("json")));
 		REQUIRE(json["runs"].size() == 1);
 		figures = json["runs"][0];
 		total = figures["total"];

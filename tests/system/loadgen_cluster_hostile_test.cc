@@ -2,6 +2,7 @@
 // Clusters as they must not be: redirects in a ring, to nowhere, to nothing that is an address, without an
 // end, and CLUSTER SLOTS cut or made up. The load ends, says what happened, and loses no request.
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
@@ -83,7 +84,7 @@ Outcome load_on(const Node &n, const Arguments &more)
 	INFO(o.result.err);
 	REQUIRE(!o.result.timed_out);
 	o.log = read_log(dir.file("log"));
-	o.run = Json::parse(read_file(dir.file("json")))["runs"][0];
+	o.run = parse_json(read_file(dir.file("json")))["runs"][0];
 	o.total = o.run["total"];
 	CHECK(o.total["requests"] == o.log.requests.size());
 	return o;
@@ -222,7 +223,7 @@ TEST_CASE("a later test has as much patience with a slow server as the first, wh
 		  "--rate", "4", "-n", "8", "-c", "1", "--json", dir.file("json")});
 	INFO(r.err);
 	CHECK(r.status == 0);
-	const Json runs = Json::parse(read_file(dir.file("json")))["runs"];
+	const Json runs = parse_json(read_file(dir.file("json")))["runs"];
 	REQUIRE(runs.size() == 2);
 	for (const Json &run : runs)
 		CHECK(run["total"]["requests"] == 8);

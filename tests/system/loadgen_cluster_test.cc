@@ -4,9 +4,10 @@
 #include <csignal>
 #include <set>
 
-#include "loadgen/slots.h"
+#include "loadgen/cluster/slots.h"
 #include "tests/support/catch.h"
 #include "tests/support/cluster.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_background.h"
 #include "tests/system/loadgen_clock.h"
 
@@ -55,7 +56,7 @@ TEST_CASE("each key goes to its node at once, and each node has its figures")
 			"--threads", "2", "--json", dir.file("json"), "-o", dir.file("log")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["total"]["errors"] == 0);
 	CHECK(figures["redirects"]["moved"] == 0);
 	REQUIRE(figures["nodes"].size() == 3);
@@ -86,7 +87,7 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 	    load(on(c, {"-t", "all", "-r", "200", "-n", "600", "-c", "3", "--json", dir.file("json")}));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	const Json runs = Json::parse(read_file(dir.file("json")))["runs"];
+	const Json runs = parse_json(read_file(dir.file("json")))["runs"];
 	for (const Json &run : runs) {
 		INFO(run["name"]);
 		CHECK(run["total"]["requests"] == 600);
@@ -99,7 +100,7 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 				       "-r", "1000", "-n", "1000", "-c", "2", "--json", dir.file("json")}));
 	INFO(own.err);
 	CHECK(own.status == 0);
-	CHECK(Json::parse(read_file(dir.file("json")))["runs"][0]["redirects"]["moved"] == 0);
+	CHECK(parse_json(read_file(dir.file("json")))["runs"][0]["redirects"]["moved"] == 0);
 }
 
 TEST_CASE("slots move under the load: nothing is lost, and nothing is done twice")
@@ -224,7 +225,7 @@ TEST_CASE("reads from replicas, and writes not")
 					     "--read-from", who, "--json", dir.file("json")}));
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+		const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 		CHECK(figures["total"]["errors"] == 0);
 		CHECK(figures["total"]["misses"] == 0);
 		CHECK(figures["redirects"]["moved"] == 0);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -29,7 +30,7 @@ Run run_load(Redis &redis, const Arguments &more)
 	r.log = read_log(dir.file("log"));
 	const std::string json = read_file(dir.file("json"));
 	if (!json.empty())
-		r.figures = Json::parse(json)["runs"][0];
+		r.figures = parse_json(json)["runs"][0];
 	return r;
 }
 
@@ -224,7 +225,7 @@ TEST_CASE("subscribers that break are opened again, and what they missed is coun
 	sleep_for(Seconds(0.5));
 	redis.command({"CLIENT", "KILL", "TYPE", "pubsub"});
 	REQUIRE(p.wait(Seconds(30)) == 0);
-	const Json d = Json::parse(read_file(dir.file("json")))["runs"][0]["deliveries"];
+	const Json d = parse_json(read_file(dir.file("json")))["runs"][0]["deliveries"];
 	CHECK(d["broken"].get<uint64_t>() >= 3);
 	CHECK(d["expected"] == 9000);
 	CHECK(d["lost"].get<uint64_t>() > 0);
@@ -247,7 +248,7 @@ TEST_CASE("subscribers that break are opened again, and what they missed is coun
 	sleep_for(Seconds(0.3));
 	redis.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
 	REQUIRE(s.wait(Seconds(30)) == 0);
-	const Json stream = Json::parse(read_file(dir.file("json")))["runs"][0]["deliveries"];
+	const Json stream = parse_json(read_file(dir.file("json")))["runs"][0]["deliveries"];
 	CHECK(stream["broken"].get<uint64_t>() >= 2);
 	CHECK(stream["lost"] == 0);
 	CHECK(stream["received"].get<uint64_t>() >= stream["expected"].get<uint64_t>());

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/system/loadgen_background.h"
 #include "tests/system/loadgen_fake.h"
@@ -379,7 +380,7 @@ TEST_CASE("errors of the warm-up are in the log and in no figure")
 		  "500ms", "-q", "-o", dir.file("log"), "--json", dir.file("json")});
 	CHECK(r.status == 0);
 	CHECK(read_log(dir.file("log")).with_status(FT_STATUS_ERROR_REPLY) == 200);
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["total"]["errors"] == 100);
 	CHECK(figures["error_replies"]["WRONGTYPE"] == 100);
 	CHECK(figures["error_times"]["error reply"]["count"] == 100);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
@@ -73,7 +74,7 @@ struct Run {
 		log = read_log(dir.file("log"));
 		CHECK(log.error == "");
 		CHECK(log.whole());
-		json = Json::parse(read_file(dir.file("json")));
+		json = parse_json(read_file(dir.file("json")));
 		total = json["runs"][0]["total"];
 		CHECK(total["requests"] == log.requests.size());
 		CHECK(json["exit_status"] == result.status);

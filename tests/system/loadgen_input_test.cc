@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -242,7 +243,7 @@ TEST_CASE("a server killed in mid-run: table and log hold what there was")
 	const Log log = read_log(dir.file("log"));
 	CHECK(log.whole());
 	CHECK(log.summary["reason"] == "server lost");
-	const Json total = Json::parse(read_file(dir.file("json")))["runs"][0]["total"];
+	const Json total = parse_json(read_file(dir.file("json")))["runs"][0]["total"];
 	CHECK(total["requests"] == log.requests.size());
 	CHECK(total["errors_by_kind"]["connection lost"] == log.with_status(FT_STATUS_RESET));
 	CHECK(log.with_status(FT_STATUS_RESET) > 0);
@@ -352,7 +353,7 @@ TEST_CASE("the log's disk fills up: said once, the figures stay, the log ends wh
 	CHECK(contains(r.err, path));
 	CHECK(contains(r.err, "No space left on device"));
 	CHECK(lines(r.err) == 1);
-	const Json words = Json::parse(read_file(dir.file("json")));
+	const Json words = parse_json(read_file(dir.file("json")));
 	CHECK(words["runs"][0]["total"]["requests"] == 400000);
 	CHECK(words["runs"][0]["exact"] == false);
 	CHECK(words["log_error"] == "No space left on device");
@@ -388,7 +389,7 @@ TEST_CASE("a disk that stalls holds up the log and not the load")
 	CHECK(frozen.status == 0);
 	CHECK(status == 0);
 	CHECK(log.whole());
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["total"]["latency_ns"]["max"].get<uint64_t>() < 2000000000);
 	uint64_t dropped = 0;
 	for (const ft_drop &d : log.drops) {

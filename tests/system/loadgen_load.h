@@ -3,11 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "recording/recording.h"
+#include "tests/support/json.h"
 #include "tests/support/process.h"
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
@@ -107,11 +107,11 @@ inline Log read_log(const std::string &path)
 	while (ft_reader_next(reader, &block)) {
 		const std::string text(static_cast<const char *>(block.payload), block.bytes);
 		if (block.kind == FT_BLOCK_MANIFEST)
-			log.manifest = Json::parse(text);
+			log.manifest = parse_json(text);
 		if (block.kind == FT_BLOCK_SUMMARY)
-			log.summary = Json::parse(text);
+			log.summary = parse_json(text);
 		if (block.kind == FT_BLOCK_NOTE)
-			log.notes.push_back(Json::parse(text));
+			log.notes.push_back(parse_json(text));
 		for (uint32_t i = 0; i < block.count; i++) {
 			ft_connection c;
 			ft_clock clock;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
@@ -29,7 +30,7 @@ struct Ran {
 		result = load(all, options);
 		INFO(result.err);
 		REQUIRE_FALSE(result.timed_out);
-		run = Json::parse(read_file(dir.file("json")))["runs"][0];
+		run = parse_json(read_file(dir.file("json")))["runs"][0];
 		log = read_log(dir.file("log"));
 		CHECK(log.whole());
 	}

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 namespace ft::test
@@ -141,7 +142,7 @@ struct Ran {
 		result = load(arguments);
 		INFO(result.err);
 		REQUIRE(result.status == status);
-		runs = Json::parse(read_file(dir.file("json")))["runs"];
+		runs = parse_json(read_file(dir.file("json")))["runs"];
 	}
 	const Json &total(size_t run = 0) const { return runs[run]["total"]; }
 	uint64_t requests(const std::string &operation, size_t run = 0) const

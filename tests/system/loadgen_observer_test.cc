@@ -5,13 +5,13 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "loadgen/observer.h"
+#include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/recorded.h"
 #include "tests/support/server.h"
 
@@ -54,7 +54,7 @@ public:
 	{
 		std::vector<Json> found;
 		for (const std::string &text : so_far().notes)
-			if (Json j = Json::parse(text); j["kind"] == kind)
+			if (Json j = parse_json(text); j["kind"] == kind)
 				found.push_back(j);
 		return found;
 	}
@@ -65,7 +65,7 @@ public:
 		const Recorded r = so_far();
 		std::vector<double> found;
 		for (const auto &[id, text] : r.series)
-			if (Json::parse(text)["name"] == name)
+			if (parse_json(text)["name"] == name)
 				for (const ft_sample &s : r.samples)
 					if (s.series == id)
 						found.push_back(s.value);
@@ -132,7 +132,7 @@ TEST_CASE("every number of INFO becomes a series")
 	CHECK_FALSE(r.damage.no_trailer);
 	std::set<std::string> names;
 	for (const auto &[id, text] : r.series) {
-		const Json j = Json::parse(text);
+		const Json j = parse_json(text);
 		CHECK(id >= 1);
 		CHECK(j["unit"] == "");
 		CHECK(j["labels"] == Json::object());
@@ -153,7 +153,7 @@ TEST_CASE("every number of INFO becomes a series")
 		last_ns = s.t_ns;
 	}
 	CHECK(o.count("observer-connected") == 1);
-	const Json connected = Json::parse(r.notes.at(0));
+	const Json connected = parse_json(r.notes.at(0));
 	CHECK(connected["kind"] == "observer-connected");
 	CHECK(connected["server"] == "redis");
 	CHECK(connected["role"] == "master");
@@ -325,7 +325,7 @@ TEST_CASE("what the server refuses is noted once and not asked again")
 	const Recorded r = o.end();
 	std::vector<std::string> refused;
 	for (const std::string &text : r.notes)
-		if (Json j = Json::parse(text); j["kind"] == "observer-refused") {
+		if (Json j = parse_json(text); j["kind"] == "observer-refused") {
 			CHECK(has(j["error"], "NOPERM"));
 			refused.push_back(j["command"]);
 		}
@@ -351,7 +351,7 @@ TEST_CASE("a login that is refused, or not there, is noted once")
 	sleep_for(Seconds(1.5));
 	const Recorded r = o.end();
 	REQUIRE(r.notes.size() == 1);
-	CHECK(Json::parse(r.notes[0])["command"] == asked);
+	CHECK(parse_json(r.notes[0])["command"] == asked);
 	CHECK(r.series.empty());
 }
 
@@ -391,7 +391,7 @@ TEST_CASE("a server that dies and comes back is found again, and its log begins 
 	std::set<uint64_t> ids;
 	int processes = 0;
 	for (const std::string &text : o.so_far().notes) {
-		const Json note = Json::parse(text);
+		const Json note = parse_json(text);
 		if (note["kind"] == "observer-connected" && ++processes == 2)
 			ids.clear();
 		if (note["kind"] == "slowlog")
@@ -447,7 +447,7 @@ TEST_CASE("memcached's numbers become series")
 	const Recorded r = o.end();
 	CHECK(r.series.size() > 30);
 	for (const auto &[id, text] : r.series)
-		CHECK(Json::parse(text)["name"].get<std::string>().rfind("memcached.", 0) == 0);
+		CHECK(parse_json(text)["name"].get<std::string>().rfind("memcached.", 0) == 0);
 }
 
 TEST_CASE("the other kind of server is noted as such")

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -27,7 +28,7 @@ TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its tim
 	}
 	CHECK(log.manifest["arrival"] == "constant");
 	CHECK(log.manifest["rate"] == 5000);
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["exact"] == true);
 	CHECK(figures["total"]["latency_ns"]["p99"] == percentile(log.latencies(), 99));
 	CHECK(figures["total"]["latency_ns"]["max"] == log.latencies().back());
@@ -82,7 +83,7 @@ TEST_CASE("a server that stalls is charged for every request due meanwhile, and 
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == 4000);
 	// 1000 of 4000 fell due in the half second, from 0.5 s too early to just in time: p90 is near 0.3 s.
 	// A closed loop would have 10 slow requests, the p99.75 and above.
-	const Json latency = Json::parse(read_file(dir.file("json")))["runs"][0]["total"]["latency_ns"];
+	const Json latency = parse_json(read_file(dir.file("json")))["runs"][0]["total"]["latency_ns"];
 	CHECK(latency["max"].get<uint64_t>() >= 490000000);
 	CHECK(latency["p99"].get<uint64_t>() >= 400000000);
 	CHECK(latency["p90"].get<uint64_t>() >= 200000000);
@@ -141,7 +142,7 @@ TEST_CASE(
 	for (const ft_request &q : log.requests)
 		if (q.status == FT_STATUS_UNSENT)
 			REQUIRE(q.end_ns - q.intended_ns >= 290000000);
-	const Json total = Json::parse(read_file(dir.file("json")))["runs"][0]["total"];
+	const Json total = parse_json(read_file(dir.file("json")))["runs"][0]["total"];
 	CHECK(total["requests"] == 1000);
 	CHECK(total["errors_by_kind"]["never sent"] == log.with_status(FT_STATUS_UNSENT));
 	CHECK(total["latency_ns"]["p99"].get<uint64_t>() > 290000000);

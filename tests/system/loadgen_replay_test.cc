@@ -4,8 +4,9 @@
 #include <csignal>
 #include <filesystem>
 
-#include "loadgen/replay.h"
+#include "loadgen/replay/replay.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
@@ -94,7 +95,7 @@ void fill_with_all_types(Redis &redis)
 
 Json replay_json(const std::string &path)
 {
-	return Json::parse(read_file(path))["replay"];
+	return parse_json(read_file(path))["replay"];
 }
 
 } // namespace

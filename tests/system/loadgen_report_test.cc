@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/support/recorded.h"
 #include "tests/system/loadgen_load.h"
@@ -41,7 +42,7 @@ struct Run {
 		REQUIRE(result.status == status);
 		log = read_log(dir.file("log"));
 		REQUIRE(log.error == "");
-		json = Json::parse(read_file(dir.file("json")));
+		json = parse_json(read_file(dir.file("json")));
 		figures = json["runs"][0];
 		total = figures["total"];
 	}
@@ -271,7 +272,7 @@ TEST_CASE("log slow: slow and failed requests only, and a histogram of all")
 	CHECK(log.requests.size() < 2000);
 	for (const ft_request &q : log.requests)
 		REQUIRE(q.end_ns - q.intended_ns >= 100000000);
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["total"]["requests"] == 2000);
 	CHECK(figures["exact"] == false);
 	CHECK(figures["percentile_error"] == 0.001);
@@ -284,7 +285,7 @@ TEST_CASE("log slow: slow and failed requests only, and a histogram of all")
 	for (ft_block block; ft_reader_next(reader, &block);)
 		if (block.kind == FT_BLOCK_HISTOGRAM) {
 			const Json h =
-			    Json::parse(std::string(static_cast<const char *>(block.payload), block.bytes));
+			    parse_json(std::string(static_cast<const char *>(block.payload), block.bytes));
 			uint64_t sum = 0;
 			for (const Json &slot : h["slots"])
 				sum += slot[1].get<uint64_t>();
@@ -325,7 +326,7 @@ TEST_CASE("latency only probes, intrinsic asks this host")
 	REQUIRE(r.status == 0);
 	const Log log = read_log(dir.file("log"));
 	CHECK(log.whole());
-	const Json total = Json::parse(read_file(dir.file("json")))["runs"][0]["total"];
+	const Json total = parse_json(read_file(dir.file("json")))["runs"][0]["total"];
 	CHECK(total["requests"] == log.requests.size());
 	CHECK(log.requests.size() <= 1000);
 	CHECK(log.requests.size() > 10);

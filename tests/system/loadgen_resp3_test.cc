@@ -6,8 +6,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "loadgen/resp.h"
+#include "loadgen/protocol/resp.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
 
@@ -136,7 +137,7 @@ struct Reader {
 		process.signal(SIGINT);
 		REQUIRE(process.wait(Seconds(60)).has_value());
 		INFO(process.err());
-		return Json::parse(read_file(dir.file("json")))["runs"][0];
+		return parse_json(read_file(dir.file("json")))["runs"][0];
 	}
 };
 
@@ -219,7 +220,7 @@ TEST_CASE("all tests under RESP3: the same answers, none of them wrong")
 			      {}, Seconds(200));
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	const Json json = Json::parse(read_file(dir.file("json")));
+	const Json json = parse_json(read_file(dir.file("json")));
 	REQUIRE(json["runs"].size() > 15);
 	for (const Json &run : json["runs"]) {
 		INFO(run["name"]);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/loadgen_load.h"
 
 using namespace ft::test;
@@ -30,7 +31,7 @@ struct Run {
 		REQUIRE(result.status == 0);
 		log = read_log(dir.file("log"));
 		REQUIRE(log.error == "");
-		json = Json::parse(read_file(dir.file("json")));
+		json = parse_json(read_file(dir.file("json")));
 		figures = json["runs"][0];
 	}
 };

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/sentinel.h"
 #include "tests/system/loadgen_clock.h"
 #include "tests/system/loadgen_load.h"
@@ -23,7 +24,7 @@ Arguments on(Sentinels &s, const Arguments &more)
 
 Json only_run(const std::string &path)
 {
-	const Json json = Json::parse(read_file(path));
+	const Json json = parse_json(read_file(path));
 	REQUIRE(json["runs"].size() == 1);
 	return json["runs"][0];
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/support/nutcracker.h"
 #include "tests/system/loadgen_fake.h"
@@ -72,7 +73,7 @@ TEST_CASE("Redis: the same keys on the same instances, with the proxy and withou
 			  {"EVAL",
 			   "local k = redis.call('KEYS', '*') table.sort(k) return table.concat(k, ',')",
 			   "0"}) == by_proxy[i]);
-	const Json run = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json run = parse_json(read_file(dir.file("json")))["runs"][0];
 	REQUIRE(run["nodes"].size() == 4);
 	for (size_t i = 0; i < servers.size(); i++)
 		CHECK(run["nodes"][i]["requests"] == std::stoull(servers[i]->command({"DBSIZE"})));
@@ -108,7 +109,7 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 					  "--json", dir.file("json")}));
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		const Json run = Json::parse(read_file(dir.file("json")))["runs"][0];
+		const Json run = parse_json(read_file(dir.file("json")))["runs"][0];
 		CHECK(run["total"]["requests"] == 2000);
 		CHECK(run["total"]["misses"] == 0);
 		CHECK(run["nodes"].size() == 3);
@@ -206,7 +207,7 @@ TEST_CASE("one of several servers dies: its keys' requests end, the others' go o
 	a.process().signal(SIGKILL);
 	REQUIRE(run.wait(Seconds(60)).has_value());
 	INFO(run.err());
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	const Log log = read_log(dir.file("log"));
 	CHECK(figures["total"]["requests"] == 6000);
 	CHECK(log.requests.size() == 6000);

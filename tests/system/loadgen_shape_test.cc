@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/system/loadgen_load.h"
 
@@ -36,7 +37,7 @@ struct Run {
 		log = read_log(dir.file("log"));
 		REQUIRE(log.error == "");
 		CHECK(log.whole());
-		json = Json::parse(read_file(dir.file("json")));
+		json = parse_json(read_file(dir.file("json")));
 		figures = json["runs"][0];
 		total = figures["total"];
 	}

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/memcached.h"
 #include "tests/support/recorded.h"
 #include "tests/system/loadgen_certificates.h"
@@ -110,7 +111,7 @@ TEST_CASE("every way of sending gets every answer over TLS, verified")
 		const Result r = load(arguments);
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		const Json json = Json::parse(read_file(dir.file("json")));
+		const Json json = parse_json(read_file(dir.file("json")));
 		CHECK(json["tls"] == "verified");
 		for (const Json &one : json["runs"])
 			CHECK(one["total"]["errors"] == 0);
@@ -183,7 +184,7 @@ TEST_CASE("--insecure trusts anybody, and the output says so")
 	INFO(r.err);
 	CHECK(r.status == 0);
 	CHECK(contains(r.out, "TLS not verified (--insecure)"));
-	CHECK(Json::parse(read_file(dir.file("json")))["tls"] == "not verified");
+	CHECK(parse_json(read_file(dir.file("json")))["tls"] == "not verified");
 	CHECK(read_log(dir.file("log")).manifest["server_info"][0]["tls"] == "not verified");
 }
 
@@ -316,7 +317,7 @@ TEST_CASE("a handshake that stalls during the load is given up, and other connec
 	INFO(process.err());
 	REQUIRE(status.has_value());
 	// The third was begun because one of the first two had been given up.
-	const Json figures = Json::parse(read_file(dir.file("json")))["runs"][0];
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["connects_failed"] >= 1);
 	const Log log = read_log(dir.file("log"));
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) >= 2000);
@@ -423,7 +424,7 @@ TEST_CASE("memcached over TLS")
 					  "-r", "100", "--verify", "--json", dir.file("json")}));
 		INFO(r.err);
 		REQUIRE(r.status == 0);
-		CHECK(Json::parse(read_file(dir.file("json")))["runs"][0]["total"]["errors"] == 0);
+		CHECK(parse_json(read_file(dir.file("json")))["runs"][0]["total"]["errors"] == 0);
 	}
 	check_refused({"-q", "-p", port, "--protocol", "memcache_text", "--tls"},
 		      "of a CA that is not among");

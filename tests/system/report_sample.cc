@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "analysis/report.h"
+#include "report/report.h"
 #include "tests/support/sample_explanation.h"
 
 int main(int argc, char **argv)

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/blame.h"
-#include "analysis/run.h"
-#include "analysis/timeline.h"
+#include "analysis/blame/blame.h"
+#include "analysis/run/run.h"
+#include "analysis/timeline/timeline.h"
 
 namespace ft::test
 {

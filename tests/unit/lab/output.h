@@ -2,8 +2,8 @@
 // A small scenario and results of it, for the tests of tables, charts, pages and comparisons.
 #pragma once
 
-#include "lab/results.h"
-#include "lab/scenario.h"
+#include "lab/run/results.h"
+#include "lab/scenario/scenario.h"
 
 namespace forktail::test
 {

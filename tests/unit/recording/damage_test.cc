@@ -9,7 +9,7 @@
 #include <zstd.h>
 
 #include "tests/support/catch.h"
-#include "tests/unit/recording_support.h"
+#include "tests/unit/recording/support.h"
 
 using namespace ft::test;
 

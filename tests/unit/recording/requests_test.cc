@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/unit/recording_support.h"
+#include "tests/unit/recording/support.h"
 
 using namespace ft::test;
 

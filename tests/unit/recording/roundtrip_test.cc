@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/unit/recording_support.h"
+#include "tests/unit/recording/support.h"
 
 using namespace ft::test;
 
@@ -55,7 +55,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	small_recording(dir.file("r"));
 	const Contents c = read_recording(dir.file("r"));
 	undamaged(c);
-	CHECK(c.blocks.size() == 19);
+	CHECK(c.blocks.size() == 20);
 	CHECK(c.blocks.front().kind == FT_BLOCK_MANIFEST);
 	CHECK(c.blocks.front().payload == R"({"format":"forktail","kind":"test"})");
 	CHECK(c.blocks.back().kind == FT_BLOCK_SUMMARY);
@@ -76,6 +76,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(same(record_of<ft_tally>(only(c, FT_BLOCK_TALLY)), ft_tally{1, 2, 3, 4, 5, 6, 7, 0}));
 	CHECK(same(record_of<ft_io>(only(c, FT_BLOCK_IO)), ft_io{1, 2, 3, 4, 5, 6, 1, 0, 0, "kworker"}));
 	CHECK(same(record_of<ft_writes>(only(c, FT_BLOCK_WRITES)), ft_writes{1, 2, 3, 4, 5, "dd"}));
+	CHECK(same(record_of<ft_turn>(only(c, FT_BLOCK_TURN)), ft_turn{1, 2, 3, 4, 0, "ksoftirqd/4"}));
 	CHECK(record_of<ft_sample>(only(c, FT_BLOCK_SAMPLE)).value == 2.5);
 	CHECK(
 	    same(record_of<ft_drop>(only(c, FT_BLOCK_DROP)), ft_drop{1, 2, 3, FT_DROP_RING, FT_DROP_TALLY}));
@@ -86,6 +87,20 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6}));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);
+}
+
+TEST_CASE("a span from before spans had a CPU that they waited for has none")
+{
+	constexpr uint32_t old_size = 72;
+	ft_span written[2] = {span_number(3), span_number(4)};
+	std::string payload;
+	for (ft_span &s : written) {
+		payload.append(reinterpret_cast<const char *>(&s), old_size);
+		s.queue_cpu = 0;
+	}
+	const Block old = {FT_BLOCK_SPAN, old_size, 2, 0, payload};
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK(same(record_of<ft_span>(old, i), written[i]));
 }
 
 TEST_CASE("a JSON block comes after the records that were given before it")

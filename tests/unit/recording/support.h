@@ -112,6 +112,7 @@ inline ft_span span_number(uint32_t i)
 	s.tid = 4711;
 	s.owner = FT_COW_COPY;
 	s.syscall = -1;
+	s.queue_cpu = static_cast<uint16_t>(1 + i % 8);
 	return s;
 }
 
@@ -144,6 +145,8 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_record(w, FT_BLOCK_IO, &io));
 	const ft_writes writes = {1, 2, 3, 4, 5, "dd"};
 	must(ft_writer_record(w, FT_BLOCK_WRITES, &writes));
+	const ft_turn turn = {1, 2, 3, 4, 0, "ksoftirqd/4"};
+	must(ft_writer_record(w, FT_BLOCK_TURN, &turn));
 	must(ft_writer_json(w, FT_BLOCK_SERIES, R"({"id":1,"name":"host.cpu.user","unit":"percent"})"));
 	const ft_sample sample = {1, 2.5, 3, 0};
 	must(ft_writer_record(w, FT_BLOCK_SAMPLE, &sample));

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/report_lanes.h"
-#include "analysis/report_metrics.h"
+#include "report/lanes.h"
+#include "report/metrics.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <unistd.h>
 
-#include "analysis/report.h"
-#include "analysis/report_arrays.h"
+#include "report/arrays.h"
+#include "report/report.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/sample_explanation.h"
 
 using namespace forktail;
@@ -94,7 +94,7 @@ TEST_CASE("a page is written whole and carries the run")
 	CHECK(page.find("@DATA@") == std::string::npos);
 	CHECK(page.find("Permission is hereby granted") != std::string::npos);
 
-	nlohmann::json run = nlohmann::json::parse(Element(page, "run"));
+	nlohmann::json run = ft::test::parse_json(Element(page, "run"));
 	CHECK(run["count"] == e.blame.count);
 	CHECK(run["slow_count"] == e.blame.slow.size());
 	CHECK(run["latency_ns"]["p99.9"] == e.blame.latencies.p99_9);
@@ -146,7 +146,7 @@ TEST_CASE("a hostile name ends no script")
 	CHECK(Count(page, "</script") == 4); // run, arrays, uPlot, ours
 	CHECK(Count(page, "<!--") == 2);     // the template's own comments
 	CHECK(page.find("alert(1)</script") == std::string::npos);
-	nlohmann::json run = nlohmann::json::parse(Element(page, "run"));
+	nlohmann::json run = ft::test::parse_json(Element(page, "run"));
 	CHECK(run["ops"][0] == "</script><script>alert(1)</script><!--\xef\xbf\xbd]]>");
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("an empty explanation still makes a page")
 	e.timelines.resize(1);
 	IndexRun(&e.run);
 	REQUIRE(WriteReport(e, file.path, &error));
-	nlohmann::json run = nlohmann::json::parse(Element(ReadAll(file.path), "run"));
+	nlohmann::json run = ft::test::parse_json(Element(ReadAll(file.path), "run"));
 	CHECK(run["slow_count"] == 0);
 	CHECK(run["lanes"].empty());
 }

@@ -3,7 +3,7 @@
 // one.
 #include <numeric>
 
-#include "analysis/report_points.h"
+#include "report/points.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Blame: what each request's time is given to, and that it is all of its time.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/backlog.h"
+#include "analysis/blame/backlog.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -2,11 +2,11 @@
 // Requests through a proxy, on runs made by hand: at which of the processes their time went.
 #include <map>
 
-#include "analysis/episodes.h"
-#include "analysis/explain.h"
-#include "analysis/route.h"
+#include "analysis/blame/route.h"
+#include "analysis/evidence/episodes.h"
+#include "analysis/output/explain.h"
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Outages: what requests waited while nobody served their keys is no-server, and the sums hold.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/outages.h"
+#include "analysis/blame/outages.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -3,13 +3,13 @@
 // request's parts sum to its latency, and the percentiles without a cause are what a plain recomputation over
 // all requests says.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
 #include <map>
 #include <random>
 
-#include "analysis/episodes.h"
-#include "analysis/percentile.h"
+#include "analysis/blame/percentile.h"
+#include "analysis/evidence/episodes.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // From sampled stacks to what the server was doing, and to how long.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/activity.h"
-#include "analysis/episodes.h"
-#include "analysis/own_code.h"
+#include "analysis/evidence/activity.h"
+#include "analysis/evidence/episodes.h"
+#include "analysis/evidence/own_code.h"
 
 using namespace forktail;
 using namespace ft::test;

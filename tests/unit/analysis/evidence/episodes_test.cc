@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Episodes and their evidence: what is one event, and what is said about it.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/episodes.h"
+#include "analysis/evidence/episodes.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is printed: the text's sentences and columns, the JSON's keys, and numbers as humans read them.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/support/json.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "analysis/explain.h"
+#include "analysis/output/explain.h"
 #include "analysis/units.h"
 
 using namespace forktail;
@@ -162,7 +162,7 @@ TEST_CASE("the JSON has the keys it promises")
 	e.run.cost.recorder_cpu_ns = 34;
 	ExplainOptions options;
 	options.requests = true;
-	nlohmann::json j = nlohmann::json::parse(ExplainJson(e, options));
+	nlohmann::json j = parse_json(ExplainJson(e, options));
 
 	CHECK(j["requests"]["count"] == 402);
 	CHECK(j["requests"]["errors"] == 1);
@@ -211,7 +211,7 @@ TEST_CASE("the JSON has the keys it promises")
 	}
 	CHECK(j["slow_requests"][1]["status"] == "timeout");
 	CHECK(j["slow_requests"][1]["op"] == "SET");
-	CHECK(!nlohmann::json::parse(ExplainJson(e, {})).contains("slow_requests"));
+	CHECK(!parse_json(ExplainJson(e, {})).contains("slow_requests"));
 }
 
 TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")
@@ -220,7 +220,7 @@ TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
 	e.run.threads[0].comm = "\xff\xfe";
-	CHECK(nlohmann::json::parse(ExplainJson(e, {}))["account"]["threads"].size() == 1);
+	CHECK(parse_json(ExplainJson(e, {}))["account"]["threads"].size() == 1);
 }
 
 TEST_CASE("numbers read well")

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analysis/column.h"
+#include "analysis/run/column.h"
 
 using forktail::Column;
 

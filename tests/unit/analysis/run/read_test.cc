@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "analysis/explain.h"
+#include "analysis/output/explain.h"
 
 using namespace forktail;
 using ft::test::read_file;
@@ -236,6 +236,26 @@ TEST_CASE("a run's recordings are read side by side")
 	CHECK(e.notes.empty());
 	REQUIRE(e.blame.causes.size() > 0);
 	CHECK(e.serving == std::vector<int>{0});
+}
+
+TEST_CASE("a system call is called what its recorder called it, and without that as x86-64 does")
+{
+	TempDir dir;
+	Run run;
+	std::string error;
+	WriteServer(dir.file("old.forktail"));
+	REQUIRE(LoadRun(dir.file("old.forktail"), &run, &error));
+	CHECK(SyscallName(run, 232) == "epoll_wait");
+	CHECK(SyscallName(run, 400) == "");
+
+	std::string manifest = kServerManifest;
+	manifest.insert(1, R"("syscalls":{"22":"epoll_pwait","232":"mincore"},)"); // arm64's
+	WriteServer(dir.file("new.forktail"), manifest);
+	Run other;
+	REQUIRE(LoadRun(dir.file("new.forktail"), &other, &error));
+	CHECK(SyscallName(other, 22) == "epoll_pwait");
+	CHECK(SyscallName(other, 232) == "mincore");
+	CHECK(SyscallName(other, 0) == "");
 }
 
 TEST_CASE("ids of several load generators are kept apart")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Load threads that were recorded beside the server: what they were kept from is theirs, not the network's.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/client.h"
-#include "analysis/episodes.h"
+#include "analysis/evidence/episodes.h"
+#include "analysis/timeline/client.h"
 
 using namespace forktail;
 using namespace ft::test;

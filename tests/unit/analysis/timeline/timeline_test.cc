@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Timelines: one owner per instant, from nested spans and from tallies.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis_run.h"
+#include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/apportion.h"
+#include "analysis/timeline/apportion.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Sizes, lists of CPUs, and what can't be made is refused with a sentence.
-#include "lab/limits.h"
-
 #include <filesystem>
 
-#include "lab/machine.h"
+#include "lab/host/machine.h"
+#include "lab/host/memory.h"
+#include "lab/host/steering.h"
+#include "lab/host/swap.h"
+#include "lab/scenario/words.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How large a data set the lab allows itself.
-#include "lab/machine.h"
+#include "lab/host/machine.h"
 
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The lab's programs and temporary directories end with its session, however the session ends.
-#include "lab/session.h"
+#include "lab/host/session.h"
 
 #include <csignal>
 #include <filesystem>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Charts of a scenario: which figures make which dots, and what gnuplot draws of them.
-#include "lab/charts.h"
+#include "lab/pages/charts.h"
 
 #include <cstdlib>
 
-#include "lab/gnuplot.h"
+#include "lab/pages/gnuplot.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
-#include "tests/unit/lab_output.h"
+#include "tests/unit/lab/output.h"
 
 using namespace forktail;
 using namespace forktail::test;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // What is left of a run for its readers: its page, its section in Markdown, and a comparison with another
 // run.
-#include "lab/page.h"
+#include "lab/pages/page.h"
 
 #include <filesystem>
 
-#include "lab/compare.h"
-#include "lab/files.h"
+#include "lab/pages/compare.h"
+#include "lab/run/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
-#include "tests/unit/lab_output.h"
+#include "tests/unit/lab/output.h"
 
 using namespace forktail;
 using namespace forktail::test;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Tables of a scenario: which point gives which cell, and how they are written.
-#include "lab/tables.h"
+#include "lab/pages/tables.h"
 
 #include "tests/support/catch.h"
-#include "tests/unit/lab_output.h"
+#include "tests/unit/lab/output.h"
 
 using namespace forktail;
 using namespace forktail::test;

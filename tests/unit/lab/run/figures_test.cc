@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Figures out of what other programs wrote, and what becomes of it when it is damaged; times of servers'
-// logs; words.
+// logs; words; when events are due.
 #include <ctime>
 
-#include "lab/figures.h"
-#include "lab/logs.h"
-#include "lab/steps.h"
+#include "lab/run/figures.h"
+#include "lab/run/steps.h"
+#include "lab/scenario/words.h"
+#include "lab/servers/logs.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
@@ -277,4 +278,25 @@ TEST_CASE("words of a command line")
 	Words words;
 	CHECK_FALSE(SplitWords("a 'b", &words));
 	CHECK_FALSE(SplitWords("\"", &words));
+}
+
+TEST_CASE("an event at a share of a load is due by the load's own unit of time")
+{
+	StepSpec step;
+	step.events.resize(3);
+	step.events[0].at = "50%";
+	step.events[1].at = "25%";
+	step.events[2].at = "0s";
+	const std::pair<const char *, double> kLoads[] = {{"500us", 500e-6}, {"20ms", 0.02}, {"4s", 4},
+							  {"60", 60},	     {"2m", 120},    {"1h", 3600},
+							  {"0.5h", 1800}};
+	for (const auto &[duration, seconds] : kLoads) {
+		INFO(duration);
+		std::vector<TimedEvent> events =
+		    EventTimes(step, {"--rate", "10", "--duration", duration, "-c", "2"});
+		REQUIRE(events.size() == 3);
+		CHECK(events[0] == TimedEvent(0, &step.events[2]));
+		CHECK(events[1] == TimedEvent(seconds / 4, &step.events[1]));
+		CHECK(events[2] == TimedEvent(seconds / 2, &step.events[0]));
+	}
 }

@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <limits>
 
-#include "lab/format.h"
-#include "lab/formula.h"
+#include "lab/pages/format.h"
+#include "lab/pages/value.h"
+#include "lab/scenario/formula.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
-#include "tests/unit/lab_output.h"
+#include "tests/unit/lab/output.h"
 
 using namespace forktail;
 using namespace forktail::test;

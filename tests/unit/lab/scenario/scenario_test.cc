@@ -3,9 +3,9 @@
 // worked out as docs/scenarios.md has it.
 #include <sstream>
 
-#include "lab/experiment.h"
-#include "lab/scenario.h"
-#include "lab/scenario_check.h"
+#include "lab/run/experiment.h"
+#include "lab/scenario/scenario.h"
+#include "lab/scenario/scenario_check.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
@@ -105,9 +105,12 @@ const Mistake kMistakes[] = {
     {1, "", "1: a scenario needs `title`"},
     {1, "title = true", "1: `title` must be a text or a number"},
     {1, "title = \"T\"\ncolour = 1",
-     "2: a scenario has no `colour`; it has about, chart, constants, question, report, scale, server, sizes, "
-     "source, "
-     "step, swap, sweep, table, title"},
+     "2: a scenario has no `colour`; it has about, chart, constants, fit, print, question, report, scale, "
+     "server, sizes, source, step, swap, sweep, table, title"},
+    {1, "title = \"T\"\nprint = \"poems\"", "1: `print` is tables or explanation, not poems"},
+    {1, "title = \"T\"\nprint = \"explanation\"",
+     "1: a scenario that prints an explanation has one recorded step, and no sweeps, tables or charts"},
+    {1, "title = \"T\"\nfit = \"clients\"", "1: `fit` must be a size, which \"clients\" is not"},
     {3, "", "1: a scenario needs `scale`"},
     {3, "scale = 3", "3: `scale` must be a table"},
     {3, "scale = { tiny = 0 }", "1: the scale \"tiny\" must be a factor above 0"},
@@ -115,6 +118,8 @@ const Mistake kMistakes[] = {
     {3, "scale = { tiny = \"0.1\" }", "3: `tiny` must be a number"},
     {3, "scale = { tiny = inf }", "3: `tiny` must be a number"},
     {3, "scale = { 1st = 1 }", "1: the scale \"1st\" must be a factor above 0"},
+    {4, "constants = { clients = \"{kees * 2}\" }",
+     "1: {kees * 2} can't be worked out: Unexpected token \"kees\" found at position 0."},
     {4, "constants = { keys = 50 }", "1: \"keys\" is there twice"},
     {4, "constants = { a-b = 50 }", "1: \"a-b\" is no name: letters, digits and _, a letter first"},
     {4, "constants = { clients = [50] }", "4: `clients` must be a text or a number"},
@@ -146,7 +151,8 @@ const Mistake kMistakes[] = {
     {16, "name = \"a.b\"", "15: a server's name is letters, without a digit at its end; not \"a.b\""},
     {16, "name = \"other\"", "20: the server \"redis\" must come before \"proxy\""},
     {17, "kind = \"mongo\"",
-     "15: there is no kind of server \"mongo\"; there are redis, valkey, memcached, nutcracker and sentinel"},
+     "15: there is no kind of server \"mongo\"; there are redis, valkey, memcached, nutcracker and "
+     "sentinel"},
     {18, "count = 0", "15: `count` must be 1 to 100, not 0"},
     {18, "count = 101", "15: `count` must be 1 to 100, not 101"},
     {18, "count = \"2x\"", "15: `count` must be 1 to 100, not 2x"},
@@ -178,7 +184,8 @@ const Mistake kMistakes[] = {
     {27, "load = \"--fill {keys/0}\"", "24: {keys/0} is no number"},
     {27, "load = \"--fill {}\"", "24: {} can't be worked out: Expression is empty."},
     {27, "load = \"x\"\nask = \"BGSAVE\"",
-     "28: a step has no `ask`; it has by, cpus, errors, event, load, log, name, only, record, to"},
+     "28: a step has no `ask`; it has by, client, cpus, errors, event, load, log, name, only, record, "
+     "say, slow, to"},
     {31, "load = \"-n {keys}\"", "32: a share of the load needs a load with --duration"},
     {33, "", "32: an event needs `at`"},
     {33, "at = \"soon\"", "32: `at` is a share of the load as 25%, or a time as 2s; not \"soon\""},
@@ -192,6 +199,9 @@ const Mistake kMistakes[] = {
     {34, "await = \"christmas\"",
      "32: nothing to await is called \"christmas\"; there are snapshot, rewrite and replicas"},
     {34, "move_slots = 5", "32: `move_slots` needs `to`: the node that gets them"},
+    {34, "ask = \"PING\"\nreport = true", "32: `report` is for events that ask for BGSAVE or BGREWRITEAOF"},
+    {27, "load = \"--fill {keys}\"\nsay = \"{kees:count}\"",
+     "24: {kees} can't be worked out: Unexpected token \"kees\" found at position 0."},
     {35, "", "32: `server` must say of which server"},
     {35, "server = \"reddis1\"", "32: there is no server \"reddis1\""},
     {37, "name = \"s.d\"", "36: \"s.d\" is no name for a figure"},
@@ -203,8 +213,8 @@ const Mistake kMistakes[] = {
     {41, "spread = \"maybe\"", "40: `spread` is \"on\" or \"off\""},
     {41, "note = \"a.b\"", "40: \"a.b\" is no name for figures"},
     {41, "dance = \"on\"",
-     "41: a step has no `dance`; it has ask, await, kill, load, move_slots, note, only, server, spread, "
-     "start, to, wait"},
+     "41: a step has no `dance`; it has ask, await, kill, load, move_slots, note, only, report, say, "
+     "server, spread, start, to, wait"},
     {44, "", "42: a table needs `rows` (names) or `by` (variables)"},
     {44, "by = \"lisen\"", "42: there is no sweep variable \"lisen\""},
     {44, "by = \"listen\"\nwhere = { listen = \"udp\" }", "42: \"listen\" is never \"udp\""},
@@ -286,6 +296,39 @@ TEST_CASE("a formula that is none is refused")
 	}
 }
 
+TEST_CASE("constants and sizes can be set")
+{
+	Scenario scenario;
+	std::string error;
+	const std::string text = WithLine(4, "constants = { clients = 50, half = \"{keys / 2}\" }");
+	REQUIRE(ParseScenario(text, "s.toml", &scenario, &error, {{"clients", "7"}, {"keys", "30"}}));
+	for (double factor : {0.1, 1.0}) {
+		Values point = PointsOf(scenario, {"", factor})[0];
+		CHECK(point["clients"] == "7");
+		CHECK(point["keys"] == "30");
+		CHECK(point["half"] == "15");
+	}
+	CHECK_FALSE(ParseScenario(kGood, "s.toml", &scenario, &error, {{"listen", "tcp"}}));
+	CHECK(error == "s.toml: there is no constant or size \"listen\" to set");
+	CHECK_FALSE(ParseScenario(kGood, "s.toml", &scenario, &error, {{"keys", "many"}}));
+	CHECK(error == "s.toml: the size keys must be above 0, not many");
+}
+
+TEST_CASE("what is told may name figures, and has them as people write them")
+{
+	Values values = {{"keys", "94042"}, {"seconds", "12.5"}};
+	auto figure = [](const std::string &name) {
+		return name == "filled.redis.rss" ? std::optional<double>(124'000'000) : std::nullopt;
+	};
+	std::string told, error;
+	REQUIRE(Told("{keys:count} of {keys} in {seconds} s", values, figure, &told, &error));
+	CHECK(told == "94,042 of 94042 in 12.5 s");
+	REQUIRE(Told("{filled.redis.rss:bytes}, {keys*2:count}", values, figure, &told, &error));
+	CHECK(told == "124 MB, 188,084");
+	CHECK_FALSE(Told("{kees:count}", values, figure, &told, &error));
+	CHECK_FALSE(Told("{keys", values, figure, &told, &error));
+}
+
 TEST_CASE("templates")
 {
 	Values values = {{"keys", "1000"}, {"name", "a b"}, {"half", "0.5"}, {"empty", ""}};
@@ -296,6 +339,7 @@ TEST_CASE("templates")
 	CHECK(Expanded("{-keys/3}", values) == "-334");
 	CHECK(Expanded("{half}", values) == "0.5"); // as it stands; arithmetic is what is rounded
 	CHECK(Expanded("{half*3}", values) == "1");
+	CHECK(Expanded("{2^ceil(log2(keys))}", values) == "1024");
 	CHECK(Expanded("{max(64, keys*(2+3))}MiB", values) == "5000MiB");
 	CHECK(Expanded("{keys*1000000000}", values) == "1000000000000");
 	CHECK(Expanded("{empty}", values).empty());

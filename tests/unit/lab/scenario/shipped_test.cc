@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <set>
 
-#include "lab/charts.h"
-#include "lab/formula.h"
-#include "lab/scenarios.h"
-#include "lab/tables.h"
+#include "lab/commands.h"
+#include "lab/pages/charts.h"
+#include "lab/pages/tables.h"
+#include "lab/scenario/formula.h"
 #include "tests/support/catch.h"
 
 using namespace forktail;

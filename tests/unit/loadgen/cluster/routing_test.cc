@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/ketama.h"
-#include "loadgen/outages.h"
-#include "loadgen/slots.h"
+#include "loadgen/cluster/ketama.h"
+#include "loadgen/cluster/outages.h"
+#include "loadgen/cluster/slots.h"
 #include "tests/support/catch.h"
 
 namespace

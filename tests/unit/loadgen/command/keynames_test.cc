@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/keynames.h"
+#include "loadgen/command/keynames.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <vector>
 
-#include "loadgen/random.h"
-#include "loadgen/timers.h"
+#include "loadgen/command/random.h"
+#include "loadgen/engine/timers.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 

@@ -2,7 +2,7 @@
 // Addresses as users write them: what each says, how it reads back, and what must not pass for one.
 #include <string>
 
-#include "loadgen/address.h"
+#include "loadgen/options/address.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -3,13 +3,13 @@
 // worked out by hand.
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "loadgen/report.h"
+#include "loadgen/output/report.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 
 namespace
 {
@@ -100,12 +100,10 @@ TEST_CASE("repeats: best, worst, mean, and the sample's standard deviation")
 	const double rps[] = {100, 200, 300, 400}, max_ms[] = {4, 2, 8, 6};
 	for (int i = 0; i < 4; i++)
 		all[i] = {"SET", rps[i], 5e6, 1e6, 2e6, -1, max_ms[i] * 1e6, 10, 0};
-	char *text = nullptr;
-	size_t size = 0;
-	json j = {open_memstream(&text, &size), true};
-	report_repeats_json(&j, all, 4);
-	fclose(j.to);
-	const auto parsed = nlohmann::json::parse(std::string(text, size));
+	json_t *tests = json_array();
+	report_repeats_json(tests, all, 4);
+	char *text = json_line(tests);
+	const auto parsed = ft::test::parse_json(text).at(0);
 	free(text);
 	CHECK(parsed["name"] == "SET");
 	CHECK(parsed["runs"] == 4);

@@ -5,8 +5,9 @@
 #include <map>
 #include <string>
 
-#include "loadgen/command.h"
-#include "loadgen/ycsb.h"
+#include "loadgen/command/command.h"
+#include "loadgen/command/ycsb_names.h"
+#include "loadgen/protocol/protocol.h"
 #include "tests/support/catch.h"
 
 using namespace std::string_literals;
@@ -41,17 +42,17 @@ struct Source {
 	Source(const Source &) = delete;
 	Source &operator=(const Source &) = delete;
 
-	std::string write(const std::string &text, protocol wire = PROTOCOL_REDIS, uint64_t key = 7,
+	std::string write(const std::string &text, protocol_id wire = PROTOCOL_REDIS, uint64_t key = 7,
 			  const std::string &captured = "")
 	{
 		command c = {};
 		bytes to = {};
 		const request_values v = {key, captured.data(), static_cast<uint32_t>(captured.size()), 0, 0};
 		const bool good = command_parse(&c, text.c_str(), error, sizeof(error)) &&
-				  command_fits(&c, wire, error, sizeof(error));
+				  protocol_of(wire)->fits(&c, error, sizeof(error));
 		INFO(text << ": " << error);
 		REQUIRE(good);
-		REQUIRE(command_write(&c, wire, &f, &v, &random, &to, nullptr));
+		REQUIRE(protocol_of(wire)->write(&c, &f, &v, &random, &to, nullptr));
 		std::string all(to.at, to.length);
 		free(to.at);
 		command_free(&c);
@@ -59,12 +60,12 @@ struct Source {
 	}
 };
 
-std::string refused(const std::string &text, protocol wire = PROTOCOL_REDIS)
+std::string refused(const std::string &text, protocol_id wire = PROTOCOL_REDIS)
 {
 	command c = {};
 	char error[256] = "";
 	const bool good = command_parse(&c, text.c_str(), error, sizeof(error)) &&
-			  command_fits(&c, wire, error, sizeof(error));
+			  protocol_of(wire)->fits(&c, error, sizeof(error));
 	command_free(&c);
 	return good ? "" : error;
 }
@@ -115,7 +116,7 @@ TEST_CASE("the inline form is words and CRLF")
 	const request_values v = {7, nullptr, 0, 0, 0};
 	REQUIRE(command_parse(&c, "SET __key__ __data__", s.error, sizeof(s.error)));
 	c.inlined = true;
-	REQUIRE(command_write(&c, PROTOCOL_REDIS, &s.f, &v, &s.random, &to, nullptr));
+	REQUIRE(protocol_of(PROTOCOL_REDIS)->write(&c, &s.f, &v, &s.random, &to, nullptr));
 	CHECK(std::string(to.at, to.length) == "SET k007 VAL\r\n");
 	free(to.at);
 	command_free(&c);
@@ -239,7 +240,7 @@ TEST_CASE("only commands of one width have templates")
 TEST_CASE("memcached's text: a command's exact bytes")
 {
 	Source s;
-	const protocol text = PROTOCOL_MEMCACHE_TEXT;
+	const protocol_id text = PROTOCOL_MEMCACHE_TEXT;
 	s.f.expiry_low = s.f.expiry_high = 60;
 	CHECK(s.write("get __key__", text) == "get k007\r\n");
 	CHECK(s.write("gets __key__", text) == "gets k007\r\n");
@@ -259,7 +260,7 @@ TEST_CASE("memcached's text: a command's exact bytes")
 TEST_CASE("memcached's binary: a command's exact bytes")
 {
 	Source s;
-	const protocol binary = PROTOCOL_MEMCACHE_BINARY;
+	const protocol_id binary = PROTOCOL_MEMCACHE_BINARY;
 	const std::string zeros(12, 0); // opaque, cas
 	CHECK(s.write("get __key__", binary) == "\x80\0\0\4\0\0\0\0\0\0\0\4"s + zeros + "k007");
 	CHECK(s.write("set __key__ __data__", binary) ==
@@ -282,7 +283,7 @@ TEST_CASE("memcached's binary: a command's exact bytes")
 
 TEST_CASE("commands that memcached doesn't have, and wrong numbers of words")
 {
-	for (protocol wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
+	for (protocol_id wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		CHECK(
 		    refused("LPUSH a b", wire).find("LPUSH is no command that forktail sends to memcached") ==
 		    0);

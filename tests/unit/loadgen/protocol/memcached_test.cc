@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/memcached_binary.h"
-#include "loadgen/memcached_text.h"
-#include "loadgen/random.h"
+#include "loadgen/command/random.h"
+#include "loadgen/protocol/memcached_binary.h"
+#include "loadgen/protocol/memcached_text.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command.h"
-#include "loadgen/memcached_meta.h"
-#include "loadgen/random.h"
+#include "loadgen/command/random.h"
+#include "loadgen/protocol/memcached_meta.h"
+#include "loadgen/protocol/protocol.h"
 #include "tests/support/catch.h"
 
 namespace
@@ -112,12 +112,12 @@ std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 
 	f.fixed_value = "VAL";
 	REQUIRE(value_sizes_parse("3", &made.sizes, error, sizeof(error)));
 	REQUIRE(command_parse(&c, text.c_str(), error, sizeof(error)));
-	if (!command_fits(&c, PROTOCOL_MEMCACHE_META, error, sizeof(error))) {
+	if (!protocol_of(PROTOCOL_MEMCACHE_META)->fits(&c, error, sizeof(error))) {
 		all = error;
 	} else {
-		c.numbered = memcached_meta_numbered(&c);
-		c.quiet = quiet && memcached_meta_silent(&c);
-		REQUIRE(command_write(&c, PROTOCOL_MEMCACHE_META, &f, &v, &random, &to, &where));
+		// Refused or not (a flag O of the user's own, below): it's settled which answers it gets.
+		protocol_of(PROTOCOL_MEMCACHE_META)->settle(&c, quiet, text.c_str(), error, sizeof(error));
+		REQUIRE(protocol_of(PROTOCOL_MEMCACHE_META)->write(&c, &f, &v, &random, &to, &where));
 		all.assign(to.at, to.length);
 		// The number can be patched wherever it stands.
 		bool patched = !c.numbered;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/random.h"
-#include "loadgen/resp.h"
+#include "loadgen/command/random.h"
+#include "loadgen/protocol/resp.h"
 #include "tests/support/catch.h"
 
 namespace

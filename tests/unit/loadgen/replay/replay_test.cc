@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recordings of commands: what is read from a MONITOR capture, an append-only file and a CSV, what is left
 // out, and what is said about damage. Files that a real server wrote are in system/loadgen_replay_test.cc.
-#include "loadgen/replay.h"
+#include "loadgen/replay/replay.h"
 
 #include <filesystem>
 #include <memory>

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "loadgen/figures.h"
-#include "loadgen/log.h"
+#include "loadgen/results/figures.h"
+#include "loadgen/results/log.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

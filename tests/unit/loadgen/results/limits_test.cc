@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "loadgen/limits.h"
+#include "loadgen/results/limits.h"
 #include "tests/support/catch.h"
 
 namespace

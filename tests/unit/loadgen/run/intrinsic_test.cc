@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/intrinsic.h"
+#include "loadgen/run/intrinsic.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/suite.h"
+#include "loadgen/run/suite.h"
 #include "tests/support/catch.h"
 
 namespace
@@ -19,7 +19,7 @@ const std::vector<std::string> kMemcached = {"SET",	"GET",	"ADD",	"REPLACE", "AP
 					     "PREPEND", "INCR", "DECR", "TOUCH",   "DELETE"};
 const std::vector<std::string> kBase = {"INSERT", "SELECT", "UPDATE"};
 
-options plain_options(protocol wire = PROTOCOL_REDIS)
+options plain_options(protocol_id wire = PROTOCOL_REDIS)
 {
 	options o = {};
 	char error[256];
@@ -67,8 +67,9 @@ struct Built {
 		bytes to = {};
 		random_stream random = {1};
 		const request_values v = {key, "CAPTURED", 8, 0, 0};
-		REQUIRE(command_write(&w.operations[operation].steps[step].command, w.protocol, &w.fill, &v,
-				      &random, &to, nullptr));
+		REQUIRE(protocol_of(w.protocol)
+			    ->write(&w.operations[operation].steps[step].command, &w.fill, &v, &random, &to,
+				    nullptr));
 		std::string all(to.at, to.length);
 		free(to.at);
 		return all;
@@ -79,7 +80,7 @@ struct Built {
 
 TEST_CASE("every name of -t is a test, in any case, alone and in a list")
 {
-	for (protocol wire : {PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
+	for (protocol_id wire : {PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		std::vector<std::string> known = wire == PROTOCOL_REDIS ? kRedis : kMemcached;
 		known.insert(known.end(), kBase.begin(), kBase.end());
 		for (const std::string &name : known) {
@@ -88,7 +89,7 @@ TEST_CASE("every name of -t is a test, in any case, alone and in a list")
 				c = static_cast<char>(tolower(c));
 			char error[256];
 			INFO(name);
-			REQUIRE(suite_check(lower.c_str(), wire, error, sizeof(error)));
+			REQUIRE(catalogue_check(lower.c_str(), wire, error, sizeof(error)));
 			options o = plain_options(wire);
 			o.tests = lower.c_str();
 			Built one(o);
@@ -132,12 +133,12 @@ TEST_CASE("names that are no test are named")
 	char error[256];
 	for (const char *list : {"", "sets", "get,", ",get", "get,,set", "get;set", "se", "lrange_1"}) {
 		INFO(list);
-		CHECK_FALSE(suite_check(list, PROTOCOL_REDIS, error, sizeof(error)));
+		CHECK_FALSE(catalogue_check(list, PROTOCOL_REDIS, error, sizeof(error)));
 		CHECK(std::string(error).find("there is no test") == 0);
 	}
-	CHECK_FALSE(suite_check("get,lpush", PROTOCOL_MEMCACHE_TEXT, error, sizeof(error)));
+	CHECK_FALSE(catalogue_check("get,lpush", PROTOCOL_MEMCACHE_TEXT, error, sizeof(error)));
 	CHECK(std::string(error).find("\"lpush\" for memcached") != std::string::npos);
-	CHECK_FALSE(suite_check("touch", PROTOCOL_REDIS, error, sizeof(error)));
+	CHECK_FALSE(catalogue_check("touch", PROTOCOL_REDIS, error, sizeof(error)));
 }
 
 TEST_CASE("a ratio of SET and GET, and a fill")

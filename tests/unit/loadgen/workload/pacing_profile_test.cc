@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/pacing.h"
+#include "loadgen/workload/pacing.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/profile.h"
-#include "loadgen/random.h"
+#include "loadgen/command/random.h"
+#include "loadgen/workload/profile.h"
 #include "tests/support/catch.h"
 
 namespace

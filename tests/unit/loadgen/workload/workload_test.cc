@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/workload.h"
+#include "loadgen/workload/workload.h"
 #include "tests/support/catch.h"
 
 namespace
@@ -18,7 +18,7 @@ struct Workload {
 	char error[256] = "";
 
 	explicit Workload(const std::vector<const char *> &texts, const char *sizes = "3",
-			  uint64_t keys = 1000, protocol wire = PROTOCOL_REDIS)
+			  uint64_t keys = 1000, protocol_id wire = PROTOCOL_REDIS)
 	{
 		w.protocol = wire;
 		w.keys = keys;
@@ -39,13 +39,13 @@ struct Workload {
 	Workload &operator=(const Workload &) = delete;
 };
 
-// What command_write makes of the same request; `random` moves on as request_put's does.
+// What the protocol makes of the same request; `random` moves on as request_put's does.
 std::string formatted(const workload &w, uint32_t operation, uint64_t key, random_stream &random)
 {
 	bytes to = {};
 	const request_values v = {key, nullptr, 0, 0, 0};
-	REQUIRE(command_write(&w.operations[operation].steps[0].command, w.protocol, &w.fill, &v, &random,
-			      &to, nullptr));
+	REQUIRE(protocol_of(w.protocol)
+		    ->write(&w.operations[operation].steps[0].command, &w.fill, &v, &random, &to, nullptr));
 	std::string all(to.at, to.length);
 	free(to.at);
 	return all;
@@ -129,7 +129,7 @@ TEST_CASE("memcached's templates too, and numbers that aren't digits on the wire
 	const std::vector<const char *> commands = {"get __key__",	     "set __key__ __data__",
 						    "incr __key__ __int__",  "set __key__ __data__ __int__",
 						    "touch __key__ __int__", "delete k"};
-	for (protocol wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
+	for (protocol_id wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		Workload x(commands, "30", 100000, wire);
 		CHECK(x.w.operations[1].steps[0].bytes != nullptr);
 		check_batches(x, 5000);
@@ -170,11 +170,11 @@ TEST_CASE("what an operation is called, answers, and whether its reply can be ch
 	const operation *o = x.w.operations;
 	CHECK(std::string(o[0].name) == "GET");
 	CHECK(std::string(o[7].name) == "MGET");
-	CHECK((o[0].steps[0].kind == '$' && o[0].steps[0].nil_kind == 'n'));
-	CHECK((o[1].steps[0].kind == '+' && o[1].steps[0].nil_kind == 0));
-	CHECK((o[3].steps[0].kind == '$' && o[3].steps[0].nil_kind == 'n'));
-	CHECK(o[4].steps[0].kind == 0);
-	CHECK(o[5].steps[0].kind == 0);
+	CHECK((o[0].steps[0].expected.kind == REPLY_VALUE && o[0].steps[0].expected.miss == REPLY_NIL));
+	CHECK((o[1].steps[0].expected.kind == REPLY_LINE && o[1].steps[0].expected.miss == REPLY_ANY));
+	CHECK((o[3].steps[0].expected.kind == REPLY_VALUE && o[3].steps[0].expected.miss == REPLY_NIL));
+	CHECK(o[4].steps[0].expected.kind == REPLY_ANY);
+	CHECK(o[5].steps[0].expected.kind == REPLY_ANY);
 	CHECK(o[0].verifies);
 	CHECK_FALSE(o[1].verifies);
 	CHECK_FALSE(o[2].verifies);

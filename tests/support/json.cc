@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The one place where tests' JSON is compiled; it goes into every test program.
+#include "json.h"
+
+template class nlohmann::basic_json<>;
+
+namespace ft::test
+{
+
+nlohmann::json parse_json(const std::string &text)
+{
+	return nlohmann::json::parse(text);
+}
+
+} // namespace ft::test

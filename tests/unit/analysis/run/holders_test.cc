@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Who held the CPU in a wait, decided from the turns that the recorder has written; and that an explanation
+// says the same of a recording whose recorder had decided it.
+#include "tests/support/catch.h"
+#include "tests/support/tempdir.h"
+#include "tests/unit/analysis/run_builder.h"
+
+#include "analysis/output/explain.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint16_t kCpu = 1;
+
+ft_turn Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
+{
+	ft_turn t = {kBase + start, kBase + end, tid, cpu, 0, {}};
+	memcpy(t.comm, comm, strnlen(comm, sizeof t.comm));
+	return t;
+}
+
+// A wait for kCpu from 1 ms to 2 ms.
+RunBuilder Waiting(const std::vector<ft_turn> &turns)
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 10 * ms);
+	b.Off(FT_IDLE, 0, 1 * ms, 2 * ms).queue_cpu = kCpu + 1;
+	b.run.turns = turns;
+	return b;
+}
+
+uint32_t HolderTid(const ft_span &s)
+{
+	return static_cast<uint32_t>(s.arg[1]);
+}
+
+} // namespace
+
+TEST_CASE("a CPU held by ksoftirqd is deferred soft interrupts'")
+{
+	RunBuilder b =
+	    Waiting({Turn("ksoftirqd/1", 17, 800 * us, 1900 * us), Turn("sh", 50, 1900 * us, 2 * ms)});
+	b.Finish();
+	CHECK(HolderTid(b.run.spans[0]) == 17);
+	CHECK(b.run.spans[0].arg[1] >> 32 == 900 * us);
+	CHECK(b.run.details[b.run.spans[0].detail].name == "ksoftirqd/1");
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 1 * ms);
+	CHECK(a.by_cause[Index(Cause::RunQueue)] == 0);
+}
+
+TEST_CASE("ksoftirqd that held it longest, but not for the most part, is a holder like others")
+{
+	RunBuilder b =
+	    Waiting({Turn("a", 50, 1000 * us, 1250 * us), Turn("ksoftirqd/1", 17, 1250 * us, 1750 * us),
+		     Turn("b", 51, 1750 * us, 2 * ms)});
+	b.Finish();
+	CHECK(HolderTid(b.run.spans[0]) == 17);
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 0);
+	CHECK(a.by_cause[Index(Cause::RunQueue)] == 1 * ms);
+
+	RunBuilder other = Waiting({Turn("ksoftirqd-like", 17, 0, 2 * ms)}); // not the kernel's
+	other.Finish();
+	CHECK(other.run.spans[0].flags == 0);
+}
+
+TEST_CASE("turns of one task count together, each once, and those of other CPUs or times not at all")
+{
+	RunBuilder b = Waiting({
+	    Turn("b", 51, 1500 * us, 2 * ms),
+	    Turn("a", 50, 1000 * us, 1300 * us),
+	    Turn("a", 50, 1000 * us, 1100 * us), // as another wait had seen it, when it was not over
+	    Turn("a", 50, 1000 * us, 1300 * us), // and again
+	    Turn("c", 52, 1300 * us, 1350 * us),
+	    Turn("a", 50, 1350 * us, 1500 * us),
+	    Turn("a", 50, 0, 1000 * us),
+	    Turn("a", 50, 2 * ms, 9 * ms),
+	    Turn("a", 50, 1000 * us, 2 * ms, kCpu + 1),
+	});
+	b.Finish();
+	CHECK(b.run.turns.size() == 7);
+	CHECK(HolderTid(b.run.spans[0]) == 51);
+	CHECK(b.run.spans[0].arg[1] >> 32 == 500 * us); // "a" has 450
+	CHECK(b.run.details[b.run.spans[0].detail].name == "b");
+}
+
+TEST_CASE("a holder's name goes with what is known of a wait, not instead of it")
+{
+	RunBuilder b = Waiting({Turn("sh", 50, 0, 9 * ms)});
+	b.run.details.push_back({"dump.rdb", {"io_schedule+0x42"}});
+	b.run.details.push_back({"", {"futex_wait+0x1"}});
+	b.Off(FT_FILE_READ, 3 * ms, 4 * ms, 5 * ms).queue_cpu = kCpu + 1;
+	b.run.spans.back().detail = 1;
+	b.Off(FT_LOCK_WAIT, 6 * ms, 7 * ms, 8 * ms).queue_cpu = kCpu + 1;
+	b.run.spans.back().detail = 2;
+	b.Off(FT_IDLE, 8 * ms, 8 * ms, 9 * ms).queue_cpu = kCpu + 1;
+	b.Finish();
+	const Column<ft_span> &spans = b.run.spans;
+	REQUIRE(spans.size() == 4);
+	for (const ft_span &s : spans)
+		CHECK(s.arg[1] == (50 | (1 * ms) << 32));
+	CHECK(b.run.details[spans[1].detail].name == "dump.rdb");
+	CHECK(b.run.details[spans[2].detail].name == "sh");
+	CHECK(b.run.details[spans[2].detail].stack == std::vector<std::string>{"futex_wait+0x1"});
+	CHECK(spans[0].detail == spans[3].detail); // one for both
+}
+
+TEST_CASE("a wait that nothing is known of stays so, and one of an old recording as it was decided")
+{
+	RunBuilder b = Waiting({Turn("sh", 50, 5 * ms, 6 * ms)});
+	ft_span &old = b.Off(FT_RUN_QUEUE, 5 * ms, 5 * ms, 6 * ms);
+	old.arg[1] = 4711 | (900 * us) << 32;
+	old.flags = FT_SPAN_KSOFTIRQD;
+	b.Finish();
+	CHECK(b.run.spans[0].arg[1] == 0);
+	CHECK(b.run.spans[0].detail == 0);
+	CHECK(b.run.spans[1].arg[1] == (4711 | (900 * us) << 32));
+	CHECK(b.run.spans[1].flags == FT_SPAN_KSOFTIRQD);
+}
+
+TEST_CASE("turns with impossible times are left out")
+{
+	RunBuilder b = Waiting({Turn("x", 50, 2 * ms, 1 * ms), Turn("sh", 51, 1900 * us, 2 * ms)});
+	b.Finish();
+	CHECK(HolderTid(b.run.spans[0]) == 51);
+	CHECK(b.run.warnings.size() == 1);
+}
+
+namespace
+{
+
+template <typename T> void Write(ft_writer *w, ft_block_kind kind, const T &record)
+{
+	REQUIRE(ft_writer_record(w, kind, &record) == 0);
+}
+
+// 90 ms, of which the server waits every tenth for its CPU: for ksoftirqd, for sh, for both.
+std::string ExplainedWaits(const std::string &path, bool with_turns)
+{
+	ft_writer *w = nullptr;
+	REQUIRE(ft_writer_open(&w, path.c_str(),
+			       R"({"program":"forktail-record","boot_id":"b1","min_span_ns":20000,"cpus":2,
+			       "start_ns":1000000000000,"targets":[{"pid":100,"comm":"redis-server"}]})") ==
+		0);
+	ft_thread t = {kBase,	       kBase + 90 * ms, kServer, kServer, 0, FT_THREAD_MAIN | FT_THREAD_ENDED,
+		       "redis-server", "redis-server"};
+	Write(w, FT_BLOCK_THREAD, t);
+	if (!with_turns) {
+		REQUIRE(ft_writer_json(w, FT_BLOCK_DETAIL, R"({"id":1,"name":"ksoftirqd/1","stack":[]})") ==
+			0);
+		REQUIRE(ft_writer_json(w, FT_BLOCK_DETAIL, R"({"id":2,"name":"sh","stack":[]})") == 0);
+	}
+	for (uint64_t i = 0; i < 9; i++) {
+		uint64_t from = i * 10 * ms + 4 * ms, until = from + 4 * ms;
+		uint64_t softirqs = i % 3 == 0 ? 4 * ms : i % 3 == 1 ? 1 * ms : 3 * ms;
+		RunBuilder b;
+		ft_span s = b.Off(FT_IDLE, from - 2 * ms, from, until);
+		if (with_turns) {
+			s.queue_cpu = kCpu + 1;
+			Write(w, FT_BLOCK_TURN, Turn("ksoftirqd/1", 17, from - 1 * ms, from + softirqs));
+			if (softirqs < 4 * ms)
+				Write(w, FT_BLOCK_TURN, Turn("sh", 50, from + softirqs, until));
+		} else if (softirqs > 2 * ms) {
+			s.detail = 1;
+			s.arg[1] = 17 | softirqs << 32;
+			s.flags = FT_SPAN_KSOFTIRQD;
+		} else {
+			s.detail = 2;
+			s.arg[1] = 50 | (4 * ms - softirqs) << 32;
+		}
+		Write(w, FT_BLOCK_SPAN, s);
+	}
+	ft_tally own = {kBase, kBase + 90 * ms, 36 * ms, 0, 0, kServer, FT_OWN_CODE, 0};
+	Write(w, FT_BLOCK_TALLY, own);
+	REQUIRE(ft_writer_close(w, R"({"end_ns":1000090000000,"reason":"duration"})") == 0);
+
+	Explanation e;
+	std::string error;
+	int status = 0;
+	REQUIRE(ExplainRun(path, {}, &e, &error, &status));
+	CHECK(e.run.warnings.empty());
+	CHECK(e.accounts[0].by_cause[Index(Cause::SoftirqDeferred)] == 6 * 4 * ms);
+	CHECK(e.accounts[0].by_cause[Index(Cause::RunQueue)] == 3 * 4 * ms);
+	return ExplainText(e, {}) + ExplainJson(e, {});
+}
+
+} // namespace
+
+TEST_CASE("what the recorder used to decide and what is decided here are explained in the same words")
+{
+	TempDir dir;
+	std::string path = dir.file("server.forktail");
+	std::string decided = ExplainedWaits(path, false), left_open = ExplainedWaits(path, true);
+	CHECK(decided.find("the CPU was held by sh (50) for 3.00 ms") != std::string::npos);
+	CHECK(decided.find("softirq/deferred") != std::string::npos);
+	CHECK(decided == left_open);
+}

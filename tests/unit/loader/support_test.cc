@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The list of what a host offers: doctor prints what the recorder goes by.
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+
+#include <memory>
+#include <set>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "loader/support.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+std::unique_ptr<support> probed()
+{
+	auto s = std::make_unique<support>();
+	support_probe(s.get());
+	return s;
+}
+
+const feature *find(const support &s, const std::string &name)
+{
+	for (size_t i = 0; i < s.count; i++)
+		if (name == s.features[i].name)
+			return &s.features[i];
+	return nullptr;
+}
+
+} // namespace
+
+TEST_CASE("every feature is listed once, with what is missing without it, and why if it is")
+{
+	const auto s = probed();
+	utsname u = {};
+	uname(&u);
+	CHECK(s->kernel == std::string(u.release));
+	CHECK(s->cpus >= sysconf(_SC_NPROCESSORS_ONLN));
+	CHECK(s->count < SUPPORT_FEATURES); // none was left out for want of room
+	std::set<std::string> names;
+	for (size_t i = 0; i < s->count; i++) {
+		const feature &f = s->features[i];
+		INFO(f.name);
+		CHECK(names.insert(f.name).second);
+		CHECK(f.without[0]);
+		CHECK((f.why[0] == 0) == f.available);
+	}
+	REQUIRE(find(*s, "root"));
+	CHECK(find(*s, "root")->available == (geteuid() == 0));
+	CHECK(find(*s, "root")->need == NEED_REQUIRED);
+	for (const char *name : {"sched_switch", "sched_wakeup", "softirq_entry", "block_rq_issue"}) {
+		INFO(name);
+		REQUIRE(find(*s, name));
+		CHECK(find(*s, name)->available == support_has_tracepoint(name));
+	}
+}
+
+TEST_CASE("a kernel is asked, and says no to what it hasn't")
+{
+	const auto s = probed();
+	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_tracepoint("sched_twitch"));
+	CHECK_FALSE(support_has_event("syscalls/sys_enter_nothing"));
+	CHECK(support_has_event("syscalls/sys_enter_fsync") ==
+	      find(*s, "system call tracepoints")->available);
+}
+
+TEST_CASE("what is required and missing is what blocks a recording, and the first of it")
+{
+	auto s = std::make_unique<support>();
+	auto add = [&](const char *name, need how, bool available) {
+		s->features[s->count++] = {name, "something", how, available, ""};
+	};
+	CHECK(support_blocker(s.get()) == nullptr);
+	add("a", NEED_REQUIRED, true);
+	add("b", NEED_PART, false);
+	CHECK(support_blocker(s.get()) == nullptr);
+	add("c", NEED_REQUIRED, false);
+	add("d", NEED_REQUIRED, false);
+	REQUIRE(support_blocker(s.get()));
+	CHECK(support_blocker(s.get())->name == std::string("c"));
+}
+
+TEST_CASE("doctor prints the recorder's list, and its exit status says how much of it there is")
+{
+	const auto s = probed();
+	const Result doctor = run({program("forktail-record"), "--doctor"});
+	size_t missing = 0;
+	std::string list;
+	for (size_t i = 0; i < s->count; i++) {
+		const feature &f = s->features[i];
+		list += f.available ? std::string("  yes  ") + f.name + "\n"
+				    : std::string("  NO   ") + f.name + ": " + f.why + "\n       " +
+					  (f.need == NEED_REQUIRED ? "no recording without it: "
+								   : "missing from a recording: ") +
+					  f.without + "\n";
+		missing += !f.available;
+	}
+	INFO(doctor.out << "should hold\n" << list);
+	CHECK(doctor.out.find("\n\n" + list + "\n") != std::string::npos);
+	CHECK(doctor.status == (support_blocker(s.get()) ? 3 : missing ? 1 : 0));
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Names of system calls: those that explanations have always had, at the numbers x86-64 has always had.
+#include "tests/support/catch.h"
+
+#include <cstdint>
+#include <string>
+#include <sys/syscall.h>
+
+#include "recording/syscalls.h"
+
+TEST_CASE("a system call's number has the kernel's name")
+{
+	CHECK(std::string(ft_syscall_name(SYS_read)) == "read");
+	CHECK(std::string(ft_syscall_name(75)) == "fdatasync");
+	CHECK(std::string(ft_syscall_name(202)) == "futex");
+	CHECK(std::string(ft_syscall_name(232)) == "epoll_wait");
+	CHECK(std::string(ft_syscall_name(SYS_clone3)) == "clone3");
+	CHECK(ft_syscall_limit() > SYS_futex_waitv);
+}
+
+TEST_CASE("a number of no system call has no name")
+{
+	CHECK(ft_syscall_name(-1) == nullptr);
+	CHECK(ft_syscall_name(400) == nullptr); // in the gap that x86-64 has from 335 to 423
+	CHECK(ft_syscall_name(ft_syscall_limit()) == nullptr);
+	CHECK(ft_syscall_name(INT32_MAX) == nullptr);
+}
