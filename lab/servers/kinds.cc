@@ -8,12 +8,12 @@
 namespace forktail
 {
 
-extern const ServerKind kRedis, kValkey, kMemcached, kNutcracker, kSentinel;
+extern const ServerKind kRedis, kValkey, kKeydb, kMemcached, kNutcracker, kSentinel;
 
 namespace
 {
 
-const ServerKind *const kKinds[] = {&kRedis, &kValkey, &kMemcached, &kNutcracker, &kSentinel};
+const ServerKind *const kKinds[] = {&kRedis, &kValkey, &kKeydb, &kMemcached, &kNutcracker, &kSentinel};
 
 } // namespace
 

@@ -37,6 +37,7 @@ std::vector<Case> Cases()
 	    {{Plan("redis", "redis", 3)}, "redis"},
 	    {{Plan("redis", "redis", 3, true)}, "redis2"},
 	    {{Plan("valkey", "valkey", 2, true)}, "valkey"},
+	    {{Plan("keydb", "keydb", 2, true)}, "keydb"},
 	    {{Plan("cache", "memcached")}, "cache"},
 	    {{Plan("cache", "memcached", 2, true)}, "cache"},
 	    {{Plan("redis", "redis", 3), Proxy(1, false, "redis")}, "proxy"},
