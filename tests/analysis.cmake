@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the analysis: runs built by hand, recordings written for the purpose, and the command itself.
 forktail_test(analysis unit
-  SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc
+  SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc unit/analysis/timeline/waits_test.cc
           unit/analysis/blame/blame_test.cc unit/analysis/blame/property_test.cc
           unit/analysis/evidence/episodes_test.cc unit/analysis/output/render_test.cc unit/analysis/run/read_test.cc unit/analysis/run/holders_test.cc
           unit/cli/command_test.cc unit/analysis/run/column_test.cc unit/analysis/timeline/client_test.cc
@@ -35,3 +35,10 @@ add_dependencies(test_explain_disk forktail forktail-record)
 forktail_test(explain_hops system SOURCES system/explain_hops_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_hops forktail forktail-load forktail-record)
+
+add_library(mmap_lock_holder MODULE system/mmap_lock_holder.c)
+target_link_libraries(mmap_lock_holder PRIVATE Threads::Threads)
+forktail_test(explain_mmap_lock system SOURCES system/explain_mmap_lock_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_explain_mmap_lock PRIVATE FORKTAIL_MMAP_LOCK_HOLDER="$<TARGET_FILE:mmap_lock_holder>")
+add_dependencies(test_explain_mmap_lock forktail forktail-record mmap_lock_holder)

@@ -8,6 +8,7 @@
 
 #include "analysis/units.h"
 #include "timeline.h"
+#include "waits.h"
 
 namespace forktail
 {
@@ -129,13 +130,14 @@ int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
 Account AccountOf(const Run &run, uint32_t thread_index)
 {
 	const Thread &thread = run.threads[thread_index];
+	const Waits waits(run);
 	Account account;
 	account.thread = thread_index;
 	account.wall_ns = thread.end_ns - thread.start_ns;
 	for (size_t i = 0; i < thread.span_count; i++) {
 		const ft_span &s = run.spans[thread.first_span + i];
 		if (s.off_cpu) {
-			account.by_cause[Index(CauseOfOwner(s.owner))] += s.blocked_ns;
+			account.by_cause[Index(waits.CauseOf(s))] += s.blocked_ns;
 			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
 		} else {
 			account.by_cause[Index(CauseOfOwner(s.owner))] +=

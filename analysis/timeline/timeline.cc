@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "apportion.h"
+#include "waits.h"
 
 namespace forktail
 {
@@ -28,6 +29,7 @@ struct Window {
 
 struct Sweep {
 	const Run &run;
+	Waits waits;
 	uint64_t end_ns;
 	uint64_t cursor_ns;
 	std::vector<Piece> pieces;
@@ -49,7 +51,7 @@ struct Sweep {
 		}
 		const ft_span &s = run.spans[index];
 		if (s.off_cpu)
-			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), CauseOfOwner(s.owner), index);
+			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), waits.CauseOf(s), index);
 		Emit(to_ns, s.off_cpu ? WaitCauseOf(s.flags) : CauseOfOwner(s.owner), index);
 	}
 };
@@ -62,7 +64,7 @@ std::vector<Piece> SweepSpans(const Run &run, const Thread &thread)
 		uint64_t end_ns;
 	};
 	std::vector<Open> open;
-	Sweep sweep = {run, thread.end_ns, thread.start_ns, {}};
+	Sweep sweep = {run, Waits(run), thread.end_ns, thread.start_ns, {}};
 	sweep.pieces.reserve(2 * thread.span_count + 16);
 	auto top = [&] { return open.empty() ? kNoSpan : open.back().span; };
 	for (size_t i = 0; i < thread.span_count; i++) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Kernel stacks that say what a blocked thread waited for.
+#include "analysis/timeline/waits.h"
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+TEST_CASE("whoever takes the mmap lock at the top of a stack waits for it")
+{
+	// As Linux 6.18 gives it: without the lock's own functions.
+	CHECK(CauseOfStack({"vm_mmap_pgoff+0xe0", "do_syscall_64+0x71"}) == Cause::MmapLock);
+	CHECK(CauseOfStack({"lock_mm_and_find_vma+0x9d", "do_user_addr_fault+0x1c0",
+			    "exc_page_fault+0x6c"}) == Cause::MmapLock);
+	CHECK(CauseOfStack({"__do_sys_brk.isra.0+0x52", "do_syscall_64+0x71"}) == Cause::MmapLock);
+	// With them.
+	CHECK(CauseOfStack({"__schedule+0x2e", "schedule+0x1f", "schedule_preempt_disabled+0x15",
+			    "rwsem_down_write_slowpath+0x201", "down_write_killable+0x6b",
+			    "__vm_munmap+0x66"}) == Cause::MmapLock);
+}
+
+TEST_CASE("other waits of the same calls and faults are not for the mmap lock")
+{
+	CHECK(CauseOfStack({}) == Cause::Unknown);
+	CHECK(CauseOfStack({"down_read+0x10"}) == Cause::Unknown);
+	CHECK(CauseOfStack({"folio_wait_bit_common+0x134", "filemap_fault+0x88", "exc_page_fault+0x6c"}) ==
+	      Cause::Unknown);
+	CHECK(CauseOfStack({"unlink_anon_vmas+0x4a", "free_pgtables+0x9b", "__vm_munmap+0xb4"}) ==
+	      Cause::Unknown);
+	CHECK(CauseOfStack({"ext4_map_blocks+0x11", "down_read+0x10", "vm_mmap_pgoff+0xe0"}) ==
+	      Cause::Unknown);
+}
+
+TEST_CASE("a wait for the mmap lock is mmap-lock in a call and in a fault, its run-queue part is not")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.run.details.push_back({"", {"vm_mmap_pgoff+0xe0"}});
+	b.run.details.push_back({"", {"lock_mm_and_find_vma+0x9d"}});
+	b.run.details.push_back({"", {"pipe_read+0x30"}});
+	b.Off(FT_SYSCALL, 100, 180, 200).detail = 1;
+	b.Frame(FT_PAGE_ZERO, 300, 500, 0, 100);
+	b.Off(FT_FAULT_OTHER, 350, 450, 450, 1).detail = 2;
+	b.Off(FT_SYSCALL, 600, 700, 700).detail = 3;
+	b.Finish();
+	Timeline t = b.Timeline();
+	CHECK(Spent(t, Cause::MmapLock, 0, 1000) == 180);
+	CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 20);
+	CHECK(Spent(t, Cause::PageZero, 0, 1000) == 100);
+	CHECK(Spent(t, Cause::Syscall, 0, 1000) == 100);
+	Account a = AccountOf(b.run, 0);
+	CHECK(a.by_cause[Index(Cause::MmapLock)] == 180);
+	CHECK(a.by_cause[Index(Cause::PageZero)] == 100);
+	CHECK(a.by_cause[Index(Cause::Syscall)] == 100);
+}
