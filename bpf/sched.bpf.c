@@ -228,7 +228,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 {
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	if (c->target) {
+	if (c->target || opening) {
 		struct thread_state *st = state_of(prev);
 		if (st)
 			switch_out(st, prev, now, preempt || state == 0, state);
@@ -432,9 +432,37 @@ int open_accounts(struct bpf_iter__task *ctx)
 	st->client = *traced_as == FT_TRACED_CLIENT;
 	st->fault_ends = !st->client;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
-	/* One that is running right now has its account opened as runnable: its first switch, within a tick
-	 * or so, sets that right. */
 	st->ready = 1;
+	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
+	u32 now_state = task_state(task);
+	if (state && !now_state && !st->wake_ns) {
+		st->wake_ns = now;
+	} else if (!state && now_state && st->wake_ns == now) {
+		st->off_state = now_state;
+		st->wake_ns = 0;
+	}
+	return 0;
+}
+
+/* Run once on each CPU when the accounts are open. A thread that is on the CPU meanwhile was opened as
+ * runnable, and may not be switched for seconds: this is what finds it. Where its turn of the event loop
+ * began nobody knows; it is at least as long as it is seen. */
+SEC("raw_tp")
+int adopt_current(void *ctx)
+{
+	struct task_struct *task =
+	    has_task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();
+	struct thread_state *st = state_of(task);
+	if (!st)
+		return 0;
+	if (st->off_cpu) {
+		u64 now = bpf_ktime_get_ns();
+		charge(st, now);
+		st->off_cpu = 0;
+		st->wake_ns = 0;
+		st->iteration_start_ns = now;
+	}
+	this_cpu()->target = 1;
 	return 0;
 }
 

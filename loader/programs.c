@@ -245,7 +245,7 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 	{
 		const char *section = bpf_program__section_name(prog);
 		if (!bpf_program__autoload(prog) || strncmp(section, "iter/", 5) == 0 ||
-		    strcmp(section, "perf_event") == 0)
+		    strcmp(section, "perf_event") == 0 || strcmp(section, "raw_tp") == 0)
 			continue;
 		struct bpf_link *link = bpf_program__attach(prog);
 		if (!link) {
@@ -280,9 +280,26 @@ int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_
 	return 0;
 }
 
+/* On every CPU that is online, in an interrupt on top of what runs there. */
+static int adopt_running(struct programs *p)
+{
+	int cpus = libbpf_num_possible_cpus(), prog = bpf_program__fd(p->skeleton->progs.adopt_current);
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		LIBBPF_OPTS(bpf_test_run_opts, options, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = (__u32)cpu);
+		int err = bpf_prog_test_run_opts(prog, &options);
+		if (err && err != -ENXIO) /* that: the CPU is offline */
+			return err;
+	}
+	return 0;
+}
+
 int programs_open_accounts(struct programs *p)
 {
-	return walk_tasks(p->skeleton->progs.open_accounts);
+	p->skeleton->bss->opening = 1;
+	int err = walk_tasks(p->skeleton->progs.open_accounts);
+	err = err ? err : adopt_running(p);
+	p->skeleton->bss->opening = 0;
+	return err;
 }
 
 int programs_fd(struct programs *p)
