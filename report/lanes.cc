@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "analysis/timeline/waits.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -35,23 +36,6 @@ constexpr DiskCause kDiskCauses[] = {
 uint64_t EndOf(const ft_span &s)
 {
 	return s.start_ns + s.duration_ns;
-}
-
-// Innermost first, without offsets and without the scheduler, which is at the top of every stack of a wait.
-std::string StackText(const Detail &detail)
-{
-	std::string text;
-	int shown = 0;
-	for (const std::string &frame : detail.stack) {
-		std::string name = frame.substr(0, frame.find('+'));
-		if (name == "__schedule" || name == "schedule" || name == "io_schedule" ||
-		    name == "schedule_timeout")
-			continue;
-		if (++shown > 8)
-			break;
-		text += (text.empty() ? "" : " < ") + name;
-	}
-	return text;
 }
 
 // Who held the CPU: a traced thread by its part, another by the name the recorder kept with the wait. A wait
@@ -94,7 +78,7 @@ std::string DescribePiece(const Run &run, const LaneSpan &piece)
 		     FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
 	else
 		line(detail.name);
-	line(StackText(detail));
+	line(StackText(detail, 8));
 	return text;
 }
 

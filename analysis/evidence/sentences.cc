@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "analysis/timeline/waits.h"
 #include "analysis/units.h"
 #include "disk.h"
 #include "evidence.h"
@@ -67,21 +68,11 @@ std::string SyscallText(const Scene &scene, int number)
 	return name.empty() ? "system call " + std::to_string(number) : name + "()";
 }
 
-// "; kernel stack: a < b < c" of the span's stack, without the scheduler's own functions.
-std::string StackText(const Detail &detail)
+// "; kernel stack: a < b < c" of the span's stack.
+std::string KernelStackText(const Detail &detail)
 {
-	std::string text;
-	int shown = 0;
-	for (const std::string &frame : detail.stack) {
-		std::string name = frame.substr(0, frame.find('+'));
-		if (name == "__schedule" || name == "schedule" || name == "io_schedule" ||
-		    name == "schedule_timeout")
-			continue;
-		if (++shown > 5)
-			break;
-		text += (text.empty() ? "; kernel stack: " : " < ") + name;
-	}
-	return text;
+	std::string text = StackText(detail, 5);
+	return text.empty() ? text : "; kernel stack: " + text;
 }
 
 std::string ProcessText(const Thread &t)
@@ -231,7 +222,7 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	text += " was blocked " + FormatDuration(seen.ns) + Times(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
 	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
-	return text + (disk.empty() ? StackText(detail) : disk);
+	return text + (disk.empty() ? KernelStackText(detail) : disk);
 }
 
 std::string FsyncSentence(const Scene &scene)
@@ -338,7 +329,7 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
 	if (size_t at = words.find('%'); at != std::string::npos)
 		return words.replace(at, 1, length);
-	return "blocked in " + call + " for " + length + (s ? StackText(DetailOf(scene, *s)) : "");
+	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene, *s)) : "");
 }
 
 // "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what

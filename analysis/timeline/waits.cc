@@ -97,6 +97,23 @@ Cause CauseOfStack(const std::vector<std::string> &stack)
 	return Cause::Unknown;
 }
 
+std::string StackText(const Detail &detail, size_t most)
+{
+	std::string text;
+	size_t shown = 0;
+	for (const std::string &frame : detail.stack) {
+		std::string_view name = std::string_view(frame).substr(0, frame.find('+'));
+		if (name == "__schedule" || name == "schedule" || name == "io_schedule" ||
+		    name == "schedule_timeout")
+			continue;
+		if (shown++ == most)
+			break;
+		text += shown > 1 ? " < " : "";
+		text += name;
+	}
+	return text;
+}
+
 Waits::Waits(const Run &run)
 {
 	told_.reserve(run.details.size());

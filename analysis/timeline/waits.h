@@ -34,4 +34,9 @@ private:
 // The cause that a kernel stack tells ("function+0x1f", innermost first), or Unknown.
 Cause CauseOfStack(const std::vector<std::string> &stack);
 
+// The functions that a blocked thread was in, innermost first and at most `most` of them, without offsets and
+// without the scheduler's own, which are at the top of every such stack: "submit_bio_wait <
+// blkdev_issue_flush". "" without a stack.
+std::string StackText(const Detail &detail, size_t most);
+
 } // namespace forktail
