@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Injections into what the server itself does: slow commands, storms of its housekeeping, sleep."""
 import socket
+import threading
 import time
 
 from registry import case
-from trial import Skip, wait_for
+from trial import Skip, now_ns, wait_for
 
 
 def ask(server, words):
@@ -54,10 +55,15 @@ COMMANDS = {
     "EVAL": (lambda r, n: None, lambda n: ("EVAL", LOOP, "0", n), (1_000_000, 4_000_000, 16_000_000)),
     "DEL": (lambda r, n: r.eval("for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], i, i) end", 1, f"hash{n}", n),
             lambda n: ("DEL", f"hash{n}"), (50_000, 200_000, 800_000)),
+    "SAVE": (lambda r, n: None, lambda n: ("SAVE",), (100_000, 400_000, 1_600_000)),
+    "FLUSHALL": (lambda r, n: None, lambda n: ("FLUSHALL", "SYNC"), (50_000, 200_000, 800_000)),
     "SORT": (lambda r, n: r.eval("for i = 1, ARGV[1] do redis.call('RPUSH', KEYS[1], (i * 7919) % 100003) end", 1,
                                  f"sort{n}", n),
              lambda n: ("SORT", f"sort{n}", "LIMIT", "0", "10"), (10_000, 40_000, 160_000)),
 }
+
+
+OF_ALL_KEYS = ("KEYS", "SAVE", "FLUSHALL")  # these take the longer the more keys there are
 
 
 def command_case(name):
@@ -66,20 +72,34 @@ def command_case(name):
     @case(12, name.lower(), ["server-busy"], sizes)
     def run(t, magnitudes):
         server = t.redis("--lazyfree-lazy-user-del", "no", "--activerehashing", "no")
-        if name == "KEYS":
-            server.execute_command("DEBUG", "POPULATE", magnitudes[0])
-        else:
-            for n in magnitudes:
-                prepare(server, n)
+        for n in magnitudes:
+            prepare(server, n)
         t.begin(["-s", server.socket])
         for n in magnitudes:
-            if name == "KEYS":
+            if name in OF_ALL_KEYS:
                 server.execute_command("DEBUG", "POPULATE", n)
             slow_command(t, server, name, str(n), *words(n))
 
 
 for command in COMMANDS:
     command_case(command)
+
+
+@case(23, "begun-before", ["server-busy"], (100_000_000,))
+def begun_before(t, magnitudes):
+    """The recorder is started in the middle of a command that takes long, and sees no switch of the thread until it is
+    over: the server has its CPU for itself."""
+    server = t.redis()
+    for n in magnitudes:
+        busy = threading.Thread(target=ask, args=(server, ("EVAL", LOOP, "0", n)))
+        busy.start()
+        start_ns = now_ns()
+        t.begin(["-s", server.socket])
+        if not busy.is_alive():
+            raise Skip("the command was over before the recorder and the load ran")
+        busy.join()
+        t.injections.append({"cause": "server-busy", "magnitude": str(n), "tid": server.tid, "slow_ns": t.slow_ns,
+                             "activity": "command/EVAL", "start_ns": start_ns, "end_ns": now_ns()})
 
 
 @case(13, "expiry", ["server-busy"], (50_000, 200_000, 600_000))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Injections into who has the CPU: stopped processes, hogs, quotas."""
+import os
 import time
 
 import host
 import kernel
 from cases_code import LOOP
 from registry import case
-from trial import SERVER_CPU, stopped_for
+from trial import SERVER_CPU, now_ns, stopped_for
 
 
 @case(10, "stop", ["stopped"], (5, 30, 150))
@@ -16,6 +17,40 @@ def stop(t, magnitudes):
     for ms in magnitudes:
         with t.injecting("stopped", f"{ms} ms", server.tid) as done:
             done["stall_ns"] = stopped_for(server.process, ms)
+
+
+def freeze(t, magnitudes, group, name, on, off):
+    """The server's cgroup is frozen, as `docker pause` does it."""
+    server = t.redis()
+    group.add(server.tid)
+    t.begin(["-s", server.socket])
+    for ms in magnitudes:
+        with t.injecting("frozen", f"{ms} ms", server.tid) as done:
+            group.set(name, on)
+            since = now_ns()
+            time.sleep(ms / 1000)
+            group.set(name, off)
+            done["stall_ns"] = now_ns() - since
+
+
+@case(21, "freeze", ["frozen"], (20, 100, 300))
+def freeze_v1(t, magnitudes):
+    freeze(t, magnitudes, host.Cgroup(t, "freezer"), "freezer.state", "FROZEN", "THAWED")
+
+
+@case(21, "freeze-v2", ["frozen"], (20, 100, 300))
+def freeze_v2(t, magnitudes):
+    freeze(t, magnitudes, host.Cgroup(t), "cgroup.freeze", 1, 0)
+
+
+@case(22, "ptrace", ["ptrace"], (5, 30, 150))
+def ptrace(t, magnitudes):
+    """The server is stopped by a debugger, which is this suite."""
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for ms in magnitudes:
+        with t.injecting("ptrace", f"{ms} ms", server.tid, culprit=str(os.getpid())) as done:
+            done["stall_ns"] = host.traced_for(server.tid, ms)
 
 
 HOGS = (("same nice, 300 ms", 0.3, []), ("nice -20, 100 ms", 0.1, ["nice", "-n", "-20"]),

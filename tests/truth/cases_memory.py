@@ -9,7 +9,7 @@ import time
 import host
 import kernel
 from registry import case
-from trial import CLIENT_CPU, RATE, Skip, wait_for
+from trial import CLIENT_CPU, RATE, Skip, end, pinned, wait_for
 
 # A snapshot's child that sleeps between keys: it lives for as long as an injection needs it and takes no CPU time.
 SLOW_CHILD = ("--rdb-key-save-delay", "1000000", "--rdbcompression", "no", "--stop-writes-on-bgsave-error", "no",
@@ -160,3 +160,21 @@ def reclaim(t, magnitudes):
         with t.injecting("reclaim", f"{megabytes} MB", server.tid, truth="reclaim"):
             server.setrange(f"grows:{megabytes}", (megabytes << 20) - 1, b"x")
         group.set("memory.limit_in_bytes", -1)
+
+
+@case(24, "mmap-lock", ["mmap-lock"], (500_000, 1_000_000, 2_000_000))
+def mmap_lock(t, magnitudes):
+    """A monitor reads how much memory a large server has in detail, over and over, while the server wants more: the kernel
+    walks its page tables under the lock that a new mapping needs."""
+    clock = host.MapClock(t)
+    server = t.redis(env=clock.environment)
+    server.execute_command("DEBUG", "POPULATE", 1000)
+    t.begin(["-s", server.socket])
+    for keys in magnitudes:
+        for part in range(server.dbsize(), keys, 20_000):  # not all in one stall
+            server.execute_command("DEBUG", "POPULATE", part + 20_000, f"part{part}", 1000)
+        monitor = t.start(pinned(CLIENT_CPU, ["sh", "-c", f"while cat /proc/{server.tid}/smaps_rollup; do :; done"]))
+        with t.injecting("mmap-lock", f"{keys} keys", server.tid, truth=clock.spent_ns):
+            for i in range(5):
+                server.setrange(f"grows:{keys}:{i}", (8 << 20) - 1, b"x")
+        end(monitor)

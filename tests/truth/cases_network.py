@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Injections outside of the server's thread: the load generator, the way to the server, other kinds of server."""
-import ctypes
 import os
 import signal
 import socket
@@ -110,11 +109,6 @@ def full_sync(t, magnitudes):
         replica.shutdown(nosave=True)
 
 
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
-ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
 def memcached(t, *options):
     port = free_port()
     process = t.start(pinned(SERVER_CPU, ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", *options]))
@@ -128,21 +122,15 @@ def memcached(t, *options):
     return process, port
 
 
-@case(19, "memcached-worker", ["stopped"], (10, 50, 200))
+@case(19, "memcached-worker", ["ptrace"], (10, 50, 200))
 def memcached_worker(t, magnitudes):
     """One worker thread of memcached is stopped, as a debugger would, and no other."""
     process, port = memcached(t)
     worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text"])
     for ms in magnitudes:
-        with t.injecting("stopped", f"{ms} ms", worker) as done:
-            if ptrace(PTRACE_SEIZE, worker, None, None) or ptrace(PTRACE_INTERRUPT, worker, None, None):
-                raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
-            os.waitpid(worker, 0x40000000)  # __WALL
-            since = now_ns()
-            time.sleep(ms / 1000)
-            ptrace(PTRACE_DETACH, worker, None, None)
-            done["stall_ns"] = now_ns() - since
+        with t.injecting("ptrace", f"{ms} ms", worker, culprit=str(os.getpid())) as done:
+            done["stall_ns"] = host.traced_for(worker, ms)
 
 
 @case(19, "memcached-slabs", ["run-queue"], (5, 20, 60), threshold="500us")

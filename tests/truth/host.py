@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What injections do to the host: hogs, cgroups, slow disks, swap, floods. Each takes back what it did."""
 import contextlib
+import ctypes
 import mmap
 import os
 import signal
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from trial import BIN, Skip, wait_for
+from trial import BIN, Skip, now_ns, wait_for
 
 CGROUPS = "/sys/fs/cgroup"
 
@@ -37,6 +38,22 @@ def let_run(process, seconds):
     process.wait()
 
 
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def traced_for(tid, ms):
+    """Stops a thread for so long, as a debugger would; returns how long it was, in ns."""
+    if ptrace(PTRACE_SEIZE, tid, None, None) or ptrace(PTRACE_INTERRUPT, tid, None, None):
+        raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
+    os.waitpid(tid, WALL)
+    since = now_ns()
+    time.sleep(ms / 1000)
+    ptrace(PTRACE_DETACH, tid, None, None)
+    return now_ns() - since
+
+
 def sh(*argv):
     """Runs a command that has to succeed for the injection to be possible; returns what it printed."""
     try:
@@ -56,13 +73,23 @@ def write(path, text):
         raise Skip(f"{path} = {text}: {e.strerror}") from e
 
 
-class Cgroup:
-    """A cgroup of one v1 controller, for processes of the trial."""
+def unified_cgroups():
+    """Where cgroups of version 2 are mounted."""
+    with open("/proc/mounts") as f:
+        for line in f:
+            if line.split()[2] == "cgroup2":
+                return line.split()[1]
+    raise Skip("there are no cgroups of version 2 here")
 
-    def __init__(self, trial, controller):
-        self.path = f"{CGROUPS}/{controller}/forktail-truth-{os.getpid()}"
-        if not os.path.isdir(f"{CGROUPS}/{controller}"):
+
+class Cgroup:
+    """A cgroup of one v1 controller, for processes of the trial; without a controller one of version 2."""
+
+    def __init__(self, trial, controller=None):
+        root = f"{CGROUPS}/{controller}" if controller else unified_cgroups()
+        if not os.path.isdir(root):
             raise Skip(f"there is no {controller} cgroup controller (v1) here")
+        self.path = f"{root}/forktail-truth-{os.getpid()}"
         os.makedirs(self.path, exist_ok=True)
         trial.stack.callback(self.remove)
 
@@ -148,6 +175,30 @@ def compressed_swap(trial, megabytes):
     trial.stack.callback(subprocess.run, ["swapoff", device])
 
 
+def preloaded(trial, library, variable, size):
+    """A library of the tests' that is preloaded into a server and counts in a file: the file, mapped, and the server's
+    environment."""
+    path = os.path.join(os.path.dirname(BIN), "tests", f"lib{library}.so")
+    if not os.path.exists(path):
+        raise RuntimeError(f"{path} is missing: build all targets first")
+    counts = os.path.join(trial.directory, library)
+    with open(counts, "wb") as f:
+        f.truncate(size)
+    with open(counts, "rb") as f:
+        table = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+    return table, {**os.environ, "LD_PRELOAD": path, variable: counts}
+
+
+class MapClock:
+    """How long a server's main thread was in mmap, measured inside the server (tests/system/mmap_lock_holder.c)."""
+
+    def __init__(self, trial):
+        self.sum, self.environment = preloaded(trial, "mmap_lock_holder", "FORKTAIL_HOLD_CLOCK", 8)
+
+    def spent_ns(self, _tid):
+        return struct.unpack("=Q", self.sum[:8])[0]
+
+
 class CallsClock:
     """How long a server's threads were in calls on files, measured inside the server (calls_clock.c)."""
 
@@ -155,15 +206,7 @@ class CallsClock:
     CALLS = ("fsync", "file-write", "file-meta")
 
     def __init__(self, trial):
-        library = os.path.join(os.path.dirname(BIN), "tests", "libtruth_calls_clock.so")
-        if not os.path.exists(library):
-            raise RuntimeError(f"{library} is missing: build all targets first")
-        path = os.path.join(trial.directory, "calls-clock")
-        with open(path, "wb") as f:
-            f.truncate(self.THREADS * self.ROW.size)
-        with open(path, "rb") as f:
-            self.table = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
-        self.environment = dict(os.environ, LD_PRELOAD=library, FORKTAIL_CALLS_CLOCK=path)
+        self.table, self.environment = preloaded(trial, "truth_calls_clock", "FORKTAIL_CALLS_CLOCK", self.THREADS * self.ROW.size)
 
     def of(self, call):
         """A function of a thread: ns in such calls so far."""

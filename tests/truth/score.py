@@ -9,7 +9,8 @@ request that had the most of it. Where what the server itself ran is what was in
 """
 
 # What a machine does not do of its own accord to a server that nothing is injected into.
-INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "sleep")
+INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "frozen", "ptrace",
+                 "mmap-lock", "sleep")
 SLACK_NS = 20_000_000  # what an injection did may be felt after it: answers to what queued up
 NOT_ON_THREAD = ("client-late", "network")
 
