@@ -75,7 +75,7 @@ class Trial:
         self.run = os.path.join(self.directory, "run")
         os.mkdir(self.run)
         self.injections = []
-        self.load = None
+        self.load = self.recorder = None
         self.targets = []
 
     def __enter__(self):
@@ -119,12 +119,12 @@ class Trial:
             self.targets.append(process.pid)
         return client
 
-    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, record=(), load=()):
-        """Starts the recorder and then the load at `where` (arguments of forktail-load that name the server)."""
+    def record(self):
+        """Starts the recorder; begin does, if nobody did."""
         ready, tell = os.pipe()
         self.recorder = self.start(
             [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
-             os.path.join(self.run, "server.forktail"), "--with-client"] + list(record), stderr=tell)
+             os.path.join(self.run, "server.forktail"), "--with-client"], stderr=tell)
         os.close(tell)
         with os.fdopen(ready) as lines:
             said = ""
@@ -136,6 +136,11 @@ class Trial:
                 raise RuntimeError("forktail-record ended: " + said)
             self.recorder_said = os.dup(lines.fileno())  # keeps the pipe open: it may say more
             self.stack.callback(os.close, self.recorder_said)
+
+    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=()):
+        """Starts the recorder and then the load at `where` (arguments of forktail-load that name the server)."""
+        if not self.recorder:
+            self.record()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.start(
             # Before the suite itself, which shares its CPU and reads what slow commands answer.
