@@ -93,14 +93,15 @@ def begun_before(t, magnitudes):
     """The recorder is started in the middle of a command that takes long, and sees no switch of the thread until it is
     over: the server has its CPU for itself."""
     server = t.redis()
+    t.begin(["-s", server.socket], recorded=False)
     for n in magnitudes:
         busy = threading.Thread(target=ask, args=(server, ("EVAL", LOOP, "0", n)))
         busy.start()
         t.record()
         start_ns = now_ns()
+        time.sleep(0.1)
         if not busy.is_alive():
-            raise Skip("the command was over before the recorder ran")
-        t.begin(["-s", server.socket])
+            raise Skip("the command was over when the recorder ran")
         busy.join()
         t.injections.append({"cause": "server-busy", "magnitude": str(n), "tid": server.tid, "slow_ns": t.slow_ns,
                              "activity": "command/EVAL", "start_ns": start_ns, "end_ns": now_ns()})

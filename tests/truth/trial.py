@@ -120,7 +120,7 @@ class Trial:
         return client
 
     def record(self):
-        """Starts the recorder; begin does, if nobody did."""
+        """Starts the recorder, as begin does."""
         ready, tell = os.pipe()
         self.recorder = self.start(
             [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
@@ -137,9 +137,10 @@ class Trial:
             self.recorder_said = os.dup(lines.fileno())  # keeps the pipe open: it may say more
             self.stack.callback(os.close, self.recorder_said)
 
-    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=()):
-        """Starts the recorder and then the load at `where` (arguments of forktail-load that name the server)."""
-        if not self.recorder:
+    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True):
+        """Starts the recorder, unless `recorded` is false, and then the load at `where` (arguments of forktail-load that
+        name the server)."""
+        if recorded:
             self.record()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.start(
