@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "units/visible.h"
+
 enum { DIGITS = 10 };
 
 void write_json_block(struct ft_writer *w, enum ft_block_kind kind, json_t *object)
@@ -41,46 +43,16 @@ char *json_line(json_t *value)
 	return text;
 }
 
-/* Bytes of the character that begins here; 0: it is none in UTF-8, which jansson is the judge of. */
-static size_t character(const char *text, size_t left)
-{
-	for (size_t n = 1; n <= 4 && n <= left; n++) {
-		json_t *s = json_stringn(text, n);
-
-		json_decref(s);
-		if (s)
-			return n;
-	}
-	return 0;
-}
-
-static json_t *from_bytes(const char *text, size_t length)
-{
-	char *out = malloc(2 * length + 1);
-	size_t at = 0;
-	json_t *s;
-
-	for (size_t i = 0, n; out && i < length; i += n) {
-		n = character(text + i, length - i);
-		if (n) {
-			memcpy(out + at, text + i, n);
-			at += n;
-		} else {
-			out[at++] = (char)(0xc0 | (unsigned char)text[i] >> 6);
-			out[at++] = (char)(0x80 | (text[i] & 0x3f));
-			n = 1;
-		}
-	}
-	s = out ? json_stringn(out, at) : NULL;
-	free(out);
-	return s;
-}
-
 json_t *json_text(const char *text, size_t length)
 {
 	json_t *s = json_stringn(text, length);
+	size_t room = VISIBLE_MOST * length + 1;
+	char *visible = s ? NULL : malloc(room);
 
-	return s ? s : from_bytes(text, length);
+	if (visible)
+		s = json_stringn(visible, visible_text(visible, room, text, length));
+	free(visible);
+	return s;
 }
 
 bool json_put(json_t *in, const char *name, json_t *value)

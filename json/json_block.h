@@ -28,7 +28,7 @@ void write_json_note(struct ft_writer *w, json_t *note);
  * NULL when memory is short. */
 char *json_line(json_t *value);
 
-/* A string. JSON wants UTF-8: bytes that aren't are taken for Latin-1, so that they stay readable. */
+/* A string. JSON wants UTF-8: text that isn't is written as visible_text has it, a byte as \xff. */
 json_t *json_text(const char *text, size_t length);
 
 /* Put a member into an object, or, with NULL for its name, a value at the end of an array. */

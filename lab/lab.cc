@@ -10,6 +10,7 @@
 #include <string>
 #include <unistd.h>
 
+#include "analysis/outside.h"
 #include "commands.h"
 
 namespace forktail
@@ -21,7 +22,8 @@ constexpr int kDone = 0, kUsage = 2, kEnvironment = 3;
 
 void Complain(const std::string &error)
 {
-	fprintf(stderr, "forktail lab: %s\n", error.c_str());
+	// A server or its log may have had a part in it.
+	fprintf(stderr, "forktail lab: %s\n", VisibleLines(error).c_str());
 }
 
 // Does `work` in a session of its own, which is cleaned up however it goes.

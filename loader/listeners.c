@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json/json_block.h"
+
 /* Gets a listening socket: its inode, and its port (path NULL) or its path. */
 typedef void (*listener_fn)(void *context, unsigned long inode, int port, const char *path);
 
@@ -163,7 +165,7 @@ static void see_any(void *context, unsigned long inode, int port, const char *pa
 		snprintf(address, sizeof address, "unix:%s", path);
 	else
 		snprintf(address, sizeof address, "tcp:%d", port);
-	json_object_set_new(l->by_inode, key, json_string(address)); /* not UTF-8: left out */
+	json_put_text(l->by_inode, key, address);
 }
 
 static bool collect(void *context, unsigned long inode)

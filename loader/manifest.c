@@ -32,7 +32,7 @@ static json_t *block_devices(void)
 			continue;
 		target[n] = 0;
 		name = strrchr(target, '/');
-		json_object_set_new(names, e->d_name, json_string(name ? name + 1 : target));
+		json_put_text(names, e->d_name, name ? name + 1 : target);
 	}
 	if (d)
 		closedir(d);
@@ -61,24 +61,26 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(programs, json_string(costs[i].name));
 	for (int i = 0; i < options->argc; i++)
-		json_array_append_new(argv, json_string(options->argv[i]));
+		json_put_text(argv, NULL, options->argv[i]);
 	for (size_t i = 0; i < targets->count; i++) {
 		char comm[32], cmdline[1024];
 		pid_t pid = targets->pids[i];
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-		json_array_append_new(
-		    processes, json_pack("{s:i, s:s, s:o, s:o}", "pid", (int)pid, "comm", comm, "cmdline",
-					 json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid)));
+		json_array_append_new(processes, json_pack("{s:i, s:o, s:o, s:o}", "pid", (int)pid, "comm",
+							   json_text(comm, strlen(comm)), "cmdline",
+							   json_text(cmdline, strlen(cmdline)), "listens",
+							   listened_by(pid)));
 	}
 	struct utsname u;
 	uname(&u);
 	char boot[40];
 	ft_boot_id(boot);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o, s:o}", "program",
-			 "forktail-record", "version", FORKTAIL_VERSION, "host", u.nodename, "kernel",
-			 u.release, "boot_id", boot, "argv", argv, "min_span_ns",
-			 (json_int_t)options->wanted.min_span_ns, "targets", processes, "cpus", support->cpus,
-			 "start_ns", (json_int_t)start_ns, "missing", missing, "block_devices",
-			 block_devices(), "programs", programs, "syscalls", syscall_names());
+	return json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:I, s:o, s:i, s:I, s:O, s:o, s:o, s:o}", "program",
+			 "forktail-record", "version", FORKTAIL_VERSION, "host",
+			 json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot,
+			 "argv", argv, "min_span_ns", (json_int_t)options->wanted.min_span_ns, "targets",
+			 processes, "cpus", support->cpus, "start_ns", (json_int_t)start_ns, "missing",
+			 missing, "block_devices", block_devices(), "programs", programs, "syscalls",
+			 syscall_names());
 }

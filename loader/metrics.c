@@ -65,9 +65,9 @@ static struct series *series_of(struct metrics *m, const char *name, const char 
 	}
 	json_t *labels = json_object();
 	if (label1)
-		json_object_set_new(labels, label1, json_string(value1));
+		json_put_text(labels, label1, value1);
 	if (label2)
-		json_object_set_new(labels, label2, json_string(value2));
+		json_put_text(labels, label2, value2);
 	write_json_block(m->writer, FT_BLOCK_SERIES,
 			 json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
 				   "labels", labels));

@@ -30,6 +30,7 @@
 #include "recording/recording.h"
 #include "support.h"
 #include "threads.h"
+#include "units/visible.h"
 #include "json/json_block.h"
 
 enum {
@@ -390,9 +391,10 @@ int record(const struct record_options *options, const struct targets *targets)
 				strerror(errno));
 		fprintf(stderr, "recording ");
 		for (size_t i = 0; i < targets->count; i++) {
-			char comm[32];
-			read_proc(targets->pids[i], "comm", comm, sizeof comm);
-			fprintf(stderr, "%s%s (%d)", i ? ", " : "", comm, targets->pids[i]);
+			char comm[32], visible[VISIBLE_MOST * sizeof comm];
+			int n = read_proc(targets->pids[i], "comm", comm, sizeof comm);
+			visible_text(visible, sizeof visible, comm, n > 0 ? (size_t)n : 0);
+			fprintf(stderr, "%s%s (%d)", i ? ", " : "", visible, targets->pids[i]);
 		}
 		fprintf(stderr, " to %s\n", options->output);
 		status = finish(&r, run(&r, signals, timer));

@@ -4,11 +4,11 @@
 #include "lanes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "analysis/outside.h"
 #include "analysis/timeline/waits.h"
 #include "analysis/units.h"
 
@@ -369,7 +369,7 @@ void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes
 		busy.requests++;
 		busy.bytes += io.bytes;
 		busy.longest_ns = std::max(busy.longest_ns, io.duration_ns);
-		busy.issuers[std::string(io.comm, strnlen(io.comm, sizeof io.comm))] += io.bytes;
+		busy.issuers[VisibleName(io.comm)] += io.bytes;
 	}
 	for (auto &[key, disk] : disks) {
 		disk.lane.name = DeviceName(run, key.first);

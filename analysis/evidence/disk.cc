@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "analysis/outside.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -21,11 +21,6 @@ namespace
 constexpr uint64_t kLongestIo = 2'000'000'000; // how far before an interval a request still on its way began
 constexpr double kWorthTelling = 0.1;	       // a disk that was busy for less kept nobody waiting
 constexpr uint64_t kWriteback = 5'000'000'000; // how far before it what is written back then was dirtied
-
-std::string CommText(const char (&comm)[16])
-{
-	return std::string(comm, strnlen(comm, sizeof comm));
-}
 
 // A device's requests in an interval.
 struct Use {
@@ -55,7 +50,7 @@ std::map<uint32_t, Use> UseOfDevices(const Run &run, uint64_t from_ns, uint64_t 
 		if (io->write > 1)
 			continue;
 		(io->write ? use.written : use.read) += io->bytes;
-		use.by[CommText(io->comm) + " (" + std::to_string(io->tid) + ")"] += io->bytes;
+		use.by[VisibleName(io->comm) + " (" + std::to_string(io->tid) + ")"] += io->bytes;
 	}
 	return devices;
 }
@@ -85,7 +80,7 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 		if (w->dev != dev && devices.count(w->dev))
 			continue;
 		auto role = roles.find(w->tgid);
-		std::string name = role == roles.end() ? CommText(w->comm) : role->second;
+		std::string name = role == roles.end() ? VisibleName(w->comm) : role->second;
 		Writer &writer = by_name[name];
 		writer.name = name;
 		writer.processes.insert(w->tgid);

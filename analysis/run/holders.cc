@@ -5,8 +5,9 @@
 #include "analysis/run/holders.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+
+#include "analysis/outside.h"
 
 namespace forktail
 {
@@ -72,7 +73,7 @@ void NameHolders(Run *run)
 					  s.start_ns + s.blocked_ns, end_ns);
 		if (!held.turn)
 			continue;
-		std::string comm(held.turn->comm, strnlen(held.turn->comm, sizeof held.turn->comm));
+		std::string comm = VisibleName(held.turn->comm);
 		if (comm.starts_with(kKsoftirqd) && held.ns > s.runnable_ns / 2)
 			s.flags |= FT_SPAN_KSOFTIRQD;
 		s.arg[1] = held.turn->tid | std::min<uint64_t>(held.ns, UINT32_MAX) << 32;

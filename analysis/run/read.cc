@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "analysis/json_read.h"
+#include "analysis/outside.h"
 #include "analysis/units.h"
 #include "read_blocks.h"
 #include "run.h"
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 void ReadManifest(OpenFile *f, const std::string &text)
 {
 	f->about.manifest = text;
-	f->manifest = ParseObject(text);
+	f->manifest = ParseVisibleObject(text);
 	const Json &m = f->manifest;
 	f->about.program = Text(m, "program");
 	f->about.version = Text(m, "version");
@@ -146,14 +147,14 @@ void FinishFile(OpenFile *f, Run *run)
 		run->loads.back().connection_count =
 		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
 
-	Json summary = ParseObject(f->about.summary);
+	Json summary = ParseVisibleObject(f->about.summary);
 	f->about.end_ns = Whole(summary, "end_ns");
 	f->about.end_reason = Text(summary, "reason");
 	ft_reader_damage(f->reader.get(), &f->about.damage);
 	std::string name = fs::path(f->about.path).filename().string();
 	if (std::string damage = Describe(f->about.damage); !damage.empty())
 		run->warnings.push_back(name + ": " + damage);
-	if (uint64_t slow_ns = Whole(ParseObject(f->about.manifest), "log_slow_ns"); slow_ns)
+	if (uint64_t slow_ns = Whole(f->manifest, "log_slow_ns"); slow_ns)
 		run->warnings.push_back(
 		    name + ": it was written with --log slow:, so only requests of " +
 		    std::to_string(slow_ns / 1000) +
@@ -170,7 +171,7 @@ void ReadRunInfo(const std::string &path, Run *run)
 		return;
 	std::ostringstream text;
 	text << in.rdbuf();
-	Json j = ParseJson(text.str());
+	Json j = ParseVisible(text.str());
 	if (!j.is_object()) {
 		run->warnings.push_back("run.json is not a JSON object and was left out");
 		return;
@@ -241,21 +242,19 @@ void DecideBoot(std::vector<OpenFile> *files, Run *run)
 	}
 }
 
-} // namespace
-
-bool LoadRun(const std::string &path, Run *run, std::string *error)
+bool ReadRun(const std::string &path, Run *run, std::string *error)
 {
 	std::vector<std::string> paths;
 	if (!FindRecordings(path, &paths, error))
 		return false;
-	run->path = path;
+	run->path = Visible(path);
 	run->details.emplace_back();
 	run->stacks.emplace_back();
 
 	std::vector<OpenFile> files;
 	for (const std::string &file_path : paths) {
 		OpenFile f;
-		f.about.path = file_path;
+		f.about.path = Visible(file_path);
 		char message[512];
 		ft_reader *reader = nullptr;
 		if (ft_reader_open(&reader, file_path.c_str(), message, sizeof message)) {
@@ -264,7 +263,7 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 				return false;
 			}
 			*error = message; // the last one counts if none can be read
-			run->warnings.push_back(message);
+			run->warnings.push_back(Visible(message));
 			continue;
 		}
 		f.reader.reset(reader);
@@ -274,7 +273,7 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 			ReadManifest(&f, PayloadText(block));
 		else {
 			run->warnings.push_back(
-			    fs::path(file_path).filename().string() +
+			    fs::path(f.about.path).filename().string() +
 			    ": its manifest is lost, so what was recorded has to be guessed");
 			ft_reader_close(f.reader.release());
 			if (ft_reader_open(&reader, file_path.c_str(), message, sizeof message)) {
@@ -307,6 +306,16 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);
 	IndexRun(run);
 	return true;
+}
+
+} // namespace
+
+bool LoadRun(const std::string &path, Run *run, std::string *error)
+{
+	if (ReadRun(path, run, error))
+		return true;
+	*error = Visible(*error); // it names files
+	return false;
 }
 
 } // namespace forktail

@@ -5,18 +5,14 @@
 #include "read_blocks.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "analysis/outside.h"
 
 namespace forktail
 {
 
 namespace
 {
-
-std::string FixedText(const char *text, size_t size)
-{
-	return std::string(text, strnlen(text, size));
-}
 
 // Calls each(record) for the block's records of type T.
 template <typename T, typename Each> void ForRecords(const ft_block &block, Each each)
@@ -141,8 +137,8 @@ void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 	thread.flags = t.flags;
 	thread.start_ns = t.start_ns;
 	thread.end_ns = t.end_ns;
-	thread.comm = FixedText(t.comm, sizeof t.comm);
-	thread.role = FixedText(t.role, sizeof t.role);
+	thread.comm = VisibleName(t.comm);
+	thread.role = VisibleName(t.role);
 	thread.file = static_cast<uint32_t>(run->files.size());
 }
 
@@ -273,23 +269,23 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadRequests(f, run, block);
 		break;
 	case FT_BLOCK_DETAIL:
-		ReadDetail(f, run, ParseObject(PayloadText(block)));
+		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_CPU_SAMPLE:
 		ForRecords<ft_cpu_sample>(block,
 					  [&](const ft_cpu_sample &s) { run->cpu_samples.push_back(s); });
 		break;
 	case FT_BLOCK_STACK:
-		ReadStack(f, run, ParseObject(PayloadText(block)));
+		ReadStack(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SERIES:
-		ReadSeries(f, run, ParseObject(PayloadText(block)));
+		ReadSeries(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_COST:
-		ReadCost(run, ParseObject(PayloadText(block)));
+		ReadCost(run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_NOTE:
-		ReadNote(run, ParseObject(PayloadText(block)));
+		ReadNote(run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SUMMARY:
 		f->about.summary = PayloadText(block);

@@ -26,8 +26,8 @@ struct RecordingFile {
 	std::string kernel;
 	std::string boot_id;
 	std::vector<std::string> argv;
-	std::string manifest; // JSON text as written
-	std::string summary;  // JSON text as written, "" if the recording has none
+	std::string manifest; // JSON text as written, not for showing
+	std::string summary;  // likewise; "" if the recording has none
 	std::string end_reason;
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // the summary's; 0 if there is none
@@ -193,7 +193,7 @@ struct RunInfo {
 	std::vector<std::string> commands;
 	std::map<std::string, std::string> redis_config;
 	uint64_t rss_bytes = 0; // 0: not said
-	std::string text;	// the whole file
+	std::string text;	// the whole file as it is, not for showing
 };
 
 struct Run {

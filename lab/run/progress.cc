@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "analysis/outside.h"
 #include "recording/recording.h"
 
 namespace forktail
@@ -17,7 +18,7 @@ void Line(const std::string &text, bool replaceable)
 {
 	static const bool terminal = isatty(2);
 	const char *clear = terminal ? "\033[K" : "";
-	fprintf(stderr, "%s%s%s", clear, text.c_str(), terminal && replaceable ? "\r" : "\n");
+	fprintf(stderr, "%s%s%s", clear, VisibleLines(text).c_str(), terminal && replaceable ? "\r" : "\n");
 	fflush(stderr);
 }
 

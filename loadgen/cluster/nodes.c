@@ -3,6 +3,7 @@
  * whole, its address looked up, before the count lets others see it. All else is single words, so choosing
  * a server for a request takes no lock. */
 #include "nodes.h"
+#include "units/visible.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ static struct node *node_new(const struct nodes *n, const struct server_address 
 {
 	struct node *node = calloc(1, sizeof(*node));
 	struct server_address own = *a;
+	char text[sizeof(node->name)];
 
 	own.host = a->host ? strdup(a->host) : NULL;
 	own.socket = a->socket ? strdup(a->socket) : NULL;
@@ -77,7 +79,8 @@ static struct node *node_new(const struct nodes *n, const struct server_address 
 		snprintf(error, size, "not enough memory for another server");
 		return NULL;
 	}
-	address_text(&own, node->name, sizeof(node->name));
+	address_text(&own, text, sizeof(text));
+	visible_text(node->name, sizeof(node->name), text, strlen(text));
 	server_init(&node->server, n->options, &own,
 		    n->kind == DEPLOYMENT_CLUSTER && n->read_from != READ_PRIMARY);
 	if (server_find(&node->server, error, size)) {

@@ -12,6 +12,7 @@
 
 #include "view.h"
 #include "json/json_block.h"
+#include "units/visible.h"
 
 #define OBSERVER_NAME "forktail-observer"
 
@@ -253,21 +254,12 @@ static json_t *dated_note(const char *kind, uint64_t after_ns, uint64_t before_n
 	return n;
 }
 
-/* A word of a command as text: cut, control characters as \xNN (the JSON writer sees to what is no UTF-8). */
+/* A word of a command, or of a value: cut. */
 static void put_word(json_t *words, const redisReply *word)
 {
-	char text[4 * WORD_BYTES + 1];
-	size_t at = 0, length = word->len < WORD_BYTES ? word->len : WORD_BYTES;
+	char text[VISIBLE_MOST * WORD_BYTES + 1];
 
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)word->str[i];
-
-		if (c < 0x20 || c == 0x7f)
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "\\x%02x", c);
-		else
-			text[at++] = (char)c;
-	}
-	text[at] = 0;
+	visible_text(text, sizeof(text), word->str, word->len < WORD_BYTES ? word->len : WORD_BYTES);
 	json_put_text(words, NULL, text);
 }
 

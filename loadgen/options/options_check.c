@@ -316,6 +316,6 @@ int options_read_replay(struct options *o, const struct given *g)
 		return EXIT_ENVIRONMENT;
 	}
 	if (o->replay->damage)
-		fprintf(stderr, "forktail-load: %s\n", o->replay->damage);
+		options_refuse("%s", o->replay->damage); /* what is whole is replayed */
 	return 0;
 }

@@ -9,16 +9,22 @@
 #include <string.h>
 
 #include "units/parse.h"
+#include "units/visible.h"
 
 error_t options_refuse(const char *format, ...)
 {
+	char *sentence;
 	va_list args;
+	int length;
 
-	fputs("forktail-load: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	length = vasprintf(&sentence, format, args);
 	va_end(args);
+	fputs("forktail-load: ", stderr);
+	put_visible(stderr, length < 0 ? format : sentence); /* it may quote a recording of commands */
 	fputc('\n', stderr);
+	if (length >= 0)
+		free(sentence);
 	return EINVAL;
 }
 

@@ -4,6 +4,7 @@
 #include "complain.h"
 
 #include "phase.h"
+#include "units/visible.h"
 
 void end_progress(struct run *r)
 {
@@ -15,7 +16,9 @@ void end_progress(struct run *r)
 void complain(struct run *r, const char *text)
 {
 	end_progress(r);
-	fprintf(stderr, "forktail-load: %s\n", text);
+	fputs("forktail-load: ", stderr);
+	put_visible(stderr, text); /* a server may have had a part in it */
+	fputc('\n', stderr);
 	r->status = EXIT_ENVIRONMENT;
 }
 

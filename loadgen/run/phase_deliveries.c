@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "loadgen/server/connect.h"
+#include "units/visible.h"
 
 /* Connections for all consumers, or NULL after a sentence. */
 static int *connect_consumers(struct run *r, uint32_t first_id)
@@ -96,8 +97,10 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 		fputc('\n', to);
 	}
 	if (d->broken) {
-		fprintf(stderr, "forktail-load: consumers lost their connections %" PRIu64 " times: %s\n",
-			d->broken, d->why ? d->why : "?");
+		fprintf(stderr,
+			"forktail-load: consumers lost their connections %" PRIu64 " times: ", d->broken);
+		put_visible(stderr, d->why ? d->why : "?");
+		fputc('\n', stderr);
 	} else if (lost) {
 		snprintf(text, sizeof(text), "%" PRIu64 " deliveries of acknowledged messages never came",
 			 lost);

@@ -10,6 +10,7 @@
 #include "loadgen/output/servers.h"
 #include "phase_deliveries.h"
 #include "recording/recording.h"
+#include "units/visible.h"
 #include "json/json_block.h"
 
 static void complain_of_replay(struct run *r, struct phase *p)
@@ -93,8 +94,9 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;
 	} else if (lost > 0) {
-		fprintf(stderr, "forktail-load: %u of %u connections were lost: %s\n", lost, all,
-			why ? why : "?");
+		fprintf(stderr, "forktail-load: %u of %u connections were lost: ", lost, all);
+		put_visible(stderr, why ? why : "?");
+		fputc('\n', stderr);
 	}
 	complain_of_replay(r, p);
 	if (drops)

@@ -11,6 +11,7 @@
 #include "loadgen/protocol/reply.h"
 #include "reach.h"
 #include "recording/recording.h"
+#include "units/visible.h"
 
 struct phrase {
 	const char *at;
@@ -116,7 +117,9 @@ static struct link *enter(struct server *s, uint32_t number, struct server_facts
 		goto failed;
 	if (facts) {
 		reply[strcspn(reply, "\r\n")] = 0;
-		snprintf(facts->version, sizeof(facts->version), "%.31s", m->version_of(reply));
+		const char *version = m->version_of(reply);
+
+		visible_text(facts->version, sizeof(facts->version), version, strlen(version));
 	}
 	if (m->noop.length && (m->noop_always || facts) && !protocol->wants_login(&scan) &&
 	    ask(s, l, &m->noop, &scan, answer, sizeof(answer), error, size))

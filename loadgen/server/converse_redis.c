@@ -14,6 +14,7 @@
 #include "reach.h"
 #include "recording/recording.h"
 #include "setup_resp3.h"
+#include "units/visible.h"
 
 /* What an operator sees in CLIENT LIST. */
 #define CONNECTION_NAME "forktail"
@@ -188,7 +189,7 @@ static void take_fact(const char *info, const char *name, char *out, size_t size
 		return;
 	at += strlen(name);
 	length = strcspn(at, "\r\n");
-	snprintf(out, size, "%.*s", (int)length, at);
+	visible_text(out, size, at, length);
 }
 
 /* A user without the right to INFO costs us these facts, not the run. */

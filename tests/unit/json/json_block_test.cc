@@ -76,5 +76,7 @@ TEST_CASE("text of any bytes stays valid")
 		CHECK(named.size() == 1);
 		CHECK(*named.begin() == 7);
 	}
-	CHECK(written([](json_t *j) { json_put_text(j, nullptr, "a\xe9\xc3\xbc"); }) == "a\xc3\xa9\xc3\xbc");
+	CHECK(written([](json_t *j) { json_put_text(j, nullptr, "a\xe9\xc3\xbc"); }) == "a\\xe9\xc3\xbc");
+	CHECK(written([](json_t *j) { json_put_text(j, nullptr, "\x1b]52;c;\xff\a"); }) ==
+	      "\\x1b]52;c;\\xff\\x07");
 }

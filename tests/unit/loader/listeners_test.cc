@@ -73,10 +73,11 @@ TEST_CASE("what a process listens on is a list of addresses")
 {
 	const std::vector<std::string> before = listened(getpid());
 	TempDir dir;
-	Socket tcp(true), bound(false), path(dir.file("a b.sock"));
+	Socket tcp(true), bound(false), path(dir.file("a b.sock")), no_text(dir.file("\xff.sock"));
 	std::vector<std::string> wanted = before;
 	wanted.push_back("tcp:" + std::to_string(tcp.port()));
 	wanted.push_back("unix:" + dir.file("a b.sock"));
+	wanted.push_back("unix:" + dir.file("\\xff.sock"));
 	std::sort(wanted.begin(), wanted.end());
 	CHECK(listened(getpid()) == wanted);
 	Process stranger({"sleep", "60"});
