@@ -42,3 +42,6 @@ forktail_test(explain_mmap_lock system SOURCES system/explain_mmap_lock_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 target_compile_definitions(test_explain_mmap_lock PRIVATE FORKTAIL_MMAP_LOCK_HOLDER="$<TARGET_FILE:mmap_lock_holder>")
 add_dependencies(test_explain_mmap_lock forktail forktail-record mmap_lock_holder)
+forktail_test(explain_names system SOURCES system/explain_names_test.cc
+  LIBRARIES forktail_units forktail_test_support)
+add_dependencies(test_explain_names forktail forktail-record)

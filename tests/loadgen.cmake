@@ -33,7 +33,7 @@ forktail_test(loadgen_errors system TIMEOUT 300
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_hostile system TIMEOUT 300
   SOURCES system/loadgen_hostile_test.cc
-  LIBRARIES forktail_test_support)
+  LIBRARIES forktail_units forktail_test_support)
 forktail_test(loadgen_cluster system TIMEOUT 400
   SOURCES system/loadgen_cluster_test.cc system/loadgen_cluster_hostile_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)

@@ -27,6 +27,10 @@ struct fuzz_scanner {
 void fuzz_check(const struct fuzz_scanner *scanner, const uint8_t *data, size_t size);
 
 /* Each target's entry, of libFuzzer's name. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#ifdef __cplusplus
+extern "C"
+#endif
+    int
+    LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

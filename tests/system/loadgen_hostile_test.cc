@@ -12,6 +12,7 @@
 #include "tests/support/json.h"
 #include "tests/system/loadgen_fake.h"
 #include "tests/system/loadgen_load.h"
+#include "units/visible.h"
 
 using namespace ft::test;
 using namespace std::chrono_literals;
@@ -402,6 +403,56 @@ TEST_CASE("a greeting without end, or a byte now and then, is given up within se
 			if (!FORKTAIL_SANITIZED)
 				CHECK(largest_child_kb() < 64 * 1024);
 		}
+}
+
+TEST_CASE("words that steer a terminal are said so that one can read them")
+{
+	const std::string evil = "\x1b]52;c;QQ==\a\xff\xe2\x80\xae\xc2\x9bx",
+			  said = R"(\x1b]52;c;QQ==\x07\xff\u202e\x9bx)";
+	auto visible = [](const std::string &text) {
+		for (size_t at = 0, end; at < text.size(); at = end + 1) {
+			end = std::min(text.find('\n', at), text.size());
+			if (visible_text(nullptr, 0, text.data() + at, end - at) != end - at)
+				return false;
+		}
+		return true;
+	};
+	// At the door, as a version, as an answer to the load, and to the observer.
+	FakeServer door([&](Peer &peer) {
+		while (!peer.hear().empty() && peer.say("-" + evil + "\r\n")) {
+		}
+	});
+	const Result refused = load(door.where({"-n", "10"}), {}, Seconds(20));
+	INFO(refused.err);
+	CHECK(refused.status == 3);
+	CHECK(contains(refused.err, "turned us away: " + said));
+	CHECK(visible(refused.err));
+
+	FakeServer versions([&](Peer &peer) {
+		while (!peer.hear().empty() && peer.say("VERSION 1." + evil + "\r\n")) {
+		}
+	});
+	TempDir dir;
+	const Result odd = load(versions.where({"--protocol", "memcache_text", "-t", "get", "-n", "10",
+						"--json", dir.file("json"), "--timeout", "300ms"}),
+				{}, Seconds(20));
+	INFO(odd.err);
+	CHECK(visible(odd.err));
+	CHECK(visible(odd.out));
+
+	FakeServer errors([&](Peer &peer) {
+		for (std::string request; !(request = peer.hear()).empty();) {
+			const std::string answer = greeting_answer(request);
+			if (!peer.say(answer.empty() ? "-" + evil + " more\r\n" : answer))
+				return;
+		}
+	});
+	Run run(errors, "redis", {"--command", "GET __key__", "-n", "50", "-c", "1"});
+	INFO(run.result.out);
+	CHECK(visible(run.result.out));
+	CHECK(visible(run.result.err));
+	CHECK(run.log.with_status(FT_STATUS_ERROR_REPLY) == 50);
+	CHECK(visible(read_file(run.dir.file("json"))));
 }
 
 TEST_CASE("an observer meets the same server, and neither hangs nor grows")

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* What the recorder reads of /proc and of cgroups under libFuzzer, from a directory that looks like it:
+ * counters of the host, a target's stat (whose comm may hold anything), cgroups and their quotas, listening
+ * sockets. An input is parts that begin with a byte 1 and the letter of a file (below); '@' in a list of
+ * mounts is the directory. Everything is looked at twice, since rates need two looks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Its parsers are its own, and read what lies in /proc. */
+#include "loader/listeners.c"
+#include "loader/metrics.h"
+#include "loader/quota.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/scratch.h"
+
+enum { PID = 4711, MOUNTINFO = 'h', FILES = 14 };
+
+/* 'a', 'b' and so on. */
+static const char *const files[FILES] = {
+    "proc/stat",     "proc/meminfo",	      "proc/vmstat",	     "proc/diskstats",	  "proc/softirqs",
+    "proc/net/dev",  "proc/4711/stat",	      "proc/self/mountinfo", "proc/4711/cgroup",  "cg/x/cpu.max",
+    "cg/x/cpu.stat", "cg/x/cpu.cfs_quota_us", "proc/4711/net/tcp",   "proc/4711/net/unix"};
+
+static void write_mounts(const char *text, size_t size)
+{
+	char root[SCRATCH_PATH], *whole = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&whole, &length);
+
+	scratch_path(root, "cg");
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == '@')
+			fputs(root, out);
+		else
+			fputc(text[i], out);
+	fclose(out);
+	scratch_write(files[MOUNTINFO - 'a'], whole, length);
+	free(whole);
+}
+
+static void write_files(const char *data, size_t size)
+{
+	bool written[FILES] = {false};
+
+	for (const char *at = data, *end = data + size, *next; at < end; at = next) {
+		size_t which = at + 1 < end ? (size_t)(at[1] - 'a') : FILES;
+
+		next = memchr(at + 1, 1, (size_t)(end - at - 1));
+		next = next ? next : end;
+		if (*at != 1 || which >= FILES)
+			continue;
+		written[which] = true;
+		if (at[1] == MOUNTINFO)
+			write_mounts(at + 2, (size_t)(next - at) - 2);
+		else
+			scratch_write(files[which], at + 2, (size_t)(next - at) - 2);
+	}
+	for (size_t i = 0; i < FILES; i++)
+		if (!written[i])
+			scratch_write(files[i], NULL, 0);
+}
+
+static void look(const char *proc, struct ft_writer *writer)
+{
+	static const pid_t pid = PID;
+	struct metrics *metrics = metrics_open(writer, proc);
+	struct quotas *quotas = metrics ? quotas_open(writer, metrics, proc) : NULL;
+
+	for (int i = 0; i < 2 && metrics; i++) {
+		metrics_sample(metrics, &pid, 1);
+		quotas_look(quotas, &pid, 1);
+	}
+	quotas_close(quotas);
+	metrics_close(metrics);
+}
+
+/* Every listener of every line has to be in what is made of them. */
+static void listen_to(const char *process)
+{
+	struct listening l = {json_object(), json_array()};
+	json_t *address;
+	const char *inode;
+	char from_proc[SCRATCH_PATH + 8];
+
+	snprintf(from_proc, sizeof(from_proc), "..%s", process);
+	each_tcp(from_proc, see_any, &l);
+	each_unix(from_proc, see_any, &l);
+	json_object_foreach(l.by_inode, inode, address) if (!json_string_length(address)) abort();
+	json_decref(l.by_inode);
+	json_decref(l.held);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char path[SCRATCH_PATH];
+	struct ft_writer *writer;
+
+	write_files((const char *)data, size);
+	scratch_path(path, "recording");
+	if (ft_writer_open(&writer, path, "{}")) {
+		perror(path);
+		exit(3);
+	}
+	scratch_path(path, "proc");
+	look(path, writer);
+	scratch_path(path, "proc/4711");
+	listen_to(path);
+	ft_writer_close(writer, NULL);
+	return 0;
+}

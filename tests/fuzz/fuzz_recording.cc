@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// All that reads a run under libFuzzer: the reader of blocks, the tables they fill, the analysis, and the
+// text and JSON that are made of it; compiled with FUZZ_PAGE the page as well, which takes ten times as long.
+// Nothing may crash, and what comes out may hold nothing that steers a terminal, whatever names the
+// recordings have.
+//
+// An input is a run. Its blocks are given the lengths and hashes they should have, which no fuzzer would
+// guess; each manifest begins another recording, and what lies before the first block is run.json. With an
+// 'r' in front it is one recording, as it is.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include "analysis/json_read.h"
+#include "analysis/output/explain.h"
+#define _Static_assert static_assert // layout.h is C
+#include "recording/layout.h"
+#include "report/report.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/scratch.h"
+#include "units/visible.h"
+
+namespace
+{
+
+constexpr size_t kFiles = 3, kUnpacked = 1 << 20;
+constexpr char kMagic[] = {'F', 'T', 'B', 'K'};
+
+[[noreturn]] void Fail(const char *what, const std::string &where)
+{
+	fprintf(stderr, "%s: %s\n", what, where.substr(0, 2000).c_str());
+	abort();
+}
+
+// The payload as it was before it was compressed, if it was.
+std::string Unpacked(const ft_block_header &h, std::string payload)
+{
+	if (!(h.flags & FT_BLOCK_ZSTD) || h.raw_bytes > kUnpacked)
+		return payload;
+	std::string raw(h.raw_bytes, '\0');
+	size_t n = ZSTD_decompress(raw.data(), raw.size(), payload.data(), payload.size());
+	return n == raw.size() ? raw : payload;
+}
+
+// A whole block of what may be one: kind, count and record size are as they are, as far as they can be.
+std::string Mended(ft_block_header h, std::string payload, uint32_t sequence)
+{
+	payload = Unpacked(h, std::move(payload));
+	uint32_t known = ft_record_size(h.kind);
+	if (!known || !h.record_size || h.record_size > payload.size())
+		h.record_size = known;
+	if (h.record_size) {
+		h.count = static_cast<uint32_t>(payload.size() / h.record_size);
+		payload.resize(h.count * h.record_size);
+	}
+	h.flags = 0;
+	h.version = h.version > FT_FORMAT_VERSION ? 1 : h.version;
+	h.raw_bytes = h.stored_bytes = static_cast<uint32_t>(payload.size());
+	h.sequence = sequence;
+	h.payload_xxh32 = XXH32(payload.data(), payload.size(), 0);
+	h.header_xxh32 = XXH32(&h, offsetof(ft_block_header, header_xxh32), 0);
+	return std::string(reinterpret_cast<const char *>(&h), sizeof h) + payload;
+}
+
+// run.json first, then recordings.
+std::vector<std::string> Split(const std::string &input)
+{
+	const std::string magic(kMagic, sizeof kMagic);
+	size_t at = std::min(input.find(magic), input.size());
+	std::vector<std::string> files = {input.substr(0, at)};
+	uint32_t sequence = 0;
+	while (at < input.size()) {
+		size_t next = std::min(input.find(magic, at + magic.size()), input.size());
+		std::string block = input.substr(at, next - at);
+		at = next;
+		ft_block_header h = {};
+		size_t head = std::min(block.size(), sizeof h);
+		memcpy(&h, block.data(), head);
+		if (files.size() == 1 || (h.kind == FT_BLOCK_MANIFEST && files.size() <= kFiles)) {
+			files.emplace_back();
+			sequence = 0;
+		}
+		files.back() += Mended(h, block.substr(head), sequence++);
+	}
+	return files;
+}
+
+// Every line is as visible_text has it.
+void CheckVisible(const std::string &text, const char *what)
+{
+	for (size_t at = 0, end; at < text.size(); at = end + 1) {
+		end = std::min(text.find('\n', at), text.size());
+		if (visible_text(nullptr, 0, text.data() + at, end - at) != end - at)
+			Fail(what, text.substr(at, end - at));
+	}
+}
+
+std::string Contents(const char *path)
+{
+	std::string text;
+	char chunk[1 << 16];
+	FILE *file = fopen(path, "rb");
+	for (size_t n; file && (n = fread(chunk, 1, sizeof chunk, file)) > 0;)
+		text.append(chunk, n);
+	if (file)
+		fclose(file);
+	return text;
+}
+
+void CheckPage(const forktail::Explanation &explanation)
+{
+	char path[SCRATCH_PATH];
+	scratch_path(path, "page.html");
+	std::string error;
+	if (!forktail::WriteReport(explanation, path, &error))
+		Fail("no page", error);
+	std::string page = Contents(path);
+	size_t begin = page.find('>', page.find("id=\"run\"")), end = page.find("</script", begin);
+	if (begin == std::string::npos || end == std::string::npos)
+		Fail("the page has no run", "");
+	std::string run = page.substr(begin + 1, end - begin - 1);
+	if (forktail::ParseJson(run).is_discarded())
+		Fail("the page's run is no JSON", run);
+	CheckVisible(run, "the page's text steers terminals");
+}
+
+void Explain(const char *path)
+{
+	forktail::Explanation explanation;
+	forktail::ExplainOptions options;
+	options.requests = true;
+	std::string error;
+	int status = 0;
+	if (!forktail::ExplainRun(path, options, &explanation, &error, &status)) {
+		CheckVisible(error, "the error steers terminals");
+		return;
+	}
+	CheckVisible(forktail::ExplainText(explanation, options), "the text steers terminals");
+	std::string json = forktail::ExplainJson(explanation, options);
+	if (forktail::ParseJson(json).is_discarded())
+		Fail("the JSON is none", json);
+	CheckVisible(json, "the JSON steers terminals");
+	if (FUZZ_PAGE)
+		CheckPage(explanation);
+}
+
+} // namespace
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	std::string input(reinterpret_cast<const char *>(data), size);
+	char path[SCRATCH_PATH];
+	if (size && data[0] == 'r') {
+		scratch_write("raw/only.forktail", data + 1, size - 1);
+		scratch_path(path, "raw");
+		Explain(path);
+		return 0;
+	}
+	std::vector<std::string> files = Split(input);
+	scratch_write("run/run.json", files[0].data(), files[0].size());
+	for (size_t i = 1; i <= kFiles + 1; i++) {
+		std::string name = "run/" + std::to_string(i) + ".forktail";
+		if (i < files.size())
+			scratch_write(name.c_str(), files[i].data(), files[i].size());
+		else {
+			scratch_path(path, name.c_str());
+			remove(path);
+		}
+	}
+	scratch_path(path, "run");
+	Explain(path);
+	return 0;
+}
