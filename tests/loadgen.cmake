@@ -60,7 +60,8 @@ forktail_test(loadgen_deliveries system TIMEOUT 300
   LIBRARIES forktail_test_support)
 # A sanitizer's shadow memory is no memory of ours.
 foreach(test loadgen_shape loadgen_hostile)
-  target_compile_definitions(test_${test} PRIVATE FORKTAIL_SANITIZED=$<BOOL:${FORKTAIL_SANITIZE}>)
+  target_compile_definitions(test_${test} PRIVATE
+    FORKTAIL_SANITIZED=$<OR:$<BOOL:${FORKTAIL_SANITIZE}>,$<BOOL:${FORKTAIL_SANITIZE_THREADS}>>)
 endforeach()
 forktail_test(servers system
   SOURCES system/servers_test.cc
