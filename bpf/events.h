@@ -128,7 +128,10 @@ struct ft_event_sample {
 	__u8 owner;	/* whose time it was: FT_OWN_CODE, or the frame it was in */
 	__u8 in_kernel; /* the kernel ran on its behalf, or in an interrupt on top of it */
 	__u64 t_ns;
-	__u64 ip; /* in user space: where it is, or will come back to */
+	__u64 ip;      /* in user space: where it is, or will come back to */
+	__s16 syscall; /* number of the system call that the kernel ran for it; -1: none */
+	__u8 file;     /* enum ft_sample_file of that call's first argument */
+	__u8 pad[5];
 };
 
 /* What unwinding needs of it: the registers a function must preserve, and the stack they lead through. */

@@ -12,7 +12,12 @@
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
-enum { USER_MODE = 3 }; /* the privilege level in the code segment's selector */
+#include "files.h"
+
+enum {
+	USER_MODE = 3,	     /* the privilege level in the code segment's selector */
+	HIGHEST_CALL = 1023, /* x32's numbers lie far above: nobody has seen a server made of it */
+};
 
 /* Whose time this is. The event's own interrupt is the innermost frame if the timer's interrupts are traced.
  */
@@ -27,8 +32,26 @@ static __always_inline u8 sampled_owner(const struct thread_state *st)
 	return depth == 1 ? FT_OWN_CODE : (u8)st->frames[(depth - 2) & (FT_FRAME_DEPTH - 1)].owner;
 }
 
+/* Which system call the kernel runs for the thread. An interrupt or a fault that came in user mode has left
+ * -1 where a call's number lies, and in an interrupt on top of a call the time is not the call's. */
+static __always_inline void fill_call(struct ft_event_sample *e, struct task_struct *task,
+				      struct pt_regs___x86 *regs)
+{
+	e->syscall = -1;
+	e->file = FT_SAMPLE_FILE_UNKNOWN;
+	__builtin_memset(e->pad, 0, sizeof e->pad);
+	if (!e->in_kernel || e->owner != FT_OWN_CODE)
+		return;
+	s64 number = (s64)BPF_CORE_READ(regs, orig_ax);
+	if (number < 0 || number > HIGHEST_CALL)
+		return;
+	e->syscall = (s16)number;
+	e->file = (u8)file_kind(file_of(task, BPF_CORE_READ(regs, di)));
+}
+
 static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_perf_event_data *ctx,
-					const struct thread_state *st, u64 now, u64 ip)
+					const struct thread_state *st, u64 now, struct task_struct *task,
+					struct pt_regs___x86 *regs)
 {
 	e->type = FT_EVENT_SAMPLE;
 	e->tid = st->tid;
@@ -37,7 +60,8 @@ static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_pe
 	e->owner = sampled_owner(st);
 	e->in_kernel = (ctx->regs.cs & USER_MODE) == 0;
 	e->t_ns = now;
-	e->ip = ip;
+	e->ip = BPF_CORE_READ(regs, ip);
+	fill_call(e, task, regs);
 }
 
 SEC("perf_event")
@@ -58,7 +82,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 			drop(FT_DROP_SLOT_SAMPLE);
 			return 0;
 		}
-		fill_sample(e, ctx, st, now, BPF_CORE_READ(regs, ip));
+		fill_sample(e, ctx, st, now, task, regs);
 		bpf_ringbuf_submit(e, ring_flags());
 		return 0;
 	}
@@ -67,7 +91,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		drop(FT_DROP_SLOT_SAMPLE);
 		return 0;
 	}
-	fill_sample(&e->sample, ctx, st, now, BPF_CORE_READ(regs, ip));
+	fill_sample(&e->sample, ctx, st, now, task, regs);
 	e->sample.type = FT_EVENT_SAMPLE_STACK;
 	u64 sp = BPF_CORE_READ(regs, sp);
 	e->sp = sp;

@@ -10,27 +10,11 @@
 #include "state.h" /* first: libbpf's headers want the integer types */
 
 #include "calls.h"
+#include "files.h"
 
 #include <bpf/bpf_tracing.h>
 
 enum { TASK_STOPPED_OR_TRACED = 4 | 8 };
-enum {
-	FILE_KIND = 0170000,
-	SOCKET = 0140000,
-	REGULAR = 0100000,
-	BLOCK_DEVICE = 0060000,
-	DIRECTORY = 0040000
-};
-
-static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
-{
-	struct file **table = BPF_CORE_READ(task, files, fdt, fd), *file = NULL;
-	if (!table || fd > 1 << 20)
-		return NULL;
-	bpf_probe_read_kernel(&file, sizeof file, &table[fd]);
-	return file;
-}
-
 /* The owner of a blocked interval in no frame. *fd and *file are set for calls on one. */
 static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s64 nr, u64 *fd,
 					 struct file **file)
@@ -57,10 +41,10 @@ static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s6
 	}
 	*fd = BPF_CORE_READ(user_regs(task), di);
 	*file = file_of(task, *fd);
-	u32 kind = *file ? BPF_CORE_READ(*file, f_inode, i_mode) & FILE_KIND : 0;
-	if (kind == SOCKET)
+	enum ft_sample_file kind = file_kind(*file);
+	if (kind == FT_SAMPLE_FILE_SOCKET)
 		return FT_NETWORK;
-	if (kind != REGULAR && kind != BLOCK_DEVICE && kind != DIRECTORY)
+	if (kind != FT_SAMPLE_FILE_DISK)
 		return FT_SYSCALL; /* a pipe, an eventfd, a terminal */
 	return class == CALL_READ ? FT_FILE_READ : FT_FILE_WRITE;
 }

@@ -30,8 +30,10 @@ struct thread_state {
 	u64 wake_ns;		/* off CPU: when it became runnable; 0: not yet */
 	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
 	u64 iteration_events;
-	struct cfs_rq *quota_queue; /* off the CPU: the run queue whose quota may be what it waits for */
-	u64 throttled_before_ns;    /* of that queue when the wait began */
+	u64 reads_before, writes_before; /* the thread's reads and writes at the turn's begin */
+	u32 accepted, closed;		 /* connections, in this turn */
+	struct cfs_rq *quota_queue;	 /* off the CPU: the run queue whose quota may be what it waits for */
+	u64 throttled_before_ns;	 /* of that queue when the wait began */
 	u32 tid, tgid;
 	u32 depth;
 	u32 off_state;	/* off CPU: the task state it left with */
@@ -44,6 +46,7 @@ struct thread_state {
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
+	u8 counts_calls;			/* since the open turn's begin, which was seen */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */
 };

@@ -6,7 +6,10 @@
  * (sched.bpf.c). epoll_wait is the one hot call here; its two tracepoints are the price of seeing stalls
  * that no client of ours measured.
  */
-#include "state.h"
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include "files.h"
+#include "turn.h"
 
 /* The layout of syscalls:sys_enter_* and sys_exit_* (include/trace/syscall.h's common part and fields). */
 struct enter_args {
@@ -89,7 +92,7 @@ static __always_inline int wait_begins(void)
 	st->busy = 1;
 	if (st->depth)
 		abandon_all(st);
-	u64 start_ns = st->iteration_start_ns;
+	u64 start_ns = st->iteration_start_ns, calls = calls_since(st);
 	st->iteration_start_ns = 0;
 	if (start_ns) {
 		u64 duration_ns = bpf_ktime_get_ns() - start_ns;
@@ -98,6 +101,7 @@ static __always_inline int wait_begins(void)
 			if (e) {
 				fill_span(e, st, FT_ITERATION, start_ns, duration_ns);
 				e->arg[0] = st->iteration_events;
+				e->arg[1] = calls;
 				bpf_ringbuf_submit(e, ring_flags());
 				count(FT_COUNT_SPAN);
 			} else {
@@ -116,6 +120,7 @@ static __always_inline int wait_ends(s64 ready)
 		return 0;
 	st->iteration_start_ns = bpf_ktime_get_ns();
 	st->iteration_events = ready > 0 ? (u64)ready : 0;
+	count_from_here(st);
 	return 0;
 }
 
@@ -134,3 +139,38 @@ static __always_inline int wait_ends(s64 ready)
 WAIT_CALL(epoll_wait)
 WAIT_CALL(epoll_pwait)
 WAIT_CALL(epoll_pwait2)
+
+/* Connections that come and go: rare calls of a server, but for a storm of them, which is what they are
+ * counted for. Not every socket that is closed was a connection, but nearly all are. */
+static __always_inline int accepted(s64 descriptor)
+{
+	struct thread_state *st = descriptor >= 0 ? current_state() : NULL;
+	if (st)
+		st->accepted++;
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_accept")
+int exit_accept(struct exit_args *ctx)
+{
+	return accepted(ctx->ret);
+}
+
+SEC("tracepoint/syscalls/sys_exit_accept4")
+int exit_accept4(struct exit_args *ctx)
+{
+	return accepted(ctx->ret);
+}
+
+SEC("tracepoint/syscalls/sys_enter_close")
+int enter_close(struct enter_args *ctx)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	struct task_struct *task =
+	    has_task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();
+	if (file_kind(file_of(task, ctx->args[0])) == FT_SAMPLE_FILE_SOCKET)
+		st->closed++;
+	return 0;
+}

@@ -126,6 +126,10 @@ struct thread_info {
 	unsigned int cpu;
 };
 
+struct task_io_accounting {
+	u64 syscr, syscw; /* calls that read and wrote */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;  /* what user space calls tid */
@@ -137,6 +141,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct sched_entity se;
 	bool throttled;
+	struct task_io_accounting ioac;
 };
 
 /* `state` before 5.14, `cpu` before 5.16. */

@@ -167,7 +167,9 @@ void samples_add(struct samples *s, const void *event, size_t bytes)
 				       .tid = e->tid,
 				       .cpu = e->cpu,
 				       .owner = e->owner,
-				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0};
+				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0,
+				       .syscall = (uint16_t)(e->syscall + 1),
+				       .file = e->file};
 	if (whole && s->spent_ns >= UNWIND_NS_PER_TICK) {
 		whole = NULL;
 		s->figures.not_unwound++;

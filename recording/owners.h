@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The owners of a server thread's time and the flags of its spans, shared by the kernel programs, the
- * recording and the analysis.
+/* The owners of a server thread's time, the flags of its spans and what its samples know, shared by the
+ * kernel programs, the recording and the analysis.
  *
  * At any instant a traced thread's time belongs to exactly one owner. The numbers are written to
  * recordings: they are never renumbered and never reused; new owners are added before FT_OWNER_LIMIT. Plain
@@ -49,6 +49,15 @@ enum ft_owner {
 };
 
 enum { FT_SOFTIRQ_VECTORS = 10 };
+
+/* What a system call in which a CPU sample was taken worked on, by the descriptor that is its first argument.
+ */
+enum ft_sample_file {
+	FT_SAMPLE_FILE_UNKNOWN = 0, /* no descriptor, one that is closed already, or one nobody looked at */
+	FT_SAMPLE_FILE_SOCKET = 1,
+	FT_SAMPLE_FILE_DISK = 2,  /* a regular file, a block device or a directory */
+	FT_SAMPLE_FILE_OTHER = 3, /* a pipe, an eventfd, an epoll set, a terminal */
+};
 
 enum ft_span_flags {
 	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */

@@ -83,7 +83,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(only(c, FT_BLOCK_STACK).payload ==
 	      R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})");
 	CHECK(
-	    same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)), ft_cpu_sample{1, 2, 1, 3, 4, 5, 0}));
+	    same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)), ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6}));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);

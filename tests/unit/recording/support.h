@@ -153,7 +153,7 @@ inline std::string small_recording(const std::string &path)
 	const ft_drop drop = {1, 2, 3, FT_DROP_RING, FT_DROP_TALLY};
 	must(ft_writer_record(w, FT_BLOCK_DROP, &drop));
 	must(ft_writer_json(w, FT_BLOCK_STACK, R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})"));
-	const ft_cpu_sample cpu_sample = {1, 2, 1, 3, 4, 5, 0};
+	const ft_cpu_sample cpu_sample = {1, 2, 1, 3, 4, 5, 6, 1, 0};
 	must(ft_writer_record(w, FT_BLOCK_CPU_SAMPLE, &cpu_sample));
 	const ft_clock clock = {1, 2, 3, 4};
 	must(ft_writer_record(w, FT_BLOCK_CLOCK, &clock));
