@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace forktail
 {
@@ -76,20 +77,71 @@ const Rule kRules[] = {
     {"masterTryPartialResynchronization", true, "replication"},
     {"primaryTryPartialResynchronization", true, "replication"},
 
-    {"readQueryFromClient", true, "event-loop"},
-    {"processInputBuffer", true, "event-loop"},
-    {"processInlineBuffer", true, "event-loop"},
-    {"processMultibulkBuffer", true, "event-loop"},
-    {"processCommand", true, "event-loop"},
-    {"writeToClient", true, "event-loop"},
-    {"_writeToClient", true, "event-loop"},
-    {"sendReplyToClient", true, "event-loop"},
-    {"handleClientsWithPending", false, "event-loop"},
-    {"accept", false, "event-loop"},
-    {"freeClient", false, "event-loop"},
-    {"try_read_command", false, "event-loop"},
-    {"try_read_network", true, "event-loop"},
-    {"transmit", true, "event-loop"},
+    {"clusterCron", true, "cluster"},
+    {"clusterBeforeSleep", true, "cluster"},
+    {"clusterReadHandler", true, "cluster"},
+    {"clusterWriteHandler", true, "cluster"},
+    {"clusterAcceptHandler", true, "cluster"},
+    {"clusterConnAcceptHandler", true, "cluster"},
+    {"clusterLinkConnectHandler", true, "cluster"},
+    {"clusterProcess", false, "cluster"},
+    {"clusterSend", false, "cluster"},
+    {"clusterBroadcast", false, "cluster"},
+    {"clusterHandle", false, "cluster"},
+    {"clusterSaveConfig", false, "cluster"},
+    {"freeClusterLink", true, "cluster"},
+    {"sentinelTimer", true, "sentinel"},
+
+    {"accept", false, "accept"},
+    {"connSocketAccept", false, "accept"},
+    {"connCreateAccepted", false, "accept"},
+    {"anetTcpAccept", true, "accept"},
+    {"anetUnixAccept", true, "accept"},
+    {"anetGenericAccept", true, "accept"},
+    {"clientAcceptHandler", true, "accept"},
+    {"createClient", true, "accept"},
+    {"conn_new", true, "accept"},
+    {"dispatch_conn_new", true, "accept"},
+    {"proxy_accept", true, "accept"},
+
+    {"freeClient", false, "free-client"},
+    {"unlinkClient", true, "free-client"},
+    {"conn_close", true, "free-client"},
+    {"conn_cleanup", true, "free-client"},
+    {"client_close", true, "free-client"},
+
+    {"readQueryFromClient", true, "read"},
+    {"try_read_network", true, "read"},
+    {"try_read_udp", true, "read"},
+    {"msg_recv", false, "read"},
+
+    {"processInputBuffer", true, "parse"},
+    {"processInlineBuffer", true, "parse"},
+    {"processMultibulkBuffer", true, "parse"},
+    {"parseInputBuffer", true, "parse"},
+    {"parseCommand", true, "parse"},
+    {"try_read_command", false, "parse"},
+    {"redis_parse_", false, "parse"},
+    {"memcache_parse_", false, "parse"},
+
+    {"processCommand", true, "dispatch"},
+    {"processCommandAndResetClient", true, "dispatch"},
+    {"resetClient", true, "dispatch"},
+
+    {"writeToClient", true, "answer"},
+    {"_writeToClient", true, "answer"},
+    {"_writevToClient", true, "answer"},
+    {"sendReplyToClient", true, "answer"},
+    {"handleClientsWithPending", false, "answer"},
+    {"transmit", true, "answer"},
+    {"msg_send", false, "answer"},
+
+    {"clientsCron", false, "cron"},
+    {"databasesCron", true, "cron"},
+    {"serverCron", true, "cron"},
+    {"modulesCron", true, "cron"},
+    {"whileBlockedCron", true, "cron"},
+    {"clock_handler", true, "cron"},
 };
 
 // In a stack without the callers, or in which nothing of the above is: what its parts belong to as a rule.
@@ -98,12 +150,31 @@ const Rule kLastRules[] = {
     {"rdbSave", false, "rdb-save"},
 };
 
+// Without the callers: what everything else calls as well.
+const Rule kLeafRules[] = {
+    {"lookupCommand", false, "dispatch"}, {"addReply", false, "answer"},  {"_addReply", false, "answer"},
+    {"sdssplit", false, "parse"},	  {"zmalloc", false, "allocate"}, {"zcalloc", false, "allocate"},
+    {"zrealloc", false, "allocate"},	  {"zfree", false, "allocate"},
+};
+
 // Loading an AOF runs commands, and is what the time was spent on.
 const std::set<std::string> kAofLoad = {"loadAppendOnlyFile", "loadAppendOnlyFiles",
 					"loadSingleAppendOnlyFile"};
 
 // A thread that was just looked at there was waiting, or about to: libc's names.
 const std::set<std::string> kWaits = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
+
+// libc's functions that do no more than a system call: a sample in user mode there is on the way in or out.
+const std::set<std::string> kCalls = {
+    "read",	  "write",   "readv",	 "writev",  "send",	   "sendto",	  "sendmsg",  "recv",
+    "recvfrom",	  "recvmsg", "accept",	 "accept4", "close",	   "epoll_ctl",	  "open",     "open64",
+    "openat",	  "pread64", "pwrite64", "mmap",    "mmap64",	   "munmap",	  "madvise",  "mprotect",
+    "setsockopt", "fcntl",   "fcntl64",	 "ioctl",   "getpeername", "getsockname", "shutdown", "syscall"};
+
+// Where a server gets its memory from, whoever asks: functions of libc, and libraries that do nothing else.
+const std::set<std::string> kAllocators = {"malloc",   "free",		"calloc",    "realloc",
+					   "cfree",    "_int_malloc",	"_int_free", "malloc_usable_size",
+					   "memalign", "posix_memalign"};
 
 // What everything runs in, and so says nothing.
 const std::set<std::string> kFrames = {"_start",
@@ -142,10 +213,11 @@ bool Ends(const std::string &text, const std::string &end)
 	return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// A function's name without what compilers add: C++'s mangling (KeyDB's is C++) and gcc's ".isra.0".
+// A function's name without what compilers and linkers add: C++'s mangling (KeyDB's is C++), gcc's ".isra.0",
+// "@@GLIBC_2.17".
 std::string PlainName(const std::string &symbol)
 {
-	std::string name = symbol.substr(0, symbol.find('.'));
+	std::string name = symbol.substr(0, symbol.find_first_of(".@"));
 	if (!Begins(name, "_Z"))
 		return name;
 	size_t at = 2, length = 0;
@@ -257,16 +329,30 @@ std::string Where(const std::vector<Function> &functions, size_t at)
 	std::string text;
 	size_t shown = 0;
 	for (size_t i = at; i < functions.size() && shown < kWhereFrames; i++) {
-		if (functions[i].name.empty() || functions[i].name == "main" || functions[i].name == "aeMain")
+		const std::string &name = functions[i].name;
+		if (name.empty() || name == "main" || name == "aeMain" || name == "_start" ||
+		    Begins(name, "__libc_start"))
 			continue;
-		text += (shown++ ? " < " : "") + functions[i].name;
+		text += (shown++ ? " < " : "") + name;
 	}
 	return text;
 }
 
-} // namespace
+// What a library's function or file says of a stack that knows no more.
+std::string LibraryActivity(const StackFrame &frame, const std::string &function)
+{
+	if (kWaits.count(function))
+		return "event-loop";
+	if (kCalls.count(function))
+		return "system-call";
+	if (kAllocators.count(function) || Begins(frame.module, "libjemalloc") ||
+	    Begins(frame.module, "libtcmalloc") || Begins(frame.module, "libmimalloc"))
+		return "allocate";
+	return "module/" + frame.module;
+}
 
-Activity ActivityOf(const Stack &stack)
+// What the server's own functions say.
+Activity UserActivityOf(const Stack &stack)
 {
 	std::vector<Function> functions;
 	for (const StackFrame &frame : stack.frames)
@@ -277,71 +363,92 @@ Activity ActivityOf(const Stack &stack)
 
 	if (size_t at = Innermost(functions, [](const std::string &f) { return kAofLoad.count(f) > 0; });
 	    at != kNone)
-		return {"aof-load", Where(functions, at), false};
+		return {"aof-load", Where(functions, at)};
 	std::vector<Command> commands = CommandsIn(functions);
 	size_t command = commands.empty() ? kNone : commands[0].at, rule = at_rule(kRules);
 	if (rule < command)
-		return {RuleFor(functions[rule].name, kRules), Where(functions, rule), false};
+		return {RuleFor(functions[rule].name, kRules), Where(functions, rule)};
 	if (command != kNone) {
 		auto script = std::find_if(commands.begin(), commands.end(),
 					   [](const Command &c) { return IsScript(c.name); });
 		if (script == commands.end())
-			return {"command/" + commands[0].name, Where(functions, command), false};
+			return {"command/" + commands[0].name, Where(functions, command)};
 		// A script's commands are the script's.
 		size_t lua = Innermost(functions, IsLua);
 		bool in_lua = lua < command || command == script->at;
 		return {"command/" + script->name, Where(functions, std::min(lua, command)), in_lua};
 	}
 	if (size_t at = at_rule(kLastRules); at != kNone)
-		return {RuleFor(functions[at].name, kLastRules), Where(functions, at), false};
+		return {RuleFor(functions[at].name, kLastRules), Where(functions, at)};
+	if (functions.size() == 1 && at_rule(kLeafRules) == 0)
+		return {RuleFor(functions[0].name, kLeafRules), functions[0].name};
 
 	for (size_t i = functions.size(); i-- > 0;)
 		if (functions[i].own && !functions[i].name.empty() && !kFrames.count(functions[i].name))
-			return {"function/" + functions[i].name, Where(functions, 0), false};
+			return {"function/" + functions[i].name, Where(functions, 0)};
 	if (Innermost(functions, [](const std::string &) { return true; }) != kNone)
-		return {"event-loop", Where(functions, 0), false};
+		return {"event-loop", Where(functions, 0)};
 	std::string where = functions.empty() ? "" : functions[0].name;
-	if (kWaits.count(where))
-		return {"event-loop", where, false};
 	if (where.empty() && !stack.kernel.empty())
 		where = stack.kernel[0];
 	if (stack.frames.empty() || stack.frames[0].module.empty())
-		return {"unknown", where, false};
-	return {"module/" + stack.frames[0].module, where, false};
+		return {"unknown", where};
+	return {LibraryActivity(stack.frames[0], functions[0].name), where};
 }
 
-std::vector<Activity> ActivitiesOf(const Run &run)
+// Whether the kernel's side of a sample says more than the server's: what a command or expiry has the kernel
+// do is theirs, but that an answer is sent is what sending is.
+bool KernelSaysMore(const std::string &activity, const std::string &kernel)
 {
-	std::vector<Activity> activities;
-	for (const Stack &stack : run.stacks)
-		activities.push_back(ActivityOf(stack));
+	static const std::set<std::string> loop = {"answer",	 "read",	"parse",    "dispatch",
+						   "event-loop", "system-call", "allocate", "unknown"};
+	if (activity == "accept" || activity == "free-client")
+		return kernel == "kernel/accept" || kernel == "kernel/close";
+	return loop.count(activity) || Begins(activity, "function/") || Begins(activity, "module/");
+}
+
+} // namespace
+
+Activity ActivityOf(const Stack &stack, const KernelSide &side)
+{
+	Activity activity = UserActivityOf(stack);
+	activity.in_kernel = side.in_kernel;
+	KernelWork work = KernelWorkOf(side, stack.kernel);
+	if (work.activity.empty() || !KernelSaysMore(activity.name, work.activity))
+		return activity;
+	activity.name = work.activity;
+	std::string callers = activity.where;
+	activity.where = work.where;
+	for (size_t shown = 1; shown < kWhereFrames && !callers.empty() && callers + "()" != work.where;
+	     shown++) {
+		size_t end = callers.find(" < ");
+		activity.where += " < " + callers.substr(0, end);
+		callers.erase(0, end == std::string::npos ? end : end + 3);
+	}
+	return activity;
+}
+
+const Activity &Activities::Of(size_t sample) const
+{
+	return kinds[of_sample[sample]];
+}
+
+Activities ActivitiesOf(const Run &run)
+{
+	// A stack is one, whatever call the kernel was in when it was seen.
+	std::map<std::tuple<uint32_t, bool, uint16_t, uint8_t>, uint32_t> known;
+	Activities activities;
+	for (const ft_cpu_sample &s : run.cpu_samples) {
+		bool in_kernel = s.flags & FT_CPU_SAMPLE_KERNEL;
+		auto [found, is_new] = known.try_emplace({s.stack, in_kernel, s.syscall, s.file},
+							 static_cast<uint32_t>(activities.kinds.size()));
+		if (is_new)
+			activities.kinds.push_back(ActivityOf(
+			    run.stacks[s.stack],
+			    {in_kernel, s.syscall ? SyscallName(run, s.syscall - 1) : "", s.file}));
+		activities.of_sample.push_back(found->second);
+	}
 	return activities;
-}
-
-std::string ActivityText(const std::string &name)
-{
-	static const std::map<std::string, std::string> texts = {
-	    {"rehash", "rehashing of a dictionary"},
-	    {"expire", "expiry of keys"},
-	    {"evict", "eviction of keys"},
-	    {"defrag", "active defragmentation"},
-	    {"aof-flush", "writing of the AOF"},
-	    {"aof-rewrite", "rewriting of the AOF"},
-	    {"aof-load", "loading of the AOF"},
-	    {"rdb-load", "loading of an RDB"},
-	    {"rdb-save", "saving of an RDB"},
-	    {"event-loop", "its event loop (reading, parsing, answering)"},
-	    {"unknown", "code of no file"},
-	};
-	if (auto found = texts.find(name); found != texts.end())
-		return found->second;
-	if (Begins(name, "command/"))
-		return name.substr(8);
-	if (Begins(name, "function/"))
-		return name.substr(9) + "()";
-	if (Begins(name, "module/"))
-		return "code of " + name.substr(7) + " without a name";
-	return name;
 }
 
 } // namespace forktail

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a server was doing, told from a sampled stack by the names of its functions.
+// What a server was doing, told from a sampled stack by the names of its functions, and by what the kernel
+// did for it (kernel_side.h).
 //
 // Names of activities are an interface like those of causes: docs/causes.md lists them. They rest on the
 // names that Redis, Valkey, KeyDB and memcached give their functions, which have been stable for a decade; a
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "analysis/run/run.h"
+#include "kernel_side.h"
 
 namespace forktail
 {
@@ -18,15 +20,19 @@ struct Activity {
 	std::string name; // "command/KEYS", "expire", "function/serverCron", "module/libc.so.6"
 	std::string
 	    where; // the functions that say so, innermost first: "keysCommand < call < processCommand"
-	bool in_lua = false; // a script's own code ran, rather than a command that it called
+	bool in_lua = false;	// a script's own code ran, rather than a command that it called
+	bool in_kernel = false; // the kernel ran on the server's behalf
 };
 
-Activity ActivityOf(const Stack &stack);
+Activity ActivityOf(const Stack &stack, const KernelSide &side = {});
 
-// Of all of a run's stacks, by their index.
-std::vector<Activity> ActivitiesOf(const Run &run);
+// Of all of a run's CPU samples.
+struct Activities {
+	std::vector<Activity> kinds;	 // that there are
+	std::vector<uint32_t> of_sample; // the kind of each of the run's cpu_samples
+	const Activity &Of(size_t sample) const;
+};
 
-// What an activity's name says, in a sentence after "the server ran": "KEYS", "expiry of keys".
-std::string ActivityText(const std::string &name);
+Activities ActivitiesOf(const Run &run);
 
 } // namespace forktail

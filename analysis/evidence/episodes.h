@@ -50,10 +50,10 @@ constexpr uint64_t kEpisodeGapNs = 1'000'000;
 std::vector<Episode> FindEpisodes(Blame *blame);
 
 // Fills `evidence` and `own_code` of the `episodes_limit` episodes with the most time: at most `limit`
-// sentences each, the most telling first. `timelines` and `clients` as for BlameRun, `activities` per stack
-// of the run.
+// sentences each, the most telling first. `timelines` and `clients` as for BlameRun, `activities` per
+// CPU sample of the run.
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
-		  const std::vector<Activity> &activities, size_t limit, size_t episodes_limit,
+		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients = {});
 
 // Indices of the episodes with the most time, at most `limit`, largest first.

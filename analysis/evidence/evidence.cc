@@ -87,16 +87,6 @@ void Gather(Scene *scene)
 	GatherTallies(scene);
 }
 
-// What the thread's own code was.
-OwnCode OwnCodeOf(const std::vector<Activity> &activities, const Scene &scene)
-{
-	OwnCodeCount count(scene.run, activities);
-	CauseTimes times = {};
-	count.Add(scene.thread, scene.from_ns, scene.to_ns);
-	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &times);
-	return count.Result(times[Index(Cause::ServerBusy)]);
-}
-
 // Which of the timelines a scene is of.
 uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
 {
@@ -127,6 +117,15 @@ const Timeline *TimelineOf(const Run &run, const std::vector<Timeline> &timeline
 
 } // namespace
 
+OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	OwnCodeCount count(scene.run, *scene.activities);
+	CauseTimes times = {};
+	count.Add(scene.thread, from_ns, to_ns);
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return count.Result(times[Index(Cause::ServerBusy)]);
+}
+
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit)
 {
 	std::vector<uint32_t> order(episodes.size());
@@ -143,7 +142,7 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 }
 
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
-		  const std::vector<Activity> &activities, size_t limit, size_t episodes_limit,
+		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients)
 {
 	std::vector<const SlowRequest *> worst(episodes->size());
@@ -191,7 +190,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 								 {}})
 					   .first->second;
 			Gather(&scene);
-			scene.own_code = OwnCodeOf(activities, scene);
+			scene.activities = &activities;
+			scene.own_code = OwnCodeIn(scene, scene.from_ns, scene.to_ns);
 			scene.client = client >= 0 ? &client_scene : nullptr;
 			return scene;
 		};

@@ -49,7 +49,11 @@ struct Scene {
 	std::map<uint32_t, Holder> holders = {}; // by tid
 	OwnCode own_code = {};			 // of the thread
 	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
+	const Activities *activities = nullptr; // of the run's samples
 };
+
+// What the scene's thread's own code was in an interval.
+OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
 // One sentence about a cause in a scene; "" if there is nothing to say.
 std::string Sentence(const Scene &scene, const EpisodeCause &cause);

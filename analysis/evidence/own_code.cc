@@ -23,10 +23,11 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 	for (; s < end && s->t_ns < to_ns; s++) {
 		if (s->owner != FT_OWN_CODE)
 			continue;
-		const Activity &activity = activities_[s->stack];
+		const Activity &activity = activities_.Of(static_cast<size_t>(s - run_.cpu_samples.data()));
 		Counted &counted = counted_[activity.name];
 		counted.samples++;
 		counted.lua_samples += activity.in_lua;
+		counted.kernel_samples += activity.in_kernel;
 		counted.stacks[activity.where]++;
 	}
 }
@@ -41,9 +42,9 @@ OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 		    std::max_element(counted.stacks.begin(), counted.stacks.end(),
 				     [](const auto &a, const auto &b) { return a.second < b.second; });
 		double share = static_cast<double>(counted.samples) / static_cast<double>(result.samples);
-		result.activities.push_back({name, counted.samples, counted.lua_samples, share,
-					     static_cast<uint64_t>(share * static_cast<double>(own_ns)),
-					     most->first});
+		result.activities.push_back(
+		    {name, counted.samples, counted.lua_samples, counted.kernel_samples, share,
+		     static_cast<uint64_t>(share * static_cast<double>(own_ns)), most->first});
 	}
 	std::stable_sort(result.activities.begin(), result.activities.end(),
 			 [](const ActivityTime &a, const ActivityTime &b) { return a.samples > b.samples; });

@@ -19,11 +19,12 @@ namespace forktail
 struct ActivityTime {
 	std::string name;
 	uint64_t samples = 0;
-	uint64_t lua_samples = 0; // of them in a script's own code
-	double share = 0;	  // of all samples of own code, 0..1
-	uint64_t time_ns = 0;	  // that share of the own code's time
-	std::string stack;	  // where it was seen most, innermost function first
-	double error() const;	  // of time_ns, relative: samples^-1/2
+	uint64_t lua_samples = 0;    // of them in a script's own code
+	uint64_t kernel_samples = 0; // of them in the kernel
+	double share = 0;	     // of all samples of own code, 0..1
+	uint64_t time_ns = 0;	     // that share of the own code's time
+	std::string stack;	     // where it was seen most, innermost function first
+	double error() const;	     // of time_ns, relative: samples^-1/2
 };
 
 struct OwnCode {
@@ -36,21 +37,18 @@ struct OwnCode {
 class OwnCodeCount
 {
 public:
-	OwnCodeCount(const Run &run, const std::vector<Activity> &activities)
-	    : run_(run), activities_(activities)
-	{
-	}
+	OwnCodeCount(const Run &run, const Activities &activities) : run_(run), activities_(activities) {}
 	void Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns);
 	// `own_ns`: how long own code ran in what was added.
 	OwnCode Result(uint64_t own_ns) const;
 
 private:
 	struct Counted {
-		uint64_t samples = 0, lua_samples = 0;
+		uint64_t samples = 0, lua_samples = 0, kernel_samples = 0;
 		std::map<std::string, uint64_t> stacks;
 	};
 	const Run &run_;
-	const std::vector<Activity> &activities_;
+	const Activities &activities_;
 	std::map<std::string, Counted> counted_;
 };
 

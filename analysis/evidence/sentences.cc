@@ -8,6 +8,7 @@
 
 #include "analysis/timeline/waits.h"
 #include "analysis/units.h"
+#include "busy.h"
 #include "disk.h"
 #include "evidence.h"
 #include "quota.h"
@@ -330,52 +331,6 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	if (size_t at = words.find('%'); at != std::string::npos)
 		return words.replace(at, 1, length);
 	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene, *s)) : "");
-}
-
-// "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
-// else took a fair share; "" without samples.
-std::string ActivitiesText(const Scene &scene)
-{
-	constexpr double worth_saying = 0.2;
-	std::string text;
-	for (const ActivityTime &a : scene.own_code.activities) {
-		if (!text.empty() && a.share < worth_saying)
-			break;
-		text += (text.empty() ? "; the server ran " : ", and ") + ActivityText(a.name) + " for " +
-			FormatDuration(a.time_ns) + " of it (" + FormatCount(a.samples) + " of " +
-			Plural(scene.own_code.samples, "sample", "samples") +
-			(a.lua_samples ? ", " + FormatCount(a.lua_samples) + " in Lua" : "") +
-			(a.stack.empty() ? "" : ": " + a.stack) + ")";
-	}
-	return text;
-}
-
-std::string BusySentence(const Scene &scene)
-{
-	// A thread's iterations follow each other, so that their ends are in order like their starts.
-	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration, *longest = nullptr;
-	const ft_span *end = first + scene.thread.iteration_count;
-	for (const ft_span *s = std::partition_point(
-		 first, end, [&](const ft_span &x) { return EndOf(x) <= scene.from_ns; });
-	     s < end && s->start_ns < scene.to_ns; s++)
-		if (!longest || s->duration_ns > longest->duration_ns)
-			longest = s;
-	CauseTimes all = {}, times = {};
-	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &all);
-	uint64_t busy_ns = all[Index(Cause::ServerBusy)];
-	if (longest)
-		AddTimes(scene.timeline, longest->start_ns, EndOf(*longest), &times);
-	std::string activities = ActivitiesText(scene);
-	if (times[Index(Cause::ServerBusy)] * 2 < busy_ns)
-		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
-		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop" +
-		       activities;
-	std::string text = "the server ran its own code for " +
-			   FormatDuration(times[Index(Cause::ServerBusy)]) +
-			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
-	if (longest->arg[0])
-		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
-	return text + (activities.empty() ? " (a slow command, or a long batch)" : activities);
 }
 
 std::string NetworkSentence(const Scene &scene)

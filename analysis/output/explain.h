@@ -30,12 +30,12 @@ struct Explanation {
 	std::vector<Timeline> timelines; // likewise (at least one entry)
 	Clients clients;
 	Blame blame;
-	std::vector<Episode> episodes;	  // by start
-	std::vector<Account> accounts;	  // per thread of the run
-	std::vector<Activity> activities; // per stack of the run
-	std::vector<OwnCode> own_codes;	  // per thread of the run
-	OwnCode own_code;		  // of the serving threads
-	std::vector<std::string> notes;	  // what limits this explanation, one sentence each
+	std::vector<Episode> episodes;	// by start
+	std::vector<Account> accounts;	// per thread of the run
+	Activities activities;		// per CPU sample of the run
+	std::vector<OwnCode> own_codes; // per thread of the run
+	OwnCode own_code;		// of the serving threads
+	std::vector<std::string> notes; // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
 };

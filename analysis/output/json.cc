@@ -120,6 +120,7 @@ Out ActivitiesJson(const OwnCode &own)
 		activities.push_back({{"name", a.name},
 				      {"samples", a.samples},
 				      {"lua_samples", a.lua_samples},
+				      {"kernel_samples", a.kernel_samples},
 				      {"share", a.share},
 				      {"time_ns", a.time_ns},
 				      {"error", a.error()},

@@ -6,6 +6,7 @@
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
+#include "recording/owners.h"
 
 using namespace forktail;
 using namespace ft::test;
@@ -68,7 +69,7 @@ TEST_CASE("what a stack lacks does not take the name away")
 	CHECK(NameOf({"sdslen", "keysCommand", "@"}) == "command/KEYS"); // they were cut off
 	CHECK(NameOf({"rdbLoadObject"}) == "rdb-load");
 	CHECK(NameOf({"dictFind"}) == "function/dictFind");
-	CHECK(NameOf({"lookupCommand", "processCommand", "main"}) == "event-loop"); // before any command
+	CHECK(NameOf({"lookupCommand", "processCommand", "main"}) == "dispatch"); // before any command
 	CHECK(InCommand({"malloc@libjemalloc.so.2", "@", "sunionDiffGenericCommand"}) ==
 	      "command/SUNION DIFF");
 }
@@ -96,7 +97,7 @@ TEST_CASE("the innermost function that is known decides")
 	      "aof-load");
 	CHECK(InCommand({"feedReplicationBuffer", "replicationFeedSlaves", "setCommand"}) == "replication");
 	CHECK(NameOf({"write@libc.so.6", "@", "writeToClient", "handleClientsWithPendingWrites",
-		      "beforeSleep", "aeMain", "main"}) == "event-loop");
+		      "beforeSleep", "aeMain", "main"}) == "answer");
 }
 
 TEST_CASE("a script is EVAL, in Lua or in the commands it calls")
@@ -139,13 +140,131 @@ TEST_CASE("memcached's functions")
 	      "function/complete_nread_ascii");
 }
 
+TEST_CASE("the parts of an event loop have names of their own")
+{
+	CHECK(NameOf({"_sdsMakeRoomFor", "readQueryFromClient", "@", "@", "aeMain", "main"}) == "read");
+	CHECK(NameOf({"processInlineBuffer", "processInputBuffer", "readQueryFromClient", "aeMain"}) ==
+	      "parse");
+	CHECK(NameOf({"ACLCheckAllUserCommandPerm", "processCommand", "processInputBuffer", "aeMain"}) ==
+	      "dispatch");
+	CHECK(NameOf({"raxGenericInsert", "linkClient", "createClient", "@", "acceptUnixHandler", "@",
+		      "aeMain"}) == "accept");
+	CHECK(NameOf({"unwatchAllKeys", "freeClient", "@", "aeMain", "main"}) == "free-client");
+	CHECK(NameOf({"listDelNode", "freeClientsInAsyncFreeQueue", "beforeSleep", "aeMain"}) ==
+	      "free-client");
+	CHECK(InCommand({"freeClient", "clientKillCommand"}) == "free-client");
+	CHECK(NameOf({"clientsCronResizeQueryBuffer"}) == "cron"); // also without the callers
+	CHECK(NameOf({"dictNext", "clusterCron", "serverCron", "aeMain"}) == "cluster");
+	CHECK(NameOf({"clusterProcessPacket", "clusterReadHandler", "aeMain"}) == "cluster");
+	CHECK(NameOf({"replicationFeedSlaves", "propagateNow", "aeMain"}) == "replication");
+	CHECK(InCommand({"memmove@libc.so.6", "_addReplyToBufferOrList", "addReplyPubsubMessage",
+			 "pubsubPublishMessageInternal", "publishCommand"}) == "command/PUBLISH");
+	CHECK(NameOf({"_addReplyToBufferOrList"}) == "answer");
+	CHECK(NameOf({"conn_close", "drive_machine", "event_handler"}) == "free-client");
+	CHECK(NameOf({"__libc_start_call_main@libc.so.6", "__libc_start_main_alias_2@libc.so.6"}) ==
+	      "module/libc.so.6");
+}
+
+namespace
+{
+
+// The stack of a sample of Debian's Redis 7.0.15 on Linux 6.18 while it answers.
+Stack Answering(std::vector<std::string> kernel)
+{
+	Stack stack =
+	    StackOf({"write@libc.so.6", "@", "_writeToClient", "writeToClient",
+		     "handleClientsWithPendingWrites", "beforeSleep", "@", "aeMain", "main",
+		     "__libc_start_call_main@libc.so.6", "__libc_start_main_alias_2@libc.so.6", "_start"});
+	stack.kernel = std::move(kernel);
+	return stack;
+}
+
+std::string InCall(const char *call, ft_sample_file file, std::vector<std::string> functions = {})
+{
+	return ActivityOf(StackOf(functions), {true, call, static_cast<uint8_t>(file)}).name;
+}
+
+} // namespace
+
+TEST_CASE("the kernel's side of a sample is named by what it does for the server")
+{
+	Activity send = ActivityOf(
+	    Answering({"skb_set_owner_w", "sock_alloc_send_pskb", "unix_stream_sendmsg", "sock_write_iter",
+		       "vfs_write", "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"}),
+	    {true, "write", FT_SAMPLE_FILE_SOCKET});
+	CHECK(send.name == "kernel/send");
+	CHECK(send.in_kernel);
+	CHECK(send.where == "unix_stream_sendmsg < _writeToClient < writeToClient");
+	// Above the sockets, or in an older recording, what there is has to do.
+	CHECK(
+	    ActivityOf(Answering({"fdget_pos", "ksys_write"}), {true, "write", FT_SAMPLE_FILE_SOCKET}).name ==
+	    "kernel/send");
+	CHECK(ActivityOf(Answering({"tcp_sendmsg_locked", "tcp_sendmsg", "sock_write_iter"}), {true, "", 0})
+		  .name == "kernel/send");
+	CHECK(ActivityOf(Answering({}), {true, "", 0}).name == "answer");
+	CHECK(ActivityOf(Answering({})).name == "answer");
+	CHECK(!ActivityOf(Answering({})).in_kernel);
+
+	// A short turn's sample has libc's function and the call.
+	Activity leaf = ActivityOf(StackOf({"write@libc.so.6"}), {true, "write", FT_SAMPLE_FILE_SOCKET});
+	CHECK(leaf.name == "kernel/send");
+	CHECK(leaf.where == "write()");
+	CHECK(ActivityOf(StackOf({"send@libc.so.6"}), {true, "sendto", FT_SAMPLE_FILE_SOCKET}).where ==
+	      "sendto() < send");
+}
+
+TEST_CASE("a system call is told by what it is on")
+{
+	CHECK(InCall("write", FT_SAMPLE_FILE_SOCKET) == "kernel/send");
+	CHECK(InCall("write", FT_SAMPLE_FILE_DISK) == "kernel/file-write");
+	CHECK(InCall("write", FT_SAMPLE_FILE_OTHER) == "kernel/pipe");
+	CHECK(InCall("write", FT_SAMPLE_FILE_UNKNOWN) == "kernel/write");
+	CHECK(InCall("sendmsg", FT_SAMPLE_FILE_UNKNOWN) == "kernel/send");
+	CHECK(InCall("read", FT_SAMPLE_FILE_SOCKET) == "kernel/receive");
+	CHECK(InCall("read", FT_SAMPLE_FILE_DISK) == "kernel/file-read");
+	CHECK(InCall("epoll_wait", FT_SAMPLE_FILE_OTHER) == "kernel/poll");
+	CHECK(InCall("accept4", FT_SAMPLE_FILE_SOCKET) == "kernel/accept");
+	CHECK(InCall("close", FT_SAMPLE_FILE_UNKNOWN) == "kernel/close");
+	CHECK(InCall("munmap", FT_SAMPLE_FILE_UNKNOWN) == "kernel/memory");
+	CHECK(InCall("openat", FT_SAMPLE_FILE_UNKNOWN) == "kernel/file-meta");
+	CHECK(InCall("futex", FT_SAMPLE_FILE_UNKNOWN) == "kernel/futex");
+	CHECK(InCall("sched_yield", FT_SAMPLE_FILE_UNKNOWN) == "kernel/sched_yield");
+	CHECK(InCall("", FT_SAMPLE_FILE_UNKNOWN) == "unknown");
+	CHECK(InCall("", FT_SAMPLE_FILE_UNKNOWN, {"dictFind"}) == "function/dictFind");
+	CHECK(InCall("sendmsg", FT_SAMPLE_FILE_SOCKET, {"sendmsg@libc.so.6", "@memcached"}) == "kernel/send");
+}
+
+TEST_CASE("what the server has the kernel do for one purpose is that purpose's")
+{
+	CHECK(InCall("write", FT_SAMPLE_FILE_DISK, {"write@libc.so.6", "aofWrite", "flushAppendOnlyFile"}) ==
+	      "aof-flush");
+	CHECK(InCall("madvise", FT_SAMPLE_FILE_UNKNOWN,
+		     {"madvise@libc.so.6", "@libjemalloc.so.2", "quicklistRelease", "delCommand", "call"}) ==
+	      "command/DEL");
+	CHECK(InCall("madvise", FT_SAMPLE_FILE_UNKNOWN,
+		     {"madvise@libc.so.6", "@libjemalloc.so.2", "freeClient", "@", "aeMain"}) ==
+	      "free-client");
+	CHECK(InCall("epoll_ctl", FT_SAMPLE_FILE_OTHER,
+		     {"epoll_ctl@libc.so.6", "aeCreateFileEvent", "createClient", "acceptUnixHandler"}) ==
+	      "accept");
+	CHECK(InCall("accept4", FT_SAMPLE_FILE_SOCKET,
+		     {"accept4@libc.so.6", "anetUnixAccept", "acceptUnixHandler"}) == "kernel/accept");
+	CHECK(InCall("close", FT_SAMPLE_FILE_UNKNOWN, {"close@libc.so.6", "unlinkClient", "freeClient"}) ==
+	      "kernel/close");
+	CHECK(InCall("write", FT_SAMPLE_FILE_SOCKET, {"write@libc.so.6", "clusterWriteHandler", "aeMain"}) ==
+	      "cluster");
+}
+
 TEST_CASE("code that nothing is known of is named by where it is")
 {
-	CHECK(NameOf({"clientsCron", "serverCron", "aeProcessEvents", "aeMain", "main"}) ==
-	      "function/serverCron");
+	CHECK(NameOf({"clientsCron", "serverCron", "aeProcessEvents", "aeMain", "main"}) == "cron");
 	CHECK(NameOf({"aeProcessEvents", "aeMain", "main"}) == "event-loop");
 	CHECK(NameOf({"epoll_wait@libc.so.6"}) == "event-loop");
 	CHECK(NameOf({"memcpy@libc.so.6"}) == "module/libc.so.6");
+	CHECK(NameOf({"write@libc.so.6"}) ==
+	      "system-call"); // in user mode, and on behalf of nobody knows whom
+	CHECK(NameOf({"malloc@libjemalloc.so.2"}) == "allocate");
+	CHECK(NameOf({"@libjemalloc.so.2"}) == "allocate");
 	CHECK(NameOf({"@", "@", "__libc_start_call_main@libc.so.6"}) == "module/redis-server");
 	CHECK(ActivityOf(Stack()).name == "unknown");
 	Stack kernel;
@@ -182,7 +301,7 @@ TEST_CASE("samples share out the time of own code, and know their error")
 	RunBuilder b;
 	Sampled(&b);
 	CHECK(b.run.cpu_samples.size() == 100);
-	std::vector<Activity> activities = ActivitiesOf(b.run);
+	Activities activities = ActivitiesOf(b.run);
 	OwnCodeCount all(b.run, activities), part(b.run, activities), none(b.run, activities);
 	all.Add(b.run.threads[0], 0, UINT64_MAX);
 	OwnCode own = all.Result(80 * ms);

@@ -76,8 +76,8 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	f.Json(FT_BLOCK_DETAIL, R"({"id":9,"name":"nine","stack":["a","b"]})");
 	f.Json(FT_BLOCK_STACK, R"({"id":5,"program":"redis-server","frames":[["keysCommand","redis-server"],)"
 			       R"(["call","redis-server"],7],"kernel":["copy_page"]})");
-	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + 2 * kMs, 100, 6, 1, FT_OWN_CODE, 0, 0});
-	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + kMs, 100, 5, 1, FT_OWN_CODE, 0, 0});
+	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + 2 * kMs, 100, 6, 1, FT_OWN_CODE, 0, 0, 0, 0});
+	f.Record(FT_BLOCK_CPU_SAMPLE, ft_cpu_sample{kStart + kMs, 100, 5, 1, FT_OWN_CODE, 0, 0, 0, 0});
 	f.Json(FT_BLOCK_SERIES, R"({"id":3,"name":"target.rss","unit":"bytes","labels":{"pid":"100"}})");
 	f.Record(FT_BLOCK_SAMPLE, ft_sample{kStart, 42, 3, 0});
 	f.Record(FT_BLOCK_CLOCK, ft_clock{kStart, 1'700'000'000'000'000'000, 0, 0});

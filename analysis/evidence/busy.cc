@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// Activities are told in groups: that an answer is sent is one thing, whether the server's code or the
+// kernel's was seen at it. Times are those of samples, counts are the recorder's: a turn's writes are exact,
+// but that each is an answer to another client is only what servers do as a rule, so clients are said to be
+// "about" as many.
+#include "busy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// Fewer samples than these are half a guess.
+constexpr uint64_t kSurely = 5;
+// A group below this share of the samples is not told, unless it is the first.
+constexpr double kWorthSaying = 0.2;
+// So many calls are told also when nothing was sampled.
+constexpr uint64_t kManyCalls = 100;
+constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
+
+enum class Group { Itself, Answers, Requests, Connections };
+
+struct Words {
+	const char *activity;
+	Group group;
+	const char *words; // after "the server"
+};
+
+const Words kWords[] = {
+    {"answer", Group::Answers, ""},
+    {"kernel/send", Group::Answers, ""},
+    {"read", Group::Requests, ""},
+    {"kernel/receive", Group::Requests, ""},
+    {"accept", Group::Connections, ""},
+    {"free-client", Group::Connections, ""},
+    {"kernel/accept", Group::Connections, ""},
+    {"kernel/close", Group::Connections, ""},
+    {"kernel/connection", Group::Connections, ""},
+
+    {"rehash", Group::Itself, "ran rehashing of a dictionary"},
+    {"expire", Group::Itself, "ran expiry of keys"},
+    {"evict", Group::Itself, "ran eviction of keys"},
+    {"defrag", Group::Itself, "ran active defragmentation"},
+    {"aof-flush", Group::Itself, "ran writing of the AOF"},
+    {"aof-rewrite", Group::Itself, "ran rewriting of the AOF"},
+    {"aof-load", Group::Itself, "ran loading of the AOF"},
+    {"rdb-load", Group::Itself, "ran loading of an RDB"},
+    {"rdb-save", Group::Itself, "ran saving of an RDB"},
+    {"replication", Group::Itself, "ran replication"},
+    {"cluster", Group::Itself, "was at work on the cluster bus"},
+    {"sentinel", Group::Itself, "ran Sentinel's timer"},
+    {"parse", Group::Itself, "was parsing requests"},
+    {"dispatch", Group::Itself, "was looking up commands and checking whether they may run"},
+    {"cron", Group::Itself, "ran its periodic work"},
+    {"event-loop", Group::Itself, "ran its event loop"},
+    {"system-call", Group::Itself, "was on its way into or out of system calls"},
+    {"allocate", Group::Itself, "was allocating or freeing memory"},
+    {"kernel/poll", Group::Itself, "was looking for connections that are ready"},
+    {"kernel/memory", Group::Itself, "was getting memory from the kernel or giving it back"},
+    {"kernel/futex", Group::Itself, "was waking other threads, or taking locks"},
+    {"kernel/pipe", Group::Itself, "was reading or writing pipes"},
+    {"kernel/file-read", Group::Itself, "was reading files"},
+    {"kernel/file-write", Group::Itself, "was writing files"},
+    {"kernel/file-meta", Group::Itself, "was opening, looking up or removing files"},
+    {"unknown", Group::Itself, "ran code of no file"},
+};
+
+const Words *WordsOf(const std::string &activity)
+{
+	for (const Words &w : kWords)
+		if (activity == w.activity)
+			return &w;
+	return nullptr;
+}
+
+Group GroupOf(const std::string &activity)
+{
+	const Words *words = WordsOf(activity);
+	return words ? words->group : Group::Itself;
+}
+
+// What an activity's prefix says; its name if it has none.
+std::string WordsOfPrefix(const std::string &name)
+{
+	size_t slash = name.find('/');
+	std::string kind = name.substr(0, slash),
+		    what = slash == std::string::npos ? "" : name.substr(slash + 1);
+	if (kind == "command")
+		return "ran " + what;
+	if (kind == "function")
+		return "ran " + what + "()";
+	if (kind == "module")
+		return "ran code of " + what + " without a name";
+	if (kind == "kernel")
+		return "was in " + what + "()";
+	return "ran " + name;
+}
+
+// "about 5,000" of 5,001: what is only about right is said in two digits.
+std::string About(uint64_t n)
+{
+	uint64_t unit = 1;
+	while (n / unit >= 100)
+		unit *= 10;
+	return n < kCallsLimit ? "about " + FormatCount((n + unit / 2) / unit * unit)
+			       : "more than " + FormatCount(n / unit * unit);
+}
+
+// " to about 5,000 clients"; of many turns, whose clients may be the same ones, " (in at least 3,210
+// writes)".
+std::string ClientsText(const char *preposition, uint64_t calls_made, const char *call,
+			const TurnCalls &calls)
+{
+	if (calls_made < 2)
+		return "";
+	if (calls.turns > 1)
+		return " (in at least " + FormatCount(calls_made) + " " + call + "s)";
+	return std::string(" ") + preposition + " " + About(calls_made) + " clients";
+}
+
+// "was accepting 4,010 and freeing 3,990 connections". What was sampled says which of both; what was counted,
+// too.
+std::string ConnectionsText(const std::vector<std::string> &names, const TurnCalls &calls)
+{
+	auto seen = [&](const char *a, const char *b) {
+		return std::any_of(names.begin(), names.end(),
+				   [&](const std::string &name) { return name == a || name == b; });
+	};
+	auto number = [](uint64_t n) { return n ? FormatCount(n) + " " : std::string(); };
+	bool accepting = seen("accept", "kernel/accept") || calls.accepted;
+	bool freeing = seen("free-client", "kernel/close") || calls.closed;
+	uint64_t most = std::max(calls.accepted, calls.closed);
+	std::string text = most && (calls.turns > 1 || most >= kCallsLimit) ? "at least " : "";
+	if (accepting && freeing && calls.accepted == calls.closed)
+		return "was accepting and freeing " + text + number(calls.accepted) + "connections";
+	if (accepting && freeing)
+		return "was accepting " + text + number(calls.accepted) + "and freeing " +
+		       number(calls.closed) + "connections";
+	if (accepting)
+		return "was accepting " + text + number(calls.accepted) + "connections";
+	if (freeing)
+		return "was freeing " + text + number(calls.closed) + "connections";
+	return "was setting up connections";
+}
+
+// One group of activities in an interval.
+struct Told {
+	std::vector<std::string> names; // most samples first
+	uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, time_ns = 0;
+	std::string stack; // of the first
+};
+
+// The groups, most samples first.
+std::vector<Told> GroupsOf(const OwnCode &own)
+{
+	std::vector<Told> groups;
+	std::map<Group, size_t> known;
+	for (const ActivityTime &a : own.activities) {
+		Group group = GroupOf(a.name);
+		auto found = known.find(group);
+		if (group == Group::Itself || found == known.end()) {
+			known[group] = groups.size();
+			groups.push_back({{}, 0, 0, 0, 0, a.stack});
+			found = known.find(group);
+		}
+		Told &told = groups[found->second];
+		told.names.push_back(a.name);
+		told.samples += a.samples;
+		told.lua_samples += a.lua_samples;
+		told.kernel_samples += a.kernel_samples;
+		told.time_ns += a.time_ns;
+	}
+	std::stable_sort(groups.begin(), groups.end(),
+			 [](const Told &a, const Told &b) { return a.samples > b.samples; });
+	return groups;
+}
+
+// "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
+// else took a fair share; "" without samples.
+std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
+{
+	std::string text;
+	for (const Told &told : GroupsOf(own)) {
+		double share = static_cast<double>(told.samples) / static_cast<double>(own.samples);
+		if (!text.empty() && share < kWorthSaying)
+			break;
+		text +=
+		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
+		    (told.samples < kSurely ? "about " : "") + FormatDuration(told.time_ns) + " of it (" +
+		    FormatCount(told.samples) + " of " + Plural(own.samples, "sample", "samples") +
+		    (told.lua_samples ? ", " + FormatCount(told.lua_samples) + " in Lua" : "") +
+		    (told.kernel_samples ? ", " + FormatCount(told.kernel_samples) + " in the kernel" : "") +
+		    (told.stack.empty() ? "" : ": " + told.stack) + ")";
+	}
+	return text;
+}
+
+// " (a slow command, or a long batch; 5,001 writes)": what there is to say without samples.
+std::string GuessText(const TurnCalls &calls)
+{
+	std::string text = " (a slow command, or a long batch";
+	auto add = [&](uint64_t n, const char *what) {
+		if (n >= kManyCalls)
+			text += "; " + FormatCount(n) + " " + what;
+	};
+	add(calls.reads, "reads");
+	add(calls.writes, "writes");
+	add(calls.accepted, "connections accepted");
+	add(calls.closed, "connections closed");
+	return text + ")";
+}
+
+void Add(const TurnCalls &more, TurnCalls *sum)
+{
+	sum->turns += more.turns;
+	sum->reads += more.reads;
+	sum->writes += more.writes;
+	sum->accepted += more.accepted;
+	sum->closed += more.closed;
+}
+
+// The longest turn that reaches into the scene, or nullptr; what all that do called is added to `calls`.
+const ft_span *LongestTurn(const Scene &scene, TurnCalls *calls)
+{
+	// A thread's iterations follow each other, so that their ends are in order like their starts.
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration, *longest = nullptr;
+	const ft_span *end = first + scene.thread.iteration_count;
+	for (const ft_span *s = std::partition_point(
+		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
+	     s < end && s->start_ns < scene.to_ns; s++) {
+		if (!longest || s->duration_ns > longest->duration_ns)
+			longest = s;
+		Add(CallsOf(*s), calls);
+	}
+	return longest;
+}
+
+uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	CauseTimes times = {};
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return times[Index(Cause::ServerBusy)];
+}
+
+} // namespace
+
+TurnCalls CallsOf(const ft_span &iteration)
+{
+	uint64_t packed = iteration.arg[1];
+	return {1, packed & kCallsLimit, packed >> 16 & kCallsLimit, packed >> 32 & kCallsLimit,
+		packed >> 48};
+}
+
+std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls)
+{
+	switch (GroupOf(names[0])) {
+	case Group::Answers:
+		return "was sending answers" + ClientsText("to", calls.writes, "write", calls);
+	case Group::Requests:
+		return "was reading requests" + ClientsText("of", calls.reads, "read", calls);
+	case Group::Connections:
+		return ConnectionsText(names, calls);
+	case Group::Itself:
+		break;
+	}
+	const Words *words = WordsOf(names[0]);
+	return words ? words->words : WordsOfPrefix(names[0]);
+}
+
+std::string BusySentence(const Scene &scene)
+{
+	TurnCalls calls;
+	const ft_span *longest = LongestTurn(scene, &calls);
+	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
+	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
+	uint64_t in_turn_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
+	if (in_turn_ns * 2 < busy_ns || !longest)
+		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
+		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop" +
+		       ActivitiesText(scene.own_code, calls);
+	std::string text = "the server ran its own code for " + FormatDuration(in_turn_ns) +
+			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
+	if (longest->arg[0])
+		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
+	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();
+	calls = CallsOf(*longest);
+	return text + (own.samples ? ActivitiesText(own, calls) : GuessText(calls));
+}
+
+} // namespace forktail

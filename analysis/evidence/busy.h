@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What the server's own code was, in words: "the server was sending answers to about 5,000 clients for 31
+// ms".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evidence.h"
+
+namespace forktail
+{
+
+// Calls that turns of the event loop made, as the recorder counted them; all 0 if it did not. Of one turn at
+// most 65,535: that or more.
+struct TurnCalls {
+	uint64_t turns = 0; // of how many it is the sum
+	uint64_t reads = 0, writes = 0, accepted = 0, closed = 0;
+};
+
+// Of one turn's span.
+TurnCalls CallsOf(const ft_span &iteration);
+
+// What activities that are one thing to a user say together, after "the server": "ran KEYS", "was accepting
+// 4,010 and freeing 3,990 connections". `names`: of the activities.
+std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls);
+
+std::string BusySentence(const Scene &scene);
+
+} // namespace forktail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// What the server's own code was, in words: with counts where they were made, and no more than was measured.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+#include "analysis/evidence/busy.h"
+#include "recording/owners.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+uint64_t Packed(uint64_t reads, uint64_t writes, uint64_t accepted, uint64_t closed)
+{
+	return reads | writes << 16 | accepted << 32 | closed << 48;
+}
+
+// What is said of `names` in a turn with such calls.
+std::string InTurn(const std::vector<std::string> &names, uint64_t packed)
+{
+	ft_span turn = {};
+	turn.arg[1] = packed;
+	return ActivityWords(names, CallsOf(turn));
+}
+
+std::string InTurns(const std::vector<std::string> &names, TurnCalls calls)
+{
+	calls.turns = 3;
+	return ActivityWords(names, calls);
+}
+
+// The stack of one function of the server's.
+Stack In(const char *function)
+{
+	Stack stack;
+	stack.program = "redis-server";
+	stack.frames.push_back({function, "redis-server"});
+	return stack;
+}
+
+// The first sentence of the run's only episode.
+std::string Said(RunBuilder *b)
+{
+	b->Finish();
+	std::vector<Timeline> timelines;
+	timelines.push_back(b->Timeline());
+	Blame blame = BlameRun(b->run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), 4, 1, &episodes);
+	REQUIRE(!episodes[0].evidence.empty());
+	return episodes[0].evidence[0];
+}
+
+void CpuSamples(RunBuilder *b, uint64_t from_ns, uint64_t count, uint32_t stack, int call = -1)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		b->CpuSample(from_ns + i * ms, stack);
+		ft_cpu_sample &s = b->run.cpu_samples[b->run.cpu_samples.size() - 1];
+		if (call < 0)
+			continue;
+		s.flags = FT_CPU_SAMPLE_KERNEL;
+		s.syscall = static_cast<uint16_t>(call + 1);
+		s.file = FT_SAMPLE_FILE_SOCKET;
+	}
+}
+
+constexpr int kWrite = 1;
+
+} // namespace
+
+TEST_CASE("a turn's calls say how many it was about")
+{
+	CHECK(InTurn({"kernel/send"}, Packed(1, 5001, 0, 0)) == "was sending answers to about 5,000 clients");
+	CHECK(InTurn({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
+	      "was sending answers to about 20 clients");
+	CHECK(InTurn({"answer"}, Packed(1, 1, 0, 0)) == "was sending answers");
+	CHECK(InTurn({"answer"}, 0) == "was sending answers"); // an old recording, or another call than write
+	CHECK(InTurn({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
+	      "was sending answers to more than 65,000 clients");
+	CHECK(InTurn({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
+	      "was reading requests of about 1,200 clients");
+	CHECK(InTurn({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
+	      "was accepting 4,010 and freeing 3,990 connections");
+	CHECK(InTurn({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
+	      "was accepting and freeing 8,000 connections");
+	CHECK(InTurn({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
+	CHECK(InTurn({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
+	CHECK(InTurn({"accept", "free-client"}, 0) == "was accepting and freeing connections");
+	CHECK(InTurn({"kernel/connection"}, 0) == "was setting up connections");
+}
+
+TEST_CASE("of many turns nothing is said to be all")
+{
+	TurnCalls calls;
+	calls.writes = 3210;
+	calls.accepted = calls.closed = 8000;
+	CHECK(InTurns({"kernel/send"}, calls) == "was sending answers (in at least 3,210 writes)");
+	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting and freeing at least 8,000 connections");
+	calls.closed = 0;
+	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting at least 8,000 connections");
+}
+
+TEST_CASE("activities that are no group are said one by one")
+{
+	CHECK(InTurn({"command/KEYS"}, 0) == "ran KEYS");
+	CHECK(InTurn({"expire"}, 0) == "ran expiry of keys");
+	CHECK(InTurn({"function/dictFind"}, 0) == "ran dictFind()");
+	CHECK(InTurn({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without a name");
+	CHECK(InTurn({"kernel/sched_yield"}, 0) == "was in sched_yield()");
+	CHECK(InTurn({"kernel/memory"}, 0) == "was getting memory from the kernel or giving it back");
+	CHECK(InTurn({"something-new"}, 0) == "ran something-new");
+}
+
+TEST_CASE("server and kernel at the same work are told together")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
+	CpuSamples(&b, 0, 50, b.Stack(In("writeToClient")), kWrite);
+	CpuSamples(&b, 50 * ms, 30, b.Stack(In("writeToClient")));
+	CpuSamples(&b, 80 * ms, 20, b.Stack(In("publishCommand")));
+	b.Request(0, 0, 100 * ms);
+	CHECK(Said(&b) ==
+	      "the server ran its own code for 100 ms in one event-loop iteration of 100 ms with 1 ready "
+	      "connection; the server was sending answers to about 5,000 clients for 80.0 ms of it (80 of "
+	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of it "
+	      "(20 of 100 samples: publishCommand)");
+}
+
+TEST_CASE("no activity is given more time than was measured where it was")
+{
+	// 40 ms of own code in the turn that is told of, 20 ms in others.
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 20 * ms, 20 * ms);
+	b.Off(FT_IDLE, 20 * ms, 60 * ms, 60 * ms);
+	b.Tally(FT_OWN_CODE, 60 * ms, 100 * ms, 40 * ms);
+	b.Frame(FT_ITERATION, 0, 20 * ms).arg[0] = 1;
+	b.Frame(FT_ITERATION, 60 * ms, 100 * ms).arg[0] = 1;
+	uint32_t keys = b.Stack(In("keysCommand"));
+	CpuSamples(&b, 0, 20, keys);
+	CpuSamples(&b, 60 * ms, 3, keys);
+	b.Request(0, 0, 100 * ms);
+	std::string said = Said(&b);
+	INFO(said);
+	CHECK(said.find("ran its own code for 40.0 ms in one event-loop iteration of 40.0 ms") !=
+	      std::string::npos);
+	// Three samples are an estimate that says so.
+	CHECK(said.find("the server ran KEYS for about 40.0 ms of it (3 of 3 samples: keysCommand)") !=
+	      std::string::npos);
+}
+
+TEST_CASE("without samples the calls are all there is to say")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
+	b.Request(0, 0, 100 * ms);
+	CHECK(Said(&b).find("(a slow command, or a long batch; 5,001 writes)") != std::string::npos);
+}
