@@ -17,6 +17,10 @@ forktail_test(explain_own_code system SOURCES system/explain_own_code_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_own_code forktail forktail-record)
 
+forktail_test(explain_clients system SOURCES system/explain_clients_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+add_dependencies(test_explain_clients forktail forktail-load forktail-record)
+
 # Writes a run of 10 million requests; tests/bench/explain.sh times `forktail explain` on it.
 add_executable(bench_explain_run bench/explain_run.cc)
 target_link_libraries(bench_explain_run PRIVATE forktail_recording)
