@@ -15,6 +15,11 @@ extern const volatile bool
     has_block_queue_arg;		     /* until 5.11 block_rq_issue had the queue before the request */
 extern const volatile bool has_task_pt_regs; /* 5.15: bpf_task_pt_regs() */
 
+/* sched_process_exit has no difference in its arguments, but one in time: until 6.15 it came when the memory
+ * had been torn down, since 6.16 it comes before that. A thread's account ends with it on every kernel, so
+ * the tear-down (milliseconds, of a large snapshot child) is in the child's account on the older ones only.
+ * What it costs the server is told alike: a wait for the CPU names the child as the one who had it. */
+
 /* task_struct.state was renamed to __state in 5.14. */
 static __always_inline unsigned int task_state(struct task_struct *task)
 {
@@ -39,6 +44,16 @@ static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)
 	if (has_task_pt_regs)
 		return (struct pt_regs___x86 *)bpf_task_pt_regs(task);
 	return (struct pt_regs___x86 *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - PT_REGS_SIZE);
+}
+
+/* Whether a private mapping may have pages in common with a parent or a child: it was there when one of them
+ * forked. Before 6.0 its anonymous pages are reason enough to think so. */
+static __always_inline bool may_share_pages(struct vm_area_struct *vma)
+{
+	struct anon_vma *own = BPF_CORE_READ(vma, anon_vma);
+	if (!own || !bpf_core_field_exists(own->num_children))
+		return own != NULL;
+	return BPF_CORE_READ(own, num_children) > 1 || BPF_CORE_READ(own, parent) != own;
 }
 
 /* For how long a run queue has been throttled by CPU quotas until now, in ns of its run queue's clock. Only

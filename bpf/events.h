@@ -13,12 +13,13 @@
 #include "recording/owners.h"
 
 enum {
-	FT_MAX_CPUS = 1024,    /* a host with more is refused by the loader; a power of two */
-	FT_MAX_TARGETS = 1024, /* processes at start; children come on top */
-	FT_STACK_FRAMES = 24,  /* kernel stack kept with a blocked span */
-	FT_NAME_BYTES = 32,    /* file name or comm kept with a span */
-	FT_FRAME_DEPTH = 8,    /* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
-				  softirq, hardirq) */
+	FT_MAX_CPUS = 1024,	/* a host with more is refused by the loader; a power of two */
+	FT_MAX_TARGETS = 1024,	/* processes at start; children come on top */
+	FT_MAX_WATCHED = 65536, /* their threads; the others' faults count from the first end that is seen */
+	FT_STACK_FRAMES = 24,	/* kernel stack kept with a blocked span */
+	FT_NAME_BYTES = 32,	/* file name or comm kept with a span */
+	FT_FRAME_DEPTH = 8,	/* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
+				   softirq, hardirq) */
 	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
 	FT_STINTS = 16,		    /* last tasks on a CPU, to say who held it; a power of two */

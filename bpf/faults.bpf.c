@@ -6,15 +6,22 @@
  * error code at the begin (was the page present, was it a write), from the allocations in between, and
  * from which of the two events it was:
  *
- *   major                                        page-in
- *   present, write, a page was allocated         cow-copy
- *   present, write, none                         cow-reuse
- *   absent, a zeroed page was allocated          page-zero
- *   absent, nothing zeroed, and it waited        page-in (somebody else's read, readahead, brought the page)
- *   absent, nothing zeroed, anonymous mapping    page-zero (the shared zero page)
- *   absent, nothing zeroed, file mapping         page-file
+ *   major                                         page-in
+ *   a zeroed page was allocated, or a huge one    page-zero
+ *   present, write, none allocated                cow-reuse
+ *   present, write, of a file, and nobody forked  page-file (a private mapping's page, before its first copy)
+ *   present, write, any other                     cow-copy
+ *   absent, and it waited                         page-in (somebody else's read, readahead, brought the page)
+ *   absent, anonymous mapping                     page-zero (the shared zero page)
+ *   absent, file mapping                          page-file
  *
- * A begin with no end (it became a signal) is given back at the next begin or system call.
+ * A present page that is written to and gets a zeroed one is the shared zero page: memory that was read
+ * before it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without
+ * asking the allocator to, and never copies one: it splits those that are shared.
+ *
+ * A fault while faults are disabled (a profiler that follows a stack through garbage, a lock's word that is
+ * not there) has no end: whoever disabled them is told that there is nothing. One that became a signal has
+ * none either; it is given back at the next begin or system call.
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
@@ -23,19 +30,23 @@
 enum { PRESENT = 1, WRITE = 2 }; /* x86-64 page fault error code */
 enum { MIGRATE_MOVABLE = 1 };	 /* page tables and socket buffers are not movable, user pages are */
 enum gfp_bits { ___GFP_ZERO_BIT = 8 };
+enum { HUGE_ORDER = 9 }; /* 2 MB */
 
-static __always_inline int begin(u64 address, u64 error_code)
+static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 {
 	struct thread_state *st = current_state();
 	/* Busy: one of our own programs looked where there is nothing (samples.bpf.c at a stack's end). It
-	 * gets no page, so there is no end to it either. */
-	if (!st || st->busy || !st->fault_ends)
+	 * gets no page, so there is no end to it either. Nor is there to what nobody has a page for. */
+	if (!st || st->busy || !st->fault_ends || (s64)address < 0)
+		return 0;
+	if (in_kernel && BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), pagefault_disabled))
 		return 0;
 	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
 	if (top_is(st, FT_FAULT_OTHER))
-		abandon_top(st);
+		abandon_top(st, now);
 	st->alloc_seen = st->alloc_zero = st->alloc_order = st->blocked = 0;
-	push(st, bpf_ktime_get_ns(), FT_FAULT_OTHER, address, error_code);
+	push(st, now, FT_FAULT_OTHER, address, error_code);
 	st->busy = 0;
 	count(FT_COUNT_FAULT_BEGIN);
 	return 0;
@@ -44,14 +55,14 @@ static __always_inline int begin(u64 address, u64 error_code)
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
 {
-	return begin(address, error_code);
+	return begin(address, error_code, false);
 }
 
 /* A read() into a shared page after fork faults in kernel mode. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
 {
-	return begin(address, error_code);
+	return begin(address, error_code, true);
 }
 
 SEC("tp_btf/mm_page_alloc")
@@ -72,27 +83,41 @@ int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp, in
 	return 0;
 }
 
-static long note_mapping(struct task_struct *task, struct vm_area_struct *vma, bool *anonymous)
+enum mapping { MAPPING_UNKNOWN, MAPPING_ANONYMOUS, MAPPING_FILE, MAPPING_FORKED_FILE };
+
+static long note_mapping(struct task_struct *task, struct vm_area_struct *vma, enum mapping *mapping)
 {
-	*anonymous = !BPF_CORE_READ(vma, vm_file);
+	*mapping = !BPF_CORE_READ(vma, vm_file) ? MAPPING_ANONYMOUS
+		   : may_share_pages(vma)	? MAPPING_FORKED_FILE
+						: MAPPING_FILE;
 	return 0;
+}
+
+static __always_inline enum mapping mapping_of(const struct frame *f, bool find_vma)
+{
+	enum mapping mapping = MAPPING_UNKNOWN;
+	if (find_vma)
+		bpf_find_vma(bpf_get_current_task_btf(), f->arg[0], note_mapping, &mapping, 0);
+	return mapping;
 }
 
 static __always_inline u32 kind_of_fault(struct thread_state *st, const struct frame *f, bool major,
 					 bool find_vma)
 {
+	bool present = f->arg[1] & PRESENT, write = f->arg[1] & WRITE;
 	if (major)
 		return FT_PAGE_IN;
-	if (f->arg[1] & PRESENT)
-		return !(f->arg[1] & WRITE) ? FT_FAULT_OTHER : st->alloc_seen ? FT_COW_COPY : FT_COW_REUSE;
-	if (st->alloc_zero)
+	if (present && !write)
+		return FT_FAULT_OTHER;
+	if (st->alloc_zero || st->alloc_order >= HUGE_ORDER)
 		return FT_PAGE_ZERO;
+	if (present && !st->alloc_seen)
+		return FT_COW_REUSE;
+	if (present)
+		return mapping_of(f, find_vma) == MAPPING_FILE ? FT_PAGE_FILE : FT_COW_COPY;
 	if (st->blocked)
 		return FT_PAGE_IN;
-	bool anonymous = false;
-	if (find_vma)
-		bpf_find_vma(bpf_get_current_task_btf(), f->arg[0], note_mapping, &anonymous, 0);
-	return anonymous ? FT_PAGE_ZERO : FT_PAGE_FILE;
+	return mapping_of(f, find_vma) == MAPPING_ANONYMOUS ? FT_PAGE_ZERO : FT_PAGE_FILE;
 }
 
 static __always_inline int end(bool major, bool find_vma)

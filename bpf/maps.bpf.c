@@ -14,6 +14,7 @@ const volatile bool with_client = false;
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
 struct targets_map targets SEC(".maps");
+struct watched_map watched SEC(".maps");
 struct ring_map ring SEC(".maps");
 
 struct cpu_state cpus[FT_MAX_CPUS];

@@ -11,6 +11,7 @@
 
 #include "calls.h"
 #include "files.h"
+#include "turn.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -328,7 +329,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (!st)
 		return 0;
 	st->client = ps->client;
-	st->fault_ends = ps->fault_ends;
+	st->fault_ends = ps->fault_ends; /* perf events are inherited */
 	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
 	st->ready = 1;
 	return 0;
@@ -372,9 +373,22 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 		struct frame *f = top(st);
 		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
 	}
+	/* One that began before the account did is known to be a turn only where it is likely: in a process'
+	 * main thread. */
+	if (st->turn_seen || st->tid == st->tgid)
+		end_turn(st, now, 0, FT_SPAN_UNFINISHED);
 	tally_flush(st);
 	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
 	st->dead = 1;
+}
+
+/* The hash doesn't know by itself when a thread is gone. Whoever on another CPU holds a pointer to what it
+ * had for the thread at this instant (a wakeup of a thread that is ending) may find a new thread's account
+ * there: it would take a wakeup for that one's, once. */
+static __always_inline void forget_state(u32 tid)
+{
+	if (!has_task_storage)
+		bpf_map_delete_elem(&states_hash, &tid);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -383,12 +397,14 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	struct thread_state *st = current_state();
 	if (!st)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
 	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
+	u32 tid = st->tid;
 	charge(st, now);
 	close_account(st, task, now);
 	st->busy = 0;
 	this_cpu()->target = 0;
+	forget_state(tid);
 	return 0;
 }
 
@@ -413,8 +429,9 @@ int open_accounts(struct bpf_iter__task *ctx)
 	u32 state = task_state(task);
 	st->off_state = state;
 	st->wake_ns = state ? 0 : now;
+	u32 tid = st->tid;
 	st->client = *traced_as == FT_TRACED_CLIENT;
-	st->fault_ends = !st->client;
+	st->fault_ends = bpf_map_lookup_elem(&watched, &tid) != NULL;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
@@ -445,6 +462,7 @@ int adopt_current(void *ctx)
 		st->off_cpu = 0;
 		st->wake_ns = 0;
 		st->iteration_start_ns = now;
+		st->turn_seen = 0;
 	}
 	this_cpu()->target = 1;
 	return 0;

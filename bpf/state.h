@@ -46,7 +46,7 @@ struct thread_state {
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
-	u8 counts_calls;			/* since the open turn's begin, which was seen */
+	u8 turn_seen; /* the open turn of the event loop: its begin was seen, not taken for one */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */
 };
@@ -70,6 +70,14 @@ struct targets_map {
 	__type(key, u32);
 	__type(value, u32);
 };
+/* Threads the ends of whose page faults are seen, from before their accounts open. */
+struct watched_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, FT_MAX_WATCHED);
+	__type(key, u32);
+	__type(value, u8);
+};
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
@@ -77,6 +85,7 @@ struct ring_map {
 extern struct states_map states SEC(".maps");
 extern struct states_hash_map states_hash SEC(".maps");
 extern struct targets_map targets SEC(".maps");
+extern struct watched_map watched SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
@@ -203,9 +212,12 @@ static __always_inline void tally_roll(struct thread_state *st, u64 now)
 		tally_flush(st);
 }
 
-/* Charges mark..now, all of it on the CPU, to the innermost frame or to own code. */
+/* Charges mark..now, all of it on the CPU, to the innermost frame or to own code. Time never goes back: who
+ * read the clock before an interrupt on top of it charged its own finds nothing left to charge. */
 static __always_inline void charge(struct thread_state *st, u64 now)
 {
+	if ((s64)(now - st->mark_ns) <= 0)
+		return;
 	tally_roll(st, now);
 	u64 ns = now - st->mark_ns;
 	u32 depth = st->depth;
@@ -267,23 +279,14 @@ static __always_inline bool top_is(struct thread_state *st, u32 owner)
 	return f && f->owner == owner;
 }
 
-/* Ends the innermost frame, already charged up to now, as `owner`. */
-static __always_inline void finish_top(struct thread_state *st, u64 now, u32 owner, u8 flags)
+/* Hands over a frame that has been taken off the stack. False: the ring was full. */
+static __always_inline bool emit_frame(struct thread_state *st, const struct frame *f, u32 owner,
+				       u64 duration_ns, u8 flags)
 {
-	struct frame *f = top(st);
-	if (!f)
-		return;
-	st->depth--;
-	u64 duration_ns = now - f->start_ns, own_ns = f->on_cpu_ns + f->runnable_ns + f->blocked_ns;
-	if (duration_ns < min_span_ns) {
-		tally_add(st, owner, own_ns);
-		return;
-	}
 	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e) {
 		drop(FT_DROP_SLOT_SPAN + owner);
-		tally_add(st, owner, own_ns);
-		return;
+		return false;
 	}
 	fill_span(e, st, owner, f->start_ns, duration_ns);
 	e->on_cpu_ns = f->on_cpu_ns;
@@ -294,6 +297,19 @@ static __always_inline void finish_top(struct thread_state *st, u64 now, u32 own
 	e->flags = flags;
 	bpf_ringbuf_submit(e, ring_flags());
 	count(FT_COUNT_SPAN);
+	return true;
+}
+
+/* Ends the innermost frame, already charged up to now, as `owner`. */
+static __always_inline void finish_top(struct thread_state *st, u64 now, u32 owner, u8 flags)
+{
+	struct frame *f = top(st);
+	if (!f)
+		return;
+	st->depth--;
+	u64 duration_ns = now - f->start_ns, own_ns = f->on_cpu_ns + f->runnable_ns + f->blocked_ns;
+	if (duration_ns < min_span_ns || !emit_frame(st, f, owner, duration_ns, flags))
+		tally_add(st, owner, own_ns);
 }
 
 /* Charges and ends the innermost frame, if it is of this owner (it is not when its begin was missed). */
@@ -326,16 +342,23 @@ static __always_inline int frame_ends(struct thread_state *st, u32 owner)
 	return 0;
 }
 
-/* Gives the innermost frame's own time back to what lies below: it had no end (a fault that turned into a
- * signal), so it never was what it claimed to be. */
-static __always_inline void abandon_top(struct thread_state *st)
+/* The innermost frame had no end (a fault that turned into a signal), so it never was what it claimed to be:
+ * its own time is that of what lies below. A long one keeps its place as a span that says so; a short one is
+ * added to the frame below, or to the window. */
+static __always_inline void abandon_top(struct thread_state *st, u64 now)
 {
 	struct frame *f = top(st);
 	if (!f)
 		return;
+	charge(st, now);
+	if (f->owner == FT_FAULT_OTHER)
+		count(FT_COUNT_FAULT_ABANDONED);
 	u64 on_cpu = f->on_cpu_ns, runnable = f->runnable_ns, blocked = f->blocked_ns;
 	st->depth--;
 	struct frame *below = top(st);
+	if (now - f->start_ns >= min_span_ns &&
+	    emit_frame(st, f, below ? below->owner : FT_OWN_CODE, now - f->start_ns, FT_SPAN_ABANDONED))
+		return;
 	if (below) {
 		below->on_cpu_ns += on_cpu;
 		below->runnable_ns += runnable;
@@ -346,17 +369,16 @@ static __always_inline void abandon_top(struct thread_state *st)
 			tally_add(st, FT_RUN_QUEUE, runnable);
 		if (blocked)
 			tally_add(st, FT_SYSCALL, blocked);
+		st->dirty = 1;
 	}
-	if (f->owner == FT_FAULT_OTHER)
-		count(FT_COUNT_FAULT_ABANDONED);
 }
 
 /* Before a frame that can only begin in user mode or at a system call's entry: whatever is still open on
  * the stack never ended. */
-static __always_inline void abandon_all(struct thread_state *st)
+static __always_inline void abandon_all(struct thread_state *st, u64 now)
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)
-		abandon_top(st);
+		abandon_top(st, now);
 }
 
 #endif

@@ -29,8 +29,9 @@ static __always_inline int begin(u32 owner, u64 arg0, u64 arg1)
 	if (!st)
 		return 0;
 	st->busy = 1;
-	abandon_all(st);
-	push(st, bpf_ktime_get_ns(), owner, arg0, arg1);
+	u64 now = bpf_ktime_get_ns();
+	abandon_all(st, now);
+	push(st, now, owner, arg0, arg1);
 	st->busy = 0;
 	return 0;
 }
@@ -90,25 +91,10 @@ static __always_inline int wait_begins(void)
 	if (!st)
 		return 0;
 	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
 	if (st->depth)
-		abandon_all(st);
-	u64 start_ns = st->iteration_start_ns, calls = calls_since(st);
-	st->iteration_start_ns = 0;
-	if (start_ns) {
-		u64 duration_ns = bpf_ktime_get_ns() - start_ns;
-		if (duration_ns >= min_span_ns) {
-			struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
-			if (e) {
-				fill_span(e, st, FT_ITERATION, start_ns, duration_ns);
-				e->arg[0] = st->iteration_events;
-				e->arg[1] = calls;
-				bpf_ringbuf_submit(e, ring_flags());
-				count(FT_COUNT_SPAN);
-			} else {
-				drop(FT_DROP_SLOT_SPAN + FT_ITERATION);
-			}
-		}
-	}
+		abandon_all(st, now);
+	end_turn(st, now, calls_since(st), 0);
 	st->busy = 0;
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How many calls a turn of the event loop made: what tells an answer to 5,000 subscribers from one.
+/* A turn of the event loop: its end, and how many calls it made, which tells an answer to 5,000 subscribers
+ * from one.
  *
  * Reads and writes are never traced. The kernel counts them per task itself (as /proc/PID/io shows them), so
  * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
@@ -33,7 +34,7 @@ static __always_inline void count_from_here(struct thread_state *st)
 {
 	read_counts(&st->reads_before, &st->writes_before);
 	st->accepted = st->closed = 0;
-	st->counts_calls = 1;
+	st->turn_seen = 1;
 }
 
 static __always_inline u64 at_most_16_bits(u64 n)
@@ -45,12 +46,33 @@ static __always_inline u64 at_most_16_bits(u64 n)
 static __always_inline u64 calls_since(struct thread_state *st)
 {
 	u64 reads, writes;
-	if (!st->counts_calls)
+	if (!st->turn_seen)
 		return 0;
-	st->counts_calls = 0;
 	read_counts(&reads, &writes);
 	return at_most_16_bits(reads - st->reads_before) | at_most_16_bits(writes - st->writes_before) << 16 |
 	       at_most_16_bits(st->accepted) << 32 | at_most_16_bits(st->closed) << 48;
+}
+
+/* Hands over the open turn of the event loop, if it was long enough to be looked at. `calls`: as calls_since
+ * has them. */
+static __always_inline void end_turn(struct thread_state *st, u64 now, u64 calls, u8 flags)
+{
+	u64 start_ns = st->iteration_start_ns, duration_ns = now - start_ns;
+	st->iteration_start_ns = 0;
+	st->turn_seen = 0;
+	if (!start_ns || now <= start_ns || duration_ns < min_span_ns)
+		return;
+	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_SPAN + FT_ITERATION);
+		return;
+	}
+	fill_span(e, st, FT_ITERATION, start_ns, duration_ns);
+	e->arg[0] = st->iteration_events;
+	e->arg[1] = calls;
+	e->flags = flags;
+	bpf_ringbuf_submit(e, ring_flags());
+	count(FT_COUNT_SPAN);
 }
 
 #endif

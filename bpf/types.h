@@ -142,6 +142,7 @@ struct task_struct {
 	struct sched_entity se;
 	bool throttled;
 	struct task_io_accounting ioac;
+	int pagefault_disabled; /* how often over */
 };
 
 /* `state` before 5.14, `cpu` before 5.16. */
@@ -150,8 +151,15 @@ struct task_struct___old {
 	unsigned int cpu;
 };
 
+/* What anonymous pages of a mapping hang on, of its own or of those it shares them with. */
+struct anon_vma {
+	struct anon_vma *parent;    /* itself, unless made by a fork */
+	unsigned long num_children; /* itself included; until 5.19 there was another count */
+};
+
 struct vm_area_struct {
 	struct file *vm_file;
+	struct anon_vma *anon_vma; /* NULL: it has no anonymous pages yet */
 };
 
 struct request_queue {

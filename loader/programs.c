@@ -17,11 +17,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "forktail.skel.h"
 #include "recording/recording.h"
+#include "targets.h"
+
+enum {
+	NAMED_THREADS = 16,	  /* of those whose faults can't be watched; of others, how many */
+	OTHER_DESCRIPTORS = 1024, /* links, maps, files, and the perf events of who comes later */
+	KEPT_DESCRIPTORS = 64,	  /* of the limit, if that is all there is: for files that name things */
+};
 
 struct programs {
 	struct forktail_bpf *skeleton;
@@ -35,6 +43,7 @@ struct programs {
 	void *context;
 	int stats_fd;
 	bool fault_events, samples;
+	size_t unwatched; /* threads whose faults can't be watched */
 };
 
 static char log_text[4096];
@@ -64,6 +73,33 @@ static int on_event(void *context, void *data, size_t bytes)
 	return 0;
 }
 
+/* Raises the soft limit of open files to `wanted`; the hard one too, if that is allowed. */
+static void allow_descriptors(size_t wanted)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+		return;
+	struct rlimit more = {wanted, limit.rlim_max > wanted ? limit.rlim_max : wanted};
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return;
+	limit.rlim_cur = limit.rlim_max; /* without CAP_SYS_RESOURCE */
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* A fault's end is a perf event: without those, none may begin. */
+static void choose_fault_programs(struct forktail_bpf *s, const struct support *support)
+{
+	bool ends = support->has_fault_events;
+	bpf_program__set_autoload(s->progs.fault_end_minor, ends && support->has_find_vma);
+	bpf_program__set_autoload(s->progs.fault_end_minor_old, ends && !support->has_find_vma);
+	bpf_program__set_autoload(s->progs.fault_end_major, ends);
+	if (ends)
+		return;
+	bpf_program__set_autoload(s->progs.page_fault_user, false);
+	bpf_program__set_autoload(s->progs.page_fault_kernel, false);
+	bpf_program__set_autoload(s->progs.mm_page_alloc, false);
+}
+
 /* Leaves out programs whose tracepoint this kernel lacks: loading them would fail the whole object. */
 static void choose_programs(struct forktail_bpf *skeleton)
 {
@@ -87,6 +123,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	/* Needed before 5.11 only, and refused without CAP_SYS_RESOURCE: the load itself tells. */
 	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	allow_descriptors(OTHER_DESCRIPTORS);
 
 	struct programs *p = calloc(1, sizeof *p);
 	if (!p)
@@ -118,8 +155,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	}
 	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
 	p->fault_end[1] = s->progs.fault_end_major;
-	bpf_program__set_autoload(s->progs.fault_end_minor, support->has_find_vma);
-	bpf_program__set_autoload(s->progs.fault_end_minor_old, !support->has_find_vma);
+	choose_fault_programs(s, support);
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
@@ -177,9 +213,19 @@ static int watch(struct programs *p, struct perf_event_attr *attr, pid_t tid, in
 	return 0;
 }
 
-/* A fault's end on one thread and, by inheritance, on every thread and child it creates from now on. */
+/* Descriptors are given out from the lowest on. */
+static bool few_descriptors_left(const struct programs *p)
+{
+	struct rlimit limit;
+	return p->event_count && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       (rlim_t)p->event_fds[p->event_count - 1] + KEPT_DESCRIPTORS > limit.rlim_cur;
+}
+
+/* A fault's end on one thread and, by inheritance, on every thread and child it creates from now on. Both of
+ * its events or none: an end that is seen says that all ends are. */
 static int watch_faults(struct programs *p, pid_t tid)
 {
+	size_t before = p->event_count;
 	static const uint64_t events[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
 	for (int i = 0; i < 2; i++) {
 		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -188,10 +234,38 @@ static int watch_faults(struct programs *p, pid_t tid)
 					       .sample_period = 1,
 					       .inherit = 1};
 		int err = watch(p, &attr, tid, -1, p->fault_end[i]);
-		if (err)
+		if (!err && few_descriptors_left(p))
+			err = -EMFILE;
+		if (err) {
+			while (p->event_count > before)
+				close(p->event_fds[--p->event_count]);
 			return err;
+		}
 	}
 	return 0;
+}
+
+/* How many threads a process has: its task directory has a link for each, and two of its own. */
+static size_t thread_count(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	return stat(path, &st) || st.st_nlink < 3 ? 1 : (size_t)st.st_nlink - 2;
+}
+
+static void name_unwatched(struct programs *p, pid_t tid, int err, skip_handler skipped, void *context)
+{
+	char comm[32], what[128];
+	struct rlimit limit = {0};
+	if (p->unwatched++ >= NAMED_THREADS)
+		return;
+	read_proc(tid, "comm", comm, sizeof comm);
+	int n = snprintf(what, sizeof what, "page-fault events of thread %d (%s)", tid, comm);
+	if (err == -EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		snprintf(what + n, sizeof what - (size_t)n, ", within a limit of %llu open files,",
+			 (unsigned long long)limit.rlim_max);
+	skipped(context, what, err);
 }
 
 /* The clock of every CPU that is online now. */
@@ -204,21 +278,36 @@ static int watch_cpus(struct programs *p)
 	return err;
 }
 
-int programs_watch_faults(struct programs *p, pid_t pid)
+void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, void *context)
 {
 	if (!p->fault_events)
-		return 0;
+		return;
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
 	DIR *dir = opendir(path);
 	if (!dir)
-		return 0; /* ended: the accounts will say so */
+		return; /* ended: the accounts will say so */
+	size_t before = p->unwatched;
 	int err = 0;
-	for (struct dirent *e; !err && (e = readdir(dir));)
-		if (e->d_name[0] != '.')
-			err = watch_faults(p, (pid_t)atoi(e->d_name));
+	for (struct dirent *e; (e = readdir(dir));) {
+		__u32 tid = (__u32)atoi(e->d_name);
+		__u8 yes = 1;
+		if (!tid)
+			continue;
+		int failed = watch_faults(p, (pid_t)tid);
+		if (failed)
+			name_unwatched(p, (pid_t)tid, err = failed, skipped, context);
+		else /* if that fails, the first end that is seen says so */
+			bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.watched), &tid, &yes, BPF_ANY);
+	}
 	closedir(dir);
-	return err;
+	size_t named = before < NAMED_THREADS ? NAMED_THREADS : before;
+	if (p->unwatched > named) {
+		char what[128];
+		snprintf(what, sizeof what, "page-fault events of %zu more threads of process %d",
+			 p->unwatched - named, pid);
+		skipped(context, what, err);
+	}
 }
 
 /* Runs an iterator program over all tasks. */
@@ -265,17 +354,18 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as,
 		   skip_handler skipped, void *context)
 {
+	size_t threads = 0;
+	for (size_t i = 0; i < count; i++)
+		threads += thread_count(pids[i]);
+	allow_descriptors(2 * threads + p->event_count + OTHER_DESCRIPTORS);
 	for (size_t i = 0; i < count; i++) {
 		__u32 tgid = (__u32)pids[i], value = as;
 		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &value, BPF_ANY))
 			return -errno;
 		/* A load generator's are looked for when its account has opened, as with one that starts
 		 * later. */
-		int err = as == FT_TRACED_TARGET ? programs_watch_faults(p, pids[i]) : 0;
-		if (err) {
-			skipped(context, bpf_program__name(p->fault_end[0]), err);
-			p->fault_events = false;
-		}
+		if (as == FT_TRACED_TARGET)
+			programs_watch_faults(p, pids[i], skipped, context);
 	}
 	return 0;
 }

@@ -281,7 +281,7 @@ static void tick(struct recorder *r, uint64_t number)
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
 	for (pid_t client; (client = threads_new_client(&r->threads));)
-		programs_watch_faults(r->programs, client);
+		programs_watch_faults(r->programs, client, skipped, r);
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);

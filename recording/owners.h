@@ -65,6 +65,9 @@ enum ft_span_flags {
 	/* Off the CPU: ksoftirqd held the CPU for most of its runnable part. Recorders write the turns
 	 * instead (FT_BLOCK_TURN) and leave it to the analysis; those before them wrote this. */
 	FT_SPAN_KSOFTIRQD = 4,
+	/* A page fault began here and never ended (it became a signal): owner and time are those of what it
+	 * lay in, own code if in nothing. */
+	FT_SPAN_ABANDONED = 8,
 };
 
 #endif

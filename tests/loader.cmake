@@ -9,5 +9,6 @@ forktail_test(loader unit
 add_dependencies(test_loader forktail-record)
 forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_faults system SOURCES system/record_faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
