@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "stack_text.h"
 #include "symbols.h"
 #include "unwind.h"
 #include "json/json_block.h"
@@ -18,11 +19,8 @@
 enum {
 	UNWIND_NS_PER_TICK = 10000000, /* a fifth of a CPU */
 	STACKS_MAX = 20000,	       /* distinct ones; a service has hundreds */
-	TEXT_BYTES = 8192,
 };
 
-/* A stack as text: the program, then a line for each frame, "function\tmodule" or, in the kernel, "function".
- * It is both what tells stacks apart and what is written. */
 struct stack {
 	uint32_t id;
 	char text[];
@@ -46,55 +44,37 @@ static uint64_t own_cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-struct text {
-	char bytes[TEXT_BYTES];
-	size_t length;
-};
-
-/* Appends a word and `end`, cut where there is no more room. */
-static void append(struct text *t, const char *word, char end)
+static void describe(struct stack_text *t, const struct unwound *u, const struct ft_event_sample_stack *e)
 {
-	size_t length = strlen(word), room = sizeof t->bytes - 2 - t->length;
-	length = length < room ? length : room;
-	memcpy(t->bytes + t->length, word, length);
-	t->length += length;
-	t->bytes[t->length++] = end;
-	t->bytes[t->length] = 0;
-}
-
-static void describe(struct text *t, const struct unwound *u, const struct ft_event_sample_stack *e)
-{
-	t->length = 0;
-	append(t, u->program, '\n');
-	for (size_t i = 0; i < u->count && t->length < TEXT_BYTES / 2; i++) {
-		append(t, u->frames[i].function, '\t');
-		append(t, u->frames[i].module, '\n');
-	}
+	stack_text_begin(t, u->program);
+	for (size_t i = 0; i < u->count; i++)
+		if (!stack_text_frame(t, u->frames[i].function, u->frames[i].module))
+			break;
 	size_t kernel = e && e->kernel_bytes > 0 ? (size_t)e->kernel_bytes / sizeof *e->kernel : 0;
-	for (size_t i = 0; i < kernel && t->length < TEXT_BYTES - 256; i++) {
+	for (size_t i = 0; i < kernel && i < FT_STACK_FRAMES; i++) {
 		char name[160];
 		symbol_name(e->kernel[i], name, sizeof name);
 		name[strcspn(name, "+")] =
 		    0; /* with the place in the function there would be no end of stacks */
-		append(t, name, '\n');
+		if (!stack_text_kernel(t, name))
+			break;
 	}
 }
 
 static void write_stack(struct samples *s, const struct stack *stack)
 {
 	json_t *frames = json_array(), *kernel = json_array();
-	const char *line = stack->text;
-	size_t program_length = strcspn(line, "\n");
-	json_t *program = json_text(line, program_length);
-	for (line += program_length + 1; *line;) {
-		size_t length = strcspn(line, "\n"), function = strcspn(line, "\t\n");
-		if (function < length)
-			json_array_append_new(
-			    frames, json_pack("[o, o]", json_text(line, function),
-					      json_text(line + function + 1, length - function - 1)));
+	const char *text = stack->text;
+	struct stack_line line = {.function = ""};
+	stack_text_line(&text, &line);
+	json_t *program = json_text(line.function, line.function_length);
+	while (stack_text_line(&text, &line)) {
+		json_t *function = json_text(line.function, line.function_length);
+		if (line.module)
+			json_array_append_new(frames, json_pack("[o, o]", function,
+								json_text(line.module, line.module_length)));
 		else
-			json_array_append_new(kernel, json_text(line, length));
-		line += length + (line[length] == '\n');
+			json_array_append_new(kernel, function);
 	}
 	write_json_block(s->writer, FT_BLOCK_STACK,
 			 json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program", program,
@@ -107,7 +87,7 @@ static int compare_stacks(const void *a, const void *b)
 }
 
 /* The id of a stack, written if it is new; 0 when there are too many or memory is out. */
-static uint32_t stack_id(struct samples *s, const struct text *t)
+static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 {
 	struct stack *wanted = malloc(sizeof *wanted + t->length + 1);
 	if (!wanted)
@@ -187,7 +167,7 @@ void samples_add(struct samples *s, const void *event, size_t bytes)
 	} else {
 		unwinder_locate(s->unwinder, e, parent, &unwound);
 	}
-	struct text text;
+	struct stack_text text;
 	describe(&text, &unwound, whole);
 	record.stack = stack_id(s, &text);
 	ft_writer_record(s->writer, FT_BLOCK_CPU_SAMPLE, &record);

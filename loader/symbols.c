@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* No function is longer: what lies further behind a name has none. */
+enum { FUNCTION_BYTES = 1 << 20 };
+
 struct symbol {
 	uint64_t address;
 	uint32_t name; /* offset into names */
@@ -73,8 +76,8 @@ void symbol_name(uint64_t address, char *text, size_t size)
 		else
 			high = middle;
 	}
-	if (!low)
-		snprintf(text, size, "0x%" PRIx64, address);
+	if (!low || address - symbols[low - 1].address >= FUNCTION_BYTES)
+		snprintf(text, size, "?");
 	else
 		snprintf(text, size, "%s+0x%" PRIx64, names + symbols[low - 1].name,
 			 address - symbols[low - 1].address);

@@ -15,7 +15,8 @@ extern "C" {
  * hides their addresses. Reads only once. */
 size_t symbols_load(void);
 
-/* Writes "name+0x1f" for a kernel address, or the bare address where the kernel shows none. */
+/* Writes "name+0x1f" for a kernel address, or "?" where the kernel shows no name: the address itself is not
+ * for a recording, which may go to others, because it tells where in memory this kernel lies. */
 void symbol_name(uint64_t address, char *text, size_t size);
 
 #ifdef __cplusplus

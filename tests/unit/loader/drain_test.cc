@@ -148,7 +148,7 @@ TEST_CASE("of several waits with the same name and stack, these are written once
 	CHECK(r.spans[2].detail != r.spans[0].detail);
 	CHECK(r.spans[4].detail == 0);
 	CHECK(r.spans[5].detail == 0);
-	CHECK(r.detail(r.spans[0]).find(R"("name":"dump.rdb","stack":["0x10","0x20"])") != std::string::npos);
+	CHECK(r.detail(r.spans[0]).find(R"("name":"dump.rdb","stack":["?","?"])") != std::string::npos);
 	CHECK(r.detail(r.spans[3]).find("appendonly.aof") != std::string::npos);
 	for (const ft_span &s : r.spans)
 		CHECK(s.queue_cpu == 0); // none of them waited for a CPU
