@@ -7,6 +7,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <libgen.h>
@@ -177,12 +178,20 @@ static void look_at_quotas(struct recorder *r)
 	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count));
 }
 
+/* A directory that is made is the caller's alone, as the recording is. */
 static int make_parent(const char *path)
 {
 	char copy[4096];
 	snprintf(copy, sizeof copy, "%s", path);
 	const char *dir = dirname(copy);
-	return mkdir(dir, 0755) && errno != EEXIST ? -errno : 0;
+	if (mkdir(dir, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ft_give_to_caller(fd);
+	close(fd);
+	return 0;
 }
 
 /* Those that are there already; later ones are seen as they start. */
@@ -233,7 +242,7 @@ static int start(struct recorder *r)
 	err = err ? err : text ? ft_writer_open(&r->writer, output, text) : -ENOMEM;
 	free(text);
 	if (err) {
-		fprintf(stderr, "forktail record: can't create %s: %s\n", output, strerror(-err));
+		fprintf(stderr, "forktail record: can't create %s: %s\n", output, ft_writer_why(err));
 		return 3;
 	}
 	r->drain.writer = r->writer;

@@ -22,9 +22,18 @@ extern "C" {
 
 struct ft_writer;
 
-/* Creates `path` (truncating it) and writes `manifest` (a JSON object as text) as its first block. A few
- * kilobytes are reserved on disk so that a full one still takes the index and the trailer. */
+/* Creates `path`, or takes the place of a recording there, and writes `manifest` (a JSON object as text) as
+ * its first block. A few kilobytes are reserved on disk so that a full one still takes the index and the
+ * trailer. What lies there and is no recording of the caller's is left alone: -ELOOP a symbolic link,
+ * -EISDIR, -ENOTSUP another kind of file, -EACCES somebody else's, -EEXIST no recording, -EWOULDBLOCK being
+ * written. */
 int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
+
+/* Why it failed, to follow "can't write FILE: ". */
+const char *ft_writer_why(int error);
+
+/* Makes a file or directory the user's who called sudo; nothing, when nobody did. */
+void ft_give_to_caller(int fd);
 
 /* Buffers one fixed-size record of a kind that has a struct in format.h. Written when the kind's buffer
  * is full or at the next flush. -EINVAL for JSON and column kinds. Thread-safe, as all writer calls. */

@@ -24,6 +24,7 @@
 #include <zstd.h>
 
 #include "layout.h"
+#include "output.h"
 
 enum {
 	BUFFER_BYTES = 64 << 10,
@@ -262,9 +263,9 @@ int ft_writer_open(struct ft_writer **out, const char *path, const char *manifes
 		if (!b->bytes)
 			goto failed;
 	}
-	w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	w->fd = ft_output_open(path);
 	if (w->fd < 0) {
-		rc = -errno;
+		rc = w->fd;
 		goto failed;
 	}
 	rc = ft_writer_json(w, FT_BLOCK_MANIFEST, manifest);

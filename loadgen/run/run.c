@@ -75,7 +75,7 @@ static int open_log(struct run *r, int argc, char **argv)
 
 	free(manifest);
 	if (rc) {
-		snprintf(text, sizeof(text), "can't write the log %s: %s", r->o->log_path, strerror(-rc));
+		snprintf(text, sizeof(text), "can't write the log %s: %s", r->o->log_path, ft_writer_why(rc));
 		complain(r, text);
 	}
 	return rc;

@@ -277,7 +277,6 @@ TEST_CASE("a recording that can't be begun says why")
 	CHECK(ft_writer_open(&w, dir.file("none/r").c_str(), "{}") == -ENOENT);
 	CHECK(w == nullptr);
 	CHECK(ft_writer_open(&w, dir.path().c_str(), "{}") == -EISDIR);
-	CHECK(ft_writer_open(&w, "/dev/full", "{}") == -ENOSPC);
 	CHECK(w == nullptr);
 	CHECK(ft_writer_close(nullptr, nullptr) == 0);
 }

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening the file that a recording goes to.
+ *
+ * The recorder runs as root and a path may lie where others can write. So nothing is followed, nothing is
+ * emptied before it is known to be a recording of the caller's, and what is made can be read by nobody else:
+ * recordings hold command lines, addresses and names.
+ */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recording.h"
+
+/* Reads the number that sudo left in the environment. */
+static bool number_of(const char *variable, unsigned long *number)
+{
+	const char *text = getenv(variable);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*number = strtoul(text, &end, 10);
+	return !errno && !*end && *number < UINT32_MAX;
+}
+
+/* Who called sudo; false: nobody did. Only root has anything to give away, so whoever else sets the variables
+ * gets nothing by it. */
+static bool caller(uid_t *uid, gid_t *gid)
+{
+	unsigned long user, group;
+
+	if (geteuid() != 0 || !number_of("SUDO_UID", &user) || !number_of("SUDO_GID", &group))
+		return false;
+	*uid = (uid_t)user;
+	*gid = (gid_t)group;
+	return true;
+}
+
+void ft_give_to_caller(int fd)
+{
+	uid_t uid;
+	gid_t gid;
+
+	/* Where it can't be, as on a file system that knows no owners, it stays root's: nothing is lost. */
+	if (caller(&uid, &gid) && fchown(fd, uid, gid)) {
+	}
+}
+
+static bool is_mine(const struct stat *st)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return st->st_uid == geteuid() || (caller(&uid, &gid) && st->st_uid == uid);
+}
+
+/* Opens a file that is there, for what it is rather than by its name, which may mean another one a moment
+ * later; a device or a FIFO isn't opened at all. */
+static int open_existing(const char *path)
+{
+	struct stat st;
+	char self[48];
+	int fd, found = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (found < 0)
+		return -errno;
+	if (fstat(found, &st))
+		fd = -errno;
+	else if (S_ISLNK(st.st_mode))
+		fd = -ELOOP;
+	else if (S_ISDIR(st.st_mode))
+		fd = -EISDIR;
+	else if (!S_ISREG(st.st_mode))
+		fd = -ENOTSUP;
+	else if (!is_mine(&st))
+		fd = -EACCES;
+	else {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
+		fd = open(self, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(found);
+	return fd;
+}
+
+/* Whether it is empty or begins as recordings do. */
+static bool is_recording(int fd)
+{
+	uint32_t magic = 0;
+	ssize_t n = pread(fd, &magic, sizeof(magic), 0);
+
+	return n == 0 || (n == sizeof(magic) && magic == FT_BLOCK_MAGIC);
+}
+
+static int take(int fd)
+{
+	/* Where locks aren't known, as on some network file systems, there is none. */
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return -EWOULDBLOCK;
+	if (!is_recording(fd))
+		return -EEXIST;
+	if (ftruncate(fd, 0) || fchmod(fd, 0600))
+		return -errno;
+	ft_give_to_caller(fd);
+	return 0;
+}
+
+int ft_output_open(const char *path)
+{
+	int fd, rc;
+
+	do {
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = fd < 0 ? -errno : fd;
+		if (fd == -EEXIST)
+			fd = open_existing(path);
+	} while (fd == -ENOENT && access(path, F_OK) == 0); /* it went in between, and is there again */
+	if (fd < 0)
+		return fd;
+	rc = take(fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+const char *ft_writer_why(int error)
+{
+	switch (error) {
+	case -ELOOP:
+		return "it is a symbolic link, which is not followed";
+	case -ENOTSUP:
+		return "it is no regular file";
+	case -EEXIST:
+		return "it holds something else than a recording, and is left as it is";
+	case -EWOULDBLOCK:
+		return "another recording is being written to it";
+	case -EACCES:
+		return "it belongs to another user, or its directory can't be written to";
+	default:
+		return strerror(-error);
+	}
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The file that a recording goes to. Private to recording/. */
+#ifndef FORKTAIL_OUTPUT_H
+#define FORKTAIL_OUTPUT_H
+
+/* Opens it, empty and locked, for reading and writing; or a negative errno, as ft_writer_open has them. */
+int ft_output_open(const char *path);
+
+#endif
