@@ -2,7 +2,7 @@
 # Tests of the report page: what C++ puts into it, what its modules do with that, and the whole in a browser.
 add_library(forktail_sample STATIC support/sample_explanation.cc)
 target_link_libraries(forktail_sample PUBLIC forktail_analysis)
-target_compile_options(forktail_sample PRIVATE -O0)
+forktail_unoptimized(forktail_sample)
 
 forktail_test(report unit
   SOURCES unit/report/page_test.cc unit/report/points_test.cc unit/report/lanes_test.cc
