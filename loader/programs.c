@@ -23,6 +23,7 @@
 
 #include "forktail.skel.h"
 #include "recording/recording.h"
+#include "stats_switch.h"
 #include "targets.h"
 
 enum {
@@ -41,8 +42,8 @@ struct programs {
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
-	int stats_fd;
-	bool fault_events, samples;
+	int closing_fd; /* a walk over all tasks that closes their accounts when it is read */
+	bool fault_events, samples, measuring;
 	size_t unwatched; /* threads whose faults can't be watched */
 };
 
@@ -128,7 +129,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	struct programs *p = calloc(1, sizeof *p);
 	if (!p)
 		return -ENOMEM;
-	p->stats_fd = -1;
+	p->closing_fd = -1;
 	p->handler = handler;
 	p->context = context;
 	p->fault_events = support->has_fault_events;
@@ -310,20 +311,29 @@ void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, 
 	}
 }
 
-/* Runs an iterator program over all tasks. */
-static int walk_tasks(const struct bpf_program *prog)
+/* A walk of an iterator program over all tasks, which begins when it is read; or a negative errno. */
+static int open_walk(const struct bpf_program *prog)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	if (!link)
 		return -errno;
-	int fd = bpf_iter_create(bpf_link__fd(link)), err = fd < 0 ? -errno : 0;
-	char unused[256];
-	if (fd >= 0) {
-		while (read(fd, unused, sizeof unused) > 0)
-			;
-		close(fd);
-	}
+	int fd = bpf_iter_create(bpf_link__fd(link));
+	fd = fd < 0 ? -errno : fd;
 	bpf_link__destroy(link);
+	return fd;
+}
+
+/* Goes through with it, and closes it. */
+static int walk_tasks(int fd)
+{
+	char unused[256];
+	ssize_t n;
+	if (fd < 0)
+		return fd;
+	while ((n = read(fd, unused, sizeof unused)) > 0)
+		;
+	int err = n < 0 ? -errno : 0;
+	close(fd);
 	return err;
 }
 
@@ -386,10 +396,12 @@ static int adopt_running(struct programs *p)
 int programs_open_accounts(struct programs *p)
 {
 	p->skeleton->bss->opening = 1;
-	int err = walk_tasks(p->skeleton->progs.open_accounts);
+	int err = walk_tasks(open_walk(p->skeleton->progs.open_accounts));
 	err = err ? err : adopt_running(p);
 	p->skeleton->bss->opening = 0;
-	return err;
+	/* By the time it is read the recorder may no longer make one. */
+	p->closing_fd = open_walk(p->skeleton->progs.close_accounts);
+	return err ? err : p->closing_fd < 0 ? p->closing_fd : 0;
 }
 
 int programs_fd(struct programs *p)
@@ -416,7 +428,8 @@ int programs_stop(struct programs *p)
 	p->skeleton->bss->closing_ns = ft_now_ns();
 	usleep(10000);	   /* a program that had begun before has long ended */
 	programs_drain(p); /* room for what closing the accounts brings */
-	int err = walk_tasks(p->skeleton->progs.close_accounts);
+	int err = walk_tasks(p->closing_fd);
+	p->closing_fd = -1;
 	int drained = programs_drain(p);
 	detach(p);
 	return err ? err : drained < 0 ? drained : 0;
@@ -427,10 +440,10 @@ void programs_free(struct programs *p)
 	if (!p)
 		return;
 	detach(p);
+	if (p->closing_fd >= 0)
+		close(p->closing_fd);
 	free(p->links);
 	free(p->event_fds);
-	if (p->stats_fd >= 0)
-		close(p->stats_fd);
 	ring_buffer__free(p->ring);
 	forktail_bpf__destroy(p->skeleton);
 	free(p);
@@ -457,14 +470,11 @@ void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS])
 		drops[k] = p->skeleton->bss->drops[k];
 }
 
-void programs_measure(struct programs *p, int on)
+bool programs_measure(struct programs *p, bool on)
 {
-	if (on && p->stats_fd < 0) {
-		p->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	} else if (!on && p->stats_fd >= 0) {
-		close(p->stats_fd);
-		p->stats_fd = -1;
-	}
+	if (p->measuring != on)
+		p->measuring = stats_switch(on);
+	return p->measuring;
 }
 
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)

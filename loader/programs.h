@@ -61,7 +61,7 @@ void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS]);
 
 /* The kernel's run-time statistics cost time themselves (two clock reads a run), so they are switched on
  * for part of the time only, and totals are extrapolated from it. */
-void programs_measure(struct programs *p, int on);
+bool programs_measure(struct programs *p, bool on); /* whether they are on */
 
 struct program_cost {
 	const char *name;

@@ -26,9 +26,11 @@
 #include "losses.h"
 #include "manifest.h"
 #include "metrics.h"
+#include "privileges.h"
 #include "programs.h"
 #include "quota.h"
 #include "recording/recording.h"
+#include "stats_switch.h"
 #include "support.h"
 #include "threads.h"
 #include "units/visible.h"
@@ -55,6 +57,7 @@ struct recorder {
 	struct drain drain;
 	struct metrics *metrics;
 	struct quotas *quotas;
+	struct unwinding *unwinding;
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns;		       /* what --duration counts from */
@@ -83,7 +86,7 @@ static void look_at_drops(struct recorder *r)
 {
 	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
 	programs_drops(r->programs, drops);
-	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).not_unwound;
+	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
 	losses_dropped(&r->losses, r->writer, drops, now);
 }
 
@@ -103,15 +106,12 @@ static uint64_t own_cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ull;
 }
 
-static uint64_t own_rss_bytes(void)
+static uint64_t rss_bytes(pid_t pid)
 {
 	unsigned long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f) {
-		if (fscanf(f, "%*u %lu", &pages) != 1)
-			pages = 0;
-		fclose(f);
-	}
+	char text[64];
+	if (pid && read_proc(pid, "statm", text, sizeof text) > 0 && sscanf(text, "%*u %lu", &pages) != 1)
+		pages = 0;
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -123,8 +123,7 @@ static void measure(struct recorder *r, bool on)
 		r->measured_ns += now - r->measure_from_ns;
 		r->measure_from_ns = 0;
 	}
-	programs_measure(r->programs, on);
-	if (on && !r->measure_from_ns)
+	if (programs_measure(r->programs, on) && !r->measure_from_ns)
 		r->measure_from_ns = now;
 }
 
@@ -138,7 +137,7 @@ static void write_cost(struct recorder *r)
 	double scale = on_ns ? (double)(now - r->attached_ns) / (double)on_ns : 0;
 	uint64_t counters[FT_COUNTERS];
 	programs_counters(r->programs, counters);
-	struct samples_figures samples = samples_so_far(r->drain.samples);
+	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
 	json_t *programs = json_array();
 	double total_ns = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -155,15 +154,16 @@ static void write_cost(struct recorder *r)
 	    r->writer, FT_BLOCK_COST,
 	    json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "t_ns",
 		      (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1, "measured_ns",
-		      (json_int_t)on_ns, "recorder_cpu_ns", (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns),
-		      "recorder_rss_bytes", (json_int_t)own_rss_bytes(), "fault_begins",
-		      (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
+		      (json_int_t)on_ns, "recorder_cpu_ns",
+		      (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns + unwinding.helper_cpu_ns),
+		      "recorder_rss_bytes", (json_int_t)(rss_bytes(getpid()) + rss_bytes(unwinding.helper)),
+		      "fault_begins", (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
 		      (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
 		      (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
 		      (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
 		      (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "cpu_samples",
-		      (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)samples.unwound,
-		      "unwind_ns", (json_int_t)samples.unwind_ns, "programs", programs));
+		      (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)unwinding.unwound,
+		      "unwind_ns", (json_int_t)unwinding.unwind_ns, "programs", programs));
 }
 
 static void write_clock(struct recorder *r)
@@ -250,8 +250,8 @@ static int start(struct recorder *r)
 	r->metrics = metrics_open(r->writer, "/proc");
 	r->quotas = quotas_open(r->writer, r->metrics, "/proc");
 	look_at_quotas(r);
-	if (r->options->wanted.samples && r->support.has_cpu_clock)
-		r->drain.samples = samples_open(r->writer, &r->threads);
+	if (r->unwinding && r->support.has_cpu_clock)
+		r->drain.samples = samples_open(r->writer, &r->threads, r->unwinding);
 	for (size_t i = 0; i < r->targets->count; i++)
 		samples_prepare(r->drain.samples, r->targets->pids[i]);
 	write_clock(r);
@@ -308,15 +308,19 @@ static const char *run(struct recorder *r, int signals, int timer)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
 			       {.fd = timer, .events = POLLIN},
-			       {.fd = programs_fd(r->programs), .events = POLLIN}};
+			       {.fd = programs_fd(r->programs), .events = POLLIN},
+			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 1;;) {
+		fds[3].fd = unwinding_fd(r->unwinding);
 		/* A child names itself soon after it began, and may end soon after that. */
-		if (poll(fds, 3, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
+		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
 		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
 			programs_drain(r->programs);
+		if (fds[3].revents)
+			unwinding_questions(r->unwinding);
 		if (fds[1].revents) {
 			uint64_t ticks;
 			if (read(timer, &ticks, sizeof ticks) == sizeof ticks)
@@ -339,6 +343,7 @@ static int finish(struct recorder *r, const char *reason)
 	measure(r, false);
 	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
+	samples_settle(r->drain.samples);
 	look_at_drops(r);
 	look_at_misses(r);
 	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
@@ -374,6 +379,33 @@ static int finish(struct recorder *r, const char *reason)
 	return 0;
 }
 
+/* Before anything is open that these processes should not have. */
+static void start_helpers(struct recorder *r)
+{
+	int err = stats_switch_start();
+	if (err)
+		note_missing(r, "what the recorder's programs cost the kernel", strerror(-err));
+	if (!r->options->wanted.samples)
+		return;
+	r->unwinding = unwinding_open();
+	if (!r->unwinding)
+		note_missing(r, "what the server's own code was: no CPU samples",
+			     "the process that names them could not be started");
+}
+
+/* From here on nothing is attached or opened for writing any more. */
+static int confine(struct recorder *r)
+{
+	const struct privileges_wanted wanted = {.samples = r->drain.samples,
+						 .clients = r->options->wanted.with_client};
+	int err = privileges_confine_recorder(&wanted);
+	if (err)
+		fprintf(stderr,
+			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
+			strerror(-err));
+	return err ? 3 : 0;
+}
+
 int record(const struct record_options *options, const struct targets *targets)
 {
 	struct recorder r = {.options = options, .targets = targets, .missing = json_array()};
@@ -391,6 +423,7 @@ int record(const struct record_options *options, const struct targets *targets)
 	struct itimerspec every = {{0, TICK_MS * 1000000}, {0, TICK_MS * 1000000}};
 	timerfd_settime(timer, 0, &every, NULL);
 
+	start_helpers(&r);
 	int status = load(&r);
 	if (status == 0)
 		status = start(&r);
@@ -398,6 +431,9 @@ int record(const struct record_options *options, const struct targets *targets)
 		if (setpriority(PRIO_PROCESS, 0, NICE))
 			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
 				strerror(errno));
+		status = confine(&r);
+	}
+	if (status == 0) {
 		fprintf(stderr, "recording ");
 		for (size_t i = 0; i < targets->count; i++) {
 			char comm[32], visible[VISIBLE_MOST * sizeof comm];
@@ -414,6 +450,8 @@ int record(const struct record_options *options, const struct targets *targets)
 	quotas_close(r.quotas);
 	metrics_close(r.metrics);
 	samples_close(r.drain.samples);
+	unwinding_close(r.unwinding);
+	stats_switch_end();
 	drain_free(&r.drain);
 	free(r.threads.all);
 	json_decref(r.missing);

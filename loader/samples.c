@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples: the budget for unwinding, and each stack once.
- *
- * Unwinding is the dearest thing the recorder does, and it does most of it while the server is at its
- * busiest. So it gets a bounded share of a CPU; what comes beyond is kept as the innermost function only, and
- * counted. */
+/* Samples: each stack once. What their stacks are, unwinding.h finds out, in its own time; a sample's record
+ * is written when its stack is known, or is known to stay unknown. */
 #include "samples.h"
 
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "stack_text.h"
 #include "symbols.h"
-#include "unwind.h"
 #include "json/json_block.h"
 
 enum {
-	UNWIND_NS_PER_TICK = 10000000, /* a fifth of a CPU */
-	STACKS_MAX = 20000,	       /* distinct ones; a service has hundreds */
+	STACKS_MAX = 20000, /* distinct ones; a service has hundreds */
 };
 
 struct stack {
@@ -29,31 +24,28 @@ struct stack {
 struct samples {
 	struct ft_writer *writer;
 	const struct threads *threads;
-	struct unwinder *unwinder;
+	struct unwinding *unwinding;
 	void *stacks; /* tsearch tree of those written */
 	uint32_t stack_count;
-	uint64_t spent_ns; /* of CPU time on unwinding in this tick */
-	struct samples_figures figures;
+	uint64_t samples;
 };
 
-/* CPU time rather than wall time: what unwinding waits for the server costs nobody. */
-static uint64_t own_cpu_ns(void)
+static void describe(struct stack_text *t, const struct unwinding_result *r)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-static void describe(struct stack_text *t, const struct unwound *u, const struct ft_event_sample_stack *e)
-{
-	stack_text_begin(t, u->program);
-	for (size_t i = 0; i < u->count; i++)
-		if (!stack_text_frame(t, u->frames[i].function, u->frames[i].module))
+	struct stack_line line;
+	const char *frames = r->frames;
+	stack_text_begin(t, r->program);
+	while (stack_text_line(&frames, &line)) {
+		char function[STACK_NAME_BYTES + 1], module[STACK_NAME_BYTES + 1];
+		snprintf(function, sizeof function, "%.*s", (int)line.function_length, line.function);
+		snprintf(module, sizeof module, "%.*s", (int)line.module_length,
+			 line.module ? line.module : "");
+		if (!stack_text_frame(t, function, module))
 			break;
-	size_t kernel = e && e->kernel_bytes > 0 ? (size_t)e->kernel_bytes / sizeof *e->kernel : 0;
-	for (size_t i = 0; i < kernel && i < FT_STACK_FRAMES; i++) {
+	}
+	for (size_t i = 0; i < r->kernel_count; i++) {
 		char name[160];
-		symbol_name(e->kernel[i], name, sizeof name);
+		symbol_name(r->kernel[i], name, sizeof name);
 		name[strcspn(name, "+")] =
 		    0; /* with the place in the function there would be no end of stacks */
 		if (!stack_text_kernel(t, name))
@@ -107,16 +99,30 @@ static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 	return wanted->id;
 }
 
-struct samples *samples_open(struct ft_writer *writer, const struct threads *threads)
+/* An unwinding_handler. */
+static void on_result(void *context, const struct unwinding_result *r)
+{
+	struct samples *s = context;
+	struct ft_cpu_sample record = r->record;
+	if (r->frames) {
+		struct stack_text text;
+		describe(&text, r);
+		record.stack = stack_id(s, &text);
+	}
+	record.flags |= (r->callers ? FT_CPU_SAMPLE_CALLERS : 0) | (r->cut ? FT_CPU_SAMPLE_CUT : 0);
+	ft_writer_record(s->writer, FT_BLOCK_CPU_SAMPLE, &record);
+	s->samples++;
+}
+
+struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
+			     struct unwinding *unwinding)
 {
 	struct samples *s = calloc(1, sizeof *s);
-	if (s && !(s->unwinder = unwinder_open())) {
-		free(s);
-		return NULL;
-	}
 	if (s) {
 		s->writer = writer;
 		s->threads = threads;
+		s->unwinding = unwinding;
+		unwinding_handle(unwinding, on_result, s);
 	}
 	return s;
 }
@@ -125,7 +131,6 @@ void samples_close(struct samples *s)
 {
 	if (!s)
 		return;
-	unwinder_close(s->unwinder);
 	tdestroy(s->stacks, free);
 	free(s);
 }
@@ -133,7 +138,7 @@ void samples_close(struct samples *s)
 void samples_prepare(struct samples *s, pid_t pid)
 {
 	if (s)
-		unwinder_prepare(s->unwinder, pid);
+		unwinding_prepare(s->unwinding, pid);
 }
 
 void samples_add(struct samples *s, const void *event, size_t bytes)
@@ -150,43 +155,33 @@ void samples_add(struct samples *s, const void *event, size_t bytes)
 				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0,
 				       .syscall = (uint16_t)(e->syscall + 1),
 				       .file = e->file};
-	if (whole && s->spent_ns >= UNWIND_NS_PER_TICK) {
-		whole = NULL;
-		s->figures.not_unwound++;
-	}
-	pid_t parent = threads_parent(s->threads, (pid_t)e->tgid);
-	struct unwound unwound;
-	if (whole) {
-		uint64_t start_ns = own_cpu_ns();
-		unwinder_unwind(s->unwinder, whole, parent, &unwound);
-		uint64_t took_ns = own_cpu_ns() - start_ns;
-		s->spent_ns += took_ns;
-		s->figures.unwind_ns += took_ns;
-		s->figures.unwound++;
-		record.flags |= FT_CPU_SAMPLE_CALLERS | (unwound.cut ? FT_CPU_SAMPLE_CUT : 0);
-	} else {
-		unwinder_locate(s->unwinder, e, parent, &unwound);
-	}
-	struct stack_text text;
-	describe(&text, &unwound, whole);
-	record.stack = stack_id(s, &text);
-	ft_writer_record(s->writer, FT_BLOCK_CPU_SAMPLE, &record);
-	s->figures.samples++;
+	unwinding_add(s->unwinding, &record, e, whole, threads_parent(s->threads, (pid_t)e->tgid));
 }
 
 void samples_thread_ended(struct samples *s, const struct ft_event_thread *e)
 {
 	if (s && e->tid == e->tgid)
-		unwinder_forget(s->unwinder, (pid_t)e->tgid);
+		unwinding_forget(s->unwinding, (pid_t)e->tgid);
 }
 
 void samples_tick(struct samples *s)
 {
 	if (s)
-		s->spent_ns = 0;
+		unwinding_turn(s->unwinding);
+}
+
+void samples_settle(struct samples *s)
+{
+	if (s)
+		unwinding_settle(s->unwinding);
 }
 
 struct samples_figures samples_so_far(const struct samples *s)
 {
-	return s ? s->figures : (struct samples_figures){0};
+	struct samples_figures f = {0};
+	if (s) {
+		f.samples = s->samples;
+		f.unwinding = unwinding_so_far(s->unwinding);
+	}
+	return f;
 }

@@ -10,6 +10,7 @@
 #include "bpf/events.h"
 #include "recording/recording.h"
 #include "threads.h"
+#include "unwinding.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,8 +18,10 @@ extern "C" {
 
 struct samples;
 
-/* `threads` must outlive it. NULL when memory is out. All of the others take NULL: no samples are wanted. */
-struct samples *samples_open(struct ft_writer *writer, const struct threads *threads);
+/* `threads` and `unwinding` must outlive it. NULL when memory is out. All of the others take NULL: no samples
+ * are wanted. */
+struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
+			     struct unwinding *unwinding);
 void samples_close(struct samples *s);
 
 /* Reads the process' symbols ahead. */
@@ -28,13 +31,14 @@ void samples_prepare(struct samples *s, pid_t pid);
 void samples_add(struct samples *s, const void *event, size_t bytes);
 void samples_thread_ended(struct samples *s, const struct ft_event_thread *e);
 
-/* Every turn of the recorder's loop: gives unwinding its time for the next one. */
+/* Every turn of the recorder's loop: writes samples whose stacks are known by now. */
 void samples_tick(struct samples *s);
+/* Waits for the last ones; a second at most. */
+void samples_settle(struct samples *s);
 
 struct samples_figures {
-	uint64_t samples;
-	uint64_t unwound, unwind_ns; /* stacks, and the CPU time they took */
-	uint64_t not_unwound;	     /* stacks there was no time for */
+	uint64_t samples; /* written */
+	struct unwinding_figures unwinding;
 };
 struct samples_figures samples_so_far(const struct samples *s);
 

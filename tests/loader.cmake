@@ -4,7 +4,8 @@
 forktail_test(loader unit
   SOURCES unit/loader/targets_test.cc unit/loader/listeners_test.cc unit/loader/symbols_test.cc
           unit/loader/metrics_test.cc unit/loader/support_test.cc unit/loader/drain_test.cc unit/loader/losses_test.cc
-          unit/loader/quota_test.cc unit/loader/stack_text_test.cc
+          unit/loader/quota_test.cc unit/loader/stack_text_test.cc unit/loader/mappings_test.cc unit/loader/mapped_open_test.cc
+          unit/loader/unwinding_test.cc
   LIBRARIES forktail_loader forktail_test_support)
 add_dependencies(test_loader forktail-record)
 forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
@@ -12,3 +13,12 @@ forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIE
 forktail_test(record_faults system SOURCES system/record_faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+# A function's name as only who means harm has it; the tests of it ask for the letters.
+set(LONG_NAME_BYTES 8191)
+string(REPEAT n ${LONG_NAME_BYTES} LONG_NAME)
+configure_file(system/long_name.c.in ${CMAKE_CURRENT_BINARY_DIR}/long_name.c @ONLY)
+add_library(long_name MODULE ${CMAKE_CURRENT_BINARY_DIR}/long_name.c)
+set_target_properties(long_name PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+forktail_test(record_safe system SOURCES system/record_safe_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_record_safe PRIVATE FORKTAIL_LONG_NAME="$<TARGET_FILE:long_name>")
+add_dependencies(test_record_safe forktail-record forktail-load long_name)

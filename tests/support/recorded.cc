@@ -85,6 +85,12 @@ Recorded read_recording(const std::string &path)
 		case FT_BLOCK_TALLY:
 			append(block, r.tallies);
 			break;
+		case FT_BLOCK_STACK:
+			r.stacks[id_of(text(block))] = text(block);
+			break;
+		case FT_BLOCK_CPU_SAMPLE:
+			append(block, r.cpu_samples);
+			break;
 		case FT_BLOCK_TURN:
 			append(block, r.turns);
 			break;

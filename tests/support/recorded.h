@@ -22,6 +22,8 @@ struct Recorded {
 	std::vector<ft_turn> turns;
 	std::vector<ft_drop> drops;
 	std::vector<ft_sample> samples;
+	std::vector<ft_cpu_sample> cpu_samples;
+	std::map<uint32_t, std::string> stacks; // JSON by id
 	std::vector<std::string> notes;
 	std::map<uint32_t, std::string> details; // JSON by id
 	std::map<uint32_t, std::string> series;	 // JSON by id

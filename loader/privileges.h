@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What the recorder and its helpers may do, once each has what it needs (docs/security.md has the reasons).
+ */
+#ifndef FORKTAIL_LOADER_PRIVILEGES_H
+#define FORKTAIL_LOADER_PRIVILEGES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* What the recorder still has to do. */
+struct privileges_wanted {
+	bool samples; /* open the files of processes that are sampled */
+	bool clients; /* watch the page faults of load generators that start later */
+};
+
+/* Gives up everything else, for good. To be called when all is attached and the output is open. 0 or a
+ * negative errno. A system call that the recorder was not thought to need fails with EPERM and is named on
+ * stderr; one that would run another program or reach into one ends the recorder. */
+int privileges_confine_recorder(const struct privileges_wanted *wanted);
+
+/* For a process that has only just been forked from the recorder: no capabilities, no user's rights, no file
+ * system, memory of its own and the files it is given. */
+int privileges_confine_unwinding(pid_t recorder);
+
+/* The same, but that it may switch the kernel's run-time statistics of BPF programs on. */
+int privileges_confine_statistics(pid_t recorder);
+
+#endif
