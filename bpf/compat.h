@@ -6,6 +6,7 @@
 #ifndef FORKTAIL_BPF_COMPAT_H
 #define FORKTAIL_BPF_COMPAT_H
 
+#include "events.h"
 #include "types.h"
 
 /* Set by the loader from the kernel's BTF before loading. */
@@ -89,6 +90,29 @@ static __always_inline bool has_group_queue(struct task_struct *task)
 static __always_inline bool may_be_throttled(struct task_struct *task)
 {
 	return !bpf_core_field_exists(task->throttled) || BPF_CORE_READ(task, throttled);
+}
+
+enum { TASK_INTERRUPTIBLE = 1 };
+
+/* Whether a task that is off the CPU is held by a freezer. Version 1 cgroups and the host's: a state of its
+ * own since 6.1; before, a flag beside an uninterruptible sleep, which no process has had since. Version 2
+ * cgroups: an interruptible sleep of a task that its cgroup counts as frozen; other waits that count (for a
+ * vfork's child) are not interruptible. */
+static __always_inline bool is_frozen(struct task_struct *task, u32 state)
+{
+	enum { TASK_UNINTERRUPTIBLE = 2, TASK_FROZEN = 0x8000, PF_FROZEN = 0x10000 };
+	if (state & TASK_FROZEN)
+		return true;
+	if (state == TASK_UNINTERRUPTIBLE)
+		return task->flags & PF_FROZEN;
+	return state & TASK_INTERRUPTIBLE && bpf_core_field_exists(task->frozen) &&
+	       BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
+/* Whose freezer it is, by the state of a task that is frozen. */
+static __always_inline u64 freezer_of(u32 state)
+{
+	return state & TASK_INTERRUPTIBLE ? FT_FREEZER_V2 : FT_FREEZER_V1;
 }
 
 enum pageflags { PG_head };

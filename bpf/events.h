@@ -30,6 +30,9 @@ enum {
 /* Values of the `targets` map: what a process is traced as. */
 enum ft_traced_as { FT_TRACED_TARGET = 1, FT_TRACED_CLIENT = 2 };
 
+/* First argument of a span of FT_FROZEN: whose freezer it was. That of FT_PTRACED is the tracer's process. */
+enum ft_freezer { FT_FREEZER_V1 = 1, FT_FREEZER_V2 = 2 }; /* of cgroups; 1 is the whole host's, too */
+
 /* What a load generator's process is called: forktail-load's comm. */
 #define FT_CLIENT_COMM "forktail-load"
 
@@ -66,7 +69,7 @@ struct stint {
 
 struct ft_event_span_detail {
 	struct ft_event_span span;
-	char name[FT_NAME_BYTES]; /* file, or "" */
+	char name[FT_NAME_BYTES]; /* file, of FT_PTRACED the tracer's comm, or "" */
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
 	__u32 newest;		  /* stint that begins at the span's end: the thread's own */
 	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the stints */

@@ -15,13 +15,22 @@
 
 #include <bpf/bpf_tracing.h>
 
-enum { TASK_STOPPED_OR_TRACED = 4 | 8 };
-/* The owner of a blocked interval in no frame. *fd and *file are set for calls on one. */
-static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s64 nr, u64 *fd,
-					 struct file **file)
+enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
+
+/* The owner of an interval in which a task was kept from running by somebody, whatever it was about to do
+ * (a server that is frozen in epoll_wait is not idle), or 0. */
+static __always_inline u32 held_owner(struct task_struct *task, u32 state)
 {
-	if (state & TASK_STOPPED_OR_TRACED)
+	if (state & TASK_TRACED)
+		return FT_PTRACED;
+	if (state & TASK_STOPPED)
 		return FT_STOPPED;
+	return is_frozen(task, state) ? FT_FROZEN : 0;
+}
+
+/* The owner of any other blocked interval in no frame. *fd and *file are set for calls on one. */
+static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *fd, struct file **file)
+{
 	enum call_class class = call_class(nr);
 	switch (class) {
 	case CALL_IDLE:
@@ -62,10 +71,13 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 					 u64 wake, u64 now)
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
-	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && owner != FT_STOPPED;
+	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
 	bool want_holder = c && runnable_ns >= min_span_ns;
+	/* Under strace a thread is stopped twice in every call: who does it is told once. */
+	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
 	u8 flags = st->throttled ? FT_SPAN_THROTTLED : 0;
-	if (!want_stack && !want_holder) {
+	if (!want_stack && !want_holder && !want_tracer) {
 		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 		if (!e)
 			return false;
@@ -100,6 +112,10 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		if (file)
 			read_file_name(file, e->name);
 	}
+	if (want_tracer) {
+		__builtin_memcpy(e->name, st->tracer_comm, sizeof st->tracer_comm);
+		st->told_tracer = st->tracer;
+	}
 	if (want_holder) {
 		/* It may have been moved: who had the CPU that it waited for is what counts. There the newest
 		 * stint is somebody else's, here it is its own. */
@@ -123,6 +139,14 @@ static __always_inline void note_quota(struct thread_state *st, struct task_stru
 	st->throttled_before_ns = throttled_ns(st->quota_queue);
 }
 
+/* While it is stopped: when it runs again, whoever traced it may have let go of it. */
+static __always_inline void note_tracer(struct thread_state *st, struct task_struct *task)
+{
+	struct task_struct *tracer = BPF_CORE_READ(task, parent);
+	st->tracer = (u32)BPF_CORE_READ(tracer, tgid);
+	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
+}
+
 static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
 				       bool runnable, u32 state)
 {
@@ -133,6 +157,8 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	if (runnable) {
 		st->queue_cpu = bpf_get_smp_processor_id();
 		note_quota(st, task);
+	} else if (state & TASK_TRACED) {
+		note_tracer(st, task);
 	}
 }
 
@@ -149,8 +175,9 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	u64 fd = 0;
 	struct file *file = NULL;
 	struct frame *f = top(st);
+	u32 held = blocked_ns ? held_owner(task, st->off_state) : 0;
 	if (f) {
-		owner = (u32)f->owner;
+		owner = held ? held : (u32)f->owner;
 		if (blocked_ns && owner == FT_FAULT_OTHER)
 			st->blocked = 1;
 	} else if (blocked_ns) {
@@ -159,8 +186,12 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 		if (nr == __NR_restart_syscall)
 			nr = st->blocked_in;
 		st->blocked_in = (s16)nr;
-		owner = blocked_owner(task, st->off_state, nr, &fd, &file);
+		owner = held ? held : blocked_owner(task, nr, &fd, &file);
 	}
+	if (owner == FT_PTRACED)
+		fd = st->tracer;
+	else if (owner == FT_FROZEN)
+		fd = freezer_of(st->off_state);
 	bool emitted = false;
 	if (end - start_ns >= min_span_ns) {
 		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
@@ -428,6 +459,8 @@ int open_accounts(struct bpf_iter__task *ctx)
 		return 0;
 	u32 state = task_state(task);
 	st->off_state = state;
+	if (state & TASK_TRACED)
+		note_tracer(st, task);
 	st->wake_ns = state ? 0 : now;
 	u32 tid = st->tid;
 	st->client = *traced_as == FT_TRACED_CLIENT;

@@ -36,9 +36,12 @@ struct thread_state {
 	u64 throttled_before_ns;	 /* of that queue when the wait began */
 	u32 tid, tgid;
 	u32 depth;
-	u32 off_state;	/* off CPU: the task state it left with */
-	u32 queue_cpu;	/* runnable: where it began to wait */
-	s16 blocked_in; /* the system call of the last blocked interval in no frame */
+	u32 off_state;	 /* off CPU: the task state it left with */
+	u32 queue_cpu;	 /* runnable: where it began to wait */
+	s16 blocked_in;	 /* the system call of the last blocked interval in no frame */
+	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
+	u32 told_tracer; /* the one that the recorder has the name of */
+	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
 	u8 client;     /* of a load generator */
 	u8 fault_ends; /* the ends of its page faults are seen, so their begins count */

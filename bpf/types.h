@@ -132,6 +132,7 @@ struct task_io_accounting {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int flags;
 	int pid;  /* what user space calls tid */
 	int tgid; /* what user space calls pid */
 	char comm[16];
@@ -143,6 +144,8 @@ struct task_struct {
 	bool throttled;
 	struct task_io_accounting ioac;
 	int pagefault_disabled; /* how often over */
+	struct task_struct *parent; /* of a traced one: who traces it */
+	unsigned int frozen : 1;
 };
 
 /* `state` before 5.14, `cpu` before 5.16. */

@@ -102,7 +102,10 @@ static void write_turns(struct drain *d, const struct ft_event_span_detail *e, u
 static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
 {
 	struct detail t = {.frames = 0};
-	memcpy(t.name, e->name, sizeof t.name);
+	if (e->span.owner != FT_PTRACED)
+		memcpy(t.name, e->name, sizeof t.name);
+	else if (e->name[0])
+		holds_traced(d->writer, e);
 	if (e->stack_bytes > 0) {
 		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
 		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
@@ -131,6 +134,8 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 			    .off_cpu = e->off_cpu};
 	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
 		add_detail(d, (const struct ft_event_span_detail *)e, &s);
+	if (e->owner == FT_FROZEN)
+		holds_frozen(&d->holds, d->writer, d->threads, e);
 	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
 	d->spans++;
 }
@@ -213,6 +218,7 @@ void drain_free(struct drain *d)
 {
 	tdestroy(d->details, free);
 	d->details = NULL;
+	holds_free(&d->holds);
 	free(d->turns_written);
 	d->turns_written = NULL;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "bpf/events.h"
+#include "holds.h"
 #include "recording/recording.h"
 #include "samples.h"
 #include "threads.h"
@@ -25,7 +26,8 @@ struct drain {
 	struct ft_writer *writer;
 	struct threads *threads;
 	struct samples *samples; /* NULL: none wanted */
-	void *details;		 /* tsearch tree of those written */
+	struct holds holds;
+	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;
 	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
 	uint64_t spans, tallies, io;

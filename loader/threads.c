@@ -146,6 +146,14 @@ pid_t threads_parent(const struct threads *t, pid_t tgid)
 	return 0;
 }
 
+uint32_t threads_tgid(const struct threads *t, uint32_t tid)
+{
+	for (size_t i = t->count; i--;)
+		if (t->all[i].record.tid == tid)
+			return t->all[i].record.tgid;
+	return tid;
+}
+
 bool threads_alive(const struct threads *t, pid_t tgid)
 {
 	for (size_t i = 0; i < t->count; i++)

@@ -38,6 +38,8 @@ void threads_look(struct threads *t, struct ft_writer *w);
 pid_t threads_new_client(struct threads *t);
 /* The target that forked this process, or 0. */
 pid_t threads_parent(const struct threads *t, pid_t tgid);
+/* The process of a thread that is alive; of others the id itself. */
+uint32_t threads_tgid(const struct threads *t, uint32_t tid);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
 

@@ -93,8 +93,9 @@ struct ft_thread {
  * times exclude every inner span that was emitted, every inner frame that was tallied, and sum over all
  * spans and tallies to the thread's wall time. Off-CPU intervals are spans too: blocked first, then
  * runnable, so the wakeup was at start_ns + blocked_ns. An off-CPU span whose depth is above 0 lies in a
- * frame; its owner is then the frame's (what it was blocked in), its runnable part is run-queue (or, with
- * FT_SPAN_THROTTLED, the CPU quota's; with FT_SPAN_KSOFTIRQD, deferred soft interrupts'). */
+ * frame; its owner is then the frame's (what it was blocked in), unless it was stopped, frozen or stopped by
+ * a tracer there, its runnable part is run-queue (or, with FT_SPAN_THROTTLED, the CPU quota's; with
+ * FT_SPAN_KSOFTIRQD, deferred soft interrupts'). */
 struct ft_span {
 	uint64_t start_ns;
 	uint64_t duration_ns;

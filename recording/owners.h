@@ -29,7 +29,7 @@ enum ft_owner {
 	FT_IDLE = 12,	    /* epoll_wait, poll, select: waiting for requests */
 	FT_LOCK_WAIT = 13,  /* futex */
 	FT_SLEEP = 14,	    /* nanosleep, clock_nanosleep, pause */
-	FT_STOPPED = 15,    /* SIGSTOP, ptrace */
+	FT_STOPPED = 15,    /* SIGSTOP; of recorders without FT_PTRACED, ptrace too */
 	FT_FILE_WRITE = 16, /* write, pwrite, writev, ftruncate, fallocate on a file */
 	FT_FILE_READ = 17,  /* read, pread, readv on a file */
 	FT_FILE_META = 18,  /* open, close, rename, unlink, stat ... */
@@ -41,6 +41,10 @@ enum ft_owner {
 			    28, hrtimer 29, rcu 30 */
 	FT_FAULT_OTHER = 31, /* a page fault that ended but could not be told apart */
 	FT_CPU_QUOTA = 32,   /* runnable, but its cgroup had used up its CPU quota */
+
+	/* Off the CPU whatever it was about to do, in a frame or not: told by the task's own state. */
+	FT_FROZEN = 33,	 /* with its cgroup (docker pause), or with the whole host */
+	FT_PTRACED = 34, /* by who traces it: strace, gdb */
 
 	FT_OWNER_LIMIT = 40, /* size of a tally's table: owners that take part in the account are below it */
 

@@ -40,6 +40,12 @@ forktail_test(explain_hops system SOURCES system/explain_hops_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_hops forktail forktail-load forktail-record)
 
+add_executable(tracer system/tracer.c)
+forktail_test(explain_held system SOURCES system/explain_held_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_explain_held PRIVATE FORKTAIL_TRACER="$<TARGET_FILE:tracer>")
+add_dependencies(test_explain_held forktail forktail-load forktail-record tracer)
+
 add_library(mmap_lock_holder MODULE system/mmap_lock_holder.c)
 target_link_libraries(mmap_lock_holder PRIVATE Threads::Threads)
 forktail_test(explain_mmap_lock system SOURCES system/explain_mmap_lock_test.cc

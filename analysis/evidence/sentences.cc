@@ -11,6 +11,7 @@
 #include "busy.h"
 #include "disk.h"
 #include "evidence.h"
+#include "held.h"
 #include "quota.h"
 
 namespace forktail
@@ -370,7 +371,11 @@ std::string ClientStalls(const Scene &client)
 			break;
 		text += i ? " and " : "";
 		if (cause == Cause::Stopped) {
-			text += "was stopped (SIGSTOP or a debugger) for " + FormatDuration(ns);
+			text += "was stopped (SIGSTOP) for " + FormatDuration(ns);
+		} else if (cause == Cause::Frozen) {
+			text += "was frozen with its cgroup for " + FormatDuration(ns);
+		} else if (cause == Cause::Ptrace) {
+			text += "was stopped by " + TracerText(client) + " for " + FormatDuration(ns);
 		} else if (cause == Cause::RunQueue) {
 			std::string holders = HoldersText(client);
 			text += "waited " + FormatDuration(ns) + " for a CPU" +
@@ -425,12 +430,16 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		return FileSentence(scene, cause.cause);
 	case Telling::Fork:
 		return ForkSentence(scene);
+	case Telling::Frozen:
+		return FrozenSentence(scene);
 	case Telling::Fsync:
 		return FsyncSentence(scene);
 	case Telling::Interrupt:
 		return InterruptSentence(scene, cause.cause);
 	case Telling::Network:
 		return NetworkSentence(scene);
+	case Telling::Ptrace:
+		return PtraceSentence(scene);
 	case Telling::Quota:
 		return QuotaSentence(scene);
 	case Telling::RunQueue:

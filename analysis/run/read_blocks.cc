@@ -201,6 +201,11 @@ void ReadNote(Run *run, const Json &j)
 	if (Text(j, "kind") == "cpu-quota")
 		run->quotas.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
 				       Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
+	else if (Text(j, "kind") == "frozen")
+		run->frozen.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
+				       Text(j, "cgroup"), Text(j, "cgroup_of")});
+	else if (Text(j, "kind") == "tracer")
+		run->tracers[static_cast<uint32_t>(Whole(j, "pid"))] = Text(j, "comm");
 	else
 		run->reports.push_back(ReportOf(j));
 	if (Text(j, "kind") == "load-start" && !run->loads.empty())

@@ -184,6 +184,14 @@ struct Quota {
 	uint64_t period_us = 0;
 };
 
+// A cgroup that a process was seen frozen with, first at that time.
+struct FrozenGroup {
+	uint64_t t_ns = 0;
+	uint32_t pid = 0;
+	std::string cgroup; // "/docker/1f2e..."
+	std::string name;   // "container web (1f2e3d4c5b6a)"; "" if the path says nothing
+};
+
 // run.json, which is optional.
 struct RunInfo {
 	bool present = false;
@@ -221,9 +229,11 @@ struct Run {
 	std::vector<Series> series;
 	std::vector<std::string> programs; // a drop of source FT_DROP_MISSED has an index into it as detail
 	std::vector<ft_drop> drops;
-	std::vector<ft_clock> clocks;	   // readings of all recordings
-	std::vector<ServerReport> reports; // by time
-	std::vector<Quota> quotas;	   // by time
+	std::vector<ft_clock> clocks;		 // readings of all recordings
+	std::vector<ServerReport> reports;	 // by time
+	std::vector<Quota> quotas;		 // by time
+	std::vector<FrozenGroup> frozen;	 // likewise
+	std::map<uint32_t, std::string> tracers; // who stopped threads by ptrace: names by process id
 	Cost cost;
 
 	// Load generator.

@@ -39,9 +39,11 @@ enum class Telling : uint8_t {
 	Faults, // words: "one|many"
 	File,	// words: the preposition between the call and the file
 	Fork,
+	Frozen,
 	Fsync,
 	Interrupt,
 	Network,
+	Ptrace,
 	Quota,
 	RunQueue,
 	Unknown,

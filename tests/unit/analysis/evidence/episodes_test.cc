@@ -282,7 +282,36 @@ TEST_CASE("evidence of other causes")
 		OneRequest(&b, 50 * ms);
 		b.Off(FT_STOPPED, 10 * ms, 60 * ms, 60 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "the server was stopped (SIGSTOP or a debugger) for 50.0 ms");
+		Holds(EvidenceOf(&b), "the server was stopped (SIGSTOP) for 50.0 ms");
+	}
+	SECTION("frozen, with a cgroup that is known")
+	{
+		OneRequest(&b, 80 * ms);
+		b.Off(FT_FROZEN, 10 * ms, 50 * ms, 50 * ms);
+		b.Off(FT_FROZEN, 60 * ms, 100 * ms, 100 * ms);
+		b.run.frozen.push_back({kBase + 5 * ms, 99, "/other", "container other"});
+		b.run.frozen.push_back({kBase + 10 * ms, kServer, "/docker/1f2e", "container web (1f2e)"});
+		b.run.frozen.push_back({kBase + 900 * ms, kServer, "/later", ""});
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "its cgroup /docker/1f2e (container web (1f2e)) was frozen for 80.0 ms (2 times)");
+	}
+	SECTION("frozen, with a cgroup that is not")
+	{
+		OneRequest(&b, 80 * ms);
+		b.Off(FT_FROZEN, 10 * ms, 90 * ms, 90 * ms);
+		b.Finish();
+		Holds(EvidenceOf(&b), "its cgroup was frozen for 80.0 ms");
+	}
+	SECTION("stopped by a tracer, mostly too short for spans")
+	{
+		OneRequest(&b, 80 * ms);
+		b.Off(FT_PTRACED, 10 * ms, 50 * ms, 50 * ms).arg[0] = 77;
+		b.Tally(FT_PTRACED, 50 * ms, 90 * ms, 40 * ms, 4210);
+		b.run.tracers[77] = "strace";
+		b.run.tracers[78] = "gdb";
+		b.Finish();
+		Holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in all");
 	}
 	SECTION("one long turn of the event loop")
 	{

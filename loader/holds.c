@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Notes of freezers and tracers. A frozen thread can be asked for its cgroup when it runs again: the kernel
+ * only tells that it was frozen, and by which version's freezer. */
+#include "holds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json/json_block.h"
+
+/* Whether this process was seen frozen in that group before; it is from now on. */
+static bool is_noted(struct holds *h, uint32_t tgid, const char *path)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->groups[i].tgid == tgid && strcmp(h->groups[i].path, path) == 0)
+			return true;
+	if (h->count == h->room) {
+		size_t room = h->room ? h->room * 2 : 4;
+		struct frozen_group *grown = realloc(h->groups, room * sizeof *grown);
+		if (!grown)
+			return true;
+		h->groups = grown;
+		h->room = room;
+	}
+	struct frozen_group *g = &h->groups[h->count++];
+	g->tgid = tgid;
+	strcpy(g->path, path);
+	return false;
+}
+
+void holds_frozen(struct holds *h, struct ft_writer *w, const struct threads *threads,
+		  const struct ft_event_span *e)
+{
+	char path[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
+	uint32_t tgid = threads_tgid(threads, e->tid);
+	const char *root = h->root ? h->root : "";
+	if (!cgroup_of(root, (pid_t)e->tid, e->arg[0] == FT_FREEZER_V2 ? "" : "freezer", path) ||
+	    is_noted(h, tgid, path))
+		return;
+	cgroup_name(root, path, name);
+	json_t *note = json_note(e->start_ns, "frozen");
+	json_put_count(note, "pid", tgid);
+	json_put_text(note, "cgroup", path);
+	json_put_text(note, "cgroup_of", name);
+	write_json_note(w, note);
+}
+
+void holds_traced(struct ft_writer *w, const struct ft_event_span_detail *e)
+{
+	json_t *note = json_note(e->span.start_ns, "tracer");
+	json_put_count(note, "pid", e->span.arg[0]);
+	json_put(note, "comm", json_text(e->name, strnlen(e->name, sizeof e->name)));
+	write_json_note(w, note);
+}
+
+void holds_free(struct holds *h)
+{
+	free(h->groups);
+	h->groups = NULL;
+	h->count = h->room = 0;
+}
