@@ -71,8 +71,8 @@ void mappings_each(const char *text, mapping_handler found, void *context)
 		/* A file's memory beyond its end (.bss) has no file, and may lie between its parts. */
 		if (more && !l.inode && !is_vdso(&l) && !l.path_length)
 			continue;
-		bool same = more && l.inode && l.inode == f->inode && l.device[0] == f->device[0] &&
-			    l.device[1] == f->device[1];
+		bool same = more && l.start >= f->end && l.inode && l.inode == f->inode &&
+			    l.device[0] == f->device[0] && l.device[1] == f->device[1];
 		if (!same && f->code_start) {
 			found(context, f);
 			count++;

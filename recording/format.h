@@ -181,7 +181,8 @@ enum ft_drop_source {
 	FT_DROP_LOG = 5,    /* load generator could not write request log entries */
 	FT_DROP_MISSED =
 	    6, /* the kernel skipped a program; detail is its index in the manifest's "programs" */
-	FT_DROP_UNWIND = 7, /* CPU samples kept without their callers: unwinding took too long */
+	FT_DROP_UNWIND = 7, /* CPU samples kept without their callers, or without any name: unwinding took too
+			       long, or who does it had ended */
 };
 enum {
 	FT_DROP_TALLY = 100,

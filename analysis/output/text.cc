@@ -355,7 +355,7 @@ std::string DropText(const Run &run, const ft_drop &d)
 	case FT_DROP_THREAD:
 		return "threads (no room for their state)";
 	case FT_DROP_UNWIND:
-		return "callers of CPU samples (no time to unwind)";
+		return "callers or names of CPU samples (not unwound in time)";
 	case FT_DROP_LOG:
 		return "requests of the log";
 	case FT_DROP_MISSED:
