@@ -37,7 +37,7 @@ struct topology {
 /* A link to a node. The main thread may connect to the same server at this moment, with its own patience. */
 static struct link *enter_node(const struct topology *t, uint16_t node, char *error, size_t size)
 {
-	struct server s = nodes_at(t->nodes, node)->server;
+	struct server s = server_twin(&nodes_at(t->nodes, node)->server);
 
 	s.patience_ns = t->patience_ns;
 	return server_enter(&s, 0, error, size);

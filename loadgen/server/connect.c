@@ -40,6 +40,20 @@ int server_find(struct server *s, char *error, size_t size)
 	return 0;
 }
 
+struct server server_twin(const struct server *s)
+{
+	return (struct server){
+	    .options = s->options,
+	    .conversation = s->conversation,
+	    .address = s->address,
+	    .socket = s->socket,
+	    .found = s->found,
+	    .readonly = s->readonly,
+	    .unready = s->unready,
+	    .stop_fd = s->stop_fd,
+	};
+}
+
 struct endpoint server_endpoint(const struct server *s)
 {
 	return (struct endpoint){

@@ -48,6 +48,9 @@ void server_init(struct server *s, const struct options *o, const struct server_
 		 bool readonly);
 /* Finds the address of its host without connecting: the first that the name has. 0, or -1 and a sentence. */
 int server_find(struct server *s, char *error, size_t size);
+/* The same server for another thread to enter: what does not change once it was found, and nothing that
+ * entering it writes. Nothing to be freed. */
+struct server server_twin(const struct server *s);
 /* Where its connections go and what those say that are opened again; valid as long as the server. */
 struct endpoint server_endpoint(const struct server *s);
 
