@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Both escape more than a parser needs: what comes out must be text in every place it may stand.
+// Both escape more than a parser needs: what comes out must be text in every place it may stand. What can't
+// be seen is made visible first.
 #include "markup.h"
 
 #include <cctype>
+
+#include "analysis/outside.h"
 
 namespace forktail
 {
@@ -19,7 +22,7 @@ bool IsWord(const std::string &text, size_t at)
 std::string EscapeHtml(const std::string &text)
 {
 	std::string html;
-	for (char c : text)
+	for (char c : VisibleLines(text))
 		switch (c) {
 		case '&':
 			html += "&amp;";
@@ -42,13 +45,13 @@ std::string EscapeHtml(const std::string &text)
 	return html;
 }
 
-std::string EscapeMarkdown(const std::string &text)
+std::string EscapeMarkdown(const std::string &any)
 {
-	std::string markdown;
+	std::string markdown, text = VisibleLines(any);
 	for (size_t i = 0; i < text.size(); i++) {
 		// LRANGE_100 needs no escape and is easier to read without.
 		bool inner = text[i] == '_' && i > 0 && IsWord(text, i - 1) && IsWord(text, i + 1);
-		if (text[i] == '\n' || text[i] == '\r')
+		if (text[i] == '\n')
 			markdown += ' ';
 		else if (std::string("\\`*_[]<>|#~&").find(text[i]) != std::string::npos && !inner)
 			markdown += std::string("\\") + text[i];

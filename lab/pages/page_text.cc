@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same facts as the page, for a terminal and for Markdown, where links and styles are none or few.
+#include "analysis/outside.h"
 #include "facts.h"
 #include "markup.h"
 
@@ -18,7 +19,7 @@ std::string TextOf(const Results &results, const Output &output, size_t width)
 		text += "\n";
 	for (const std::string &note : notes)
 		text += "note: " + note + "\n";
-	return text;
+	return VisibleLines(text);
 }
 
 std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,

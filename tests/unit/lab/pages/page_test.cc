@@ -140,7 +140,7 @@ TEST_CASE("a point's recorded steps have a section each, as far as they were run
 
 TEST_CASE("texts of scenarios and servers stay texts on a page")
 {
-	const std::string evil = "<script>alert(1)</script>\"'&";
+	const std::string evil = "<script>alert(1)</script>\"'&\x1b[2J\xff\xe2\x80\xae";
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
 	scenario.title = scenario.about = scenario.question = scenario.source = evil;
@@ -153,7 +153,7 @@ TEST_CASE("texts of scenarios and servers stay texts on a page")
 		point.texts = {{"run.causes", evil}, {"run.worst", evil}};
 	std::string page = PageOf(scenario, results, Make(scenario, results), "/nowhere");
 	CHECK_FALSE(Has(page, "<script"));
-	CHECK(Has(page, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"));
+	CHECK(Has(page, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\\x1b[2J\\xff\\u202e"));
 	CHECK_FALSE(Has(IndexOf({{evil, evil, evil, 1, evil}}, results), "<script"));
 }
 
@@ -210,6 +210,8 @@ TEST_CASE("the terminal gets tables and notes")
 	CHECK(text.rfind("By connections\n\n", 0) == 0);
 	CHECK(Has(text, "184,928"));
 	CHECK(Has(text, "\nA note.\n\nnote: no zram here: the module is missing\n"));
+	results.notes = {"\x1b[2J"};
+	CHECK(Has(TextOf(results, Make(scenario, results), 120), "note: \\x1b[2J\n"));
 }
 
 TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that don't overlap")
