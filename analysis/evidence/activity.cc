@@ -111,6 +111,8 @@ const Rule kRules[] = {
     {"client_close", true, "free-client"},
 
     {"readQueryFromClient", true, "read"},
+    {"ioThreadReadQueryFromClient", true, "read"},
+    {"readToQueryBuf", true, "read"},
     {"try_read_network", true, "read"},
     {"try_read_udp", true, "read"},
     {"msg_recv", false, "read"},
@@ -132,6 +134,7 @@ const Rule kRules[] = {
     {"_writeToClient", true, "answer"},
     {"_writevToClient", true, "answer"},
     {"sendReplyToClient", true, "answer"},
+    {"ioThreadWriteToClient", true, "answer"},
     {"handleClientsWithPending", false, "answer"},
     {"transmit", true, "answer"},
     {"msg_send", false, "answer"},

@@ -246,7 +246,7 @@ void BeginTurnsAtWakeups(Run *run)
 			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns) {
 				const ft_span &recorded = run->iterations[next++];
 				turn.duration_ns = EndOf(recorded) - turn.start_ns;
-				turn.arg[0] = recorded.arg[0];
+				std::copy(std::begin(recorded.arg), std::end(recorded.arg), turn.arg);
 			}
 			turns.push_back(turn);
 		}

@@ -159,6 +159,37 @@ double share_of(const Json &own_code, const std::string &name)
 	return 0;
 }
 
+// A sample's call is the kernel's word, its innermost function what unwinding made of the stack: libc's
+// `write` is in the system call of that name, or in none.
+void check_calls(const std::string &path)
+{
+	static const std::vector<std::string> names = {"read", "write", "sendmsg", "epoll_wait"};
+	forktail::Run run;
+	std::string error;
+	REQUIRE(LoadRun(path, &run, &error));
+	uint64_t in_kernel = 0, with_call = 0, compared = 0, same = 0;
+	for (const ft_cpu_sample &s : run.cpu_samples) {
+		if (s.syscall) {
+			CHECK(s.owner == FT_OWN_CODE);
+			CHECK((s.flags & FT_CPU_SAMPLE_KERNEL) != 0);
+		}
+		if (s.owner != FT_OWN_CODE || !(s.flags & FT_CPU_SAMPLE_KERNEL))
+			continue;
+		in_kernel++;
+		with_call += s.syscall != 0;
+		const forktail::Stack &stack = run.stacks[s.stack];
+		const std::string function = stack.frames.empty() ? "" : stack.frames[0].function;
+		if (!s.syscall || std::find(names.begin(), names.end(), function) == names.end())
+			continue;
+		compared++;
+		same += SyscallName(run, s.syscall - 1) == function;
+	}
+	INFO(in_kernel << " in the kernel, " << with_call << " with a call");
+	CHECK(with_call * 10 > in_kernel * 8);
+	CHECK(compared > 20);
+	CHECK(same == compared);
+}
+
 // Loads a server plainly for two seconds while it is recorded, and explains it.
 Json explain_load(pid_t server, const std::vector<std::string> &where)
 {
@@ -169,6 +200,7 @@ Json explain_load(pid_t server, const std::vector<std::string> &where)
 	INFO(load.err);
 	REQUIRE(load.status == 0);
 	recorder.stop();
+	check_calls(recorder.path());
 	return explain(recorder.path())["own_code"];
 }
 
@@ -225,11 +257,16 @@ TEST_CASE("connections that come and go are told, and counted to the last one")
 	REQUIRE(eventually([&] { return redis.info("connected_clients") == "1"; }, Seconds(60)));
 	const uint64_t end_ns = ft_now_ns();
 	CHECK(std::stoull(redis.info("total_connections_received")) - before == kStorm);
-	REQUIRE(recorder.stop().dropped() == 0);
+	const Recorded recorded = recorder.stop();
+	REQUIRE(recorded.dropped() == 0);
 
 	const Turns turns = turns_of(recorder.path());
-	CHECK(turns.sum.accepted == kStorm);
-	CHECK(turns.sum.closed == kStorm);
+	CHECK(turns.sum.accepted <= kStorm);
+	CHECK(turns.sum.closed <= kStorm);
+	if (recorded.missed() == 0) { // the kernel ran every program that was due
+		CHECK(turns.sum.accepted == kStorm);
+		CHECK(turns.sum.closed == kStorm);
+	}
 	const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
 	INFO(said.text);
 	CHECK(said.text.find("the server was accepting ") != std::string::npos);

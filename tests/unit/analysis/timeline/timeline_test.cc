@@ -362,10 +362,12 @@ TEST_CASE("a turn of the event loop begins when its thread was woken, recorded o
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Frame(FT_ITERATION, 100 * us, 300 * us).arg[0] = 7;
-	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);			// waited 3 ms for a CPU ...
-	b.Frame(FT_ITERATION, 5001 * us, 5100 * us).arg[0] = 9; // ... for this turn
-	b.Off(FT_IDLE, 6 * ms, 7 * ms, 8 * ms);			// and 1 ms for one that was too short
-	b.Off(FT_IDLE, 9 * ms, 9500 * us, 9501 * us);		// woken at once
+	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);			     // waited 3 ms for a CPU ...
+	ft_span &turn = b.Frame(FT_ITERATION, 5001 * us, 5100 * us); // ... for this turn
+	turn.arg[0] = 9;
+	turn.arg[1] = 11;
+	b.Off(FT_IDLE, 6 * ms, 7 * ms, 8 * ms);	      // and 1 ms for one that was too short
+	b.Off(FT_IDLE, 9 * ms, 9500 * us, 9501 * us); // woken at once
 	b.Finish();
 	const Thread &t = b.run.threads[0];
 	REQUIRE(t.iteration_count == 3);
@@ -373,6 +375,7 @@ TEST_CASE("a turn of the event loop begins when its thread was woken, recorded o
 	CHECK(b.run.iterations[1].start_ns == kBase + 2 * ms);
 	CHECK(b.run.iterations[1].duration_ns == 3100 * us);
 	CHECK(b.run.iterations[1].arg[0] == 9);
+	CHECK(b.run.iterations[1].arg[1] == 11);
 	CHECK(b.run.iterations[2].start_ns == kBase + 7 * ms);
 	CHECK(b.run.iterations[2].duration_ns == 1 * ms);
 }
