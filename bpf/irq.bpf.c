@@ -3,8 +3,11 @@
  *
  * Whether the current task is a target is tested before anything else: these fire for every interrupt of
  * the host. Softirqs on top of other tasks are not traced; they reach a target as run-queue wait or not
- * at all. Device interrupts come from irq_handler_*, local ones (timer, wakeup and TLB shoot-down
- * requests of other CPUs) from irq_vectors:*, which a kernel may lack.
+ * at all. Device interrupts come from irq_handler_*, local ones (the timer, calls of other CPUs) from
+ * irq_vectors:*, which a kernel may lack. What another CPU calls for its vector doesn't tell: `reschedule`
+ * only asks to look at the run queue, `call_function` and `call_function_single` run something, TLB
+ * shoot-downs above all, and since 5.8 wakeups from another CPU as well. Hyper-V's timer (hyperv_stimer0) has
+ * a vector, but no tracepoint.
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 

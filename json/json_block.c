@@ -21,6 +21,16 @@ void write_json_block(struct ft_writer *w, enum ft_block_kind kind, json_t *obje
 	json_decref(object);
 }
 
+void write_json_definition(struct ft_writer *w, enum ft_block_kind kind, json_t *object)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+
+	if (text)
+		ft_writer_block(w, kind, 0, 1, text, strlen(text));
+	free(text);
+	json_decref(object);
+}
+
 json_t *json_note(uint64_t t_ns, const char *kind)
 {
 	json_t *note = json_object();

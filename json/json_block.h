@@ -20,6 +20,10 @@ extern "C" {
  * written. */
 void write_json_block(struct ft_writer *w, enum ft_block_kind kind, json_t *object);
 
+/* The same for what records refer to by a number: written at once, ahead of the records that wait to be, none
+ * of which can need it. They are not written for its sake, so that blocks stay large. */
+void write_json_definition(struct ft_writer *w, enum ft_block_kind kind, json_t *object);
+
 /* A note of what happened when: an object that begins with its time and kind. */
 json_t *json_note(uint64_t t_ns, const char *kind);
 void write_json_note(struct ft_writer *w, json_t *note);

@@ -2,7 +2,9 @@
 /* From ring buffer events to records, as they come: what they mean is for whoever reads the recording.
  *
  * What a span drags along (a name and a kernel stack) repeats: the same few waits happen again and again.
- * Each distinct one is written once, as a detail block, and spans refer to it by number. */
+ * Each distinct one is written once, as a detail block, and spans refer to it by number. There are as many as
+ * a service has waits and files; one that opens a new file for everything would fill memory, so that there is
+ * a limit. */
 #include "drain.h"
 
 #include <search.h>
@@ -12,6 +14,8 @@
 
 #include "symbols.h"
 #include "json/json_block.h"
+
+enum { DETAILS_MAX = 20000 };
 
 struct detail {
 	char name[FT_NAME_BYTES];
@@ -37,12 +41,25 @@ static void write_detail(struct drain *d, const struct detail *t)
 		symbol_name(t->stack[i], text, sizeof text);
 		json_array_append_new(stack, json_string(text));
 	}
-	write_json_block(d->writer, FT_BLOCK_DETAIL,
-			 json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name",
-				   json_text(t->name, strnlen(t->name, sizeof t->name)), "stack", stack));
+	write_json_definition(d->writer, FT_BLOCK_DETAIL,
+			      json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name",
+					json_text(t->name, strnlen(t->name, sizeof t->name)), "stack",
+					stack));
 }
 
-/* The id of a detail, written if it is new; 0 for an empty one or when memory is out. */
+/* Once: what comes from now on has none, unless it was there before. */
+static void note_full(struct drain *d)
+{
+	if (d->details_full)
+		return;
+	d->details_full = true;
+	json_t *note = json_note(ft_now_ns(), "missing");
+	json_put_text(note, "what", "file names and kernel stacks of waits that were not met before");
+	json_put_text(note, "why", "there are more than 20,000 distinct ones");
+	write_json_note(d->writer, note);
+}
+
+/* The id of a detail, written if it is new; 0 for an empty one, beyond the limit, or when memory is out. */
 static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 {
 	if (!wanted->name[0] && !wanted->frames)
@@ -50,6 +67,10 @@ static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 	struct detail **found = tfind(wanted, &d->details, compare_details);
 	if (found)
 		return (*found)->id;
+	if (d->detail_count == DETAILS_MAX) {
+		note_full(d);
+		return 0;
+	}
 	struct detail *t = malloc(sizeof *t);
 	if (!t)
 		return 0;

@@ -4,6 +4,7 @@
 #ifndef FORKTAIL_LOADER_DRAIN_H
 #define FORKTAIL_LOADER_DRAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ struct drain {
 	struct holds holds;
 	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;
+	bool details_full;
 	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
 	uint64_t spans, tallies, io;
 };

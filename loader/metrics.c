@@ -17,7 +17,8 @@
 
 #include "json/json_block.h"
 
-enum { TEXT = 1 << 16, TARGETS = 64 };
+/* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
+enum { TEXT_MAX = 16 << 20 };
 
 struct series {
 	char key[320]; /* name and label values; a cgroup's path is the longest */
@@ -37,7 +38,8 @@ struct metrics {
 	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
 	uint64_t last_ns, now_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
-	char text[TEXT];
+	char *text;	     /* of the file being read; grows to what the longest has */
+	size_t room;
 };
 
 static int by_key(const void *a, const void *b)
@@ -68,9 +70,9 @@ static struct series *series_of(struct metrics *m, const char *name, const char 
 		json_put_text(labels, label1, value1);
 	if (label2)
 		json_put_text(labels, label2, value2);
-	write_json_block(m->writer, FT_BLOCK_SERIES,
-			 json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
-				   "labels", labels));
+	write_json_definition(m->writer, FT_BLOCK_SERIES,
+			      json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
+					"labels", labels));
 	return s;
 }
 
@@ -105,11 +107,37 @@ static void rate(struct metrics *m, const char *name, const char *unit, double c
 	s->read = true;
 }
 
+static bool make_room(struct metrics *m)
+{
+	size_t room = m->room ? 2 * m->room : 1 << 16;
+	char *grown = room > TEXT_MAX ? NULL : realloc(m->text, room);
+	if (!grown)
+		return false;
+	m->text = grown;
+	m->room = room;
+	return true;
+}
+
+/* Reads all of a file from its beginning. One read() of a /proc file gives a page of it, whole lines, however
+ * much it is asked for; the end is where one gives nothing. */
+static bool read_all(struct metrics *m, int fd)
+{
+	size_t length = 0;
+	ssize_t n = 0;
+	while (fd >= 0 && (length + 1 < m->room || make_room(m))) {
+		n = pread(fd, m->text + length, m->room - 1 - length, (off_t)length);
+		if (n <= 0)
+			break;
+		length += (size_t)n;
+	}
+	if (m->room)
+		m->text[length] = 0;
+	return length > 0;
+}
+
 static bool read_source(struct metrics *m, enum source which)
 {
-	ssize_t n = m->fds[which] < 0 ? -1 : pread(m->fds[which], m->text, sizeof m->text - 1, 0);
-	m->text[n > 0 ? n : 0] = 0;
-	return n > 0;
+	return read_all(m, m->fds[which]);
 }
 
 static void sample_cpu(struct metrics *m)
@@ -231,9 +259,10 @@ static void sample_target(struct metrics *m, pid_t pid)
 	int fd = openat(m->proc, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	ssize_t n = read(fd, m->text, sizeof m->text - 1);
+	bool any = read_all(m, fd);
 	close(fd);
-	m->text[n > 0 ? n : 0] = 0;
+	if (!any)
+		return;
 	const char *rest = strrchr(m->text, ')'); /* comm may hold anything */
 	double minor, major, user, system, rss;
 	if (!rest || sscanf(rest + 2,
@@ -270,7 +299,7 @@ void metrics_sample(struct metrics *m, const pid_t *pids, size_t count)
 	sample_disks(m);
 	sample_softirqs(m);
 	sample_network(m);
-	for (size_t i = 0; i < count && i < TARGETS; i++)
+	for (size_t i = 0; i < count; i++)
 		sample_target(m, pids[i]);
 	m->last_ns = m->now_ns;
 }
@@ -285,5 +314,6 @@ void metrics_close(struct metrics *m)
 	if (m->proc >= 0)
 		close(m->proc);
 	tdestroy(m->tree, free);
+	free(m->text);
 	free(m);
 }

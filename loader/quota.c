@@ -17,7 +17,7 @@
 
 #include "json/json_block.h"
 
-enum { QUOTAS = 64, PATH_BYTES = 256, TARGETS = 64 };
+enum { PATH_BYTES = 256 };
 
 /* What is in force for a process. */
 struct quota {
@@ -34,8 +34,8 @@ struct quotas {
 	char proc[PATH_BYTES];
 	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
 	char root[PATH_BYTES];	/* and what of it: "/" unless in a container */
-	struct quota all[QUOTAS];
-	size_t count;
+	struct quota *all;
+	size_t count, room;
 };
 
 /* Whether a comma-separated list has this word. */
@@ -153,6 +153,19 @@ static void write_note(struct quotas *q, const struct quota *x)
 				   (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us));
 }
 
+static struct quota *new_quota(struct quotas *q)
+{
+	if (q->count == q->room) {
+		size_t room = q->room ? 2 * q->room : 16;
+		struct quota *grown = realloc(q->all, room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		q->all = grown;
+		q->room = room;
+	}
+	return &q->all[q->count++];
+}
+
 static void note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
 		       long long period_us)
 {
@@ -161,9 +174,9 @@ static void note_quota(struct quotas *q, pid_t pid, const char *cgroup, long lon
 		if (q->all[i].pid == pid && strcmp(q->all[i].cgroup, cgroup) == 0)
 			x = &q->all[i];
 	if (!x) {
-		if (q->count == QUOTAS)
+		x = new_quota(q);
+		if (!x)
 			return;
-		x = &q->all[q->count++];
 		*x = (struct quota){.pid = pid};
 		snprintf(x->cgroup, sizeof x->cgroup, "%s", cgroup);
 	}
@@ -196,7 +209,7 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 		return false;
 	for (size_t i = 0; i < q->count; i++)
 		q->all[i].seen = false;
-	for (size_t i = 0; i < count && i < TARGETS; i++) {
+	for (size_t i = 0; i < count; i++) {
 		char cgroup[PATH_BYTES];
 		if (!cgroup_of(q, pids[i], cgroup))
 			continue;
@@ -225,5 +238,7 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 
 void quotas_close(struct quotas *q)
 {
+	if (q)
+		free(q->all);
 	free(q);
 }

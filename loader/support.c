@@ -165,6 +165,27 @@ static void probe_required(struct support *s)
 	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
 }
 
+bool support_sees_timer(const char *clock_event)
+{
+	return !strstr(clock_event, "Hyper-V");
+}
+
+/* What the CPUs' timers are: a tracepoint that never fires is as good as none. */
+static void add_timer(struct support *s)
+{
+	char device[64] = "";
+	FILE *f = fopen("/sys/devices/system/clockevents/clockevent0/current_device", "re");
+	if (f) {
+		if (!fgets(device, sizeof device, f))
+			device[0] = 0;
+		fclose(f);
+	}
+	device[strcspn(device, "\n")] = 0;
+	add(s, "timer interrupts", NEED_PART, "the time of timer interrupts counts as the server's own code",
+	    support_sees_timer(device),
+	    "this host's timer is \"%s\", for whose interrupts the kernel has no tracepoint", device);
+}
+
 static void probe_parts(struct support *s)
 {
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
@@ -172,9 +193,14 @@ static void probe_parts(struct support *s)
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
 	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
 	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");
-	add_tracepoint(s, "reschedule_entry", NEED_PART, "wakeup interrupts count as the server's own code");
-	add_tracepoint(s, "call_function_single_entry", NEED_PART,
-		       "TLB shoot-down interrupts count as the server's own code");
+	add_timer(s);
+	add_tracepoint(s, "reschedule_entry", NEED_PART,
+		       "other CPUs' interrupts to reschedule count as the server's own code");
+	add_tracepoint(s, "call_function_entry", NEED_PART,
+		       "other CPUs' calls to several CPUs (TLB shoot-downs) count as the server's own code");
+	add_tracepoint(
+	    s, "call_function_single_entry", NEED_PART,
+	    "other CPUs' calls to one CPU (TLB shoot-downs, wakeups) count as the server's own code");
 	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "no reclaim");
 	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART, "no reclaim of memory cgroups");
 	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "no compaction");

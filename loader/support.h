@@ -54,6 +54,9 @@ bool support_has_tracepoint(const char *name);
 /* Whether tracefs has this event ("syscalls/sys_enter_fsync"), mounting nothing. */
 bool support_has_event(const char *event);
 
+/* Whether the interrupts of a CPU's timer can be traced, by the name of its clock event device. */
+bool support_sees_timer(const char *clock_event);
+
 /* The perf event that samples a CPU 999 times a second, for perf_event_open. */
 struct perf_event_attr support_cpu_clock(void);
 

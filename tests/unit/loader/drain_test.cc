@@ -154,6 +154,29 @@ TEST_CASE("of several waits with the same name and stack, these are written once
 		CHECK(s.queue_cpu == 0); // none of them waited for a CPU
 }
 
+TEST_CASE("details are kept up to a limit, which is said, and none makes small blocks of spans")
+{
+	constexpr uint32_t limit = 20000;
+	Drained drained;
+	for (uint32_t i = 0; i < limit + 100; i++)
+		drained.put(detail(kStart + i * ms, 40 * us, "file" + std::to_string(i), {0x10}));
+	drained.put(detail(kStart + 30'000 * ms, 40 * us, "file7", {0x10})); // one of those that are known
+	const uint64_t bytes = ft_writer_bytes(drained.written.writer());
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == limit + 101);
+	CHECK(r.details.size() == limit);
+	CHECK(r.spans[limit - 1].detail == limit);
+	CHECK(r.spans[limit].detail == 0);
+	CHECK(r.spans[limit + 99].detail == 0);
+	CHECK(r.spans[limit + 100].detail == r.spans[7].detail);
+	REQUIRE(r.notes.size() == 1);
+	CHECK(r.notes[0].find(R"("kind":"missing")") != std::string::npos);
+	CHECK(r.notes[0].find("20,000") != std::string::npos);
+	// A detail is some 100 bytes with its block's header; a block of a span would be as much again.
+	CHECK(bytes < limit * 130);
+	CHECK(r.error.empty());
+}
+
 TEST_CASE("who had the CPU is written as it was, whoever it was")
 {
 	Drained drained;

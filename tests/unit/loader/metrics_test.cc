@@ -161,6 +161,41 @@ TEST_CASE("all of many devices are told, but those that never did anything")
 	CHECK(last[1].value * seconds == Approx(600 * 512));
 }
 
+TEST_CASE("a file is read to its end, and every target is looked at, however many there are")
+{
+	constexpr pid_t targets = 200;
+	Proc proc;
+	write_first(proc);
+	// Larger than what is read at once.
+	std::string text = "          CPU0\n";
+	while (text.size() < 300'000)
+		text += "  V" + std::to_string(text.size()) + ":  1\n";
+	proc.write("softirqs", text + "  LAST:  100\n");
+	std::vector<pid_t> pids;
+	for (pid_t i = 1; i <= targets; i++) {
+		pids.push_back(i);
+		proc.write(std::to_string(i) + "/stat",
+			   std::to_string(i) +
+			       " (redis) S 1 2 3 0 -1 4194560 500 0 5 0 30 20 0 0 20 0 4 0 99 1000000 " +
+			       std::to_string(i) + " 18446744073709551615 1 1\n");
+	}
+	Written written;
+	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	REQUIRE(m);
+	metrics_sample(m, pids.data(), pids.size());
+	metrics_sample(m, pids.data(), pids.size());
+	metrics_close(m);
+	const Recorded r = written.finish();
+	CHECK(only_value(r, R"("vector":"LAST")") == 0);
+	const double page = static_cast<double>(sysconf(_SC_PAGESIZE));
+	size_t sizes = 0;
+	for (const auto &[id, json] : r.series)
+		sizes += json.find("target.rss") != std::string::npos;
+	CHECK(sizes == targets);
+	CHECK(samples_of(r, R"("target.rss","unit":"bytes","labels":{"pid":"200"})").at(0).value ==
+	      200 * page);
+}
+
 TEST_CASE("files that are missing or make no sense leave their series out")
 {
 	Proc proc;

@@ -84,6 +84,32 @@ TEST_CASE("a quota of any cgroup on the way to the root is noted when it comes, 
 	CHECK(r.samples[1].value == 2'500'000); // ns
 }
 
+TEST_CASE("every target's quotas are looked at, however many there are")
+{
+	constexpr pid_t targets = 150;
+	Host host("cgroup2 cgroup2 rw");
+	REQUIRE(host.q);
+	std::vector<pid_t> pids;
+	for (pid_t i = 1; i <= targets; i++) {
+		const std::string name = std::to_string(i);
+		pids.push_back(i);
+		host.proc.write(name + "/cgroup", "0::/pod/" + name + "\n");
+		host.cgroups.write("pod/" + name + "/cpu.max", name + "000 100000\n");
+	}
+	host.cgroups.write("pod/cpu.max", "50000 100000\n"); // two for each
+	metrics_sample(host.m, nullptr, 0);
+	CHECK(quotas_look(host.q, pids.data(), pids.size()));
+	CHECK(quotas_look(host.q, pids.data(), pids.size())); // nothing new
+	CHECK_FALSE(quotas_look(host.q, nullptr, 0));	      // all are gone
+	const Recorded r = host.written.finish();
+	size_t begun = 0, ended = 0;
+	for (const std::string &note : r.notes)
+		(note.find(R"("quota_us":0,)") == std::string::npos ? begun : ended) += 1;
+	CHECK(begun == 2 * targets);
+	CHECK(ended == 2 * targets);
+	holds(r.notes.at(2 * targets - 2), R"("cgroup":"/pod/150")");
+}
+
 TEST_CASE("version 1 has its own files, and names its controllers")
 {
 	Host host("cgroup cgroup rw,cpu,cpuacct");

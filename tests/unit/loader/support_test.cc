@@ -68,6 +68,19 @@ TEST_CASE("a kernel is asked, and says no to what it hasn't")
 	      find(*s, "system call tracepoints")->available);
 }
 
+TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
+{
+	CHECK(support_sees_timer("lapic"));
+	CHECK(support_sees_timer("lapic-deadline"));
+	CHECK(support_sees_timer("hpet"));
+	CHECK_FALSE(support_sees_timer("Hyper-V clockevent"));
+	const auto s = probed();
+	REQUIRE(find(*s, "timer interrupts"));
+	CHECK(find(*s, "timer interrupts")->available ==
+	      (run({"grep", "-q", "Hyper-V", "/sys/devices/system/clockevents/clockevent0/current_device"})
+		   .status != 0));
+}
+
 TEST_CASE("what is required and missing is what blocks a recording, and the first of it")
 {
 	auto s = std::make_unique<support>();
