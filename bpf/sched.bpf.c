@@ -17,6 +17,31 @@
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 
+/* What a task is called in the recorder's pid namespace; 0: nothing, it can't be seen from there. All that
+ * the recorder does with an id (/proc, perf events, a user's --pid) is in its namespace, so threads are known
+ * by these. Not inlined: it is for rare moments. */
+static __noinline u32 id_of(struct task_struct *task)
+{
+	enum { MAX_PID_NS_LEVEL = 32 };
+	if (!pid_ns)
+		return (u32)BPF_CORE_READ(task, pid);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *numbers = __builtin_preserve_access_index(&pid->numbers[0]);
+	u32 level = BPF_CORE_READ(pid, level);
+	for (u32 i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
+		struct upid n = {};
+		bpf_probe_read_kernel(&n, sizeof n, numbers + i);
+		if (BPF_CORE_READ(n.ns, ns.inum) == pid_ns)
+			return (u32)n.nr;
+	}
+	return 0;
+}
+
+static __always_inline u32 process_id_of(struct task_struct *task)
+{
+	return id_of(BPF_CORE_READ(task, group_leader));
+}
+
 /* The owner of an interval in which a task was kept from running by somebody, whatever it was about to do
  * (a server that is frozen in epoll_wait is not idle), or 0. */
 static __always_inline u32 held_owner(struct task_struct *task, u32 state)
@@ -143,7 +168,7 @@ static __always_inline void note_quota(struct thread_state *st, struct task_stru
 static __always_inline void note_tracer(struct thread_state *st, struct task_struct *task)
 {
 	struct task_struct *tracer = BPF_CORE_READ(task, parent);
-	st->tracer = (u32)BPF_CORE_READ(tracer, tgid);
+	st->tracer = process_id_of(tracer);
 	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
 }
 
@@ -328,16 +353,20 @@ static __always_inline struct thread_state *new_state(struct task_struct *task)
 	return bpf_map_lookup_elem(&states_hash, &tid);
 }
 
-/* Opens an account at `now` for a thread that is not running. */
+/* Opens an account at `now` for a thread that is not running; NULL also if it can't be seen from the
+ * recorder's pid namespace. */
 static __always_inline struct thread_state *open_account(struct task_struct *task, u64 now)
 {
+	u32 tid = id_of(task);
+	if (!tid)
+		return NULL;
 	struct thread_state *st = new_state(task);
 	if (!st) {
 		drop(FT_DROP_SLOT_THREAD_STATE);
 		return NULL;
 	}
-	st->tid = (u32)task->pid;
-	st->tgid = (u32)task->tgid;
+	st->tid = tid;
+	st->tgid = process_id_of(task);
 	st->begin_ns = st->mark_ns = st->tally.start_ns = now;
 	st->off_cpu = 1;
 	st->off_state = 0;
@@ -361,6 +390,10 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		return 0;
 	st->client = ps->client;
 	st->fault_ends = ps->fault_ends; /* perf events are inherited */
+	/* What the call returns is its id in the parent's pid namespace. */
+	struct frame *f = top(ps);
+	if (f && f->owner == FT_FORK)
+		f->arg[0] = st->tid;
 	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
 	st->ready = 1;
 	return 0;
@@ -446,7 +479,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	if (!task)
 		return 0;
-	u32 tgid = (u32)task->tgid;
+	u32 tgid = process_id_of(task);
 	u32 *traced_as = bpf_map_lookup_elem(&targets, &tgid);
 	if (!traced_as)
 		return 0;

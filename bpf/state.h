@@ -34,7 +34,7 @@ struct thread_state {
 	u32 accepted, closed;		 /* connections, in this turn */
 	struct cfs_rq *quota_queue;	 /* off the CPU: the run queue whose quota may be what it waits for */
 	u64 throttled_before_ns;	 /* of that queue when the wait began */
-	u32 tid, tgid;
+	u32 tid, tgid;			 /* in the recorder's pid namespace, as /proc has them there */
 	u32 depth;
 	u32 off_state;	 /* off CPU: the task state it left with */
 	u32 queue_cpu;	 /* runnable: where it began to wait */
@@ -94,6 +94,7 @@ extern struct ring_map ring SEC(".maps");
 extern const volatile __u64 min_span_ns;
 extern const volatile __u64 sample_stack_ns; /* in a turn of the event loop before a stack is copied */
 extern const volatile __u64 ring_wake_bytes;
+extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
 extern const volatile bool with_client; /* load generators that are started get accounts too */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];

@@ -44,7 +44,7 @@ static __always_inline int end_fork(s64 ret)
 		return 0;
 	st->busy = 1;
 	struct frame *f = top(st);
-	if (f)
+	if (f && (ret < 0 || !f->arg[0])) /* else sched_process_fork has told which child */
 		f->arg[0] = (u64)ret;
 	pop(st, bpf_ktime_get_ns(), FT_FORK);
 	st->busy = 0;

@@ -122,6 +122,25 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct ns_common {
+	unsigned int inum; /* what stat says of /proc/PID/ns/... */
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+/* What a task is called in one pid namespace. */
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 of them, from the initial namespace on */
+};
+
 struct thread_info {
 	unsigned int cpu;
 };
@@ -133,8 +152,10 @@ struct task_io_accounting {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
-	int pid;  /* what user space calls tid */
-	int tgid; /* what user space calls pid */
+	int pid;  /* what user space calls tid, in the initial pid namespace */
+	int tgid; /* what user space calls pid, there */
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
 	char comm[16];
 	unsigned int __state;
 	int on_cpu;

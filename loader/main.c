@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "namespaces.h"
 #include "record.h"
 #include "support.h"
 #include "units/parse.h"
@@ -21,6 +22,8 @@ enum {
 	OPTION_UNIX = 256,
 	OPTION_NAME,
 	OPTION_PORT,
+	OPTION_CGROUP,
+	OPTION_CONTAINER,
 	OPTION_DURATION,
 	OPTION_MIN_SPAN,
 	OPTION_WITH_CLIENT,
@@ -34,6 +37,10 @@ static const struct argp_option options[] = {
     {"port", OPTION_PORT, "N", 0, "Trace whoever listens on TCP port N", 1},
     {"unix", OPTION_UNIX, "PATH", 0, "Trace whoever listens on this Unix socket", 1},
     {"name", OPTION_NAME, "NAME", 0, "Trace every process of this name, e.g. redis-server", 1},
+    {"container", OPTION_CONTAINER, "NAME|ID", 0,
+     "Trace every process of a container, by its name (Docker, Podman, LXC) or the beginning of its id", 1},
+    {"cgroup", OPTION_CGROUP, "PATH", 0,
+     "Trace every process in this cgroup and those below it, e.g. system.slice/redis.service", 1},
     {"output", 'o', "FILE", 0, "The recording; its directory is made if it is missing", 2},
     {"duration", OPTION_DURATION, "TIME", 0,
      "End after this time, e.g. 30s, 5m (default: at SIGINT or SIGTERM, or when the "
@@ -78,7 +85,10 @@ static void add_pids(struct targets *t, const char *text)
 	if (n == -EINVAL)
 		fail(EXIT_USAGE, "--pid takes process ids, not \"%s\"", text);
 	if (n == -ESRCH)
-		fail(EXIT_ENVIRONMENT, "there is no process %d", which);
+		fail(EXIT_ENVIRONMENT, "there is no process %d%s", which,
+		     pid_namespace()
+			 ? " in this pid namespace (a container's, unless it is run with the host's)"
+			 : "");
 	if (n < 0)
 		fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
 }
@@ -97,6 +107,14 @@ static void check_found(int n, const char *what, const char *which)
 		fail(EXIT_USAGE, "%s matches more than %d processes", which, TARGETS_MAX);
 	if (n < 0)
 		fail(EXIT_ENVIRONMENT, "%s: %s", which, strerror(-n));
+}
+
+static void add_container(struct targets *t, const char *which)
+{
+	int n = targets_add_container(t, which);
+	if (n == -ENOTUNIQ)
+		fail(EXIT_USAGE, "the ids of several containers begin with \"%s\"", which);
+	check_found(n, "no process is in a container", which);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -120,6 +138,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_NAME:
 		check_found(targets_add_name(&a->targets, arg), "no process is named", arg);
+		return 0;
+	case OPTION_CGROUP:
+		check_found(targets_add_cgroup(&a->targets, arg), "no process is in the cgroup", arg);
+		return 0;
+	case OPTION_CONTAINER:
+		add_container(&a->targets, arg);
 		return 0;
 	case 'o':
 		a->record.output = arg;
@@ -146,7 +170,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->doctor = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		fail(EXIT_USAGE, "what is \"%s\"? Targets are given with --pid, --port, --unix or --name",
+		fail(EXIT_USAGE,
+		     "what is \"%s\"? Targets are given with --pid, --port, --unix, --name, --container or "
+		     "--cgroup",
 		     arg);
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -173,7 +199,13 @@ int main(int argc, char **argv)
 	if (a.doctor)
 		return doctor_print();
 	if (!a.targets.count)
-		fail(EXIT_USAGE, "nothing to record: name it with --pid, --port, --unix or --name");
+		fail(
+		    EXIT_USAGE,
+		    "nothing to record: name it with --pid, --port, --unix, --name, --container or --cgroup");
+	if (!proc_is_of_pid_namespace())
+		fail(EXIT_ENVIRONMENT,
+		     "/proc shows another pid namespace than this one, so process ids mean nothing here; "
+		     "mount it anew: mount -t proc proc /proc (or unshare --mount-proc)");
 	if (!a.record.output)
 		fail(EXIT_USAGE, "where to? Name the recording with -o FILE");
 	return record(&a.record, &a.targets);

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "cgroups.h"
 #include "listeners.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
@@ -63,14 +64,19 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 	for (int i = 0; i < options->argc; i++)
 		json_put_text(argv, NULL, options->argv[i]);
 	for (size_t i = 0; i < targets->count; i++) {
-		char comm[32], cmdline[1024];
+		char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
 		pid_t pid = targets->pids[i];
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-		json_array_append_new(processes, json_pack("{s:i, s:o, s:o, s:o}", "pid", (int)pid, "comm",
-							   json_text(comm, strlen(comm)), "cmdline",
-							   json_text(cmdline, strlen(cmdline)), "listens",
-							   listened_by(pid)));
+		json_t *process =
+		    json_pack("{s:i, s:o, s:o, s:o}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)),
+			      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid));
+		if (cgroup_told("", pid, cgroup)) {
+			cgroup_name("", cgroup, name);
+			json_put_text(process, "cgroup", cgroup);
+			json_put_text(process, "cgroup_of", name);
+		}
+		json_array_append_new(processes, process);
 	}
 	struct utsname u;
 	uname(&u);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "forktail.skel.h"
+#include "namespaces.h"
 #include "recording/recording.h"
 #include "stats_switch.h"
 #include "targets.h"
@@ -145,6 +146,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
 	s->rodata->min_span_ns = wanted->min_span_ns;
+	s->rodata->pid_ns = pid_namespace();
 	s->rodata->with_client = wanted->with_client;
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);

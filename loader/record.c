@@ -271,6 +271,12 @@ static int start(struct recorder *r)
 	measure(r, true);
 	r->attached_ns = ft_now_ns();
 	programs_drain(r->programs);
+	if (!r->threads.begun) {
+		fprintf(stderr,
+			"forktail record: none of these processes could be recorded: they ended while the "
+			"recorder attached\n");
+		return 3;
+	}
 	return 0;
 }
 
@@ -337,10 +343,41 @@ static const char *run(struct recorder *r, int signals, int timer)
 	}
 }
 
+static json_t *ended_targets(const struct recorder *r)
+{
+	json_t *all = json_array();
+	for (size_t i = 0; i < r->threads.ended_count; i++) {
+		const struct ended_target *e = &r->threads.ended[i];
+		if (!e->t_ns)
+			continue;
+		json_t *one = json_put_object(all, NULL);
+		json_put_count(one, "pid", (uint64_t)e->pid);
+		json_put(one, "comm", json_text(e->comm, strnlen(e->comm, sizeof e->comm)));
+		json_put_count(one, "t_ns", e->t_ns);
+	}
+	return all;
+}
+
+/* Of one among several nothing else would tell: a target that is started anew is another process, which is
+ * not in the recording. */
+static void print_ended(const struct recorder *r)
+{
+	for (size_t i = 0; i < r->threads.ended_count; i++) {
+		const struct ended_target *e = &r->threads.ended[i];
+		if (!e->t_ns)
+			continue;
+		uint64_t ns = e->t_ns > r->attached_ns ? e->t_ns - r->attached_ns : 0;
+		fprintf(stderr, "%.*s (%d) ended after %.1f s\n", (int)sizeof e->comm, e->comm, e->pid,
+			(double)ns * 1e-9);
+	}
+}
+
 /* Ends the recording and says what it holds. Returns the exit status. */
 static int finish(struct recorder *r, const char *reason)
 {
 	measure(r, false);
+	programs_drain(r->programs); /* threads that have ended */
+	r->threads.closing = true;
 	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
@@ -356,6 +393,7 @@ static int finish(struct recorder *r, const char *reason)
 		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
 		      (json_int_t)r->drain.io, "cpu_samples",
 		      (json_int_t)samples_so_far(r->drain.samples).samples, "dropped", (json_int_t)lost);
+	json_put(o, "ended", ended_targets(r));
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	uint64_t bytes = ft_writer_bytes(r->writer);
@@ -371,6 +409,7 @@ static int finish(struct recorder *r, const char *reason)
 	else
 		fprintf(stderr, "none dropped; ");
 	fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
+	print_ended(r);
 	if (err) {
 		fprintf(stderr, "forktail record: writing %s failed: %s; it ends with the last whole block\n",
 			r->options->output, strerror(-err));
@@ -453,7 +492,7 @@ int record(const struct record_options *options, const struct targets *targets)
 	unwinding_close(r.unwinding);
 	stats_switch_end();
 	drain_free(&r.drain);
-	free(r.threads.all);
+	threads_free(&r.threads);
 	json_decref(r.missing);
 	close(signals);
 	close(timer);

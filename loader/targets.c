@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cgroups.h"
 #include "listeners.h"
 
 int read_proc(pid_t pid, const char *file, char *text, size_t size)
@@ -148,5 +149,133 @@ static bool has_name(pid_t pid, const void *what)
 int targets_add_name(struct targets *t, const char *name)
 {
 	int n = add_matching(t, has_name, name);
+	return n ? n : -ENOENT;
+}
+
+/* Tracing the recorder would record the recording; kernel threads, of which the root cgroups are full, have
+ * no program. */
+static bool is_traceable(pid_t pid)
+{
+	char path[64], text[8];
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return pid != getpid() && readlink(path, text, sizeof text) > 0;
+}
+
+/* The processes of one cgroup's directory. */
+static int add_members(struct targets *t, const char *directory)
+{
+	char path[PATH_MAX];
+	int found = 0, pid, n;
+	if ((size_t)snprintf(path, sizeof path, "%s/cgroup.procs", directory) >= sizeof path)
+		return -ENAMETOOLONG;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (found >= 0 && fscanf(f, "%d", &pid) == 1) {
+		if (!is_traceable(pid))
+			continue;
+		n = targets_add_pid(t, pid);
+		found = n == -E2BIG ? n : n > 0 ? found + n : found;
+	}
+	fclose(f);
+	return found;
+}
+
+/* And of those below it. A cgroup that goes away meanwhile has nobody in it. */
+static int add_tree(struct targets *t, const char *directory, int depth)
+{
+	enum { DEEPEST = 64 };
+	int found = add_members(t, directory);
+	DIR *dir = found >= 0 && depth < DEEPEST ? opendir(directory) : NULL;
+	for (struct dirent *e; dir && found >= 0 && (e = readdir(dir));) {
+		char path[PATH_MAX];
+		if (e->d_type != DT_DIR || e->d_name[0] == '.' ||
+		    (size_t)snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= sizeof path)
+			continue;
+		int n = add_tree(t, path, depth + 1);
+		found = n == -E2BIG ? n : n > 0 ? found + n : found;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool is_cgroup(const char *directory)
+{
+	char path[PATH_MAX];
+	return (size_t)snprintf(path, sizeof path, "%s/cgroup.procs", directory) < sizeof path &&
+	       access(path, R_OK) == 0;
+}
+
+int targets_add_cgroup(struct targets *t, const char *path)
+{
+	static const char mount[] = "/sys/fs/cgroup";
+	char directory[PATH_MAX];
+	if (*path == '/' && is_cgroup(path)) {
+		int n = add_tree(t, path, 0);
+		return n ? n : -ENOENT;
+	}
+	while (*path == '/')
+		path++;
+	int found = 0;
+	snprintf(directory, sizeof directory, "%s/%s", mount, path);
+	if (is_cgroup(directory))
+		found = add_tree(t, directory, 0);
+	DIR *dir = opendir(mount);
+	for (struct dirent *e; dir && found >= 0 && (e = readdir(dir));) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(directory, sizeof directory, "%s/%s/%s", mount, e->d_name, path);
+		int n = is_cgroup(directory) ? add_tree(t, directory, 0) : 0;
+		found = n < 0 ? n : found + n;
+	}
+	if (dir)
+		closedir(dir);
+	return found ? found : -ENOENT;
+}
+
+struct found {
+	char id[CONTAINER_BYTES]; /* of the first */
+	bool several;
+};
+
+/* A container that is looked for: by all of its id or how that begins. */
+struct container {
+	const char *id;
+	bool whole;
+	struct found *found;
+};
+
+static bool is_in_container(pid_t pid, const void *what)
+{
+	const struct container *c = what;
+	char path[CGROUP_BYTES], id[CONTAINER_BYTES];
+	if (!cgroup_told("", pid, path) || !cgroup_container(path, id) ||
+	    (c->whole ? strcmp(id, c->id) : strncmp(id, c->id, strlen(c->id))) || !is_traceable(pid))
+		return false;
+	if (c->found->id[0] && strcmp(c->found->id, id) != 0)
+		c->found->several = true;
+	snprintf(c->found->id, sizeof c->found->id, "%s", id);
+	return true;
+}
+
+int targets_add_container(struct targets *t, const char *which)
+{
+	struct found found = {.several = false};
+	char id[CONTAINER_BYTES];
+	struct container c = {
+	    .id = container_named("", which, id) ? id : which, .whole = true, .found = &found};
+	size_t before = t->count;
+	if (!*which)
+		return -ENOENT;
+	int n = add_matching(t, is_in_container, &c);
+	if (!n) {
+		c.whole = false;
+		n = add_matching(t, is_in_container, &c);
+	}
+	if (found.several) {
+		t->count = before;
+		return -ENOTUNIQ;
+	}
 	return n ? n : -ENOENT;
 }

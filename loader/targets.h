@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes to trace: by pid, by listening port or Unix socket, or by name. */
+/* Which processes to trace: by pid, by listening port or Unix socket, by name, by cgroup or container. */
 #ifndef FORKTAIL_LOADER_TARGETS_H
 #define FORKTAIL_LOADER_TARGETS_H
 
@@ -28,6 +28,14 @@ int targets_add_port(struct targets *t, int port); /* TCP, in this network names
 int targets_add_unix(struct targets *t,
 		     const char *path); /* compared as the server bound it, then by real path */
 int targets_add_name(struct targets *t, const char *name); /* comm, or the executable's file name */
+
+/* Every process in a cgroup and those below it. `path` is a directory of a cgroup file system, or the path in
+ * any hierarchy below /sys/fs/cgroup ("/docker/1f2e...", "system.slice/redis.service"). -ENOENT: there is no
+ * such cgroup, or nobody is in it. */
+int targets_add_cgroup(struct targets *t, const char *path);
+/* Every process of a container, by its name (Docker, Podman, LXC) or the beginning of its id. -ENOTUNIQ: the
+ * ids of several begin so. */
+int targets_add_container(struct targets *t, const char *which);
 
 /* A TCP port, 1 to 65535, or -EINVAL. */
 int port_number(const char *text);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "targets.h"
+#include "json/json_block.h"
 
 enum { LOOKS = 50, YOUNG_NS = 200000000 }; /* five seconds; 200 ms */
 
@@ -72,8 +73,49 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0) |
 			  (e->client ? FT_THREAD_CLIENT : 0);
 	n->new_client = e->client && e->tid == e->tgid;
+	t->begun += !e->client;
 	look(&n->record);
 	ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
+}
+
+static struct ended_target *ended_of(struct threads *t, const struct ft_thread *r)
+{
+	for (size_t i = 0; i < t->ended_count; i++)
+		if (t->ended[i].pid == (pid_t)r->tgid && !t->ended[i].t_ns)
+			return &t->ended[i];
+	struct ended_target *grown = realloc(t->ended, (t->ended_count + 1) * sizeof *grown);
+	if (!grown)
+		return NULL;
+	t->ended = grown;
+	struct ended_target *e = &t->ended[t->ended_count++];
+	e->pid = (pid_t)r->tgid;
+	e->t_ns = 0;
+	memcpy(e->comm, r->comm, sizeof e->comm);
+	return e;
+}
+
+/* A thread of a target has ended. With the last one the target is gone, by the name of its main thread; that
+ * its children go on is no matter. */
+static void note_end(struct threads *t, const struct ft_thread *r, struct ft_writer *w)
+{
+	bool last = !threads_alive(t, (pid_t)r->tgid), main = r->flags & FT_THREAD_MAIN;
+	if (r->flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT) || (!last && !main))
+		return;
+	struct ended_target *e = ended_of(t, r);
+	if (!e || !last)
+		return;
+	e->t_ns = r->end_ns;
+	json_t *note = json_note(e->t_ns, "target-ended");
+	json_put_count(note, "pid", r->tgid);
+	json_put(note, "comm", json_text(e->comm, strnlen(e->comm, sizeof e->comm)));
+	write_json_note(w, note);
+}
+
+void threads_free(struct threads *t)
+{
+	free(t->all);
+	free(t->ended);
+	memset(t, 0, sizeof *t);
 }
 
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
@@ -83,9 +125,12 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 		if (r->tid != e->tid || r->start_ns != e->begin_ns)
 			continue;
 		r->end_ns = e->t_ns;
-		r->flags |= FT_THREAD_ENDED;
-		ft_writer_record(w, FT_BLOCK_THREAD, r);
+		r->flags |= t->closing ? 0 : FT_THREAD_ENDED;
+		struct ft_thread last = *r;
+		ft_writer_record(w, FT_BLOCK_THREAD, &last);
 		t->all[i] = t->all[--t->count];
+		if (!t->closing)
+			note_end(t, &last, w);
 		return;
 	}
 }

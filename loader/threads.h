@@ -20,10 +20,23 @@ struct thread {
 	bool new_client;	 /* the main thread of a load generator that nobody has asked for yet */
 };
 
+/* A target whose threads have ended. */
+struct ended_target {
+	pid_t pid;
+	uint64_t t_ns; /* of the last; 0: there are others than its main thread yet */
+	char comm[16];
+};
+
 struct threads {
 	struct thread *all; /* ended ones are forgotten: their last record is on disk */
 	size_t count, room;
+	struct ended_target *ended; /* in their order */
+	size_t ended_count;
+	uint64_t begun; /* of targets and their children, so far */
+	bool closing;	/* from now on accounts end because the recording does */
 };
+
+void threads_free(struct threads *t);
 
 /* Writes the thread's record; a name that isn't settled yet is looked at again by threads_tick. */
 void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);

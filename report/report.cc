@@ -73,8 +73,9 @@ Json FactsJson(const Explanation &e, const ReportClock &clock)
 		if (name != "forktail") // whose version stands above
 			add("Version", name + " " + version);
 	for (const Target &t : run.targets)
-		add("Server",
-		    "pid " + std::to_string(t.pid) + ": " + (t.cmdline.empty() ? t.comm : t.cmdline));
+		add("Server", "pid " + std::to_string(t.pid) + ": " +
+				  (t.cmdline.empty() ? t.comm : t.cmdline) +
+				  (t.cgroup_of.empty() ? "" : ", " + t.cgroup_of));
 	for (const Load &load : run.loads) {
 		std::string text = load.arrival == "closed"
 				       ? "closed loop"

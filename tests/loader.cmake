@@ -12,6 +12,7 @@ forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_tes
 forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_faults system SOURCES system/record_faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_targets system SOURCES system/record_targets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 # A function's name as only who means harm has it; the tests of it ask for the letters.
 set(LONG_NAME_BYTES 8191)

@@ -140,6 +140,17 @@ void NoteCoverage(Explanation *e)
 	}
 }
 
+// A server that is gone while others go on looks like one that nobody asks anything.
+void NoteEnded(Explanation *e)
+{
+	if (e->run.targets.size() < 2)
+		return;
+	for (const EndedTarget &target : e->run.ended)
+		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
+				   FormatOffset(target.t_ns, e->zero_ns) +
+				   ": what came in its place, if anything did, was not recorded");
+}
+
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
@@ -186,6 +197,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	}
 	FindMeasured(e);
 	NoteCoverage(e);
+	NoteEnded(e);
 
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)

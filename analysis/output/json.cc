@@ -205,6 +205,7 @@ Out AccountJson(const Explanation &e)
 				   {"tgid", t.tgid},
 				   {"comm", t.comm},
 				   {"role", t.role},
+				   {"cgroup_of", PlaceOf(e.run, t)},
 				   {"serving", serving},
 				   {"client", (t.flags & FT_THREAD_CLIENT) != 0},
 				   {"start_ns", t.start_ns},

@@ -322,9 +322,10 @@ void WriteAccount(Writer *w)
 		for (int c = 0; c < kTimelineCauses; c++)
 			if (IsStall(static_cast<Cause>(c)))
 				stalls += a.by_cause[c];
+		std::string place = PlaceOf(w->e.run, t);
 		w->Line("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" + std::to_string(t.tid) +
-			"): " + FormatDuration(a.wall_ns) + " recorded, " +
-			FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
+			")" + (place.empty() ? "" : " of " + place) + ": " + FormatDuration(a.wall_ns) +
+			" recorded, " + FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
 			" of it accounted for: own code " + FormatPercent(static_cast<double>(own) / wall) +
 			", stalls " + FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
 			FormatPercent(static_cast<double>(idle) / wall) + ".");

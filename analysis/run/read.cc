@@ -66,7 +66,8 @@ void UseManifest(OpenFile *f, Run *run)
 	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
 		for (const Json &t : *targets)
 			run->targets.push_back({static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
-						Text(t, "cmdline"), Texts(t, "listens")});
+						Text(t, "cmdline"), Texts(t, "listens"), Text(t, "cgroup"),
+						Text(t, "cgroup_of")});
 	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
 		for (const Json &item : *missing)
 			run->missing.push_back({Text(item, "what"), Text(item, "why")});

@@ -204,6 +204,9 @@ void ReadNote(Run *run, const Json &j)
 	else if (Text(j, "kind") == "frozen")
 		run->frozen.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
 				       Text(j, "cgroup"), Text(j, "cgroup_of")});
+	else if (Text(j, "kind") == "target-ended")
+		run->ended.push_back(
+		    {Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")), Text(j, "comm")});
 	else if (Text(j, "kind") == "tracer")
 		run->tracers[static_cast<uint32_t>(Whole(j, "pid"))] = Text(j, "comm");
 	else

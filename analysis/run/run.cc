@@ -368,6 +368,15 @@ std::string SyscallName(const Run &run, int number)
 	return found != run.syscalls.end() ? found->second : "";
 }
 
+std::string PlaceOf(const Run &run, const Thread &thread)
+{
+	for (uint32_t pid : {thread.tgid, thread.parent_tgid})
+		for (const Target &t : run.targets)
+			if (pid && t.pid == pid)
+				return t.cgroup_of;
+	return "";
+}
+
 std::string DeviceName(const Run &run, uint32_t dev)
 {
 	auto found = run.devices.find(dev);

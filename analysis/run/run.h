@@ -40,6 +40,8 @@ struct Target {
 	std::string comm;
 	std::string cmdline;
 	std::vector<std::string> listens; // "tcp:6379", "unix:/path"; empty in old recordings
+	std::string cgroup = "";	  // "/docker/1f2e..."; likewise
+	std::string cgroup_of = "";	  // "container web (1f2e3d4c5b6a)"; "" if the path says nothing
 };
 
 // Something the recorder could not record, and why.
@@ -192,6 +194,13 @@ struct FrozenGroup {
 	std::string name;   // "container web (1f2e3d4c5b6a)"; "" if the path says nothing
 };
 
+// A target that was gone before the recording ended.
+struct EndedTarget {
+	uint64_t t_ns = 0;
+	uint32_t pid = 0;
+	std::string comm;
+};
+
 // run.json, which is optional.
 struct RunInfo {
 	bool present = false;
@@ -232,6 +241,7 @@ struct Run {
 	std::vector<ft_clock> clocks;		 // readings of all recordings
 	std::vector<ServerReport> reports;	 // by time
 	std::vector<Quota> quotas;		 // by time
+	std::vector<EndedTarget> ended;		 // likewise
 	std::vector<FrozenGroup> frozen;	 // likewise
 	std::map<uint32_t, std::string> tracers; // who stopped threads by ptrace: names by process id
 	Cost cost;
@@ -251,6 +261,10 @@ struct Run {
 	uint64_t end_ns = 0;
 	std::vector<std::string> warnings; // damage and the like, one sentence each
 };
+
+// The container or unit that a thread's process was in when recording began, or that its parent was in:
+// "container web (1f2e3d4c5b6a)"; "" if that isn't known.
+std::string PlaceOf(const Run &run, const Thread &thread);
 
 // What a block device is called: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);

@@ -24,9 +24,14 @@ class Recorder
 {
 public:
 	explicit Recorder(pid_t target, const std::vector<std::string> &more = {})
+	    : Recorder({"--pid", std::to_string(target)}, more)
 	{
-		std::vector<std::string> argv = {program("forktail-record"), "--pid", std::to_string(target),
-						 "-o", path()};
+	}
+	// The target as the command line has it: {"--cgroup", "/docker/x"}.
+	explicit Recorder(const std::vector<std::string> &target, const std::vector<std::string> &more = {})
+	{
+		std::vector<std::string> argv = {program("forktail-record"), "-o", path()};
+		argv.insert(argv.end(), target.begin(), target.end());
 		argv.insert(argv.end(), more.begin(), more.end());
 		process_ = std::make_unique<Process>(argv);
 		const bool began = eventually(

@@ -30,7 +30,7 @@ struct Drained {
 	~Drained()
 	{
 		drain_free(&d);
-		free(all.all);
+		threads_free(&all);
 	}
 	template <typename Event> void put(const Event &e, size_t bytes = sizeof(Event))
 	{
@@ -305,6 +305,75 @@ TEST_CASE("threads begin and end, and a write to files is its process'")
 	CHECK(std::string(thread.comm).substr(0, 11) == "test_loader"); // what /proc says
 	REQUIRE(r.writes.size() == 1);
 	CHECK((r.writes[0].tgid == 77 && r.writes[0].bytes == 3 && r.writes[0].dev == 4));
+}
+
+TEST_CASE("a target has ended with its last thread, a child and the end of the recording are none")
+{
+	Drained drained;
+	auto put = [&](uint32_t type, uint32_t tid, uint32_t tgid, uint32_t parent, uint64_t t_ns) {
+		ft_event_thread t = {};
+		t.type = type;
+		t.tid = tid;
+		t.tgid = tgid;
+		t.parent_tgid = parent;
+		t.t_ns = kStart + t_ns;
+		t.begin_ns = kStart;
+		strcpy(t.comm, tid == tgid ? "server" : "bio");
+		drained.put(t);
+	};
+	constexpr uint32_t server = 1u << 30, other = server + 10, child = server + 20; // no ids of this host
+	for (uint32_t tid : {server, server + 1, other})
+		put(FT_EVENT_THREAD_BEGIN, tid, tid == other ? other : server, 0, 0);
+	put(FT_EVENT_THREAD_BEGIN, child, child, server, 0);
+	CHECK(drained.all.begun == 4);
+	put(FT_EVENT_THREAD_END, child, child, 0, 1 * ms);
+	put(FT_EVENT_THREAD_END, server, server, 0, 2 * ms);
+	REQUIRE(drained.all.ended_count == 1);
+	CHECK(drained.all.ended[0].t_ns == 0); // its other thread goes on
+	put(FT_EVENT_THREAD_END, server + 1, server, 0, 3 * ms);
+	drained.all.closing = true;
+	put(FT_EVENT_THREAD_END, other, other, 0, 4 * ms);
+	REQUIRE(drained.all.ended_count == 1);
+	CHECK(drained.all.ended[0].pid == static_cast<pid_t>(server));
+	CHECK(drained.all.ended[0].t_ns == kStart + 3 * ms);
+	CHECK(std::string(drained.all.ended[0].comm) == "server");
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.notes.size() == 1);
+	CHECK(r.notes[0].find("\"target-ended\",\"pid\":1073741824,\"comm\":\"server\"") !=
+	      std::string::npos);
+	CHECK((r.threads.at({other, kStart}).flags & FT_THREAD_ENDED) == 0);
+	CHECK((r.threads.at({server, kStart}).flags & FT_THREAD_ENDED) != 0);
+}
+
+TEST_CASE("who traces a thread and which group it was frozen with are noted once")
+{
+	Drained drained;
+	Proc root;
+	const std::string path = root.path();
+	drained.d.holds.root = path.c_str();
+	root.write("proc/100/cgroup", "6:freezer:/lxc/web\n0::/v2\n");
+	ft_event_span_detail traced = detail(kStart, 40 * us, "strace", {});
+	traced.span.owner = FT_PTRACED;
+	traced.span.arg[0] = 77;
+	drained.put(traced);
+	for (uint64_t version : {FT_FREEZER_V1, FT_FREEZER_V1, FT_FREEZER_V2}) {
+		ft_event_span e = span(kStart, 40 * us);
+		e.owner = FT_FROZEN;
+		e.arg[0] = version;
+		drained.put(e);
+	}
+	ft_event_span gone = span(kStart, 40 * us);
+	gone.owner = FT_FROZEN;
+	gone.tid = 101;
+	drained.put(gone);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 5);
+	CHECK(r.spans[0].detail == 0); // a tracer's name is no file's
+	REQUIRE(r.notes.size() == 3);
+	CHECK(r.notes[0].find("\"tracer\",\"pid\":77,\"comm\":\"strace\"") != std::string::npos);
+	CHECK(r.notes[1].find("\"pid\":100,\"cgroup\":\"/lxc/web\",\"cgroup_of\":\"container web\"") !=
+	      std::string::npos);
+	CHECK(r.notes[2].find("\"cgroup\":\"/v2\",\"cgroup_of\":\"\"") != std::string::npos);
 }
 
 TEST_CASE("an event of another size or of no known type does no harm")
