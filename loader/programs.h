@@ -11,6 +11,10 @@
 #include "bpf/events.h"
 #include "support.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct programs;
 
 /* Gets one event of the ring. `bytes` is the event's size as the kernel wrote it. */
@@ -77,5 +81,9 @@ size_t programs_costs(struct programs *p, struct program_cost *costs, size_t roo
 
 /* libbpf's last words, for an error message. */
 const char *programs_log(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -166,11 +166,13 @@ void WriteCauses(Writer *w)
 				   "p99.9 without", "max without")) +
 		  "\n";
 	size_t small = 0;
+	bool copies = false;
 	for (const CauseRow &row : b.causes) {
 		if (row.share < kSmallShare && row.cause != Cause::Unknown) {
 			small++;
 			continue;
 		}
+		copies |= row.cause == Cause::CowCopy;
 		bool what_if = row.cause != Cause::Unknown;
 		w->out += Format("%-*s %10s %10s %8s %15s %13s\n", static_cast<int>(width),
 				 CauseName(row.cause), FormatCount(row.requests).c_str(),
@@ -181,6 +183,10 @@ void WriteCauses(Writer *w)
 	if (small)
 		w->out += Format("(%s below %s each)\n", Plural(small, "more cause", "more causes").c_str(),
 				 FormatPercent(kSmallShare).c_str());
+	if (copies)
+		w->Line("Without cow-copy less would be left than it says: a copy costs about as much again "
+			"outside "
+			"its page fault, in own code.");
 }
 
 // Where the time went, when requests came by more than one process.

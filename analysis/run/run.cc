@@ -275,6 +275,31 @@ void NameWaitsInFaults(Run *run)
 	}
 }
 
+// A fault that never ended was none, and its span says whose time it was. What was recorded within it before
+// that was known is named like it: a wait is in no system call that is known, a sample is of what ran there.
+void NameWhatLiesInAbandoned(Run *run)
+{
+	for (const Thread &t : run->threads) {
+		const ft_span *abandoned = nullptr;
+		size_t sample = t.first_cpu_sample, samples_end = sample + t.cpu_sample_count;
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			ft_span &s = run->spans[i];
+			if (s.off_cpu && s.owner == FT_FAULT_OTHER && abandoned &&
+			    EndOf(s) <= EndOf(*abandoned))
+				s.owner =
+				    abandoned->owner == FT_OWN_CODE ? uint8_t{FT_SYSCALL} : abandoned->owner;
+			if (!(s.flags & FT_SPAN_ABANDONED))
+				continue;
+			abandoned = &s;
+			while (sample < samples_end && run->cpu_samples[sample].t_ns < s.start_ns)
+				sample++;
+			for (; sample < samples_end && run->cpu_samples[sample].t_ns < EndOf(s); sample++)
+				if (run->cpu_samples[sample].owner == FT_FAULT_OTHER)
+					run->cpu_samples[sample].owner = s.owner;
+		}
+	}
+}
+
 } // namespace
 
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
@@ -338,6 +363,7 @@ void IndexRun(Run *run)
 	      CpuSampleBefore);
 	CloseOpenThreads(run);
 	NameWaitsInFaults(run);
+	NameWhatLiesInAbandoned(run);
 	BeginTurnsAtWakeups(run);
 
 	std::sort(run->ios.begin(), run->ios.end(),

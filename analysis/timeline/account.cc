@@ -16,6 +16,16 @@ namespace forktail
 namespace
 {
 
+// Whether a turn of the event loop says that the thread has one. One that neither its beginning nor its end
+// was seen of does not.
+bool HasEventLoop(const Run &run, const Thread &t)
+{
+	for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
+		if (!(run.iterations[i].flags & FT_SPAN_UNFINISHED) || run.iterations[i].arg[0])
+			return true;
+	return false;
+}
+
 // A thread that runs this much more code of its own than any other with an event loop is the one that serves.
 constexpr uint64_t kAloneRatio = 4;
 
@@ -99,7 +109,7 @@ int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
 			continue;
 		Account a = AccountOf(run, static_cast<uint32_t>(i));
 		Candidate c = {i, a.by_cause[Index(Cause::ServerBusy)], a.wall_ns,
-			       a.by_cause[Index(Cause::Idle)] > 0 || t.iteration_count > 0};
+			       a.by_cause[Index(Cause::Idle)] > 0 || HasEventLoop(run, t)};
 		auto [known, is_new] = by_tid.try_emplace(t.tid, c);
 		if (!is_new && c.wall_ns > known->second.wall_ns)
 			known->second = c;

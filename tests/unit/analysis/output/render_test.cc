@@ -36,6 +36,18 @@ Explanation Explain(RunBuilder *b, Threshold threshold)
 	return e;
 }
 
+// A stall of 60 ms that is one frame of `owner`.
+void StallRun(RunBuilder *b, ft_owner owner)
+{
+	b->Thread(kServer, 0, 1000 * ms);
+	b->Frame(owner, 500 * ms, 560 * ms);
+	b->Tally(FT_OWN_CODE, 0, 1000 * ms, 940 * ms);
+	for (uint64_t t = 0; t < 400; t++)
+		b->Request(t * ms, t * ms, t * ms + 100 * us);
+	b->Request(500 * ms, 500 * ms, 561 * ms, 1);
+	b->Loop("constant");
+}
+
 void ForkRun(RunBuilder *b)
 {
 	b->Thread(kServer, 0, 1000 * ms);
@@ -58,6 +70,19 @@ bool Holds(const std::string &text, const std::string &part)
 }
 
 } // namespace
+
+TEST_CASE("what a copy costs outside its page fault is said where it is left out")
+{
+	const std::string left_out = "a copy costs about as much again";
+	for (const ft_owner owner : {FT_COW_COPY, FT_FORK}) {
+		RunBuilder b;
+		StallRun(&b, owner);
+		const Explanation e = Explain(&b, {});
+		const std::string text = ExplainText(e, {});
+		INFO(text);
+		CHECK((text.find(left_out) != std::string::npos) == (owner == FT_COW_COPY));
+	}
+}
 
 TEST_CASE("the text answers first and keeps to 100 columns")
 {

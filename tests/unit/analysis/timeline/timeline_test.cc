@@ -216,6 +216,54 @@ TEST_CASE("a damaged recording's overlapping spans still give one owner per inst
 	CHECK(t.end_ns() == kBase + 1000);
 }
 
+TEST_CASE("a fault that never ended is what it lay in, and so is what was seen in it")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000);
+	b.Frame(FT_OWN_CODE, 200, 800, 0, 500).flags = FT_SPAN_ABANDONED;
+	b.Off(FT_FAULT_OTHER, 300, 380, 400, 1);
+	b.CpuSample(100, 0, FT_FAULT_OTHER);
+	b.CpuSample(500, 0, FT_FAULT_OTHER);
+	b.CpuSample(600, 0, FT_HARDIRQ);
+	b.CpuSample(900, 0, FT_FAULT_OTHER);
+	b.Tally(FT_OWN_CODE, 0, 1000, 400);
+	b.Finish();
+	Timeline t = b.Timeline();
+	CHECK(Spent(t, Cause::ServerBusy, 0, 1000) == 900);
+	CHECK(Spent(t, Cause::ServerBusy, 200, 800) == 500); // it was there, not elsewhere
+	CHECK(Spent(t, Cause::Syscall, 0, 1000) == 80);
+	CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 20);
+	CHECK(Spent(t, Cause::PageFault, 0, 1000) == 0);
+	CHECK(AccountOf(b.run, 0).accounted_ns == 1000);
+	CHECK(b.run.cpu_samples[0].owner == FT_FAULT_OTHER);
+	CHECK(b.run.cpu_samples[1].owner == FT_OWN_CODE);
+	CHECK(b.run.cpu_samples[2].owner == FT_HARDIRQ);
+	CHECK(b.run.cpu_samples[3].owner == FT_FAULT_OTHER);
+}
+
+TEST_CASE("who serves is not told by a turn of which neither end was seen")
+{
+	RunBuilder b;
+	std::string why;
+	b.Thread(kServer, 0, 1000);
+	b.Thread(101, 0, 1000, 0, "bio_lazy_free", kServer);
+	b.Tally(FT_OWN_CODE, 0, 1000, 800);
+	b.Tally(FT_OWN_CODE, 0, 1000, 1000, 1, 101);
+	ft_span &turn = b.Frame(FT_ITERATION, 0, 1000, 0, 1000, 101);
+	turn.flags = FT_SPAN_UNFINISHED;
+	SECTION("a thread that was adopted at work")
+	{
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == kServer);
+	}
+	SECTION("one that was seen to get its requests")
+	{
+		turn.arg[0] = 3;
+		b.Finish();
+		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 101);
+	}
+}
+
 TEST_CASE("iterations are overlays: no part of account or timeline")
 {
 	RunBuilder b;

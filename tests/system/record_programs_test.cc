@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// The kernel programs loaded as older or barer hosts have them, which the recorder would not do here: states
+// in a hash by thread id (before task storage), and no perf events.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/server.h"
+
+#include "loader/programs.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+struct Seen {
+	struct Account {
+		uint64_t begin_ns = 0, end_ns = 0, accounted_ns = 0, faults = 0;
+	};
+	std::map<std::pair<uint32_t, uint64_t>, Account> accounts; // by tid and begin
+	std::map<uint32_t, uint64_t> open;			   // tid: begin of its account
+	std::map<uint32_t, Account> sums;			   // of the open one
+	size_t begun = 0, ended = 0;
+	std::vector<std::string> skipped;
+};
+
+bool is_fault(uint32_t owner)
+{
+	return (owner >= FT_COW_COPY && owner <= FT_PAGE_IN) || owner == FT_FAULT_OTHER;
+}
+
+void on_event(void *context, const void *event, size_t)
+{
+	Seen &seen = *static_cast<Seen *>(context);
+	const auto *span = static_cast<const ft_event_span *>(event);
+	const auto *tally = static_cast<const ft_event_tally *>(event);
+	const auto *thread = static_cast<const ft_event_thread *>(event);
+	switch (span->type) {
+	case FT_EVENT_SPAN:
+	case FT_EVENT_SPAN_DETAIL:
+		seen.sums[span->tid].accounted_ns += span->on_cpu_ns + span->runnable_ns + span->blocked_ns;
+		seen.sums[span->tid].faults += is_fault(span->owner) && !span->off_cpu;
+		break;
+	case FT_EVENT_TALLY:
+		for (uint32_t i = 0; i < FT_OWNER_LIMIT; i++) {
+			seen.sums[tally->tid].accounted_ns += tally->entry[i].total_ns;
+			if (is_fault(i))
+				seen.sums[tally->tid].faults += tally->entry[i].count;
+		}
+		break;
+	case FT_EVENT_THREAD_BEGIN:
+		seen.begun++;
+		break;
+	case FT_EVENT_THREAD_END: {
+		seen.ended++;
+		Seen::Account a = seen.sums[thread->tid];
+		seen.sums.erase(thread->tid);
+		a.begin_ns = thread->begin_ns;
+		a.end_ns = thread->t_ns;
+		seen.accounts[{thread->tid, thread->begin_ns}] = a;
+		break;
+	}
+	}
+}
+
+void on_skip(void *context, const char *program, int)
+{
+	static_cast<Seen *>(context)->skipped.push_back(program);
+}
+
+// Records `pid` while `meanwhile` runs, on a host that is as `change` says.
+std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &change,
+			     const std::function<void()> &meanwhile, uint64_t drops[FT_DROP_SLOTS],
+			     std::set<std::string> *loaded)
+{
+	auto seen = std::make_unique<Seen>();
+	support host;
+	support_probe(&host);
+	REQUIRE(support_blocker(&host) == nullptr);
+	change(host);
+	const programs_wanted wanted = {20000, false, false, true};
+	programs *p = nullptr;
+	const int err = programs_load(&p, &host, &wanted, on_event, seen.get());
+	INFO(programs_log());
+	REQUIRE(err == 0);
+	REQUIRE(programs_attach(p, on_skip, seen.get()) == 0);
+	REQUIRE(programs_trace(p, &pid, 1, FT_TRACED_TARGET, on_skip, seen.get()) == 0);
+	REQUIRE(programs_open_accounts(p) == 0);
+	program_cost costs[PROGRAMS_MAX];
+	const size_t count = programs_costs(p, costs, PROGRAMS_MAX);
+	for (size_t i = 0; i < count; i++)
+		loaded->insert(costs[i].name);
+	std::thread busy(meanwhile);
+	std::atomic<bool> done = false;
+	std::thread waiter([&] {
+		busy.join();
+		done = true;
+	});
+	while (!done) {
+		programs_drain(p);
+		sleep_for(Seconds(0.002));
+	}
+	waiter.join();
+	programs_stop(p);
+	programs_drops(p, drops);
+	programs_free(p);
+	return seen;
+}
+
+void check_accounts(const Seen &seen)
+{
+	for (const auto &[key, a] : seen.accounts) {
+		INFO("thread " << key.first << " from " << a.begin_ns << " to " << a.end_ns);
+		const double wall = static_cast<double>(a.end_ns - a.begin_ns);
+		CHECK(static_cast<double>(a.accounted_ns) == Approx(wall).epsilon(0.001));
+	}
+}
+
+// Threads that come and go, some at a time.
+pid_t start_of_threads(int from_parent)
+{
+	const pid_t pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	char c;
+	if (read(from_parent, &c, 1) == 1) {
+		for (int i = 0; i < 500; i++) {
+			std::vector<std::thread> some;
+			for (int k = 0; k < 10; k++)
+				some.emplace_back([] {
+					volatile uint64_t n = 0;
+					for (int j = 0; j < 10000; j++)
+						n = n + 1;
+				});
+			for (std::thread &t : some)
+				t.join();
+		}
+	}
+	_exit(0);
+}
+
+} // namespace
+
+TEST_CASE("states in a hash: 5,000 threads come and go in a table of 4,096, and nothing is lost")
+{
+	REQUIRE(geteuid() == 0);
+	int go[2];
+	REQUIRE(pipe(go) == 0);
+	const pid_t pid = start_of_threads(go[0]);
+	REQUIRE(pid > 0);
+	uint64_t drops[FT_DROP_SLOTS] = {};
+	std::set<std::string> loaded;
+	const auto seen = record(
+	    pid, [](support &s) { s.has_task_storage = false; },
+	    [&] {
+		    if (write(go[1], "x", 1) == 1)
+			    waitpid(pid, nullptr, 0);
+	    },
+	    drops, &loaded);
+	close(go[0]);
+	close(go[1]);
+	CHECK(seen->begun == 5001);
+	CHECK(seen->ended == 5001);
+	CHECK(drops[FT_DROP_SLOT_THREAD_STATE] == 0);
+	for (size_t i = 0; i < FT_DROP_SLOTS; i++) {
+		INFO("slot " << i);
+		CHECK(drops[i] == 0);
+	}
+	check_accounts(*seen);
+}
+
+TEST_CASE("without perf events no fault begins, and its time is the server's own")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	uint64_t drops[FT_DROP_SLOTS] = {};
+	std::set<std::string> loaded;
+	const auto seen = record(
+	    redis.pid(), [](support &s) { s.has_fault_events = false; },
+	    [&] {
+		    redis.command({"DEBUG", "POPULATE", "100000", "key", "300"});
+	    },
+	    drops, &loaded);
+	CHECK(loaded.count("sched_switch") == 1);
+	for (const char *name : {"page_fault_user", "page_fault_kernel", "mm_page_alloc", "fault_end_minor",
+				 "fault_end_minor_old", "fault_end_major"}) {
+		INFO(name);
+		CHECK(loaded.count(name) == 0);
+	}
+	for (const auto &[key, a] : seen->accounts)
+		CHECK(a.faults == 0);
+	check_accounts(*seen);
+}
