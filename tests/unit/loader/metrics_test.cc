@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Metrics from a /proc made by hand, and from the real one.
+#include <fcntl.h>
+#include <sched.h>
+
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/unit/loader/support.h"
@@ -234,4 +237,36 @@ TEST_CASE("the real /proc tells of this process")
 	CHECK(!samples_of(r, "host.cpu.idle").empty());
 	CHECK(!samples_of(r, "host.softirq").empty());
 	CHECK(!samples_of(r, R"("interface":"lo")").empty());
+}
+
+TEST_CASE("of a file of the real /proc that is longer than a page, all is read")
+{
+	const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0) {
+		WARN("SKIPPED: only root can make interfaces");
+		return;
+	}
+	constexpr int pairs = 40; // 100 bytes an interface
+	bool made = true;
+	for (int i = 0; i < pairs && made; i++) {
+		const std::string n = std::to_string(i);
+		made =
+		    run({"ip", "link", "add", "a" + n, "type", "veth", "peer", "name", "b" + n}).status == 0;
+	}
+	Written written;
+	metrics *m = metrics_open(written.writer(), "/proc");
+	REQUIRE(m);
+	metrics_sample(m, nullptr, 0);
+	metrics_close(m);
+	REQUIRE(setns(before, CLONE_NEWNET) == 0);
+	close(before);
+	if (!made) {
+		WARN("SKIPPED: no pairs of interfaces can be made here");
+		return;
+	}
+	const Recorded r = written.finish();
+	size_t interfaces = 0;
+	for (const auto &[id, json] : r.series)
+		interfaces += json.find("host.network.receive") != std::string::npos;
+	CHECK(interfaces >= 2 * pairs);
 }
