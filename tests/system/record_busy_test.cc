@@ -149,7 +149,7 @@ TEST_CASE("a recording that begins in the middle of a turn has the rest of it")
 {
 	REQUIRE(root());
 	Alone alone;
-	alone.be_busy(1500);
+	alone.be_busy(5000);
 	Recorder recorder(alone.redis.pid());
 	alone.wait();
 	alone.redis.command({"PING"});
