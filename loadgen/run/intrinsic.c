@@ -55,7 +55,7 @@ static void unpin(struct affinity *before)
 
 static bool stopped(const struct intrinsic_options *o)
 {
-	return o->stop && *o->stop != 0;
+	return o->stop && __atomic_load_n(o->stop, __ATOMIC_RELAXED) != 0;
 }
 
 static void watch(const struct intrinsic_options *o, uint64_t period_ns, intrinsic_woken woken, void *arg,

@@ -17,7 +17,7 @@ struct intrinsic_options {
 	uint64_t duration_ns; /* 0: until *stop; else at least a period */
 	int cpu;	      /* to stay on; negative: wherever the scheduler puts it */
 	const volatile int
-	    *stop; /* ends it when not 0; may be set by a signal handler; NULL: there is none */
+	    *stop; /* ends it when not 0; set atomically, or by a signal handler; NULL: there is none */
 };
 
 struct intrinsic_result {

@@ -81,7 +81,7 @@ static void watch(struct run *r, struct phase *p, volatile int *stop)
 		if (poll(fds, 2, 1000) == 0)
 			phase_tick(r, p);
 		if (fds[0].revents && read(r->signal_fd, &info, sizeof(info)) > 0) {
-			*stop = 1;
+			__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
 			r->end = RUN_INTERRUPTED;
 		}
 		if (fds[1].revents && read(p->plan.ending.done_fd, &count, sizeof(count)) == sizeof(count))
@@ -159,7 +159,7 @@ void wakeups_measure(struct run *r)
 	int rc = threads && sleepers ? set_up(r, &p, sleepers, &stop) : -ENOMEM;
 
 	if (rc)
-		stop = 1;
+		__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	p.started = p.thread_count;
 	watch(r, &p, &stop);
 	for (uint32_t i = 0; i < p.thread_count; i++) {
