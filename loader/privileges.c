@@ -228,6 +228,10 @@ static int allow_programs(scmp_filter_ctx filter, const struct privileges_wanted
 				       SCMP_A1(SCMP_CMP_EQ, requests[i]));
 	if (!err && wanted->clients)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(perf_event_open), 0);
+	/* A thread is marked as watched. */
+	if (!err && wanted->clients)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				       SCMP_A0(SCMP_CMP_EQ, BPF_MAP_UPDATE_ELEM));
 	return err;
 }
 

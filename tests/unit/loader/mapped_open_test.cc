@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <functional>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -57,13 +59,17 @@ std::string opened(const mapped_file &file)
 	return text;
 }
 
-// The same by one who may not use map_files: it holds no capability.
-std::string opened_by_path(const mapped_file &file)
+// The same by one who may not use map_files: it holds no capability. `before` is done while it still does; ""
+// when it takes longer than five seconds.
+std::string opened_by_path(const mapped_file &file, const std::function<bool()> &before = nullptr)
 {
 	int pipes[2];
 	REQUIRE(pipe(pipes) == 0);
 	const pid_t child = fork();
 	if (child == 0) {
+		alarm(5);
+		if (before && !before())
+			_exit(3);
 		__user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 		__user_cap_data_struct none[2] = {};
 		syscall(SYS_capset, &header, none);
@@ -129,6 +135,26 @@ TEST_CASE("by its path only the mapped file is opened: no other, no FIFO, nothin
 		f.path[way.copy(f.path, sizeof f.path - 1)] = 0;
 		CHECK(opened_by_path(f)[0] == '-');
 	}
+}
+
+TEST_CASE("nothing is looked for on a FUSE mount, whose server may never answer")
+{
+	const int device = geteuid() == 0 ? open("/dev/fuse", O_RDWR | O_CLOEXEC) : -1;
+	if (device < 0)
+		return;
+	TempDir dir;
+	Mapped m(dir.file("file"));
+	const std::string served = dir.file("served"), way = served + "/file";
+	REQUIRE(mkdir(served.c_str(), 0700) == 0);
+	m.file.path[way.copy(m.file.path, sizeof m.file.path - 1)] = 0;
+	CHECK(opened_by_path(m.file, [&] {
+		      const std::string options =
+			  "fd=" + std::to_string(device) + ",rootmode=40755,user_id=0,group_id=0";
+		      return unshare(CLONE_NEWNS) == 0 &&
+			     mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+			     mount("forktail-test", served.c_str(), "fuse", 0, options.c_str()) == 0;
+	      }) == error(ENOTSUP));
+	close(device);
 }
 
 TEST_CASE("a device that is mapped is not opened")
