@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One descriptor a packet: room for more would let the other side leave some with us. */
 #include "descriptors.h"
 
 #include <errno.h>

@@ -27,10 +27,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum {
-	NOBODY = 65534,
-	HELPER_MEMORY = 1 << 30, /* of its own; files it maps don't count */
-};
+enum { NOBODY = 65534 };
+
+/* A helper's, with the files it maps: libelf maps them privately. */
+#define HELPER_MEMORY (4ull << 30)
 
 /* Sanitizers make system calls of their own, and map memory by the terabyte. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Samples wait in a ring, by serial numbers that only grow: an answer to one that was given up is told by its
+ * number, and is nobody's. What is sent is charged to the budget by what such an answer took lately, and set
+ * right when it comes; else all samples of a turn would go out before the first has a price. */
 #include "unwinding.h"
 
 #include <errno.h>
