@@ -8,6 +8,19 @@ forktail_test(loader unit
           unit/loader/unwinding_test.cc unit/loader/cgroups_test.cc
   LIBRARIES forktail_loader forktail_test_support)
 add_dependencies(test_loader forktail-record)
+# A library and its debug file, apart, as Debian's packages have them.
+set(STRIPPED_BUILD_ID f07ac0de5afe00000000000000000000000000aa)
+add_library(stripped MODULE unit/loader/stripped.c)
+set_target_properties(stripped PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_compile_options(stripped PRIVATE -g)
+target_link_options(stripped PRIVATE -Wl,--build-id=0x${STRIPPED_BUILD_ID})
+add_custom_command(TARGET stripped POST_BUILD
+  COMMAND ${CMAKE_OBJCOPY} --only-keep-debug $<TARGET_FILE:stripped> $<TARGET_FILE:stripped>.debug
+  COMMAND ${CMAKE_STRIP} $<TARGET_FILE:stripped>)
+add_dependencies(test_loader stripped)
+target_compile_definitions(test_loader PRIVATE FORKTAIL_STRIPPED="$<TARGET_FILE:stripped>"
+                           FORKTAIL_STRIPPED_BUILD_ID="${STRIPPED_BUILD_ID}")
+target_link_libraries(test_loader PRIVATE ${CMAKE_DL_LIBS})
 forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_faults system SOURCES system/record_faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
 #include <memory>
 #include <unistd.h>
 #include <vector>
@@ -75,6 +76,36 @@ TEST_CASE("a process' function is named by the helper, which was given its files
 	CHECK(w.results[1].frames == "\t\n");
 	CHECK(unwinding_so_far(w.u).not_unwound == 0);
 	CHECK(unwinding_so_far(w.u).helper_cpu_ns > 0);
+}
+
+TEST_CASE("a stripped library's functions are named by its debug file, which the helper asks for by build id")
+{
+	if (geteuid() != 0)
+		return;
+	const std::string id = FORKTAIL_STRIPPED_BUILD_ID;
+	const std::filesystem::path dir = "/usr/lib/debug/.build-id/" + id.substr(0, 2);
+	const std::filesystem::path file = dir / (id.substr(2) + ".debug");
+	void *library = dlopen(FORKTAIL_STRIPPED, RTLD_NOW);
+	REQUIRE(library);
+	const auto function = reinterpret_cast<const void *(*)()>(dlsym(library, "stripped_function"))();
+	const auto named = [&] {
+		Unwinding w;
+		w.add(function);
+		unwinding_settle(w.u);
+		REQUIRE(w.results.size() == 1);
+		return w.results[0].frames;
+	};
+	CHECK(named() == "\tlibstripped.so\n");
+	std::filesystem::create_directories(dir);
+	std::filesystem::copy_file(std::string(FORKTAIL_STRIPPED) + ".debug", file,
+				   std::filesystem::copy_options::overwrite_existing);
+	const std::string with_debug_file = named();
+	std::filesystem::remove(file);
+	std::error_code not_empty;
+	std::filesystem::remove(dir, not_empty);
+	std::filesystem::remove(dir.parent_path(), not_empty);
+	CHECK(with_debug_file == "known_by_its_debug_file\tlibstripped.so\n");
+	dlclose(library);
 }
 
 TEST_CASE("results come in the order of the samples, each once")

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* A library whose only name for a function is in its debug file (unwinding_test.cc). */
+static __attribute__((noinline)) void known_by_its_debug_file(void)
+{
+	__asm__ volatile("");
+}
+
+void (*stripped_function(void))(void)
+{
+	return known_by_its_debug_file;
+}
