@@ -179,6 +179,7 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	st->off_cpu = 1;
 	st->off_state = state;
 	st->wake_ns = runnable ? now : 0;
+	st->queued = runnable;
 	if (runnable) {
 		st->queue_cpu = bpf_get_smp_processor_id();
 		note_quota(st, task);
@@ -297,11 +298,26 @@ int sched_switch(u64 *ctx)
 	return on_switch(preempt, prev, next, state);
 }
 
+/* Somebody wakes a thread. Until it is on a run queue, an interrupt may have to reach another CPU first,
+ * which takes long where that one is a virtual machine's and its host has other plans: what the thread waited
+ * for is there from now on. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+	struct thread_state *st = state_of(task);
+	if (st && st->off_cpu && !st->wake_ns)
+		st->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* It is on a run queue. One that was woken when it had not quite left its CPU was not off it yet above. */
 static __always_inline int on_wakeup(struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);
-	if (st && st->off_cpu && !st->wake_ns) {
-		st->wake_ns = bpf_ktime_get_ns();
+	if (st && st->off_cpu && !st->queued) {
+		if (!st->wake_ns)
+			st->wake_ns = bpf_ktime_get_ns();
+		st->queued = 1;
 		st->queue_cpu = task_cpu(task);
 		note_quota(st, task);
 	}
@@ -371,6 +387,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->off_cpu = 1;
 	st->off_state = 0;
 	st->wake_ns = 0;
+	st->queued = 0;
 	st->queue_cpu = task_cpu(task);
 	st->quota_queue = NULL;
 	st->depth = 0;
@@ -495,6 +512,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 	if (state & TASK_TRACED)
 		note_tracer(st, task);
 	st->wake_ns = state ? 0 : now;
+	st->queued = !state;
 	u32 tid = st->tid;
 	st->client = *traced_as == FT_TRACED_CLIENT;
 	st->fault_ends = bpf_map_lookup_elem(&watched, &tid) != NULL;
@@ -504,9 +522,11 @@ int open_accounts(struct bpf_iter__task *ctx)
 	u32 now_state = task_state(task);
 	if (state && !now_state && !st->wake_ns) {
 		st->wake_ns = now;
+		st->queued = 1;
 	} else if (!state && now_state && st->wake_ns == now) {
 		st->off_state = now_state;
 		st->wake_ns = 0;
+		st->queued = 0;
 	}
 	return 0;
 }

@@ -45,6 +45,7 @@ struct thread_state {
 	u8 ready, dead, off_cpu, busy;
 	u8 client;     /* of a load generator */
 	u8 fault_ends; /* the ends of its page faults are seen, so their begins count */
+	u8 queued;     /* off CPU: it is on a run queue, or was seen to get there */
 	u8 throttled;  /* while the interval off the CPU that its quota took is accounted for */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */

@@ -45,6 +45,63 @@ TEST_CASE("a stopped server is stopped, not blocked in something")
 	CHECK(s->blocked_ns < 2000000000);
 }
 
+TEST_CASE("a wait is over when somebody wakes the thread, not when the wakeup has come through")
+{
+	REQUIRE(root());
+	Redis redis;
+	const std::string trace = "/sys/kernel/tracing/instances/forktail-" + std::to_string(getpid());
+	if (run({"mkdir", trace}).status != 0) {
+		WARN("SKIPPED: no instance of tracefs can be made here");
+		return;
+	}
+	auto set = [&](const std::string &file, const std::string &text) {
+		std::ofstream(trace + "/" + file) << text << std::flush;
+	};
+	set("trace_clock", "mono");
+	for (const char *event : {"sched_waking", "sched_wakeup"}) {
+		set(std::string("events/sched/") + event + "/filter", "pid==" + std::to_string(redis.pid()));
+		set(std::string("events/sched/") + event + "/enable", "1");
+	}
+	Recorder recorder(redis.pid());
+	for (int i = 0; i < 300; i++) {
+		redis.command({"PING"});
+		sleep_for(Seconds(0.001));
+	}
+	const Recorded r = recorder.stop();
+	std::map<uint64_t, uint64_t> wakeups; // from its begin to its end, in us
+	std::ifstream in(trace + "/trace");
+	uint64_t begin_us = 0;
+	for (std::string line; std::getline(in, line);) {
+		unsigned long long s = 0, us = 0;
+		char event[32] = "";
+		const size_t at = line.find("] ");
+		if (at == std::string::npos ||
+		    std::sscanf(line.c_str() + at, "] %*s %llu.%llu: %31[a-z_]", &s, &us, event) != 3)
+			continue;
+		if (std::string(event) == "sched_waking")
+			begin_us = s * 1000000 + us;
+		else if (begin_us)
+			wakeups[begin_us] = s * 1000000 + us;
+	}
+	run({"rmdir", trace});
+	int begins = 0, ends = 0;
+	for (const ft_span &s : r.spans) {
+		const uint64_t wake_us = (s.start_ns + s.blocked_ns) / 1000;
+		if (s.tid != tid(redis) || !s.off_cpu || s.owner != FT_IDLE)
+			continue;
+		const auto next = wakeups.upper_bound(wake_us + 1);
+		if (next == wakeups.begin())
+			continue;
+		const auto &[from_us, to_us] = *std::prev(next);
+		if (to_us < from_us + 3 || to_us > (s.start_ns + s.duration_ns) / 1000 + 1)
+			continue; // at once, or another's
+		(wake_us - from_us < to_us - wake_us || wake_us < from_us ? begins : ends)++;
+	}
+	INFO(wakeups.size() << " wakeups, at the begin of one " << begins << ", at its end " << ends);
+	REQUIRE(wakeups.size() > 100);
+	CHECK(ends <= begins / 10);
+}
+
 TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
 {
 	REQUIRE(root());
