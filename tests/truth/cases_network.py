@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Injections outside of the server's thread: the load generator, the way to the server, other kinds of server."""
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -11,6 +12,14 @@ import host
 import kernel
 from registry import case
 from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, stopped_for, wait_for
+
+
+def many_descriptors():
+    """Connections by the thousand need as many in this process and, inherited, in its servers."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if limit < 11000:
+        raise Skip(f"no process may have more than {limit} files open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def free_port():
@@ -230,3 +239,52 @@ def softirq(t, magnitudes):
             flood.send_signal(signal.SIGCONT)
             flood.wait()
             done["happened"] = softirq_ms(SERVER_CPU) - before > 100 * seconds
+
+
+def connected(path, count):
+    """So many connections to a server's socket."""
+    for _ in range(count):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+        yield s
+
+
+@case(25, "publish", ["server-busy"], (1000, 3000, 5000))
+def publish(t, magnitudes):
+    """One message to thousands of subscribers: the command is short, sending is not."""
+    many_descriptors()
+    server = t.redis("--maxclients", "10000")
+    t.begin(["-s", server.socket])
+    subscribers = []
+    t.stack.callback(lambda: [s.close() for s in subscribers])
+    for count in magnitudes:
+        for s in connected(server.socket, count - len(subscribers)):
+            s.sendall(b"SUBSCRIBE news\r\n")
+            subscribers.append(s)
+        wait_for("the subscriptions", lambda: server.pubsub_numsub("news")[0][1] == count)
+        with t.injecting("server-busy", f"{count} subscribers", server.tid, activity="answer", culprit="clients"):
+            server.publish("news", "x" * 100)
+            server.ping()
+
+
+HOLDER = """
+import socket, sys, time
+held = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[2]))]
+for s in held:
+    s.connect(sys.argv[1])
+time.sleep(1000)
+"""
+
+
+@case(26, "connections", ["server-busy"], (1000, 2000, 4000))
+def connections(t, magnitudes):
+    """Somebody with thousands of connections dies: they all end at once."""
+    many_descriptors()
+    server = t.redis("--maxclients", "10000")
+    t.begin(["-s", server.socket])
+    for count in magnitudes:
+        holder = t.start(["/usr/bin/python3", "-c", HOLDER, server.socket, str(count)])
+        wait_for("the connections", lambda: server.info("clients")["connected_clients"] > count)
+        with t.injecting("server-busy", f"{count} connections", server.tid, activity="free-client"):
+            holder.kill()
+            wait_for("their end", lambda: server.info("clients")["connected_clients"] < 100)
