@@ -176,6 +176,26 @@ TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stoppe
 	CHECK(w.results.back().frames == "lsearch\tlibc.so.6\n");
 }
 
+TEST_CASE("a helper that says nothing for ten seconds is ended, and the next one goes on")
+{
+	Unwinding w;
+	const pid_t first = w.helper();
+	kill(first, SIGSTOP);
+	w.add(address_of("l64a"));
+	REQUIRE(eventually(
+	    [&] {
+		    unwinding_turn(w.u);
+		    return w.helper() != first;
+	    },
+	    Seconds(30)));
+	CHECK(w.results.size() == 1);
+	w.add(address_of("l64a"));
+	unwinding_settle(w.u);
+	REQUIRE(w.results.size() == 2);
+	CHECK(w.results[1].known);
+	CHECK(unwinding_so_far(w.u).helpers_ended == 1);
+}
+
 TEST_CASE("a child that has ended is named by its parent's files")
 {
 	Unwinding w;
