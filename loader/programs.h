@@ -43,8 +43,8 @@ int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_
 		   skip_handler skipped, void *context);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
-/* A process whose account opened by itself: looks for the ends of its page faults. Threads for which that can't
- * be done are told to `skipped`: their faults count as their own code. */
+/* A process whose account opened by itself: looks for the ends of its page faults. Threads for which that
+ * can't be done are told to `skipped`: their faults count as their own code. */
 void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, void *context);
 
 /* An fd that becomes readable when the ring fills fast. */
