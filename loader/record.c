@@ -71,15 +71,19 @@ static void note_missing(struct recorder *r, const char *what, const char *why)
 	json_array_append_new(r->missing, json_pack("{s:s, s:s}", "what", what, "why", why));
 }
 
+/* `program` may name a thread, as that named itself. */
 static void skipped(void *context, const char *program, int error)
 {
 	struct recorder *r = context;
-	char why[200];
+	json_t *note = json_note(ft_now_ns(), "missing");
+	char why[300];
 	snprintf(why, sizeof why, "%s could not be attached: %s", program, strerror(-error));
-	fprintf(stderr, "forktail record: %s\n", why);
-	write_json_block(r->writer, FT_BLOCK_NOTE,
-			 json_pack("{s:I, s:s, s:s, s:s}", "t_ns", (json_int_t)ft_now_ns(), "kind", "missing",
-				   "what", program, "why", why));
+	fputs("forktail record: ", stderr);
+	put_visible(stderr, why);
+	fputc('\n', stderr);
+	json_put_text(note, "what", program);
+	json_put_text(note, "why", why);
+	write_json_note(r->writer, note);
 }
 
 static void look_at_drops(struct recorder *r)
@@ -367,8 +371,9 @@ static void print_ended(const struct recorder *r)
 		if (!e->t_ns)
 			continue;
 		uint64_t ns = e->t_ns > r->attached_ns ? e->t_ns - r->attached_ns : 0;
-		fprintf(stderr, "%.*s (%d) ended after %.1f s\n", (int)sizeof e->comm, e->comm, e->pid,
-			(double)ns * 1e-9);
+		char visible[VISIBLE_MOST * sizeof e->comm + 1];
+		visible_text(visible, sizeof visible, e->comm, strnlen(e->comm, sizeof e->comm));
+		fprintf(stderr, "%s (%d) ended after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
 	}
 }
 

@@ -2,6 +2,7 @@
 // Targets in namespaces and containers: process ids mean what they mean to whoever gives them, a container's
 // processes are found by its cgroup, and one of several targets doesn't end unnoticed.
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -207,4 +208,26 @@ TEST_CASE("which of several targets ended, and when, is said and recorded")
 	INFO(explained.out << explained.err);
 	CHECK(explained.out.find("redis-server (" + std::to_string(gone) + ") ended at +") !=
 	      std::string::npos);
+}
+
+TEST_CASE("one that ends is told of so that one can read it, whatever it called itself")
+{
+	REQUIRE(root());
+	TempDir dir;
+	const std::string name = dir.file("\x1b]52;c;Q\a\n\xff"), said = R"(\x1b]52;c;Q\x07\x0a\xff)";
+	const std::string sleep = run({"which", "sleep"}).out;
+	std::filesystem::copy_file(std::filesystem::canonical(sleep.substr(0, sleep.find('\n'))), name);
+	Process ends({name, "600"}), stays({"sleep", "600"});
+	Recorder recorder(ends.pid(), {"--pid", std::to_string(stays.pid())});
+	CHECK(recorder.process().err().find("recording " + said + " (") == 0);
+	ends.signal(SIGKILL);
+	REQUIRE(ends.wait(Seconds(10)).has_value());
+	sleep_for(Seconds(0.3));
+	const Recorded r = recorder.stop();
+	const std::string err = recorder.process().err();
+	INFO(err);
+	CHECK(err.find(said + " (" + std::to_string(ends.pid()) + ") ended after") != std::string::npos);
+	CHECK(err.find('\x1b') == std::string::npos);
+	CHECK(err.find('\xff') == std::string::npos);
+	CHECK(parse_json(r.manifest)["targets"][0]["comm"].is_string());
 }
