@@ -75,12 +75,9 @@ void check_busy(const Recorded &r, uint32_t tid, uint64_t at_least_ns)
 	const uint64_t wall_ns = t.end_ns - t.start_ns;
 	INFO("wall " << wall_ns << ", own code " << r.owned_ns(tid, FT_OWN_CODE));
 	CHECK(r.accounted_ns(tid) == wall_ns);
+	// Not all of it: of a CPU that is taken for long by a thread of SCHED_FIFO the kernel gives others a
+	// part.
 	CHECK(r.owned_ns(tid, FT_OWN_CODE) > at_least_ns / 2);
-	uint64_t waited_ns = r.owned_ns(tid, FT_RUN_QUEUE);
-	for (const ft_span &s : r.spans)
-		if (s.tid == tid && s.off_cpu)
-			waited_ns += s.runnable_ns;
-	CHECK(waited_ns < at_least_ns / 10);
 	// What happens to it meanwhile is seen: the timer, new memory.
 	CHECK(r.count(tid, FT_HARDIRQ) > 0);
 	CHECK(r.count(tid, FT_PAGE_ZERO) > 0);
