@@ -63,12 +63,12 @@ struct Watched {
 void check_frozen(int version)
 {
 	REQUIRE(root());
-	Watched watched;
 	Freezer group(version);
 	if (!group.usable()) {
 		WARN("SKIPPED: no cgroup with a freezer of version " << version << " can be made here");
 		return;
 	}
+	Watched watched; // its server ends first: a group with members stays
 	REQUIRE(group.add(watched.redis.pid()));
 	watched.during([&] {
 		for (int i = 0; i < 3; i++) {
