@@ -159,7 +159,8 @@ enum ft_counter {
 	FT_COUNT_IRQ_SKIPPED =
 	    6,		     /* interrupt inside one of our own programs: charged to what it interrupted */
 	FT_COUNT_SAMPLE = 7, /* of a target, dropped ones included */
-	FT_COUNTERS = 8,
+	FT_COUNT_SWITCH_UNSEEN = 8, /* a thread ran that nobody saw get a CPU */
+	FT_COUNTERS = 9,
 };
 
 struct cpu_state {

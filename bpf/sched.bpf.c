@@ -97,7 +97,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
 	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
-	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held && !st->unseen;
 	bool want_holder = c && runnable_ns >= min_span_ns;
 	/* Under strace a thread is stopped twice in every call: who does it is told once. */
 	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
@@ -176,6 +176,7 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 				       bool runnable, u32 state)
 {
 	charge(st, now);
+	st->ran_ns = task->se.sum_exec_runtime;
 	st->off_cpu = 1;
 	st->off_state = state;
 	st->wake_ns = runnable ? now : 0;
@@ -265,13 +266,28 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	st->wake_ns = 0;
 }
 
+/* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
+ * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. Where
+ * its wait began is known; what its stack was is not. */
+static __always_inline void came_unseen(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	u64 ran_ns = task->se.sum_exec_runtime - st->ran_ns, off_ns = now - st->mark_ns;
+	st->unseen = 1;
+	switch_in(st, task, NULL, ran_ns < off_ns ? now - ran_ns : st->mark_ns);
+	st->unseen = 0;
+	count(FT_COUNT_SWITCH_UNSEEN);
+}
+
 static __always_inline int on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
 				     u32 state)
 {
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	if (c->target || opening) {
+	bool told = c->stints[c->newest & (FT_STINTS - 1)].tid == (u32)prev->pid;
+	if (c->target || opening || !told) {
 		struct thread_state *st = state_of(prev);
+		if (st && st->off_cpu && !opening)
+			came_unseen(st, prev, now);
 		if (st)
 			switch_out(st, prev, now, preempt || state == 0, state);
 	}
@@ -389,6 +405,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->wake_ns = 0;
 	st->queued = 0;
 	st->queue_cpu = task_cpu(task);
+	st->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	st->quota_queue = NULL;
 	st->depth = 0;
 	return st;

@@ -34,6 +34,7 @@ struct thread_state {
 	u32 accepted, closed;		 /* connections, in this turn */
 	struct cfs_rq *quota_queue;	 /* off the CPU: the run queue whose quota may be what it waits for */
 	u64 throttled_before_ns;	 /* of that queue when the wait began */
+	u64 ran_ns;			 /* off the CPU: how long the scheduler says that it had run before */
 	u32 tid, tgid;			 /* in the recorder's pid namespace, as /proc has them there */
 	u32 depth;
 	u32 off_state;	 /* off CPU: the task state it left with */
@@ -43,6 +44,7 @@ struct thread_state {
 	u32 told_tracer; /* the one that the recorder has the name of */
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
+	u8 unseen;     /* while the interval off the CPU is accounted for whose end nobody saw */
 	u8 client;     /* of a load generator */
 	u8 fault_ends; /* the ends of its page faults are seen, so their begins count */
 	u8 queued;     /* off CPU: it is on a run queue, or was seen to get there */

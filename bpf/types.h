@@ -120,6 +120,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	u64 sum_exec_runtime; /* ns on a CPU so far */
 };
 
 struct ns_common {
@@ -164,7 +165,7 @@ struct task_struct {
 	struct sched_entity se;
 	bool throttled;
 	struct task_io_accounting ioac;
-	int pagefault_disabled; /* how often over */
+	int pagefault_disabled;	    /* how often over */
 	struct task_struct *parent; /* of a traced one: who traces it */
 	unsigned int frozen : 1;
 };

@@ -156,16 +156,17 @@ static void write_cost(struct recorder *r)
 	}
 	write_json_block(
 	    r->writer, FT_BLOCK_COST,
-	    json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "t_ns",
-		      (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1, "measured_ns",
-		      (json_int_t)on_ns, "recorder_cpu_ns",
+	    json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+		      "t_ns", (json_int_t)now, "bpf_ns", (json_int_t)total_ns, "bpf_ns_is_estimate", 1,
+		      "measured_ns", (json_int_t)on_ns, "recorder_cpu_ns",
 		      (json_int_t)(own_cpu_ns() - r->cpu_at_start_ns + unwinding.helper_cpu_ns),
 		      "recorder_rss_bytes", (json_int_t)(rss_bytes(getpid()) + rss_bytes(unwinding.helper)),
 		      "fault_begins", (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
 		      (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
 		      (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
 		      (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
-		      (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "cpu_samples",
+		      (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "switches_unseen",
+		      (json_int_t)counters[FT_COUNT_SWITCH_UNSEEN], "cpu_samples",
 		      (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)unwinding.unwound,
 		      "unwind_ns", (json_int_t)unwinding.unwind_ns, "programs", programs));
 }
