@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From function names to activities. The innermost function that is known decides: a dictRehash inside a SET
-// is rehashing, because that is what took the time.
+// is rehashing, because that is what took the time. Only where many keys go does the table that shrinks
+// belong to what removes them: Redis' own clock of it counts that too.
 #include "activity.h"
 
 #include <algorithm>
@@ -354,6 +355,19 @@ std::string LibraryActivity(const StackFrame &frame, const std::string &function
 	return "module/" + frame.module;
 }
 
+// Of a table's rehashing at `rehash`: the function around it, before `end`, that removes keys, or kNone.
+size_t RemovalAround(const std::vector<Function> &functions, size_t rehash, size_t end)
+{
+	if (std::string(RuleFor(functions[rehash].name, kRules)) != "rehash")
+		return kNone;
+	for (size_t i = rehash; i < std::min(end, functions.size()); i++) {
+		const char *activity = functions[i].own ? RuleFor(functions[i].name, kRules) : nullptr;
+		if (activity && (std::string(activity) == "expire" || std::string(activity) == "evict"))
+			return i;
+	}
+	return kNone;
+}
+
 // What the server's own functions say.
 Activity UserActivityOf(const Stack &stack)
 {
@@ -369,8 +383,11 @@ Activity UserActivityOf(const Stack &stack)
 		return {"aof-load", Where(functions, at)};
 	std::vector<Command> commands = CommandsIn(functions);
 	size_t command = commands.empty() ? kNone : commands[0].at, rule = at_rule(kRules);
-	if (rule < command)
+	if (rule < command) {
+		if (size_t at = RemovalAround(functions, rule, command); at != kNone)
+			rule = at;
 		return {RuleFor(functions[rule].name, kRules), Where(functions, rule)};
+	}
 	if (command != kNone) {
 		auto script = std::find_if(commands.begin(), commands.end(),
 					   [](const Command &c) { return IsScript(c.name); });

@@ -85,6 +85,12 @@ TEST_CASE("the innermost function that is known decides")
 		      "aeMain", "main"}) == "expire");
 	CHECK(NameOf({"dictRehashMilliseconds", "incrementallyRehash", "databasesCron", "serverCron"}) ==
 	      "rehash");
+	// Who removes many keys has a table shrink: that is part of it.
+	CHECK(NameOf({"dictRehash", "_dictRehashStep", "dictGenericDelete", "deleteExpiredKeyAndPropagate",
+		      "activeExpireCycleTryExpire", "activeExpireCycle", "databasesCron"}) == "expire");
+	CHECK(NameOf({"dictRehash", "dictGenericDelete", "dbGenericDelete", "performEvictions",
+		      "processCommand", "main"}) == "evict");
+	CHECK(InCommand({"dictRehash", "dictGenericDelete", "delCommand"}) == "rehash");
 	CHECK(NameOf({"write@libc.so.6", "aofWrite", "flushAppendOnlyFile", "beforeSleep", "aeMain"}) ==
 	      "aof-flush");
 	CHECK(NameOf({"je_malloc@libjemalloc.so.2", "activeDefragAlloc", "activeDefragCycle", "databasesCron",
