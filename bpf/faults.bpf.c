@@ -9,7 +9,7 @@
  *   major                                         page-in
  *   a zeroed page was allocated, or a huge one    page-zero
  *   present, write, none allocated                cow-reuse
- *   present, write, of a file, and nobody forked  page-file (a private mapping's page, before its first copy)
+ *   present, write, of a file, no child lives     page-file (a private mapping's page, before its first copy)
  *   present, write, any other                     cow-copy
  *   absent, and it waited                         page-in (somebody else's read, readahead, brought the page)
  *   absent, anonymous mapping                     page-zero (the shared zero page)
@@ -101,6 +101,24 @@ static __always_inline enum mapping mapping_of(const struct frame *f, bool find_
 	return mapping;
 }
 
+static __always_inline bool has_children(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, children.next) != &task->children;
+}
+
+/* Whether a copied page was a private file mapping's own. Looking a mapping up takes a lock and, to give it
+ * back, an interrupt to this CPU, which would make every copy twice as dear: who has a child is copying
+ * for it. */
+static __always_inline bool copied_from_file(const struct frame *f, bool find_vma)
+{
+	if (!find_vma)
+		return false;
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (has_children(task) || has_children(task->group_leader))
+		return false;
+	return mapping_of(f, find_vma) == MAPPING_FILE;
+}
+
 static __always_inline u32 kind_of_fault(struct thread_state *st, const struct frame *f, bool major,
 					 bool find_vma)
 {
@@ -114,7 +132,7 @@ static __always_inline u32 kind_of_fault(struct thread_state *st, const struct f
 	if (present && !st->alloc_seen)
 		return FT_COW_REUSE;
 	if (present)
-		return mapping_of(f, find_vma) == MAPPING_FILE ? FT_PAGE_FILE : FT_COW_COPY;
+		return copied_from_file(f, find_vma) ? FT_PAGE_FILE : FT_COW_COPY;
 	if (st->blocked)
 		return FT_PAGE_IN;
 	return mapping_of(f, find_vma) == MAPPING_ANONYMOUS ? FT_PAGE_ZERO : FT_PAGE_FILE;
@@ -134,13 +152,13 @@ static __always_inline int end(bool major, bool find_vma)
 		return 0;
 	}
 	st->busy = 1;
+	u64 now = bpf_ktime_get_ns(); /* before the kind is found out, which is our time */
 	struct frame *f = top(st);
 	if (f) {
+		charge(st, now);
 		u32 kind = kind_of_fault(st, f, major, find_vma);
 		u64 pages = st->alloc_seen ? 1ull << (st->alloc_order & 31) : 0;
 		f->arg[1] = (f->arg[1] & 0xffffffff) | pages << 32;
-		u64 now = bpf_ktime_get_ns();
-		charge(st, now);
 		finish_top(st, now, kind, 0);
 	}
 	st->busy = 0;

@@ -97,7 +97,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
 	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
-	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held && !st->unseen;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
 	bool want_holder = c && runnable_ns >= min_span_ns;
 	/* Under strace a thread is stopped twice in every call: who does it is told once. */
 	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
@@ -133,7 +133,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	e->queue_cpu = 0;
 	__builtin_memset(e->name, 0, sizeof e->name);
 	if (want_stack) {
-		e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
+		if (!st->unseen)
+			e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
 		if (file)
 			read_file_name(file, e->name);
 	}

@@ -150,6 +150,10 @@ struct task_io_accounting {
 	u64 syscr, syscw; /* calls that read and wrote */
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -157,6 +161,7 @@ struct task_struct {
 	int tgid; /* what user space calls pid, there */
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
+	struct list_head children; /* of this thread */
 	char comm[16];
 	unsigned int __state;
 	int on_cpu;

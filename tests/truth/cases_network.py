@@ -262,7 +262,8 @@ def publish(t, magnitudes):
             s.sendall(b"SUBSCRIBE news\r\n")
             subscribers.append(s)
         wait_for("the subscriptions", lambda: server.pubsub_numsub("news")[0][1] == count)
-        with t.injecting("server-busy", f"{count} subscribers", server.tid, activity="answer", culprit="clients"):
+        with t.injecting("server-busy", f"{count} subscribers", server.tid, activity="answer",
+                         with_kernel=["kernel/send"], culprit="clients"):
             server.publish("news", "x" * 100)
             server.ping()
 
@@ -285,6 +286,7 @@ def connections(t, magnitudes):
     for count in magnitudes:
         holder = t.start(["/usr/bin/python3", "-c", HOLDER, server.socket, str(count)])
         wait_for("the connections", lambda: server.info("clients")["connected_clients"] > count)
-        with t.injecting("server-busy", f"{count} connections", server.tid, activity="free-client"):
+        with t.injecting("server-busy", f"{count} connections", server.tid, activity="free-client",
+                         with_kernel=["kernel/close"]):
             holder.kill()
             wait_for("their end", lambda: server.info("clients")["connected_clients"] < 100)

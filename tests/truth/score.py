@@ -85,7 +85,9 @@ def score(injection, explained):
             add(times, c["cause"], c["time_ns"])
             add(on_thread, c["cause"], c["thread_ns"])
         for a in e.get("activities", []):
-            add(activities, a["name"], a["time_ns"])
+            # What the kernel does for an activity has a name of its own.
+            name = injection["activity"] if a["name"] in injection.get("with_kernel", ()) else a["name"]
+            add(activities, name, a["time_ns"])
         s.evidence += e["evidence"]
     for sums in (times, on_thread):  # a family of causes, where one was injected
         members = [name for name in sums if name.startswith(injection["cause"] + "/")]
