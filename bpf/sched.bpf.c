@@ -484,26 +484,28 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 /* The hash doesn't know by itself when a thread is gone. Whoever on another CPU holds a pointer to what it
  * had for the thread at this instant (a wakeup of a thread that is ending) may find a new thread's account
  * there: it would take a wakeup for that one's, once. */
-static __always_inline void forget_state(u32 tid)
+static __always_inline void forget_state(u32 key)
 {
 	if (!has_task_storage)
-		bpf_map_delete_elem(&states_hash, &tid);
+		bpf_map_delete_elem(&states_hash, &key);
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct thread_state *st = current_state();
+	struct thread_state *st = state_of(task); /* not by way of the CPU: nobody may have seen it get one */
 	if (!st)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	u32 tid = st->tid;
+	u32 key = (u32)task->pid; /* not st->tid, which is the recorder's pid namespace's */
+	if (st->off_cpu)
+		came_unseen(st, task, now);
 	charge(st, now);
 	close_account(st, task, now);
 	st->busy = 0;
 	this_cpu()->target = 0;
-	forget_state(tid);
+	forget_state(key);
 	return 0;
 }
 
