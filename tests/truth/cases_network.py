@@ -263,7 +263,7 @@ def publish(t, magnitudes):
             subscribers.append(s)
         wait_for("the subscriptions", lambda: server.pubsub_numsub("news")[0][1] == count)
         with t.injecting("server-busy", f"{count} subscribers", server.tid, activity="answer",
-                         with_kernel=["kernel/send"], culprit="clients"):
+                         with_kernel=["kernel/send"]):
             server.publish("news", "x" * 100)
             server.ping()
 
