@@ -184,9 +184,9 @@ void WriteCauses(Writer *w)
 		w->out += Format("(%s below %s each)\n", Plural(small, "more cause", "more causes").c_str(),
 				 FormatPercent(kSmallShare).c_str());
 	if (copies)
-		w->Line("Without cow-copy less would be left than it says: a copy costs about as much again "
-			"outside "
-			"its page fault, in own code.");
+		w->Line(
+		    "Without cow-copy somewhat less would be left than it says: what a copy costs outside "
+		    "its page fault is in own code.");
 }
 
 // Where the time went, when requests came by more than one process.

@@ -73,7 +73,7 @@ bool Holds(const std::string &text, const std::string &part)
 
 TEST_CASE("what a copy costs outside its page fault is said where it is left out")
 {
-	const std::string left_out = "a copy costs about as much again";
+	const std::string left_out = "what a copy costs outside its page fault";
 	for (const ft_owner owner : {FT_COW_COPY, FT_FORK}) {
 		RunBuilder b;
 		StallRun(&b, owner);
