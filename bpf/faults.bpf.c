@@ -107,8 +107,7 @@ static __always_inline bool has_children(struct task_struct *task)
 }
 
 /* Whether a copied page was a private file mapping's own. Looking a mapping up takes a lock and, to give it
- * back, an interrupt to this CPU, which would make every copy twice as dear: who has a child is copying
- * for it. */
+ * back, an interrupt to this CPU, which costs more than the copy: who has a child is copying for it. */
 static __always_inline bool copied_from_file(const struct frame *f, bool find_vma)
 {
 	if (!find_vma)

@@ -268,8 +268,8 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 }
 
 /* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
- * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. Where
- * its wait began is known; what its stack was is not. */
+ * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. What
+ * it waited for is taken from the system call that it is in now; its stack of then is gone. */
 static __always_inline void came_unseen(struct thread_state *st, struct task_struct *task, u64 now)
 {
 	u64 ran_ns = task->se.sum_exec_runtime - st->ran_ns, off_ns = now - st->mark_ns;
