@@ -28,8 +28,13 @@ static __always_inline void read_counts(struct task_struct *task, u64 *reads, u6
 	*reads = *writes = 0;
 	if (!bpf_core_field_exists(task->ioac.syscr))
 		return;
-	*reads = BPF_CORE_READ(task, ioac.syscr);
-	*writes = BPF_CORE_READ(task, ioac.syscw);
+	if (has_task_storage) { /* and so a pointer that the verifier knows: a load each */
+		*reads = task->ioac.syscr;
+		*writes = task->ioac.syscw;
+	} else {
+		*reads = BPF_CORE_READ(task, ioac.syscr);
+		*writes = BPF_CORE_READ(task, ioac.syscw);
+	}
 }
 
 static __always_inline void count_from_here(struct thread_state *st, struct task_struct *task)
@@ -120,7 +125,7 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 	u64 reads, writes;
 	if (waits_for_events(nr))
 		st->has_loop = 1;
-	if (!st->iteration_start_ns || !st->has_loop)
+	if (!st->iteration_start_ns)
 		return;
 	read_counts(task, &reads, &writes);
 	if (reads == st->sampled_reads && !begins_another(nr)) {
@@ -128,7 +133,8 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 		st->sampled_writes = writes;
 		return;
 	}
-	end_turn(st, task, now, FT_SPAN_SAMPLED);
+	/* Of a thread that may have no loop at all it is not said to be a whole turn. */
+	end_turn(st, task, now, st->has_loop ? FT_SPAN_SAMPLED : FT_SPAN_SAMPLED | FT_SPAN_UNFINISHED);
 	take_up_turn(st, task, now);
 }
 

@@ -239,6 +239,7 @@ Out CostJson(const Cost &c)
 		    {"bpf_ns", c.bpf_ns},
 		    {"bpf_ns_is_estimate", c.bpf_ns_is_estimate},
 		    {"recorder_cpu_ns", c.recorder_cpu_ns},
+		    {"load_cpu_ns", c.load_cpu_ns},
 		    {"recorder_rss_bytes", c.recorder_rss_bytes}};
 	Out programs = Out::array();
 	for (const ProgramCost &p : c.programs)

@@ -408,16 +408,19 @@ void WriteCost(Writer *w)
 		runs += p.runs;
 	uint64_t end_ns = recorder->end_ns ? recorder->end_ns : w->e.run.end_ns;
 	double wall = static_cast<double>(end_ns > recorder->start_ns ? end_ns - recorder->start_ns : 0);
-	std::string text = "Recording cost: BPF programs " + FormatDuration(c.bpf_ns);
-	if (wall > 0)
-		text += " (" + FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
-			(c.bpf_ns_is_estimate ? ", estimated" : "") + ")";
-	if (runs)
-		text +=
-		    ", " + FormatCount(runs) + " runs of " + FormatDuration(c.bpf_ns / runs) + " on average";
+	std::string text = "Recording cost: BPF programs ";
+	if (runs && wall > 0)
+		text += FormatDuration(c.bpf_ns) + " (" +
+			FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
+			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + FormatCount(runs) +
+			" runs of " + FormatDuration(c.bpf_ns / runs) + " on average";
+	else
+		text += "not measured (the recording is too short)";
 	text += "; recorder " + FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)
 		text += " (" + FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
+	if (c.load_cpu_ns)
+		text += " besides " + FormatDuration(c.load_cpu_ns) + " to load its programs";
 	if (c.recorder_rss_bytes)
 		text += ", " + FormatBytes(c.recorder_rss_bytes) + " of memory";
 	w->Line(text + ".");

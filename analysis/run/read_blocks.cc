@@ -178,6 +178,7 @@ void ReadCost(Run *run, const Json &j)
 	cost.bpf_ns = Whole(j, "bpf_ns");
 	cost.bpf_ns_is_estimate = Flag(j, "bpf_ns_is_estimate");
 	cost.recorder_cpu_ns = Whole(j, "recorder_cpu_ns");
+	cost.load_cpu_ns = Whole(j, "load_cpu_ns");
 	cost.recorder_rss_bytes = Whole(j, "recorder_rss_bytes");
 	if (const Json *programs = Member(j, "programs"); programs && programs->is_array())
 		for (const Json &p : *programs)

@@ -164,7 +164,8 @@ struct Cost {
 	bool known = false;
 	uint64_t bpf_ns = 0;
 	bool bpf_ns_is_estimate = false;
-	uint64_t recorder_cpu_ns = 0;
+	uint64_t recorder_cpu_ns = 0; // while it recorded
+	uint64_t load_cpu_ns = 0;     // before that; 0: in the above, as once
 	uint64_t recorder_rss_bytes = 0;
 	std::vector<ProgramCost> programs;
 };
