@@ -30,6 +30,11 @@ forktail_test(record_programs system SOURCES system/record_programs_test.cc
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_targets system SOURCES system/record_targets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+add_executable(vforker system/vforker.c)
+set_target_properties(vforker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+forktail_test(record_profiles system SOURCES system/record_profiles_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_record_profiles PRIVATE FORKTAIL_VFORKER="$<TARGET_FILE:vforker>")
+add_dependencies(test_record_profiles forktail-record vforker)
 # A function's name as only who means harm has it; the tests of it ask for the letters.
 set(LONG_NAME_BYTES 8191)
 string(REPEAT n ${LONG_NAME_BYTES} LONG_NAME)
