@@ -30,6 +30,8 @@ forktail_test(record_programs system SOURCES system/record_programs_test.cc
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_targets system SOURCES system/record_targets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_writer system SOURCES system/record_writer_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+add_dependencies(test_record_writer forktail-record forktail)
 # A function's name as only who means harm has it; the tests of it ask for the letters.
 set(LONG_NAME_BYTES 8191)
 string(REPEAT n ${LONG_NAME_BYTES} LONG_NAME)
