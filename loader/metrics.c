@@ -22,7 +22,7 @@ enum { TEXT_MAX = 16 << 20 };
 
 /* Containers bring network devices and take them away, each under a name of its own: what comes after so many
  * is left out. */
-enum { SERIES_MAX = 20000 };
+enum { SERIES_MAX = 40000 };
 
 struct series {
 	char key[320]; /* name and label values; a cgroup's path is the longest */

@@ -361,7 +361,7 @@ const char *DroppedRecords(uint32_t kind)
 	case FT_BLOCK_DETAIL:
 	case FT_BLOCK_STACK:
 	case FT_BLOCK_SERIES:
-		return "names that others refer to";
+		return "names";
 	default:
 		return "records";
 	}
