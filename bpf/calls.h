@@ -19,8 +19,21 @@ enum call_class {
 	CALL_READ,
 	CALL_WRITE,
 	CALL_META,
-	CALL_SOCKET
+	CALL_SOCKET,
+	CALL_FORK,
+	CALL_SYNC
 };
+
+/* The event loop's wait: a turn ends where it begins. */
+static __always_inline bool waits_for_events(s64 nr)
+{
+	return nr == __NR_epoll_wait || nr == __NR_epoll_pwait || nr == __NR_epoll_pwait2;
+}
+
+static __always_inline bool call_forks(s64 nr)
+{
+	return nr == __NR_clone || nr == __NR_clone3 || nr == __NR_fork || nr == __NR_vfork;
+}
 
 static __always_inline enum call_class file_call_class(s64 nr)
 {
@@ -91,6 +104,16 @@ static __always_inline enum call_class call_class(s64 nr)
 	case __NR_sendmmsg:
 	case __NR_recvmmsg:
 		return CALL_SOCKET;
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+		return CALL_FORK;
+	case __NR_fsync:
+	case __NR_fdatasync:
+	case __NR_msync:
+	case __NR_sync_file_range:
+		return CALL_SYNC;
 	default:
 		return file_call_class(nr);
 	}

@@ -18,8 +18,8 @@ enum {
 	FT_MAX_WATCHED = 65536, /* their threads; the others' faults count from the first end that is seen */
 	FT_STACK_FRAMES = 24,	/* kernel stack kept with a blocked span */
 	FT_NAME_BYTES = 32,	/* file name or comm kept with a span */
-	FT_FRAME_DEPTH = 8,	/* frames open at once on one thread; 4 is the deepest seen (fault, reclaim,
-				   softirq, hardirq) */
+	FT_FRAME_DEPTH = 8,	/* frames open at once on one thread; 3 is the deepest seen (fork, fault,
+				   reclaim) */
 	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
 	FT_STINTS = 16,		    /* last tasks on a CPU, to say who held it; a power of two */
@@ -135,7 +135,8 @@ struct ft_event_sample {
 	__u64 ip;      /* in user space: where it is, or will come back to */
 	__s16 syscall; /* number of the system call that the kernel ran for it; -1: none */
 	__u8 file;     /* enum ft_sample_file of that call's first argument */
-	__u8 pad[5];
+	__u8 period;   /* of the samples then, in sixteenths of a millisecond */
+	__u8 pad[4];
 };
 
 /* What unwinding needs of it: the registers a function must preserve, and the stack they lead through. */
@@ -156,17 +157,42 @@ enum ft_counter {
 	FT_COUNT_FAULT_UNPAIRED = 3,  /* end without a begin */
 	FT_COUNT_SPAN = 4,
 	FT_COUNT_TALLY = 5,
-	FT_COUNT_IRQ_SKIPPED =
-	    6,		     /* interrupt inside one of our own programs: charged to what it interrupted */
-	FT_COUNT_SAMPLE = 7, /* of a target, dropped ones included */
+	FT_COUNT_IRQ_UNPAIRED = 6,  /* interrupt whose begin or end was not seen */
+	FT_COUNT_SAMPLE = 7,	    /* of a target, dropped ones included */
 	FT_COUNT_SWITCH_UNSEEN = 8, /* a thread ran that nobody saw get a CPU */
 	FT_COUNTERS = 9,
 };
 
+/* Interrupts of one kind on top of the threads that have had a CPU. */
+struct interrupts {
+	__u64 total_ns;	 /* of those that ended, but for those that became spans */
+	__u64 folded_ns; /* of that, how much is in a thread's account */
+	__u32 count;	 /* not yet in one */
+	__u32 max_ns;	 /* the longest of these */
+};
+
+/* An interrupt that has not ended. */
+struct open_interrupt {
+	__u64 start_ns;
+	__u64 inner_ns; /* of that, what interrupts on top of it took */
+	__u64 arg;	/* of its span */
+	__u64 kind;	/* index into `interrupts` */
+};
+
+/* Soft interrupts by vector, then all hardware interrupts. */
+enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTERRUPTS = 4 };
+
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
-	__u32 target; /* the current task is a target */
-	__u32 newest; /* stint of the current task */
+	__u32 target;	       /* the current task is a target */
+	__u32 newest;	       /* stint of the current task */
+	__u32 interrupt_depth; /* of open interrupts on top of it */
+	__u32 sample_period;   /* in sixteenths of a millisecond; the recorder sets it */
+	__u64 interrupted_ns;  /* how long all interrupts on top of targets took that ended, spans too */
+	__u64 folded_ns;       /* of that, how much is in a thread's account */
+	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
+	struct open_interrupt open[FT_OPEN_INTERRUPTS];
+	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct stint stints[FT_STINTS];
 };
 

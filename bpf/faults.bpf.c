@@ -25,6 +25,8 @@
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
+#include "turn.h"
+
 #include <bpf/bpf_tracing.h>
 
 enum { PRESENT = 1, WRITE = 2 }; /* x86-64 page fault error code */
@@ -65,13 +67,38 @@ int BPF_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long
 	return begin(address, error_code, true);
 }
 
+/* A fork's first page is the new address space's top page table, a few microseconds after its entry (a new
+ * thread's is its stack). It ends with sched_process_fork. */
+static __always_inline int fork_begins(struct thread_state *st)
+{
+	struct pt_regs___x86 *regs = user_regs(current_task());
+	s64 nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	if (!call_forks(nr)) {
+		st->fork_over = 0;
+		return 0;
+	}
+	if (st->fork_over || st->busy || top_is(st, FT_FORK))
+		return 0;
+	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
+	if (st->depth)
+		abandon_stale(st, now, nr);
+	push(st, now, FT_FORK, 0, nr == __NR_clone ? BPF_CORE_READ(regs, di) : 0);
+	st->busy = 0;
+	return 0;
+}
+
 SEC("tp_btf/mm_page_alloc")
 int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp, int migratetype)
 {
-	if (migratetype != MIGRATE_MOVABLE)
+	if (migratetype != MIGRATE_MOVABLE && exact)
 		return 0;
 	struct thread_state *st = current_state();
-	if (!st || !top_is(st, FT_FAULT_OTHER))
+	if (!st)
+		return 0;
+	if (migratetype != MIGRATE_MOVABLE)
+		return fork_begins(st);
+	if (!top_is(st, FT_FAULT_OTHER))
 		return 0;
 	u32 zero_bit = ___GFP_ZERO_BIT; /* until 6.9, when it became an enum that BTF knows */
 	if (bpf_core_enum_value_exists(enum gfp_bits, ___GFP_ZERO_BIT))

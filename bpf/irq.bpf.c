@@ -8,43 +8,117 @@
  * only asks to look at the run queue, `call_function` and `call_function_single` run something, TLB
  * shoot-downs above all, and since 5.8 wakeups from another CPU as well. Hyper-V's timer (hyperv_stimer0) has
  * a vector, but no tracepoint.
+ *
+ * These are the hottest programs there are, so the thread's account is looked up only for an interrupt that
+ * is long enough to be told of, and where a window of the account is over. Interrupts of a CPU lie on each
+ * other like a stack.
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
 #include <bpf/bpf_tracing.h>
 
-static __always_inline int begin(u32 owner, u64 arg0)
+static __always_inline int begin(u64 kind, u64 arg)
 {
-	return frame_begins(current_state_in_interrupt(), owner, arg0);
+	struct cpu_state *c = this_cpu();
+	if (!c->target)
+		return 0;
+	u32 depth = c->interrupt_depth;
+	if (depth >= FT_OPEN_INTERRUPTS) {
+		count(FT_COUNT_IRQ_UNPAIRED);
+		return 0;
+	}
+	struct open_interrupt *o = &c->open[depth & (FT_OPEN_INTERRUPTS - 1)];
+	o->inner_ns = 0;
+	o->arg = arg;
+	o->kind = kind;
+	o->start_ns = bpf_ktime_get_ns();
+	c->interrupt_depth = depth + 1;
+	return 0;
 }
 
-static __always_inline int end(u32 owner)
+/* Hands over a long interrupt. False: it was nobody's, or the ring was full. */
+static __noinline bool hand_over(const struct open_interrupt *o, u32 outer, u64 duration_ns, u64 own_ns)
 {
-	return frame_ends(current_state_in_interrupt(), owner);
+	struct thread_state *st = current_state();
+	u32 owner = interrupt_owner(o->kind);
+	if (!st)
+		return false;
+	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_SPAN + owner);
+		return false;
+	}
+	fill_span(e, st, owner, o->start_ns, duration_ns);
+	e->on_cpu_ns = own_ns;
+	e->arg[0] = o->arg;
+	e->depth = (u8)(st->depth + outer);
+	bpf_ringbuf_submit(e, ring_flags());
+	count(FT_COUNT_SPAN);
+	return true;
+}
+
+static __noinline int bring_up_to_date(u64 now)
+{
+	struct thread_state *st = current_state_in_interrupt();
+	if (st) {
+		st->busy = 1;
+		charge(st, now);
+		st->busy = 0;
+	}
+	return 0;
+}
+
+static __always_inline int end(u64 kind)
+{
+	struct cpu_state *c = this_cpu();
+	u32 depth = c->interrupt_depth;
+	if (!depth || depth > FT_OPEN_INTERRUPTS)
+		return 0;
+	struct open_interrupt *o = &c->open[(depth - 1) & (FT_OPEN_INTERRUPTS - 1)];
+	if (o->kind != kind) {
+		count(FT_COUNT_IRQ_UNPAIRED);
+		c->interrupt_depth = 0;
+		return 0;
+	}
+	u64 now = bpf_ktime_get_ns(), duration_ns = now - o->start_ns, own_ns = duration_ns - o->inner_ns;
+	if (depth > 1)
+		c->open[(depth - 2) & (FT_OPEN_INTERRUPTS - 1)].inner_ns += duration_ns;
+	c->interrupted_ns += own_ns;
+	if (duration_ns < min_span_ns || !hand_over(o, depth - 1, duration_ns, own_ns)) {
+		struct interrupts *i = &c->interrupts[kind];
+		i->total_ns += own_ns;
+		i->count++;
+		if (own_ns > i->max_ns)
+			i->max_ns = (u32)own_ns;
+	}
+	c->interrupt_depth = depth - 1;
+	if (depth == 1 && now - c->last_fold_ns >= FT_TALLY_WINDOW_NS)
+		bring_up_to_date(now);
+	return 0;
 }
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq_entry, unsigned int vector)
 {
-	return vector < FT_SOFTIRQ_VECTORS ? begin(FT_SOFTIRQ + vector, vector) : 0;
+	return vector < FT_SOFTIRQ_VECTORS ? begin(vector, vector) : 0;
 }
 
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(softirq_exit, unsigned int vector)
 {
-	return vector < FT_SOFTIRQ_VECTORS ? end(FT_SOFTIRQ + vector) : 0;
+	return vector < FT_SOFTIRQ_VECTORS ? end(vector) : 0;
 }
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry, int irq)
 {
-	return begin(FT_HARDIRQ, (u64)(u32)irq);
+	return begin(FT_HARD_INTERRUPTS, (u64)(u32)irq);
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit)
 {
-	return end(FT_HARDIRQ);
+	return end(FT_HARD_INTERRUPTS);
 }
 
 /* Bit 32 of the argument tells a local vector from a device's interrupt number. */
@@ -52,12 +126,12 @@ int BPF_PROG(irq_handler_exit)
 	SEC("tp_btf/" #name "_entry")                                                                        \
 	int BPF_PROG(name##_entry, int vector)                                                               \
 	{                                                                                                    \
-		return begin(FT_HARDIRQ, 1ull << 32 | (u32)vector);                                          \
+		return begin(FT_HARD_INTERRUPTS, 1ull << 32 | (u32)vector);                                  \
 	}                                                                                                    \
 	SEC("tp_btf/" #name "_exit")                                                                         \
 	int BPF_PROG(name##_exit)                                                                            \
 	{                                                                                                    \
-		return end(FT_HARDIRQ);                                                                      \
+		return end(FT_HARD_INTERRUPTS);                                                              \
 	}
 
 LOCAL_VECTOR(local_timer)

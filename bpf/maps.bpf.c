@@ -8,9 +8,11 @@ const volatile bool has_block_queue_arg = false;
 const volatile bool has_task_pt_regs = false;
 const volatile __u64 min_span_ns = 20000;
 const volatile __u64 sample_stack_ns = 500000;
+const volatile __u32 fast_period = 16;
 const volatile __u64 ring_wake_bytes = 1 << 21;
 const volatile __u32 pid_ns = 0;
 const volatile bool with_client = false;
+const volatile bool exact = false;
 
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");

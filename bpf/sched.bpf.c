@@ -16,6 +16,7 @@
 #include <bpf/bpf_tracing.h>
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
+enum { PF_KTHREAD = 0x200000 };
 
 /* What a task is called in the recorder's pid namespace; 0: nothing, it can't be seen from there. All that
  * the recorder does with an id (/proc, perf events, a user's --pid) is in its namespace, so threads are known
@@ -68,6 +69,9 @@ static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *
 		return FT_FILE_META;
 	case CALL_SOCKET:
 		return FT_NETWORK;
+	case CALL_FORK:
+		return FT_FORK; /* a vfork's wait for its child */
+	case CALL_SYNC:
 	case CALL_READ:
 	case CALL_WRITE:
 		break;
@@ -75,7 +79,9 @@ static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *
 		return FT_SYSCALL;
 	}
 	*fd = BPF_CORE_READ(user_regs(task), di);
-	*file = file_of(task, *fd);
+	*file = nr == __NR_msync ? NULL : file_of(task, *fd);
+	if (class == CALL_SYNC)
+		return FT_FSYNC;
 	enum ft_sample_file kind = file_kind(*file);
 	if (kind == FT_SAMPLE_FILE_SOCKET)
 		return FT_NETWORK;
@@ -173,10 +179,36 @@ static __always_inline void note_tracer(struct thread_state *st, struct task_str
 	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
 }
 
+/* Notes the system call that a thread waits in. */
+static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
+{
+	s64 nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
+	if (nr != __NR_restart_syscall) /* a call that a stop interrupted goes on under that number */
+		st->blocked_in = (s16)nr;
+	st->in_wait = !exact && waits_for_events(nr);
+	return nr;
+}
+
+static __always_inline void begin_wait(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	s64 nr = note_call(st, task);
+	if (st->depth) {
+		abandon_stale(st, now, nr);
+		if (st->depth) /* a fault within the call */
+			st->in_wait = 0;
+	}
+	if (!call_forks(nr))
+		st->fork_over = 0;
+	if (st->in_wait)
+		end_turn(st, task, now, 0);
+}
+
 static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
 				       bool runnable, u32 state)
 {
 	charge(st, now);
+	if (!runnable)
+		begin_wait(st, task, now);
 	st->ran_ns = task->se.sum_exec_runtime;
 	st->off_cpu = 1;
 	st->off_state = state;
@@ -209,11 +241,7 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 		if (blocked_ns && owner == FT_FAULT_OTHER)
 			st->blocked = 1;
 	} else if (blocked_ns) {
-		nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
-		/* A call that a stop interrupted goes on under this number. */
-		if (nr == __NR_restart_syscall)
-			nr = st->blocked_in;
-		st->blocked_in = (s16)nr;
+		nr = st->blocked_in;
 		owner = held ? held : blocked_owner(task, nr, &fd, &file);
 	}
 	if (owner == FT_PTRACED)
@@ -265,6 +293,10 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 		off_cpu(st, task, c, wake, now);
 	st->off_cpu = 0;
 	st->wake_ns = 0;
+	if (st->in_wait) {
+		st->in_wait = 0;
+		begin_turn(st, task, st->mark_ns, 0);
+	}
 }
 
 /* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
@@ -298,10 +330,12 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	s->tid = (u32)next->pid;
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);
 	c->newest = i;
-	struct thread_state *st = state_of(next);
+	struct thread_state *st = next->flags & PF_KTHREAD ? NULL : state_of(next);
 	c->target = st != NULL;
-	if (st)
+	if (st) {
+		forget_interrupts(c);
 		switch_in(st, next, c, now);
+	}
 	return 0;
 }
 
@@ -431,6 +465,12 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		f->arg[0] = st->tid;
 	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
 	st->ready = 1;
+	if (!exact) { /* what it copied is copied: what is left is to put the child on a run queue */
+		ps->busy = 1;
+		pop(ps, now, FT_FORK);
+		ps->fork_over = 1;
+		ps->busy = 0;
+	}
 	return 0;
 }
 
@@ -461,6 +501,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 	st->off_cpu = 0; /* it is running: this is it */
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	st->ready = 1;
+	forget_interrupts(this_cpu());
 	this_cpu()->target = 1;
 	return 0;
 }
@@ -475,7 +516,7 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 	/* One that began before the account did is known to be a turn only where it is likely: in a process'
 	 * main thread. */
 	if (st->turn_seen || st->tid == st->tgid)
-		end_turn(st, now, 0, FT_SPAN_UNFINISHED);
+		end_turn(st, task, now, FT_SPAN_UNFINISHED);
 	tally_flush(st);
 	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
 	st->dead = 1;
@@ -533,6 +574,9 @@ int open_accounts(struct bpf_iter__task *ctx)
 		note_tracer(st, task);
 	st->wake_ns = state ? 0 : now;
 	st->queued = !state;
+	note_call(st, task);
+	if (!state)
+		st->in_wait = 0;
 	u32 tid = st->tid;
 	st->client = *traced_as == FT_TRACED_CLIENT;
 	st->fault_ends = bpf_map_lookup_elem(&watched, &tid) != NULL;
@@ -547,6 +591,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 		st->off_state = now_state;
 		st->wake_ns = 0;
 		st->queued = 0;
+		note_call(st, task);
 	}
 	return 0;
 }
@@ -557,18 +602,17 @@ int open_accounts(struct bpf_iter__task *ctx)
 SEC("raw_tp")
 int adopt_current(void *ctx)
 {
-	struct task_struct *task =
-	    has_task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct thread_state *st = state_of(task);
 	if (!st)
 		return 0;
 	if (st->off_cpu) {
 		u64 now = bpf_ktime_get_ns();
+		forget_interrupts(this_cpu());
 		charge(st, now);
 		st->off_cpu = 0;
 		st->wake_ns = 0;
-		st->iteration_start_ns = now;
-		st->turn_seen = 0;
+		take_up_turn(st, task, now);
 	}
 	this_cpu()->target = 1;
 	return 0;

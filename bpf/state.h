@@ -6,6 +6,10 @@
  * so own times add up to wall time by construction. Programs run on the thread itself or in an interrupt
  * on top of it, so no locks: `busy` tells an interrupt that it came in the middle of an update.
  *
+ * Interrupts are no frames. Over loopback they come by the hundred thousand a second, so what they take is
+ * added up per CPU, in memory that needs no look-up, and goes into the account of the thread when its time is
+ * charged next. That is exact: a thread leaves a CPU by a switch only, which charges.
+ *
  * An interval of at least min_span_ns becomes a span, a shorter one goes into the tally of the current
  * window. What can't be handed over (ring full) is kept in the tally: counted as a drop, but its time
  * stays in the account.
@@ -13,6 +17,7 @@
 #ifndef FORKTAIL_BPF_STATE_H
 #define FORKTAIL_BPF_STATE_H
 
+#include "calls.h"
 #include "compat.h"
 #include "events.h"
 #include "types.h"
@@ -31,11 +36,13 @@ struct thread_state {
 	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
 	u64 iteration_events;
 	u64 reads_before, writes_before; /* the thread's reads and writes at the turn's begin */
-	u32 accepted, closed;		 /* connections, in this turn */
-	struct cfs_rq *quota_queue;	 /* off the CPU: the run queue whose quota may be what it waits for */
-	u64 throttled_before_ns;	 /* of that queue when the wait began */
-	u64 ran_ns;			 /* off the CPU: how long the scheduler says that it had run before */
-	u32 tid, tgid;			 /* in the recorder's pid namespace, as /proc has them there */
+	u64 sampled_ns;			 /* the last look at an open turn that found it to be the same one */
+	u64 sampled_reads, sampled_writes; /* the thread's, then */
+	u32 accepted, closed;		   /* connections, in this turn */
+	struct cfs_rq *quota_queue; /* off the CPU: the run queue whose quota may be what it waits for */
+	u64 throttled_before_ns;    /* of that queue when the wait began */
+	u64 ran_ns;		    /* off the CPU: how long the scheduler says that it had run before */
+	u32 tid, tgid;		    /* in the recorder's pid namespace, as /proc has them there */
 	u32 depth;
 	u32 off_state;	 /* off CPU: the task state it left with */
 	u32 queue_cpu;	 /* runnable: where it began to wait */
@@ -53,6 +60,9 @@ struct thread_state {
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
 	u8 turn_seen; /* the open turn of the event loop: its begin was seen, not taken for one */
+	u8 has_loop;  /* it was seen waiting for events */
+	u8 in_wait;   /* off CPU: it waits for events */
+	u8 fork_over; /* the call that forks, which it may still be in, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */
 };
@@ -96,9 +106,11 @@ extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
 extern const volatile __u64 sample_stack_ns; /* in a turn of the event loop before a stack is copied */
+extern const volatile __u32 fast_period; /* of samples while a turn is long, in sixteenths of a millisecond */
 extern const volatile __u64 ring_wake_bytes;
 extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
 extern const volatile bool with_client; /* load generators that are started get accounts too */
+extern const volatile bool exact;	/* system calls have programs: calls.h */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a
@@ -135,6 +147,8 @@ static __always_inline struct thread_state *account_of(struct task_struct *task)
 {
 	struct thread_state *st;
 	if (has_task_storage) {
+		if (!task->bpf_storage) /* nearly every other task of the host */
+			return NULL;
 		st = bpf_task_storage_get(&states, task, NULL, 0);
 	} else {
 		u32 tid = (u32)BPF_CORE_READ(task, pid);
@@ -165,11 +179,7 @@ static __always_inline struct thread_state *current_state(void)
 static __always_inline struct thread_state *current_state_in_interrupt(void)
 {
 	struct thread_state *st = current_state();
-	if (st && st->busy) {
-		count(FT_COUNT_IRQ_SKIPPED);
-		return NULL;
-	}
-	return st;
+	return st && !st->busy ? st : NULL;
 }
 
 /* The recorder looks at the ring on its own twenty times a second; it is woken only when the ring fills
@@ -219,14 +229,60 @@ static __always_inline void tally_roll(struct thread_state *st, u64 now)
 		tally_flush(st);
 }
 
-/* Charges mark..now, all of it on the CPU, to the innermost frame or to own code. Time never goes back: who
- * read the clock before an interrupt on top of it charged its own finds nothing left to charge. */
+static __always_inline u32 interrupt_owner(u64 kind)
+{
+	return kind < FT_SOFTIRQ_VECTORS ? FT_SOFTIRQ + (u32)kind : FT_HARDIRQ;
+}
+
+/* Takes what interrupts took on this CPU since the last time, of at most `ns`, into the thread's window.
+ * Returns how much that is, with those that became spans. An interrupt may come at any point of it, and only
+ * adds. */
+static __noinline u64 fold_interrupts(struct thread_state *st, struct cpu_state *c, u64 ns)
+{
+	u64 pending_ns = c->interrupted_ns - c->folded_ns;
+	if (pending_ns > ns) /* one came after the clock was read */
+		pending_ns = ns;
+	c->folded_ns += pending_ns;
+	u64 left_ns = pending_ns;
+	for (u32 kind = 0; kind < FT_INTERRUPT_KINDS; kind++) {
+		struct interrupts *i = &c->interrupts[kind];
+		u64 more_ns = i->total_ns - i->folded_ns;
+		if (!more_ns)
+			continue;
+		if (more_ns > left_ns)
+			more_ns = left_ns;
+		left_ns -= more_ns;
+		i->folded_ns += more_ns;
+		struct ft_tally_entry *e = &st->tally.entry[interrupt_owner(kind)];
+		e->total_ns += more_ns;
+		e->count += i->count;
+		if (i->max_ns > e->max_ns)
+			e->max_ns = i->max_ns;
+		i->count = i->max_ns = 0;
+		st->dirty = 1;
+	}
+	return pending_ns;
+}
+
+/* Before a thread's time on this CPU begins: what was left belongs to nobody. */
+static __always_inline void forget_interrupts(struct cpu_state *c)
+{
+	c->interrupt_depth = 0;
+	c->folded_ns = c->interrupted_ns;
+}
+
+/* Charges mark..now, all of it on this CPU, to interrupts and to the innermost frame or own code. Time never
+ * goes back: who read the clock before an interrupt on top of it charged finds nothing left to charge. */
 static __always_inline void charge(struct thread_state *st, u64 now)
 {
 	if ((s64)(now - st->mark_ns) <= 0)
 		return;
 	tally_roll(st, now);
+	struct cpu_state *c = this_cpu();
 	u64 ns = now - st->mark_ns;
+	if (c->interrupted_ns != c->folded_ns)
+		ns -= fold_interrupts(st, c, ns);
+	c->last_fold_ns = now;
 	u32 depth = st->depth;
 	if (depth == 0 || depth > FT_FRAME_DEPTH) {
 		st->tally.entry[FT_OWN_CODE].total_ns += ns;
@@ -378,6 +434,25 @@ static __always_inline void abandon_top(struct thread_state *st, u64 now)
 			tally_add(st, FT_SYSCALL, blocked);
 		st->dirty = 1;
 	}
+}
+
+/* Whether the innermost frame has ended and nobody saw it, by the system call that the thread is in: a fault
+ * in user mode that became a signal, or a fork that failed. */
+static __always_inline bool is_stale(struct thread_state *st, s64 nr)
+{
+	enum { USER_MODE_FAULT = 4 }; /* x86-64 page fault error code */
+	struct frame *f = top(st);
+	if (!f)
+		return false;
+	if (f->owner == FT_FAULT_OTHER)
+		return nr >= 0 && f->arg[1] & USER_MODE_FAULT;
+	return f->owner == FT_FORK && !call_forks(nr);
+}
+
+static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 nr)
+{
+	for (int i = 0; i < FT_FRAME_DEPTH && is_stale(st, nr); i++)
+		abandon_top(st, now);
 }
 
 /* Before a frame that can only begin in user mode or at a system call's entry: whatever is still open on

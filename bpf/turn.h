@@ -1,40 +1,61 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A turn of the event loop: its end, and how many calls it made, which tells an answer to 5,000 subscribers
- * from one.
+/* A turn of the event loop: where it begins and ends, and how many calls it made, which tells an answer to
+ * 5,000 subscribers from one.
+ *
+ * A turn begins where a thread gets the CPU after it waited for events, and ends where it waits for them
+ * again; both are switches, which are traced anyway. A loop that always finds something to do doesn't wait:
+ * there it is samples that tell. While a thread reads nothing, it is in one and the same turn, and what reads
+ * is in another. `exact` has programs in the wait itself instead (syscalls.bpf.c), for what that costs.
  *
  * Reads and writes are never traced. The kernel counts them per task itself (as /proc/PID/io shows them), so
  * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
- * Accepted connections and closed sockets it doesn't count: those rare calls have programs (syscalls.bpf.c).
+ * Accepted connections and closed sockets it doesn't count: `exact` does.
  */
 #ifndef FORKTAIL_BPF_TURN_H
 #define FORKTAIL_BPF_TURN_H
 
+#include "calls.h"
 #include "state.h"
 
-/* A kernel without CONFIG_TASK_XACCT doesn't count. */
-static __always_inline void read_counts(u64 *reads, u64 *writes)
+static __always_inline struct task_struct *current_task(void)
 {
-	*reads = *writes = 0;
-	if (has_task_storage) {
-		struct task_struct *task = bpf_get_current_task_btf();
-		if (!bpf_core_field_exists(task->ioac.syscr))
-			return;
-		*reads = task->ioac.syscr;
-		*writes = task->ioac.syscw;
-	} else {
-		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-		if (!bpf_core_field_exists(task->ioac.syscr))
-			return;
-		*reads = BPF_CORE_READ(task, ioac.syscr);
-		*writes = BPF_CORE_READ(task, ioac.syscw);
-	}
+	return has_task_storage ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task();
 }
 
-static __always_inline void count_from_here(struct thread_state *st)
+/* A kernel without CONFIG_TASK_XACCT doesn't count. */
+static __always_inline void read_counts(struct task_struct *task, u64 *reads, u64 *writes)
 {
-	read_counts(&st->reads_before, &st->writes_before);
+	*reads = *writes = 0;
+	if (!bpf_core_field_exists(task->ioac.syscr))
+		return;
+	*reads = BPF_CORE_READ(task, ioac.syscr);
+	*writes = BPF_CORE_READ(task, ioac.syscw);
+}
+
+static __always_inline void count_from_here(struct thread_state *st, struct task_struct *task)
+{
+	read_counts(task, &st->reads_before, &st->writes_before);
+	st->sampled_reads = st->reads_before;
+	st->sampled_writes = st->writes_before;
 	st->accepted = st->closed = 0;
+}
+
+static __always_inline void begin_turn(struct thread_state *st, struct task_struct *task, u64 now, u64 events)
+{
+	st->iteration_start_ns = st->sampled_ns = now;
+	st->iteration_events = events;
 	st->turn_seen = 1;
+	st->has_loop = 1;
+	count_from_here(st, task);
+}
+
+/* From here on a turn is known that began some time before. */
+static __always_inline void take_up_turn(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	st->iteration_start_ns = st->sampled_ns = now;
+	st->iteration_events = 0;
+	st->turn_seen = 0;
+	count_from_here(st, task);
 }
 
 static __always_inline u64 at_most_16_bits(u64 n)
@@ -42,25 +63,20 @@ static __always_inline u64 at_most_16_bits(u64 n)
 	return n < 0xffff ? n : 0xffff;
 }
 
-/* The calls since then, as an iteration's arg[1] holds them; 0 if nobody saw the turn begin. */
-static __always_inline u64 calls_since(struct thread_state *st)
+/* The open turn's calls until there were so many of the thread's, as an iteration's arg[1] holds them. */
+static __always_inline u64 calls_until(const struct thread_state *st, u64 reads, u64 writes)
 {
-	u64 reads, writes;
-	if (!st->turn_seen)
-		return 0;
-	read_counts(&reads, &writes);
 	return at_most_16_bits(reads - st->reads_before) | at_most_16_bits(writes - st->writes_before) << 16 |
 	       at_most_16_bits(st->accepted) << 32 | at_most_16_bits(st->closed) << 48;
 }
 
-/* Hands over the open turn of the event loop, if it was long enough to be looked at. `calls`: as calls_since
+/* Hands over the open turn of the event loop, if it was long enough to be looked at. `calls`: as calls_until
  * has them. */
-static __always_inline void end_turn(struct thread_state *st, u64 now, u64 calls, u8 flags)
+static __always_inline void hand_over_turn(struct thread_state *st, u64 end_ns, u64 calls, u8 flags)
 {
-	u64 start_ns = st->iteration_start_ns, duration_ns = now - start_ns;
+	u64 start_ns = st->iteration_start_ns, duration_ns = end_ns - start_ns;
 	st->iteration_start_ns = 0;
-	st->turn_seen = 0;
-	if (!start_ns || now <= start_ns || duration_ns < min_span_ns)
+	if (!start_ns || end_ns <= start_ns || duration_ns < min_span_ns)
 		return;
 	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e) {
@@ -73,6 +89,47 @@ static __always_inline void end_turn(struct thread_state *st, u64 now, u64 calls
 	e->flags = flags;
 	bpf_ringbuf_submit(e, ring_flags());
 	count(FT_COUNT_SPAN);
+}
+
+/* The turn that is open ends now; or where it was seen last, if its thread has gone on since. */
+static __always_inline void end_turn(struct thread_state *st, struct task_struct *task, u64 now, u8 flags)
+{
+	u64 reads, writes;
+	if (!st->iteration_start_ns)
+		return;
+	read_counts(task, &reads, &writes);
+	if (st->turn_seen)
+		hand_over_turn(st, now, calls_until(st, reads, writes), flags);
+	else if (exact || reads == st->sampled_reads)
+		hand_over_turn(st, now, exact ? 0 : calls_until(st, reads, writes), flags | FT_SPAN_SAMPLED);
+	else
+		hand_over_turn(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
+			       flags | FT_SPAN_SAMPLED);
+	st->turn_seen = 0;
+}
+
+/* Whether a call means that a turn is over, or that it reads as none of the kernel's counts tells. */
+static __always_inline bool begins_another(s64 nr)
+{
+	return waits_for_events(nr) || nr == __NR_recvfrom || nr == __NR_recvmsg || nr == __NR_recvmmsg;
+}
+
+/* A CPU sample's look at the turn of the thread, which is in system call `nr`, or none (-1). */
+static __always_inline void look_at_turn(struct thread_state *st, struct task_struct *task, u64 now, s64 nr)
+{
+	u64 reads, writes;
+	if (waits_for_events(nr))
+		st->has_loop = 1;
+	if (!st->iteration_start_ns || !st->has_loop)
+		return;
+	read_counts(task, &reads, &writes);
+	if (reads == st->sampled_reads && !begins_another(nr)) {
+		st->sampled_ns = now;
+		st->sampled_writes = writes;
+		return;
+	}
+	end_turn(st, task, now, FT_SPAN_SAMPLED);
+	take_up_turn(st, task, now);
 }
 
 #endif

@@ -173,6 +173,7 @@ struct task_struct {
 	int pagefault_disabled;	    /* how often over */
 	struct task_struct *parent; /* of a traced one: who traces it */
 	unsigned int frozen : 1;
+	void *bpf_storage; /* task storage of any program; NULL: none */
 };
 
 /* `state` before 5.14, `cpu` before 5.16. */

@@ -29,8 +29,13 @@ enum {
 	OPTION_WITH_CLIENT,
 	OPTION_NO_SAMPLES,
 	OPTION_NO_SOFTIRQS,
+	OPTION_LIGHT,
+	OPTION_EXACT,
 	OPTION_DOCTOR
 };
+
+/* In sixteenths of a millisecond: 250 a second, 1000, 100. */
+enum { SAMPLES_SLOW = 64, SAMPLES_FAST = 16, LIGHT_SAMPLES_SLOW = 160, LIGHT_SAMPLES_FAST = SAMPLES_SLOW };
 
 static const struct argp_option options[] = {
     {"pid", 'p', "PID[,PID...]", 0, "Trace these processes", 1},
@@ -56,6 +61,12 @@ static const struct argp_option options[] = {
      "Take no CPU samples: what the server's own code was stays unknown", 2},
     {"no-softirqs", OPTION_NO_SOFTIRQS, NULL, 0,
      "Don't trace soft interrupts, which over loopback TCP cost the server most of what recording does", 2},
+    {"light", OPTION_LIGHT, NULL, 0,
+     "For a server that can spare nothing: no interrupts, and fewer CPU samples", 2},
+    {"exact", OPTION_EXACT, NULL, 0,
+     "Trace system calls too, for what that costs every process of the host: each turn of an event loop that "
+     "never waits, connections that come and go, the CPU time of an fsync",
+     2},
     {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
      3},
     {0},
@@ -64,7 +75,7 @@ static const struct argp_option options[] = {
 struct arguments {
 	struct record_options record;
 	struct targets targets;
-	bool doctor;
+	bool light, doctor;
 };
 
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, const char *format, ...)
@@ -161,10 +172,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->record.wanted.with_client = true;
 		return 0;
 	case OPTION_NO_SAMPLES:
-		a->record.wanted.samples = false;
+		a->record.wanted.samples_slow = 0;
 		return 0;
 	case OPTION_NO_SOFTIRQS:
 		a->record.wanted.softirqs = false;
+		return 0;
+	case OPTION_LIGHT:
+		a->light = true;
+		return 0;
+	case OPTION_EXACT:
+		a->record.wanted.exact = true;
 		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;
@@ -178,11 +195,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static void lighten(struct programs_wanted *wanted)
+{
+	wanted->interrupts = wanted->softirqs = false;
+	if (wanted->samples_slow) {
+		wanted->samples_slow = LIGHT_SAMPLES_SLOW;
+		wanted->samples_fast = LIGHT_SAMPLES_FAST;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct arguments a;
-	a.record = (struct record_options){
-	    .wanted = {.min_span_ns = 20000, .samples = true, .softirqs = true}, .argc = argc, .argv = argv};
+	a.record = (struct record_options){.wanted = {.min_span_ns = 20000,
+						      .samples_slow = SAMPLES_SLOW,
+						      .samples_fast = SAMPLES_FAST,
+						      .interrupts = true,
+						      .softirqs = true},
+					   .argc = argc,
+					   .argv = argv};
 	static const struct argp argp = {options,
 					 parse,
 					 NULL,
@@ -198,6 +229,10 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.doctor)
 		return doctor_print();
+	if (a.light && a.record.wanted.exact)
+		fail(EXIT_USAGE, "--light and --exact exclude each other");
+	if (a.light)
+		lighten(&a.record.wanted);
 	if (!a.targets.count)
 		fail(
 		    EXIT_USAGE,

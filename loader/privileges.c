@@ -219,8 +219,12 @@ static int allow_files(scmp_filter_ctx filter)
 /* The kernel programs' side: reading their figures, and ending them. */
 static int allow_programs(scmp_filter_ctx filter, const struct privileges_wanted *wanted)
 {
-	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE,
-						 PERF_EVENT_IOC_SET_BPF, FIONREAD, TCGETS};
+	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE,
+						 PERF_EVENT_IOC_DISABLE,
+						 PERF_EVENT_IOC_SET_BPF,
+						 PERF_EVENT_IOC_PERIOD,
+						 FIONREAD,
+						 TCGETS};
 	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
 				   SCMP_A0(SCMP_CMP_EQ, BPF_OBJ_GET_INFO_BY_FD));
 	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)

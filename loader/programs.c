@@ -18,11 +18,11 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "forktail.skel.h"
 #include "namespaces.h"
+#include "pace.h"
 #include "recording/recording.h"
 #include "stats_switch.h"
 #include "targets.h"
@@ -38,12 +38,14 @@ struct programs {
 	struct ring_buffer *ring;
 	struct bpf_link **links;
 	size_t link_count, link_room;
-	int *event_fds; /* perf events: faults, two a thread, and samples, one a CPU */
+	int *event_fds; /* perf events of faults, two a thread */
 	size_t event_count, event_room;
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
-	int closing_fd; /* a walk over all tasks that closes their accounts when it is read */
+	int closing_fd;	   /* a walk over all tasks that closes their accounts when it is read */
+	struct pace *pace; /* NULL: no samples */
+	struct pace_wanted pace_wanted;
 	bool fault_events, samples, measuring;
 	size_t unwatched; /* threads whose faults can't be watched */
 };
@@ -71,6 +73,9 @@ static int keep_log(enum libbpf_print_level level, const char *format, va_list a
 static int on_event(void *context, void *data, size_t bytes)
 {
 	struct programs *p = context;
+	const struct ft_event_sample *sample = data;
+	if (sample->type == FT_EVENT_SAMPLE_STACK)
+		pace_hurry(p->pace, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
 	return 0;
 }
@@ -103,7 +108,7 @@ static void choose_fault_programs(struct forktail_bpf *s, const struct support *
 }
 
 /* Leaves out programs whose tracepoint this kernel lacks: loading them would fail the whole object. */
-static void choose_programs(struct forktail_bpf *skeleton)
+static void choose_programs(struct forktail_bpf *skeleton, const struct programs_wanted *wanted)
 {
 	struct bpf_program *prog;
 	bpf_object__for_each_program(prog, skeleton->obj)
@@ -112,7 +117,25 @@ static void choose_programs(struct forktail_bpf *skeleton)
 		if (strncmp(section, "tp_btf/", 7) == 0)
 			bpf_program__set_autoload(prog, support_has_tracepoint(section + 7));
 		else if (strncmp(section, "tracepoint/", 11) == 0)
-			bpf_program__set_autoload(prog, support_has_event(section + 11));
+			bpf_program__set_autoload(prog, wanted->exact && support_has_event(section + 11));
+	}
+	struct bpf_program *const interrupts[] = {skeleton->progs.irq_handler_entry,
+						  skeleton->progs.irq_handler_exit,
+						  skeleton->progs.local_timer_entry,
+						  skeleton->progs.local_timer_exit,
+						  skeleton->progs.reschedule_entry,
+						  skeleton->progs.reschedule_exit,
+						  skeleton->progs.call_function_entry,
+						  skeleton->progs.call_function_exit,
+						  skeleton->progs.call_function_single_entry,
+						  skeleton->progs.call_function_single_exit,
+						  skeleton->progs.irq_work_entry,
+						  skeleton->progs.irq_work_exit};
+	for (size_t i = 0; !wanted->interrupts && i < sizeof interrupts / sizeof *interrupts; i++)
+		bpf_program__set_autoload(interrupts[i], false);
+	if (!wanted->softirqs) {
+		bpf_program__set_autoload(skeleton->progs.softirq_entry, false);
+		bpf_program__set_autoload(skeleton->progs.softirq_exit, false);
 	}
 }
 
@@ -134,7 +157,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->handler = handler;
 	p->context = context;
 	p->fault_events = support->has_fault_events;
-	p->samples = wanted->samples && support->has_cpu_clock;
+	p->samples = wanted->samples_slow && support->has_cpu_clock;
 	int err = -ENOMEM;
 	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
 	if (!s) {
@@ -148,14 +171,13 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->min_span_ns = wanted->min_span_ns;
 	s->rodata->pid_ns = pid_namespace();
 	s->rodata->with_client = wanted->with_client;
+	s->rodata->exact = wanted->exact;
+	s->rodata->fast_period = wanted->samples_fast;
+	p->pace_wanted = (struct pace_wanted){wanted->samples_slow, wanted->samples_fast};
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
-	choose_programs(s);
-	if (!wanted->softirqs) {
-		bpf_program__set_autoload(s->progs.softirq_entry, false);
-		bpf_program__set_autoload(s->progs.softirq_exit, false);
-	}
+	choose_programs(s, wanted);
 	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
 	p->fault_end[1] = s->progs.fault_end_major;
 	choose_fault_programs(s, support);
@@ -190,13 +212,13 @@ static int keep_link(struct programs *p, struct bpf_link *link)
 	return 0;
 }
 
-/* Has the program run on every overflow of a perf event. Returns 0 too if the thread or CPU has gone. */
-static int watch(struct programs *p, struct perf_event_attr *attr, pid_t tid, int cpu,
+/* Has the program run on every overflow of a perf event of a thread. Returns 0 too if that has gone. */
+static int watch(struct programs *p, const struct perf_event_attr *attr, pid_t tid,
 		 const struct bpf_program *prog)
 {
-	int fd = (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = support_open_event(*attr, tid, -1);
 	if (fd < 0)
-		return errno == ESRCH || errno == ENODEV ? 0 : -errno;
+		return fd == -ESRCH ? 0 : fd;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
 		int err = -errno;
 		close(fd);
@@ -236,7 +258,7 @@ static int watch_faults(struct programs *p, pid_t tid)
 					       .config = events[i],
 					       .sample_period = 1,
 					       .inherit = 1};
-		int err = watch(p, &attr, tid, -1, p->fault_end[i]);
+		int err = watch(p, &attr, tid, p->fault_end[i]);
 		if (!err && few_descriptors_left(p))
 			err = -EMFILE;
 		if (err) {
@@ -271,14 +293,12 @@ static void name_unwatched(struct programs *p, pid_t tid, int err, skip_handler 
 	skipped(context, what, err);
 }
 
-/* The clock of every CPU that is online now. */
-static int watch_cpus(struct programs *p)
+/* What a CPU's samples stand for from now on. */
+static void note_period(void *context, int cpu, uint32_t period)
 {
-	struct perf_event_attr attr = support_cpu_clock();
-	int cpus = libbpf_num_possible_cpus(), err = 0;
-	for (int cpu = 0; cpu < cpus && !err; cpu++)
-		err = watch(p, &attr, -1, cpu, p->skeleton->progs.cpu_sample);
-	return err;
+	struct programs *p = context;
+	if (cpu < FT_MAX_CPUS)
+		p->skeleton->bss->cpus[cpu].sample_period = period;
 }
 
 void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, void *context)
@@ -357,7 +377,9 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
-	int err = p->samples ? watch_cpus(p) : 0;
+	int err = p->samples ? pace_open(&p->pace, &p->pace_wanted,
+					 bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
+			     : 0;
 	if (err)
 		skipped(context, bpf_program__name(p->skeleton->progs.cpu_sample), err);
 	return 0;
@@ -413,6 +435,7 @@ int programs_fd(struct programs *p)
 
 int programs_drain(struct programs *p)
 {
+	pace_relax(p->pace, ft_now_ns());
 	return ring_buffer__consume(p->ring);
 }
 
@@ -423,6 +446,8 @@ static void detach(struct programs *p)
 	for (size_t i = 0; i < p->link_count; i++)
 		bpf_link__destroy(p->links[i]);
 	p->event_count = p->link_count = 0;
+	pace_close(p->pace);
+	p->pace = NULL;
 }
 
 int programs_stop(struct programs *p)

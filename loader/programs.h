@@ -24,8 +24,12 @@ typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 struct programs_wanted {
 	uint64_t min_span_ns; /* shorter intervals are summed up */
 	bool with_client;     /* load generators that are started while it records are traced too */
-	bool samples;	      /* of what runs on the CPUs */
-	bool softirqs;	      /* on top of traced threads */
+	/* Of what runs on the CPUs: every so many sixteenths of a millisecond (1 to 255); while a turn of an
+	 * event loop is long, every so many of these. 0: none. */
+	uint32_t samples_slow, samples_fast;
+	bool interrupts; /* of devices, timers and other CPUs, on top of traced threads */
+	bool softirqs;	 /* on top of them */
+	bool exact; /* system calls are traced: turns that never wait, connections, the whole of an fsync */
 };
 
 /* Opens, sets and loads what is wanted and `support` says the host has. Messages of libbpf go to *log (a

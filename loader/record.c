@@ -169,8 +169,8 @@ static void write_cost(struct recorder *r)
 		      "fault_begins", (json_int_t)counters[FT_COUNT_FAULT_BEGIN], "fault_ends",
 		      (json_int_t)counters[FT_COUNT_FAULT_END], "faults_abandoned",
 		      (json_int_t)counters[FT_COUNT_FAULT_ABANDONED], "fault_ends_unpaired",
-		      (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_skipped",
-		      (json_int_t)counters[FT_COUNT_IRQ_SKIPPED], "switches_unseen",
+		      (json_int_t)counters[FT_COUNT_FAULT_UNPAIRED], "irqs_unpaired",
+		      (json_int_t)counters[FT_COUNT_IRQ_UNPAIRED], "switches_unseen",
 		      (json_int_t)counters[FT_COUNT_SWITCH_UNSEEN], "cpu_samples",
 		      (json_int_t)counters[FT_COUNT_SAMPLE], "unwound", (json_int_t)unwinding.unwound,
 		      "unwind_ns", (json_int_t)unwinding.unwind_ns, "programs", programs));
@@ -212,6 +212,19 @@ static int trace_clients(struct recorder *r)
 	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
 }
 
+static void note_unwanted(struct recorder *r)
+{
+	const struct programs_wanted *wanted = &r->options->wanted;
+	if (!wanted->softirqs)
+		note_missing(r,
+			     "soft interrupts on top of the server: their time is in what they interrupted",
+			     wanted->interrupts ? "--no-softirqs was given" : "--light was given");
+	if (!wanted->interrupts)
+		note_missing(
+		    r, "hardware interrupts on top of the server: their time is in what they interrupted",
+		    "--light was given");
+}
+
 /* Finds out what this host offers and loads what is wanted of it. Returns the exit status. */
 static int load(struct recorder *r)
 {
@@ -226,10 +239,13 @@ static int load(struct recorder *r)
 		if (!f->available)
 			note_missing(r, f->without, f->why);
 	}
-	if (!r->options->wanted.softirqs)
-		note_missing(r,
-			     "soft interrupts on top of the server: their time is in what they interrupted",
-			     "--no-softirqs was given");
+	note_unwanted(r);
+	if (r->options->wanted.exact && !r->support.has_call_events) {
+		fprintf(stderr,
+			"forktail record: --exact needs the tracepoints of system calls: mount tracefs with: "
+			"mount -t tracefs nodev /sys/kernel/tracing\n");
+		return 3;
+	}
 	int err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
@@ -440,7 +456,7 @@ static void start_helpers(struct recorder *r)
 	int err = stats_switch_start();
 	if (err)
 		note_missing(r, "what the recorder's programs cost the kernel", strerror(-err));
-	if (!r->options->wanted.samples)
+	if (!r->options->wanted.samples_slow)
 		return;
 	r->unwinding = unwinding_open();
 	if (!r->unwinding)

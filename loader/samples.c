@@ -158,7 +158,8 @@ void samples_add(struct samples *s, const void *event, size_t bytes)
 				       .owner = e->owner,
 				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0,
 				       .syscall = (uint16_t)(e->syscall + 1),
-				       .file = e->file};
+				       .file = e->file,
+				       .period = e->period};
 	unwinding_add(s->unwinding, &record, e, whole, threads_parent(s->threads, (pid_t)e->tgid));
 }
 

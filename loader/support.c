@@ -98,14 +98,20 @@ static void add_tracepoint(struct support *s, const char *name, enum need need, 
 	    "this kernel has no such tracepoint in its BTF");
 }
 
+int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu)
+{
+	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
 /* Opens and closes a perf event: EACCES and ENOENT are told apart for the user. */
 static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 {
 	attr.disabled = 1;
-	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = support_open_event(attr, tid, cpu);
 	if (fd < 0)
-		return -errno;
-	close((int)fd);
+		return fd;
+	close(fd);
 	return 0;
 }
 
@@ -118,13 +124,12 @@ static int try_fault_event(void)
 	return try_event(attr, 0, -1);
 }
 
-struct perf_event_attr support_cpu_clock(void)
+struct perf_event_attr support_cpu_clock(uint64_t period_ns)
 {
 	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
 					.size = sizeof(struct perf_event_attr),
 					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.freq = 1,
-					.sample_freq = 999,
+					.sample_period = period_ns,
 					.exclude_idle = 1};
 }
 
@@ -215,16 +220,10 @@ static void probe_parts(struct support *s)
 	s->has_fault_events = fault == 0;
 	add(s, "perf page-fault events", NEED_PART, "no page faults: copy-on-write counts as own code",
 	    fault == 0, "perf_event_open: %s", strerror(-fault));
-	int clock = try_event(support_cpu_clock(), -1, 0);
+	int clock = try_event(support_cpu_clock(1000000), -1, 0);
 	s->has_cpu_clock = clock == 0;
 	add(s, "perf CPU clock", NEED_PART, "no CPU samples: what the server's own code did is not told",
-	    clock == 0, "perf_event_open: %s%s", strerror(-clock),
-	    clock == -EINVAL ? " (is kernel.perf_event_max_sample_rate below 999?)" : "");
-	bool tracefs = support_has_event("syscalls/sys_enter_fsync");
-	add(s, "system call tracepoints", NEED_PART, "no fork and fsync frames, no event-loop iterations",
-	    tracefs,
-	    "no /sys/kernel/tracing/events/syscalls: mount tracefs with: mount -t tracefs nodev "
-	    "/sys/kernel/tracing");
+	    clock == 0, "perf_event_open: %s", strerror(-clock));
 	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses",
 	    symbols_load() > 0, "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
 }
@@ -239,6 +238,7 @@ static void probe_choices(struct support *s)
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
 	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
 	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;
+	s->has_call_events = support_has_event("syscalls/sys_enter_epoll_wait");
 }
 
 void support_probe(struct support *s)
@@ -278,6 +278,9 @@ int doctor_print(void)
 	       "told apart: %s\n",
 	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
 	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
+	printf("system calls can be traced (--exact): %s\n",
+	       s.has_call_events ? "yes"
+				 : "no, mount tracefs with: mount -t tracefs nodev /sys/kernel/tracing");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)
 		printf("\nThis host can't make a recording: %s.\n", blocker->why);

@@ -8,6 +8,8 @@
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +36,8 @@ struct support {
 	int cpus;	 /* configured */
 	/* The programs' settings, see bpf/compat.h; has_find_vma chooses between two programs. */
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
+	/* System calls have tracepoints, in a tracefs that is mounted: --exact needs them. */
+	bool has_call_events;
 	/* Perf software events for faults can be opened. */
 	bool has_fault_events;
 	/* The CPUs' clocks can be sampled. */
@@ -57,8 +61,11 @@ bool support_has_event(const char *event);
 /* Whether the interrupts of a CPU's timer can be traced, by the name of its clock event device. */
 bool support_sees_timer(const char *clock_event);
 
-/* The perf event that samples a CPU 999 times a second, for perf_event_open. */
-struct perf_event_attr support_cpu_clock(void);
+/* The perf event that samples a CPU once in each period of its own running, for perf_event_open. */
+struct perf_event_attr support_cpu_clock(uint64_t period_ns);
+
+/* perf_event_open: a descriptor, or a negative errno. */
+int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu);
 
 /* `forktail doctor`: prints the list. Returns the exit status: 0 everything is there, 1 a recording would
  * lack something, 3 no recording is possible. */

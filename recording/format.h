@@ -221,8 +221,8 @@ struct ft_cpu_sample {
 	    owner; /* enum ft_owner: whose time it was; interrupts that keep the clock waiting are not seen */
 	uint8_t flags;	  /* enum ft_cpu_sample_flags */
 	uint16_t syscall; /* 1 + number of the system call the kernel was in for it; 0: none, or not known */
-	uint8_t file; /* enum ft_sample_file: what that call's first argument is, if it is a file at all */
-	uint8_t pad;
+	uint8_t file;	/* enum ft_sample_file: what that call's first argument is, if it is a file at all */
+	uint8_t period; /* to the sample before, in sixteenths of a millisecond; 0: 16, the only one once */
 };
 
 struct ft_clock {

@@ -72,6 +72,10 @@ enum ft_span_flags {
 	/* A page fault began here and never ended (it became a signal): owner and time are those of what it
 	 * lay in, own code if in nothing. */
 	FT_SPAN_ABANDONED = 8,
+	/* A turn of the event loop: nobody saw it begin or end (the thread did not wait for events), CPU
+	 * samples did. It is what lay between them, so at least as long; with reads in it, it may be many
+	 * turns. */
+	FT_SPAN_SAMPLED = 16,
 };
 
 #endif

@@ -258,6 +258,8 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
 		     i++) {
 			const ft_span &s = run.iterations[i];
+			if (MayBeMany(s))
+				continue;
 			SlowRequest r = {s.start_ns,  s.duration_ns,
 					 s.start_ns,  static_cast<uint32_t>(i),
 					 0,	      static_cast<uint32_t>(sheets[0].parts.size()),

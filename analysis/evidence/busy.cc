@@ -152,12 +152,13 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 
 // One group of activities in an interval.
 struct Told {
-	std::vector<std::string> names; // most samples first
+	std::vector<std::string> names; // longest first
 	uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, time_ns = 0;
+	double share = 0;  // of own code
 	std::string stack; // of the first
 };
 
-// The groups, most samples first.
+// The groups, longest first.
 std::vector<Told> GroupsOf(const OwnCode &own)
 {
 	std::vector<Told> groups;
@@ -167,7 +168,7 @@ std::vector<Told> GroupsOf(const OwnCode &own)
 		auto found = known.find(group);
 		if (group == Group::Itself || found == known.end()) {
 			known[group] = groups.size();
-			groups.push_back({{}, 0, 0, 0, 0, a.stack});
+			groups.push_back({{}, 0, 0, 0, 0, 0, a.stack});
 			found = known.find(group);
 		}
 		Told &told = groups[found->second];
@@ -176,9 +177,10 @@ std::vector<Told> GroupsOf(const OwnCode &own)
 		told.lua_samples += a.lua_samples;
 		told.kernel_samples += a.kernel_samples;
 		told.time_ns += a.time_ns;
+		told.share += a.share;
 	}
 	std::stable_sort(groups.begin(), groups.end(),
-			 [](const Told &a, const Told &b) { return a.samples > b.samples; });
+			 [](const Told &a, const Told &b) { return a.share > b.share; });
 	return groups;
 }
 
@@ -188,8 +190,7 @@ std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 {
 	std::string text;
 	for (const Told &told : GroupsOf(own)) {
-		double share = static_cast<double>(told.samples) / static_cast<double>(own.samples);
-		if (!text.empty() && share < kWorthSaying)
+		if (!text.empty() && told.share < kWorthSaying)
 			break;
 		text +=
 		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
@@ -281,12 +282,14 @@ std::string BusySentence(const Scene &scene)
 	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
 	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
 	uint64_t in_turn_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
-	if (in_turn_ns * 2 < busy_ns || !longest)
+	if (in_turn_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
 		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
 		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop" +
 		       ActivitiesText(scene.own_code, calls);
 	std::string text = "the server ran its own code for " + FormatDuration(in_turn_ns) +
-			   " in one event-loop iteration of " + FormatDuration(longest->duration_ns);
+			   " in one event-loop iteration of " +
+			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +
+			   FormatDuration(longest->duration_ns);
 	if (longest->arg[0])
 		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
 	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();

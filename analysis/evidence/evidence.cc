@@ -152,7 +152,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	Landmarks landmarks;
 	for (uint32_t i = 0; i < run.spans.size(); i++) {
 		const ft_span &s = run.spans[i];
-		if (s.owner == FT_FSYNC && !s.off_cpu)
+		// Whole, where system calls were traced; else what a thread waited for in it.
+		if (s.owner == FT_FSYNC && (!s.off_cpu || s.depth == 0))
 			landmarks.fsyncs.push_back(i);
 		else if (s.owner == FT_FORK && !s.off_cpu)
 			landmarks.forks.push_back(i);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// A sample stands for its period: of a long turn of the event loop there are more than of others.
 // A thread's samples lie in the order of time, so those of an interval are found by bisection. Of all the
 // stacks of an activity the one that was seen most stands for it.
 #include "own_code.h"
@@ -8,6 +9,9 @@
 
 namespace forktail
 {
+
+// Of recordings that had one period and did not tell it, in a sample's sixteenths of a millisecond.
+constexpr double kOldPeriod = 16;
 
 double ActivityTime::error() const
 {
@@ -26,6 +30,7 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 		const Activity &activity = activities_.Of(static_cast<size_t>(s - run_.cpu_samples.data()));
 		Counted &counted = counted_[activity.name];
 		counted.samples++;
+		counted.weight += s->period ? s->period : kOldPeriod;
 		counted.lua_samples += activity.in_lua;
 		counted.kernel_samples += activity.in_kernel;
 		counted.stacks[activity.where]++;
@@ -35,19 +40,22 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 {
 	OwnCode result;
-	for (const auto &[name, counted] : counted_)
+	double weight = 0;
+	for (const auto &[name, counted] : counted_) {
 		result.samples += counted.samples;
+		weight += counted.weight;
+	}
 	for (const auto &[name, counted] : counted_) {
 		auto most =
 		    std::max_element(counted.stacks.begin(), counted.stacks.end(),
 				     [](const auto &a, const auto &b) { return a.second < b.second; });
-		double share = static_cast<double>(counted.samples) / static_cast<double>(result.samples);
+		double share = counted.weight / weight;
 		result.activities.push_back(
 		    {name, counted.samples, counted.lua_samples, counted.kernel_samples, share,
 		     static_cast<uint64_t>(share * static_cast<double>(own_ns)), most->first});
 	}
 	std::stable_sort(result.activities.begin(), result.activities.end(),
-			 [](const ActivityTime &a, const ActivityTime &b) { return a.samples > b.samples; });
+			 [](const ActivityTime &a, const ActivityTime &b) { return a.share > b.share; });
 	return result;
 }
 

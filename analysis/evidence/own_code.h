@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How long a thread's own code did what: CPU samples of an interval, counted by activity.
 //
-// A share of samples is an estimate of a share of time. Of n samples, k of them an activity's, its time is
-// known to about one part in the square root of k.
+// A share of samples, each for the period it stands for, is an estimate of a share of time. An activity's
+// time, of k samples, is known to about one part in the square root of k.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ActivityTime {
 	uint64_t samples = 0;
 	uint64_t lua_samples = 0;    // of them in a script's own code
 	uint64_t kernel_samples = 0; // of them in the kernel
-	double share = 0;	     // of all samples of own code, 0..1
+	double share = 0;	     // of own code, by all its samples, 0..1
 	uint64_t time_ns = 0;	     // that share of the own code's time
 	std::string stack;	     // where it was seen most, innermost function first
 	double error() const;	     // of time_ns, relative: samples^-1/2
@@ -29,7 +29,7 @@ struct ActivityTime {
 
 struct OwnCode {
 	uint64_t samples = 0;
-	std::vector<ActivityTime> activities; // most samples first
+	std::vector<ActivityTime> activities; // longest first
 };
 
 // Counts samples of own code; those in a frame (a fork, a fault) are the frame's. Threads may be added
@@ -45,6 +45,7 @@ public:
 private:
 	struct Counted {
 		uint64_t samples = 0, lua_samples = 0, kernel_samples = 0;
+		double weight = 0;
 		std::map<std::string, uint64_t> stacks;
 	};
 	const Run &run_;

@@ -94,6 +94,12 @@ std::string ChildrenText(const Scene &scene)
 	return "";
 }
 
+// The number of the system call that a span of FT_FSYNC was in.
+int SyncCall(const ft_span &s)
+{
+	return s.off_cpu ? s.syscall : static_cast<int>(s.arg[1]);
+}
+
 // The longest fsync of another thread of the process, or of its child, in [from, to).
 std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
@@ -115,7 +121,7 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (!longest)
 		return "";
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
-	       ") sat in " + SyscallText(scene, static_cast<int>(longest->arg[1])) + " for " +
+	       ") sat in " + SyscallText(scene, SyncCall(*longest)) + " for " +
 	       FormatDuration(longest->duration_ns);
 }
 
@@ -233,7 +239,7 @@ std::string FsyncSentence(const Scene &scene)
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
-	std::string call = SyscallText(scene, static_cast<int>(s->arg[1]));
+	std::string call = SyscallText(scene, SyncCall(*s));
 	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
 	       DiskText(scene, s->start_ns, EndOf(*s));
 }

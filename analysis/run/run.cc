@@ -247,6 +247,7 @@ void BeginTurnsAtWakeups(Run *run)
 				const ft_span &recorded = run->iterations[next++];
 				turn.duration_ns = EndOf(recorded) - turn.start_ns;
 				std::copy(std::begin(recorded.arg), std::end(recorded.arg), turn.arg);
+				turn.flags = recorded.flags;
 			}
 			turns.push_back(turn);
 		}

@@ -286,4 +286,12 @@ uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
 // tallies in any order.
 void IndexRun(Run *run);
 
+// Whether an entry of Run::iterations may be many turns of a loop that never waited: it read more than once,
+// and only samples tell where it began or ended.
+inline bool MayBeMany(const ft_span &iteration)
+{
+	constexpr uint64_t reads = 0xffff;
+	return iteration.flags & FT_SPAN_SAMPLED && (iteration.arg[1] & reads) > 1;
+}
+
 } // namespace forktail

@@ -85,7 +85,9 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	support_probe(&host);
 	REQUIRE(support_blocker(&host) == nullptr);
 	change(host);
-	const programs_wanted wanted = {20000, false, false, true};
+	programs_wanted wanted = {};
+	wanted.min_span_ns = 20000;
+	wanted.interrupts = wanted.softirqs = true;
 	programs *p = nullptr;
 	const int err = programs_load(&p, &host, &wanted, on_event, seen.get());
 	INFO(programs_log());
