@@ -8,12 +8,17 @@
 
 #include "json/json_block.h"
 
+/* Children that are frozen in a group come on top of the targets, and there is no end of them. */
+enum { GROUPS_MAX = 4096 };
+
 /* Whether this process was seen frozen in that group before; it is from now on. */
 static bool is_noted(struct holds *h, uint32_t tgid, const char *path)
 {
 	for (size_t i = 0; i < h->count; i++)
 		if (h->groups[i].tgid == tgid && strcmp(h->groups[i].path, path) == 0)
 			return true;
+	if (h->count == GROUPS_MAX)
+		return true;
 	if (h->count == h->room) {
 		size_t room = h->room ? h->room * 2 : 4;
 		struct frozen_group *grown = realloc(h->groups, room * sizeof *grown);

@@ -20,6 +20,10 @@
 /* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
 enum { TEXT_MAX = 16 << 20 };
 
+/* Containers bring network devices and take them away, each under a name of its own: what comes after so many
+ * is left out. */
+enum { SERIES_MAX = 40000 };
+
 struct series {
 	char key[320]; /* name and label values; a cgroup's path is the longest */
 	uint32_t id;
@@ -56,7 +60,7 @@ static struct series *series_of(struct metrics *m, const char *name, const char 
 	struct series **found = tfind(&probe, &m->tree, by_key);
 	if (found)
 		return *found;
-	struct series *s = calloc(1, sizeof *s);
+	struct series *s = m->ids < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
 	if (!s)
 		return NULL;
 	memcpy(s->key, probe.key, sizeof s->key);

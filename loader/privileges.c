@@ -259,7 +259,7 @@ static int refuse_deadly(scmp_filter_ctx filter)
 	return err;
 }
 
-static int filter_recorder(const struct privileges_wanted *wanted)
+int privileges_filter_recorder(const struct privileges_wanted *wanted)
 {
 	static const int calls[] = {SCMP_SYS(poll),
 				    SCMP_SYS(ppoll),
@@ -281,10 +281,14 @@ static int filter_recorder(const struct privileges_wanted *wanted)
 				    SCMP_SYS(wait4),
 				    SCMP_SYS(getrandom),
 				    SCMP_SYS(geteuid)};
+	struct sigaction refused = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	if (sigaction(SIGSYS, &refused, NULL))
+		return -errno;
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
 	if (!filter)
 		return -ENOMEM;
-	int err = allow(filter, calls, sizeof calls / sizeof *calls);
+	int err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	err = err ? err : allow(filter, calls, sizeof calls / sizeof *calls);
 	err = err ? err : allow_living(filter);
 	err = err ? err : allow_memory(filter);
 	err = err ? err : allow_files(filter);
@@ -297,7 +301,7 @@ static int filter_recorder(const struct privileges_wanted *wanted)
 	return load(filter, err);
 }
 
-int privileges_confine_recorder(const struct privileges_wanted *wanted)
+int privileges_drop_recorder(const struct privileges_wanted *wanted)
 {
 	/* CAP_BPF: before 5.19 bpf() needs it for anything, where unprivileged BPF is off. CAP_SYS_PTRACE:
 	 * /proc of other users' processes. */
@@ -306,14 +310,9 @@ int privileges_confine_recorder(const struct privileges_wanted *wanted)
 		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
 	if (wanted->clients)
 		keep |= BIT(CAP_PERFMON);
-	struct sigaction refused = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	if (sigaction(SIGSYS, &refused, NULL))
-		return -errno;
 	lock_capabilities(keep);
 	int err = set_capabilities(keep);
 	if (err)
 		return err;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
-	return filter_recorder(wanted);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }

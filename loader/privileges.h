@@ -13,10 +13,15 @@ struct privileges_wanted {
 	bool clients; /* watch the page faults of load generators that start later */
 };
 
-/* Gives up everything else, for good. To be called when all is attached and the output is open. 0 or a
- * negative errno. A system call that the recorder was not thought to need fails with EPERM and is named on
- * stderr; one that would run another program or reach into one ends the recorder. */
-int privileges_confine_recorder(const struct privileges_wanted *wanted);
+/* Gives up all other capabilities, for good. To be called when all is attached and the output is open, and
+ * before threads are started: each has capabilities of its own, and those of whoever starts it. 0 or a
+ * negative errno. */
+int privileges_drop_recorder(const struct privileges_wanted *wanted);
+
+/* Gives up all other system calls, of all threads there are; it can't start any more. One that the recorder
+ * was not thought to need fails with EPERM and is named on stderr; one that would run another program or
+ * reach into one ends the recorder. 0 or a negative errno. */
+int privileges_filter_recorder(const struct privileges_wanted *wanted);
 
 /* For a process that has only just been forked from the recorder: no capabilities, no user's rights, no file
  * system, memory of its own and the files it is given. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's beginning, loop and end.
  *
- * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, and on every
- * second turn reads /proc and flushes, so that a kill -9 loses a fraction of a second. It does little, on
- * purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
+ * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, on every second
+ * turn reads /proc, and twice a second hands on what it has, so that a kill -9 loses less than a second. The
+ * writer's thread gives it to the disk, which nothing here waits for. It does little, on purpose: it shares
+ * the host with the server it watches, and a recording can be interpreted later. */
 #include "record.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@
 #include "losses.h"
 #include "manifest.h"
 #include "metrics.h"
+#include "place.h"
 #include "privileges.h"
 #include "programs.h"
 #include "quota.h"
@@ -46,7 +48,10 @@ enum {
 	MEASURE_FROM = 1000 / TICK_MS,
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = 20000 / TICK_MS,
-	NICE = 10, /* the server comes first; the ring holds seconds of events meanwhile */
+	FLUSH_TICKS = 500 / TICK_MS,
+	SWEEP_TICKS = 10000 / TICK_MS,
+	/* What waits for the disk: at 50,000 requests a second a minute's worth. */
+	QUEUE_BYTES = 16 << 20,
 };
 
 struct recorder {
@@ -328,8 +333,11 @@ static void tick(struct recorder *r, uint64_t number)
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
-		ft_writer_flush(r->writer);
 	}
+	if (number % FLUSH_TICKS == 0)
+		ft_writer_flush(r->writer);
+	if (number % SWEEP_TICKS == 0)
+		threads_sweep(&r->threads);
 	if (number % MISSES_TICKS == 0)
 		look_at_misses(r);
 	measure(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
@@ -407,6 +415,7 @@ static int finish(struct recorder *r, const char *reason)
 	measure(r, false);
 	programs_drain(r->programs); /* threads that have ended */
 	r->threads.closing = true;
+	ft_writer_patient(r->writer);
 	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
@@ -416,7 +425,8 @@ static int finish(struct recorder *r, const char *reason)
 	look_at_quotas(r);
 	write_clock(r);
 	write_cost(r);
-	uint64_t lost = losses_total(&r->losses);
+	ft_writer_drain(r->writer);
+	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer);
 	json_t *o =
 	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
 		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
@@ -466,7 +476,10 @@ static int confine(struct recorder *r)
 {
 	const struct privileges_wanted wanted = {.samples = r->drain.samples,
 						 .clients = r->options->wanted.with_client};
-	int err = privileges_confine_recorder(&wanted);
+	int err = privileges_drop_recorder(&wanted);
+	/* The writer's thread begins without what was dropped, and shares the filter. */
+	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
+	err = err ? err : privileges_filter_recorder(&wanted);
 	if (err)
 		fprintf(stderr,
 			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
@@ -491,14 +504,17 @@ int record(const struct record_options *options, const struct targets *targets)
 	struct itimerspec every = {{0, TICK_MS * 1000000}, {0, TICK_MS * 1000000}};
 	timerfd_settime(timer, 0, &every, NULL);
 
+	/* Its helpers go where it goes. */
+	place_beside(targets->pids, targets->count);
 	start_helpers(&r);
 	int status = load(&r);
 	if (status == 0)
 		status = start(&r);
 	if (status == 0) {
-		if (setpriority(PRIO_PROCESS, 0, NICE))
+		int err = place_behind();
+		if (err)
 			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
-				strerror(errno));
+				strerror(-err));
 		status = confine(&r);
 	}
 	if (status == 0) {

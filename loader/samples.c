@@ -14,6 +14,7 @@
 
 enum {
 	STACKS_MAX = 20000, /* distinct ones; a service has hundreds */
+	STACKS_BYTES_MAX = 16 << 20,
 };
 
 struct stack {
@@ -27,6 +28,7 @@ struct samples {
 	struct unwinding *unwinding;
 	void *stacks; /* tsearch tree of those written */
 	uint32_t stack_count;
+	size_t stack_bytes;
 	uint64_t samples;
 };
 
@@ -68,9 +70,9 @@ static void write_stack(struct samples *s, const struct stack *stack)
 		else
 			json_array_append_new(kernel, function);
 	}
-	write_json_block(s->writer, FT_BLOCK_STACK,
-			 json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program", program,
-				   "frames", frames, "kernel", kernel));
+	write_json_definition(s->writer, FT_BLOCK_STACK,
+			      json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program",
+					program, "frames", frames, "kernel", kernel));
 }
 
 static int compare_stacks(const void *a, const void *b)
@@ -81,12 +83,13 @@ static int compare_stacks(const void *a, const void *b)
 /* The id of a stack, written if it is new; 0 when there are too many or memory is out. */
 static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 {
-	struct stack *wanted = malloc(sizeof *wanted + t->length + 1);
+	size_t bytes = sizeof(struct stack) + t->length + 1;
+	struct stack *wanted = malloc(bytes);
 	if (!wanted)
 		return 0;
 	memcpy(wanted->text, t->bytes, t->length + 1);
 	struct stack **found = tfind(wanted, &s->stacks, compare_stacks);
-	if (found || s->stack_count == STACKS_MAX) {
+	if (found || s->stack_count == STACKS_MAX || s->stack_bytes + bytes > STACKS_BYTES_MAX) {
 		free(wanted);
 		return found ? (*found)->id : 0;
 	}
@@ -95,6 +98,7 @@ static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 		free(wanted);
 		return 0;
 	}
+	s->stack_bytes += bytes;
 	write_stack(s, wanted);
 	return wanted->id;
 }

@@ -7,9 +7,11 @@
  */
 #include "threads.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "targets.h"
 #include "json/json_block.h"
@@ -149,6 +151,27 @@ void threads_tick(struct threads *t, struct ft_writer *w)
 	for (size_t i = 0; i < t->count; i++)
 		if (t->all[i].looks++ < LOOKS)
 			look_again(&t->all[i].record, w);
+}
+
+static bool is_gone(const struct ft_thread *r)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%u/task/%u", r->tgid, r->tid);
+	return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* Gone twice in a row: the end of one that has just gone may still be in the ring. */
+void threads_sweep(struct threads *t)
+{
+	for (size_t i = 0; i < t->count;) {
+		struct thread *n = &t->all[i];
+		bool was = n->gone;
+		n->gone = is_gone(&n->record);
+		if (n->gone && was)
+			*n = t->all[--t->count];
+		else
+			i++;
+	}
 }
 
 static bool unnamed(const struct ft_thread *r)

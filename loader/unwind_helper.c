@@ -11,20 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "place.h"
 #include "privileges.h"
 #include "stack_text.h"
 #include "unwind_messages.h"
 
 enum {
 	SOCKET_BYTES = 8 << 20, /* for what comes in a turn of the recorder's loop, on a large host */
-	HELPER_NICE = 10,	/* as the recorder: the server comes first */
 };
 
 static uint64_t own_cpu_ns(void)
@@ -116,7 +115,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, int requests, int que
 {
 	unsetenv("DEBUGINFOD_URLS");
 	close_all_but(requests, questions);
-	setpriority(PRIO_PROCESS, 0, HELPER_NICE);
+	place_behind();
 	prctl(PR_SET_NAME, "forktail-unwind");
 	if (privileges_confine_unwinding(recorder))
 		_exit(3);

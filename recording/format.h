@@ -47,6 +47,7 @@ enum ft_block_kind {
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
 	FT_BLOCK_WRITES = 21,	  /* struct ft_writes */
 	FT_BLOCK_TURN = 22,	  /* struct ft_turn */
+	FT_BLOCK_KINDS,		  /* no kind: one more than the last */
 };
 
 enum ft_block_flags {
@@ -183,6 +184,8 @@ enum ft_drop_source {
 	    6, /* the kernel skipped a program; detail is its index in the manifest's "programs" */
 	FT_DROP_UNWIND = 7, /* CPU samples kept without their callers, or without any name: unwinding took too
 			       long, or who does it had ended */
+	FT_DROP_DISK = 8,   /* the disk took what was recorded more slowly than it came, for longer than the
+			       recorder's queue lasts; detail is the enum ft_block_kind */
 };
 enum {
 	FT_DROP_TALLY = 100,

@@ -53,6 +53,22 @@ int ft_writer_flush(struct ft_writer *w);
  * block, every later write returns the same error, and close still writes the trailer. */
 int ft_writer_error(const struct ft_writer *w);
 
+/* From here on a thread of the writer's compresses and writes, and no call but drain and close waits for the
+ * disk: up to `bytes` wait for it in memory, and half as much again of blocks that others refer to. Records
+ * for which there is no room are dropped and counted; a drop block (FT_DROP_DISK) says how many of which
+ * kind, and which time they cover. Errors come later than what they are of. Negative errno; it is as before
+ * then. */
+int ft_writer_background(struct ft_writer *w, size_t bytes);
+
+/* From here on calls wait for room rather than drop: nothing more is to come that could not wait. */
+void ft_writer_patient(struct ft_writer *w);
+
+/* Waits until the file has all that was written, and what was dropped. ft_writer_error()'s value. */
+int ft_writer_drain(struct ft_writer *w);
+
+/* Records dropped so far. */
+uint64_t ft_writer_lost(struct ft_writer *w);
+
 /* Bytes written so far. */
 uint64_t ft_writer_bytes(const struct ft_writer *w);
 

@@ -35,6 +35,8 @@ set_target_properties(vforker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY
 forktail_test(record_profiles system SOURCES system/record_profiles_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 target_compile_definitions(test_record_profiles PRIVATE FORKTAIL_VFORKER="$<TARGET_FILE:vforker>")
 add_dependencies(test_record_profiles forktail-record vforker)
+forktail_test(record_writer system SOURCES system/record_writer_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+add_dependencies(test_record_writer forktail-record forktail)
 # A function's name as only who means harm has it; the tests of it ask for the letters.
 set(LONG_NAME_BYTES 8191)
 string(REPEAT n ${LONG_NAME_BYTES} LONG_NAME)

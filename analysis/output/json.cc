@@ -23,9 +23,34 @@ const char *StatusName(uint8_t status)
 
 const char *DropSource(uint32_t source)
 {
-	static const char *const names[] = {"unknown",	    "ring",	   "stack",  "io-table",
-					    "thread-state", "request-log", "missed", "unwinding"};
+	static const char *const names[] = {"unknown",	   "ring",   "stack",	  "io-table", "thread-state",
+					    "request-log", "missed", "unwinding", "disk"};
 	return source < std::size(names) ? names[source] : names[0];
+}
+
+// The kind of block that the recorder's disk did not take in time.
+const char *DroppedKind(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_THREAD:
+		return "thread";
+	case FT_BLOCK_SPAN:
+		return "span";
+	case FT_BLOCK_TALLY:
+		return "tally";
+	case FT_BLOCK_IO:
+		return "block-io";
+	case FT_BLOCK_TURN:
+		return "turn";
+	case FT_BLOCK_WRITES:
+		return "writes";
+	case FT_BLOCK_SAMPLE:
+		return "metric";
+	case FT_BLOCK_CPU_SAMPLE:
+		return "cpu-sample";
+	default:
+		return "record";
+	}
 }
 
 // What a drop was of: a cause's spans, another kind of event, or a program that the kernel skipped.
@@ -33,6 +58,8 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 {
 	if (d.source == FT_DROP_MISSED)
 		return d.detail < run.programs.size() ? run.programs[d.detail] : "program";
+	if (d.source == FT_DROP_DISK)
+		return DroppedKind(d.detail);
 	if (d.source != FT_DROP_RING)
 		return DropSource(d.source);
 	switch (d.detail) {

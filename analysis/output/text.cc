@@ -338,6 +338,35 @@ void WriteAccount(Writer *w)
 	}
 }
 
+// What a block that was dropped held.
+const char *DroppedRecords(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_THREAD:
+		return "names of threads";
+	case FT_BLOCK_SPAN:
+		return "spans";
+	case FT_BLOCK_TALLY:
+		return "tallies";
+	case FT_BLOCK_IO:
+		return "block requests";
+	case FT_BLOCK_TURN:
+		return "turns of other tasks";
+	case FT_BLOCK_WRITES:
+		return "sums of files' writes";
+	case FT_BLOCK_SAMPLE:
+		return "samples of metrics";
+	case FT_BLOCK_CPU_SAMPLE:
+		return "CPU samples";
+	case FT_BLOCK_DETAIL:
+	case FT_BLOCK_STACK:
+	case FT_BLOCK_SERIES:
+		return "names";
+	default:
+		return "records";
+	}
+}
+
 std::string DropText(const Run &run, const ft_drop &d)
 {
 	switch (d.source) {
@@ -363,6 +392,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 		return "threads (no room for their state)";
 	case FT_DROP_UNWIND:
 		return "callers or names of CPU samples (not unwound in time)";
+	case FT_DROP_DISK:
+		return std::string(DroppedRecords(d.detail)) + " (the recorder's disk took too long)";
 	case FT_DROP_LOG:
 		return "requests of the log";
 	case FT_DROP_MISSED:

@@ -137,16 +137,30 @@ std::vector<Piece> CutAtWindows(const std::vector<Piece> &in, uint64_t end_ns, s
 	return out;
 }
 
+// Whether a drop is of what takes part in a thread's account.
+bool IsOfTime(const ft_drop &d)
+{
+	switch (d.source) {
+	case FT_DROP_IO:
+	case FT_DROP_LOG:
+	case FT_DROP_UNWIND:
+		return false;
+	case FT_DROP_RING:
+		return d.detail != FT_DROP_BLOCK_IO && d.detail != FT_DROP_CPU_SAMPLE &&
+		       d.detail != FT_DROP_WRITES;
+	case FT_DROP_DISK:
+		return d.detail == FT_BLOCK_SPAN || d.detail == FT_BLOCK_TALLY || d.detail == FT_BLOCK_THREAD;
+	default:
+		return true;
+	}
+}
+
 bool MayHaveLostTime(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	for (const ft_drop &d : run.drops) {
 		if (d.start_ns >= to_ns)
 			break;
-		if (d.end_ns > from_ns && d.source != FT_DROP_IO && d.source != FT_DROP_LOG &&
-		    d.source != FT_DROP_UNWIND &&
-		    !(d.source == FT_DROP_RING &&
-		      (d.detail == FT_DROP_BLOCK_IO || d.detail == FT_DROP_CPU_SAMPLE ||
-		       d.detail == FT_DROP_WRITES)))
+		if (d.end_ns > from_ns && IsOfTime(d))
 			return true;
 	}
 	return false;

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the load generator's benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit,
-and tables that go between the markers of a page.
+"""What benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit, tables that go between the
+markers of a page, and the blocks of recordings.
 
 A client is waited for with wait4(), which tells its CPU time alone; its memory is the high-water mark of its own
 address space, read while it runs, since wait4()'s begins with that of the Python it was forked from.
 """
+import ctypes
 import os
 import platform
 import re
@@ -13,6 +14,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -178,13 +180,36 @@ def host():
             f"{', '.join(versions)}; load average at the end {os.getloadavg()[0]:.1f}")
 
 
-def publish(text, script, write):
-    """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
+def put_between(text, page, begin, end, write):
+    """Prints a text; with `write`, puts it between two markers of a page."""
     print(text)
     if not write:
         return
-    begin, end = f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->"
-    with open(PAGE) as f:
+    with open(page) as f:
         before, rest = f.read().split(begin)
-    with open(PAGE, "w") as f:
+    with open(page, "w") as f:
         f.write(before + begin + text + "\n" + end + rest.split(end, 1)[1])
+
+
+def publish(text, script, write):
+    """The same for the markers that name the script in docs/loadgen-speed.md."""
+    put_between(text, PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", write)
+
+
+def blocks(path, kind):
+    """The payloads of one kind in a finished recording (recording/format.h), which may be a large one."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    with open(path, "rb") as f:
+        while len(header := f.read(36)) == 36:
+            block_kind, flags = struct.unpack("<HB", header[4:7])
+            raw, stored = struct.unpack("<II", header[16:24])
+            if block_kind != kind:
+                f.seek(stored, os.SEEK_CUR)
+                continue
+            payload = f.read(stored)
+            if flags & 1:
+                out = ctypes.create_string_buffer(raw)
+                zstd.ZSTD_decompress(out, ctypes.c_size_t(raw), payload, ctypes.c_size_t(stored))
+                payload = out.raw[:raw]
+            yield payload

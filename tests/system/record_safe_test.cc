@@ -2,6 +2,7 @@
 // The recorder among targets that mean harm, and what it may do itself while it records.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -16,16 +17,22 @@ using namespace ft::test;
 namespace
 {
 
-std::map<std::string, std::string> status_of(pid_t pid)
+// `which`: a directory of a process, or of a thread of one.
+std::map<std::string, std::string> status_in(const std::string &which)
 {
 	std::map<std::string, std::string> fields;
-	std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+	std::ifstream in(which + "/status");
 	for (std::string line; std::getline(in, line);) {
 		const size_t colon = line.find(':');
 		const size_t text = line.find_first_not_of(" \t", colon + 1);
 		fields[line.substr(0, colon)] = text == std::string::npos ? "" : line.substr(text);
 	}
 	return fields;
+}
+
+std::map<std::string, std::string> status_of(pid_t pid)
+{
+	return status_in("/proc/" + std::to_string(pid));
 }
 
 // Children by name, in the order they were made.
@@ -52,16 +59,24 @@ constexpr uint64_t bit(int capability)
 constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kPerfmon = 38, kBpf = 39,
 	      kCheckpointRestore = 40;
 
-void check_confined(pid_t pid, uint64_t capabilities)
+// Every thread of it: each has its own. How many there are.
+size_t check_confined(pid_t pid, uint64_t capabilities)
 {
-	auto s = status_of(pid);
-	INFO(s["Name"] << " " << pid);
-	for (const char *set : {"CapPrm", "CapEff", "CapBnd"})
-		CHECK(hexadecimal(s[set]) == capabilities);
-	CHECK(hexadecimal(s["CapInh"]) == 0);
-	CHECK(hexadecimal(s["CapAmb"]) == 0);
-	CHECK(s["NoNewPrivs"] == "1");
-	CHECK(s["Seccomp"] == "2");
+	size_t threads = 0;
+	for (const auto &task :
+	     std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+		auto s = status_in(task.path());
+		threads++;
+		INFO(s["Name"] << " " << s["Pid"] << " of " << pid);
+		for (const char *set : {"CapPrm", "CapEff", "CapBnd"})
+			CHECK(hexadecimal(s[set]) == capabilities);
+		CHECK(hexadecimal(s["CapInh"]) == 0);
+		CHECK(hexadecimal(s["CapAmb"]) == 0);
+		CHECK(s["NoNewPrivs"] == "1");
+		CHECK(s["Seccomp"] == "2");
+		CHECK(s["Seccomp_filters"] != "0");
+	}
+	return threads;
 }
 
 // A process that runs nothing but the function with the long name, in this library.
@@ -100,7 +115,9 @@ TEST_CASE("while it records, the recorder holds what docs/security.md says, and 
 	Redis redis;
 	Recorder recorder(redis.pid());
 	const pid_t pid = recorder.process().pid();
-	check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) | bit(kCheckpointRestore));
+	// Who empties the ring and who writes the file.
+	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) |
+				      bit(kCheckpointRestore)) == 2);
 	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats");
 	REQUIRE(unwinding.size() == 3);
 	REQUIRE(statistics.size() == 1);

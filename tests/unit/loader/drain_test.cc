@@ -5,6 +5,8 @@
 
 #include <cstring>
 #include <memory>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include "loader/drain.h"
@@ -279,6 +281,33 @@ TEST_CASE("a disk request says what it was in the recording's numbers")
 		CHECK(r.io[i].write == wanted[i]);
 	CHECK((r.io[0].sector == 8 && r.io[0].bytes == 4096 && r.io[0].error == 1));
 	CHECK(r.io[0].comm == std::string("kworker/u4:1"));
+}
+
+TEST_CASE("a thread whose end nobody saw is forgotten, and one that lives is not")
+{
+	Drained drained;
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	REQUIRE(child > 0);
+	ft_event_thread t = {};
+	t.type = FT_EVENT_THREAD_BEGIN;
+	t.t_ns = t.begin_ns = kStart;
+	for (const pid_t pid : {child, getpid()}) {
+		t.tid = t.tgid = static_cast<uint32_t>(pid);
+		drained.put(t);
+	}
+	int status;
+	REQUIRE(waitpid(child, &status, 0) == child);
+	threads_sweep(&drained.all);
+	CHECK(threads_alive(&drained.all, child)); // its end may be on the way
+	threads_sweep(&drained.all);
+	CHECK_FALSE(threads_alive(&drained.all, child));
+	CHECK(threads_alive(&drained.all, getpid()));
+	CHECK(drained.all.count == 1);
+	// No end is made up for it.
+	const Recorded r = drained.written.finish();
+	CHECK(r.threads.at({static_cast<uint32_t>(child), kStart}).end_ns == 0);
 }
 
 TEST_CASE("threads begin and end, and a write to files is its process'")

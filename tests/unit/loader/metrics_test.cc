@@ -164,6 +164,23 @@ TEST_CASE("all of many devices are told, but those that never did anything")
 	CHECK(last[1].value * seconds == Approx(600 * 512));
 }
 
+TEST_CASE("of series there is an end")
+{
+	Proc proc;
+	write_first(proc);
+	std::string text = "          CPU0\n";
+	for (unsigned i = 0; i < 50'000; i++)
+		text += "  V" + std::to_string(i) + ":  1\n";
+	proc.write("softirqs", text);
+	Written written;
+	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	REQUIRE(m);
+	metrics_sample(m, nullptr, 0);
+	metrics_sample(m, nullptr, 0);
+	metrics_close(m);
+	CHECK(written.finish().series.size() == 40'000);
+}
+
 TEST_CASE("a file is read to its end, and every target is looked at, however many there are")
 {
 	constexpr pid_t targets = 200;

@@ -82,8 +82,8 @@ TEST_CASE("every kind of block comes back as it was written")
 	    same(record_of<ft_drop>(only(c, FT_BLOCK_DROP)), ft_drop{1, 2, 3, FT_DROP_RING, FT_DROP_TALLY}));
 	CHECK(only(c, FT_BLOCK_STACK).payload ==
 	      R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})");
-	CHECK(
-	    same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)), ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
+	CHECK(same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)),
+		   ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6}));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);
@@ -255,10 +255,13 @@ TEST_CASE("an empty payload is a block")
 
 TEST_CASE("many threads may write at once")
 {
+	const bool background = GENERATE(false, true);
 	TempDir dir;
 	constexpr uint32_t THREADS = 4, EACH = 5'000;
 	ft_writer *w = nullptr;
 	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
+	if (background)
+		REQUIRE(ft_writer_background(w, 64 << 20) == 0);
 	std::vector<std::thread> threads;
 	for (uint32_t t = 0; t < THREADS; t++)
 		threads.emplace_back([w, t] {

@@ -164,12 +164,15 @@ TEST_CASE("a killed writer loses nothing that was flushed")
 TEST_CASE("on a full disk the recording ends at a whole block, with index and trailer")
 {
 	const size_t size = GENERATE(64 << 10, 256 << 10, 3 << 20);
+	const bool background = GENERATE(false, true);
 	SmallDisk disk(static_cast<size_t>(size));
 	if (!disk.mounted())
 		return;
 	const std::string path = disk.file("r");
 	ft_writer *w = nullptr;
 	REQUIRE(ft_writer_open(&w, path.c_str(), "{}") == 0);
+	if (background)
+		REQUIRE(ft_writer_background(w, 1 << 20) == 0);
 	write_until_error(w);
 	CHECK(ft_writer_error(w) == -ENOSPC);
 	const uint64_t bytes = ft_writer_bytes(w);
@@ -235,6 +238,7 @@ TEST_CASE("a full disk on a file system that can't allocate ahead leaves every w
 
 TEST_CASE("a file size limit ends the recording without the signal that goes with it")
 {
+	const bool background = GENERATE(false, true);
 	TempDir dir;
 	rlimit old;
 	REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
@@ -245,6 +249,8 @@ TEST_CASE("a file size limit ends the recording without the signal that goes wit
 	uint64_t n = 0;
 	int closed = 0;
 	if (!opened) {
+		if (background)
+			CHECK(ft_writer_background(w, 1 << 20) == 0);
 		n = write_until_error(w);
 		closed = ft_writer_close(w, "{}");
 	}

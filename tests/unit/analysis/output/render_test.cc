@@ -139,7 +139,12 @@ TEST_CASE("drops are placed in time")
 	b.run.drops.push_back({kBase + 300 * ms, kBase + 350 * ms, 7, FT_DROP_LOG, 0});
 	b.run.programs = {"sched_switch", "sched_wakeup"};
 	b.run.drops.push_back({kBase + 400 * ms, kBase + 600 * ms, 2, FT_DROP_MISSED, 1});
+	b.run.drops.push_back({kBase + 700 * ms, kBase + 800 * ms, 9, FT_DROP_DISK, FT_BLOCK_TALLY});
+	b.run.drops.push_back({kBase + 800 * ms, kBase + 900 * ms, 1, FT_DROP_DISK, FT_BLOCK_STACK});
 	std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
+	Holds(text,
+	      "Dropped: 9 tallies (the recorder's disk took too long) between +0.700 s and +0.800 s.\n");
+	Holds(text, "Dropped: 1 names (the recorder's disk took too long) between +0.800 s and +0.900 s.\n");
 	Holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
 	Holds(text, "Dropped: 7 requests of the log between +0.300 s and +0.350 s.\n");
 	Holds(text,
@@ -181,6 +186,7 @@ TEST_CASE("the JSON has the keys it promises")
 	RunBuilder b;
 	ForkRun(&b);
 	b.run.drops.push_back({kBase + 100 * ms, kBase + 200 * ms, 3, FT_DROP_RING, FT_DROP_TALLY});
+	b.run.drops.push_back({kBase + 300 * ms, kBase + 400 * ms, 4, FT_DROP_DISK, FT_BLOCK_SPAN});
 	Explanation e = Explain(&b, {1 * ms, 0});
 	e.run.cost.known = true;
 	e.run.cost.bpf_ns = 12;
@@ -223,8 +229,10 @@ TEST_CASE("the JSON has the keys it promises")
 	CHECK(thread["by_cause"]["fork"] == 60 * ms);
 	CHECK(thread["by_cause"]["idle"] == 300 * ms);
 	CHECK(thread["by_cause"]["own-code"] == 640 * ms);
-	CHECK(j["drops"]["count"] == 3);
+	CHECK(j["drops"]["count"] == 7);
 	CHECK(j["drops"]["intervals"][0]["what"] == "tally");
+	CHECK(j["drops"]["intervals"][1]["source"] == "disk");
+	CHECK(j["drops"]["intervals"][1]["what"] == "span");
 	CHECK(j["cost"]["bpf_ns"] == 12);
 	CHECK(j["cost"]["recorder_cpu_ns"] == 34);
 	REQUIRE(j["slow_requests"].size() == 2);

@@ -174,6 +174,21 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		b.Finish();
 		CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 1000 * us) == 600 * us);
 	}
+	SECTION("blocks that the recorder's disk did not take: of time, or of something else")
+	{
+		const uint32_t kind =
+		    GENERATE(FT_BLOCK_SPAN, FT_BLOCK_TALLY, FT_BLOCK_THREAD, FT_BLOCK_CPU_SAMPLE,
+			     FT_BLOCK_SAMPLE, FT_BLOCK_IO, FT_BLOCK_TURN, FT_BLOCK_DETAIL);
+		const bool of_time =
+		    kind == FT_BLOCK_SPAN || kind == FT_BLOCK_TALLY || kind == FT_BLOCK_THREAD;
+		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
+		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
+		b.run.drops.push_back({kBase + 500 * us, kBase + 600 * us, 3, FT_DROP_DISK, kind});
+		b.Finish();
+		Timeline t = b.Timeline();
+		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == (of_time ? 1000 * us : 400 * us));
+		CHECK(Spent(t, Cause::ServerBusy, 1000 * us, 2000 * us) == 1000 * us);
+	}
 	SECTION("a drop that left the account whole changes nothing")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording's file as it is written: whole blocks, one behind the other. Private to recording/.
+ *
+ * For one thread at a time, which may have to wait for the disk; `error` and `offset` may be read by others.
+ */
+#ifndef FORKTAIL_APPEND_H
+#define FORKTAIL_APPEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zstd.h>
+
+#include "format.h"
+
+struct ft_file {
+	int fd;
+	int error;	    /* the first; read by other threads */
+	uint64_t offset;    /* end of the last whole block; read by other threads */
+	uint64_t allocated; /* the disk has space for the file up to here; UINT64_MAX: it can't be told */
+	uint64_t limit;	    /* of the file's size: writing beyond it would raise SIGXFSZ */
+	uint32_t blocks;
+	struct ft_index_entry *index;
+	size_t index_count, index_room;
+	ZSTD_CCtx *zstd;
+	void *packed;
+	size_t packed_room;
+};
+
+/* Makes the file, or takes the place of a recording there; as ft_writer_open. What it holds is to be freed in
+ * any case. */
+int ft_file_open(struct ft_file *f, const char *path);
+
+/* Appends a block of which the header tells kind, count and the payload's size; the space that closing takes
+ * stays free behind it. `pack`: compress it where that pays; without it the payload's hash is in the header
+ * already. 0 or the file's first error. */
+int ft_file_append(struct ft_file *f, struct ft_block_header *header, const void *payload, bool pack);
+
+/* Writes summary (or NULL), index and trailer, and closes. The file's first error. */
+int ft_file_end(struct ft_file *f, const char *summary);
+void ft_file_free(struct ft_file *f);
+
+static inline int ft_file_error(const struct ft_file *f)
+{
+	return __atomic_load_n(&f->error, __ATOMIC_RELAXED);
+}
+
+#endif
