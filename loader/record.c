@@ -241,13 +241,13 @@ static int load(struct recorder *r)
 			note_missing(r, f->without, f->why);
 	}
 	note_unwanted(r);
-	if (r->options->wanted.exact && !r->support.has_call_events) {
-		fprintf(stderr,
-			"forktail record: --exact needs the tracepoints of system calls: mount tracefs with: "
-			"mount -t tracefs nodev /sys/kernel/tracing\n");
+	char why[160];
+	int err = support_choose_exact(&r->support, r->options->wanted.exact, why, sizeof why);
+	if (err) {
+		fprintf(stderr, "forktail record: --exact: %s\n", why);
 		return 3;
 	}
-	int err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
+	err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
 			programs_log());

@@ -36,7 +36,8 @@ class Variant:
         self.name, self.options = name, options
 
 
-VARIANTS = [Variant("default")]
+VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints")]
+NOT_HERE = "does not let functions be traced"
 
 
 class Outcome:
@@ -45,8 +46,9 @@ class Outcome:
     def __init__(self, kernel, variant):
         self.kernel, self.variant = kernel, variant
         self.failed = None  # why there is nothing to say
+        self.impossible = False  # this kernel can't be asked for it, and says so
         self.scored, self.drops, self.seconds = [], {}, 0.0
-        self.account_error, self.way, self.map = 0.0, "", ""
+        self.account_error, self.map = 0.0, ""
 
     @property
     def wrong(self):
@@ -89,10 +91,15 @@ def explain(run):
 
 def judge(outcome, left):
     """Fills an outcome from what the guest left of it."""
-    recorder = os.path.join(left, "recorder")
+    with open(os.path.join(os.path.dirname(left), "doctor")) as f:
+        outcome.map = next(line.split(": ")[1].strip() for line in f if line.startswith("accounts are kept in"))
     if not os.path.exists(os.path.join(left, "injected")):
-        with open(recorder) as f:
-            raise RuntimeError("the scenario did not begin; the recorder says: " + f.read().strip()[-300:])
+        with open(os.path.join(left, "recorder")) as f:
+            said = f.read().strip()
+        outcome.impossible = NOT_HERE in said
+        if outcome.impossible:
+            return
+        raise RuntimeError("the scenario did not begin; the recorder says: " + said[-300:])
     explained = explain(os.path.join(left, "run"))
     done = injections(os.path.join(left, "injected"))
     outcome.scored = [judged(i, explained) for i in done]

@@ -12,6 +12,8 @@ OF_SLOWNESS = ("unwinding",)
 
 
 def line(outcome):
+    if outcome.impossible:
+        return f"  {outcome.variant.name}: this kernel can't, and the recorder says so"
     said = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
     return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {said}"
 
@@ -46,10 +48,11 @@ def text(outcomes):
     out = ["| kernel | attached | map | " + " | ".join(f"{cause}: {what}" for cause, what in causes) +
            " | account off by | dropped | not unwound | s |", "|---|---|---|" + "---|" * len(causes) + "---:|---:|---:|---:|"]
     for o in outcomes:
-        if o.failed:
-            out.append(f"| {o.kernel.release} | {o.variant.name} | - |" + " - |" * len(causes) + " - | - | - | - |")
+        if o.failed or o.impossible:
+            what = "failed" if o.failed else "not there"
+            out.append(f"| {o.kernel.release} | {o.variant.name}: {what} | {o.map or '-'} |" + " - |" * (len(causes) + 4))
             continue
-        out.append(f"| {o.kernel.release} | {o.way or o.variant.name} | {o.map} | " + " | ".join(cell(o, key) for key in causes) +
+        out.append(f"| {o.kernel.release} | {o.variant.name} | {o.map} | " + " | ".join(cell(o, key) for key in causes) +
                    f" | {100 * o.account_error:.3f} % | {' | '.join(drops(o))} | {o.seconds:.0f} |")
     out += [""] + [f"{o.kernel.release}, {o.variant.name}: {o.failed}." for o in outcomes if o.failed]
     return "\n".join(out).rstrip() + "\n"

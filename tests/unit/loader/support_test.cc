@@ -64,8 +64,31 @@ TEST_CASE("a kernel is asked, and says no to what it hasn't")
 	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
 	CHECK_FALSE(support_has_tracepoint("sched_twitch"));
 	CHECK_FALSE(support_has_event("syscalls/sys_enter_nothing"));
-	CHECK(support_has_event("syscalls/sys_enter_fsync") ==
-	      find(*s, "system call tracepoints")->available);
+	CHECK(support_has_event("syscalls/sys_enter_epoll_wait") == s->has_call_events);
+	CHECK(support_has_function("__x64_sys_epoll_wait") == find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
+}
+
+TEST_CASE("system calls are traced by functions where that can be done, else by tracepoints, else not")
+{
+	auto s = probed();
+	char why[160] = "";
+	s->has_call_events = true;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_NOT);
+	CHECK(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_BY_TRACEPOINTS);
+	const bool functions = support_choose_exact(s.get(), EXACT_BY_FUNCTIONS, why, sizeof why) == 0;
+	INFO(why);
+	CHECK(functions == (why[0] == 0));
+	CHECK(support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0);
+	CHECK(s->exact == (functions ? EXACT_BY_FUNCTIONS : EXACT_BY_TRACEPOINTS));
+
+	s->has_call_events = false;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK((support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0) == functions);
+	REQUIRE(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == -ENOENT);
+	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
 }
 
 TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
