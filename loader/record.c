@@ -213,9 +213,21 @@ static int trace_clients(struct recorder *r)
 	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
 }
 
+/* By the time they start the recorder has given up all but CAP_PERFMON. */
+static void note_paranoia(struct recorder *r)
+{
+	if (r->options->wanted.with_client && !support_perfmon_suffices(support_perf_event_paranoid()))
+		note_missing(
+		    r,
+		    "page faults of load generators that start while it records: their time is "
+		    "their own code",
+		    "kernel.perf_event_paranoid is above 2, which takes CAP_SYS_ADMIN on this kernel");
+}
+
 static void note_unwanted(struct recorder *r)
 {
 	const struct programs_wanted *wanted = &r->options->wanted;
+	note_paranoia(r);
 	if (!wanted->softirqs)
 		note_missing(r,
 			     "soft interrupts on top of the server: their time is in what they interrupted",

@@ -16,8 +16,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 LIMIT_S = 900
-# Slow enough for an fsync to be seen, fast enough for a snapshot to end.
-DISK_WRITES_A_SECOND = 100
+# Slow enough for an fsync to be seen.
+DISK_WRITES_A_SECOND = 40
 
 
 def program(name):

@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 
+#include <fstream>
 #include <memory>
 #include <set>
 #include <sys/utsname.h>
@@ -89,6 +90,17 @@ TEST_CASE("system calls are traced by functions where that can be done, else by 
 	CHECK((support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0) == functions);
 	REQUIRE(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == -ENOENT);
 	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
+}
+
+TEST_CASE("perf events of who starts later: CAP_PERFMON suffices up to 2, and 3 is Debian's own")
+{
+	CHECK(support_perfmon_suffices(-1));
+	CHECK(support_perfmon_suffices(2));
+	CHECK_FALSE(support_perfmon_suffices(3));
+	std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
+	int value = 0;
+	REQUIRE(file >> value);
+	CHECK(support_perf_event_paranoid() == value);
 }
 
 TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
