@@ -26,7 +26,8 @@ SLOW_NS = 20_000_000
 ACCOUNT_AIM = 0.001
 # What the emulated machine does of its own accord: a vCPU that has to wait for the host is late, or long in an interrupt.
 EMULATORS = ("hardirq", "softirq", "run-queue", "client-late", "network", "server-busy")
-AMONG = {"fork": 3, "fsync": 3}  # a rewrite does both, and pages are copied after it
+# What is done beside: a child's pages are copied, a file is written before it is synced, and a rewrite does all of it.
+AMONG = {"BGSAVE": 2, "appendfsync always": 2, "BGREWRITEAOF": 4}
 
 
 class Variant:
@@ -77,7 +78,7 @@ def judged(injection, explained):
     """The truth suite's score, with the emulator's own causes left out: the first of the others is what was named."""
     s = score.score(injection, explained)
     others = [name for name in s.shares if name == s.cause or name.split("/")[0] not in EMULATORS]
-    s.named = s.cause if s.cause in others[:AMONG.get(s.cause, 1)] else (others + ["nothing"])[0]
+    s.named = s.cause if s.cause in others[:AMONG.get(injection["magnitude"], 1)] else (others + ["nothing"])[0]
     return s
 
 

@@ -37,25 +37,32 @@ def cell(outcome, key):
     return "-"
 
 
+def slowness(outcome):
+    return sum(count for what, count in outcome.drops.items() if what in OF_SLOWNESS)
+
+
 def drops(outcome):
-    of_slowness = sum(count for what, count in outcome.drops.items() if what in OF_SLOWNESS)
-    rest = [f"{count} {what}" for what, count in outcome.drops.items() if what not in OF_SLOWNESS]
-    return ", ".join(rest) if rest else "0", str(of_slowness)
+    return ", ".join(f"{count} {what}" for what, count in outcome.drops.items() if what not in OF_SLOWNESS) or "none"
+
+
+def row(name, outcomes, value):
+    return f"| {name} | " + " | ".join(value(o) for o in outcomes) + " |"
 
 
 def text(outcomes):
-    causes = columns(outcomes)
-    out = ["| kernel | attached | map | " + " | ".join(f"{cause}: {what}" for cause, what in causes) +
-           " | account off by | dropped | not unwound | s |", "|---|---|---|" + "---|" * len(causes) + "---:|---:|---:|---:|"]
-    for o in outcomes:
-        if o.failed or o.impossible:
-            what = "failed" if o.failed else "not there"
-            out.append(f"| {o.kernel.release} | {o.variant.name}: {what} | {o.map or '-'} |" + " - |" * (len(causes) + 4))
-            continue
-        out.append(f"| {o.kernel.release} | {o.variant.name} | {o.map} | " + " | ".join(cell(o, key) for key in causes) +
-                   f" | {100 * o.account_error:.3f} % | {' | '.join(drops(o))} | {o.seconds:.0f} |")
-    out += [""] + [f"{o.kernel.release}, {o.variant.name}: {o.failed}." for o in outcomes if o.failed]
-    return "\n".join(out).rstrip() + "\n"
+    """A column for each way of attaching on each kernel."""
+    ran = [o for o in outcomes if not o.failed and not o.impossible]
+    out = [row("", ran, lambda o: f"{o.kernel.version} {o.variant.name}"), "|---|" + "---:|" * len(ran),
+           row("accounts are kept in", ran, lambda o: o.map)]
+    for key in columns(ran):
+        out.append(row(f"{key[0]}: {key[1]}", ran, lambda o: cell(o, key)))
+    out += [row("account off by", ran, lambda o: f"{100 * o.account_error:.3f} %"), row("dropped", ran, drops),
+            row("not unwound", ran, lambda o: str(slowness(o))), row("seconds", ran, lambda o: f"{o.seconds:.0f}"), ""]
+    releases = dict.fromkeys(o.kernel.release for o in outcomes)
+    out.append("Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + ".")
+    out += [f"{o.kernel.version} can't do {o.variant.name}, and the recorder says so." for o in outcomes if o.impossible]
+    out += [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
+    return "\n".join(out) + "\n"
 
 
 def write(what):
