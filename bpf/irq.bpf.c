@@ -80,7 +80,17 @@ static __always_inline int end(u64 kind)
 		c->interrupt_depth = 0;
 		return 0;
 	}
-	u64 now = bpf_ktime_get_ns(), duration_ns = now - o->start_ns, own_ns = duration_ns - o->inner_ns;
+	u64 inner_ns, now, now_inner_ns = *(volatile u64 *)&o->inner_ns;
+	/* An interrupt on top of this program (soft interrupts leave them on) is in both or in neither: else
+	 * its time would be taken off what doesn't hold it, and what is left would be less than nothing. */
+	for (int i = 0; i < 3; i++) {
+		inner_ns = now_inner_ns;
+		now = bpf_ktime_get_ns();
+		now_inner_ns = *(volatile u64 *)&o->inner_ns;
+		if (now_inner_ns == inner_ns)
+			break;
+	}
+	u64 duration_ns = now - o->start_ns, own_ns = duration_ns > inner_ns ? duration_ns - inner_ns : 0;
 	if (depth > 1)
 		c->open[(depth - 2) & (FT_OPEN_INTERRUPTS - 1)].inner_ns += duration_ns;
 	c->interrupted_ns += own_ns;

@@ -268,7 +268,16 @@ static __noinline u64 fold_interrupts(struct thread_state *st, struct cpu_state 
 static __always_inline void forget_interrupts(struct cpu_state *c)
 {
 	c->interrupt_depth = 0;
+	if (c->interrupted_ns == c->folded_ns)
+		return;
 	c->folded_ns = c->interrupted_ns;
+	for (u32 kind = 0; kind < FT_INTERRUPT_KINDS; kind++) {
+		struct interrupts *i = &c->interrupts[kind];
+		if (i->total_ns != i->folded_ns) {
+			i->folded_ns = i->total_ns;
+			i->count = i->max_ns = 0;
+		}
+	}
 }
 
 /* Charges mark..now, all of it on this CPU, to interrupts and to the innermost frame or own code. Time never

@@ -63,9 +63,10 @@ static const struct argp_option options[] = {
      "Don't trace soft interrupts, which over loopback TCP cost the server most of what recording does", 2},
     {"light", OPTION_LIGHT, NULL, 0,
      "For a server that can spare nothing: no interrupts, and fewer CPU samples", 2},
-    {"exact", OPTION_EXACT, NULL, 0,
+    {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
      "Trace system calls too, for what that costs every process of the host: each turn of an event loop that "
-     "never waits, connections that come and go, the CPU time of an fsync",
+     "never waits, connections that come and go, the CPU time of an fsync. By the kernel's functions where "
+     "that can be done, which costs the others nothing, else by tracepoints",
      2},
     {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
      3},
@@ -128,6 +129,17 @@ static void add_container(struct targets *t, const char *which)
 	check_found(n, "no process is in a container", which);
 }
 
+static enum exact_way exact_way(const char *arg)
+{
+	if (!arg)
+		return EXACT_EITHER;
+	if (strcmp(arg, support_exact_name(EXACT_BY_FUNCTIONS)) == 0)
+		return EXACT_BY_FUNCTIONS;
+	if (strcmp(arg, support_exact_name(EXACT_BY_TRACEPOINTS)) == 0)
+		return EXACT_BY_TRACEPOINTS;
+	fail(EXIT_USAGE, "--exact takes fentry or tracepoints, or nothing, not \"%s\"", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -181,7 +193,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->light = true;
 		return 0;
 	case OPTION_EXACT:
-		a->record.wanted.exact = true;
+		a->record.wanted.exact = exact_way(arg);
 		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;

@@ -82,11 +82,13 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 	uname(&u);
 	char boot[40];
 	ft_boot_id(boot);
-	return json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:I, s:b, s:o, s:i, s:I, s:O, s:o, s:o, s:o}",
-			 "program", "forktail-record", "version", FORKTAIL_VERSION, "host",
-			 json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot,
-			 "argv", argv, "min_span_ns", (json_int_t)options->wanted.min_span_ns, "exact",
-			 options->wanted.exact, "targets", processes, "cpus", support->cpus, "start_ns",
-			 (json_int_t)start_ns, "missing", missing, "block_devices", block_devices(),
-			 "programs", programs, "syscalls", syscall_names());
+	return json_pack(
+	    "{s:s, s:s, s:o, s:s, s:s, s:o, s:I, s:b, s:s, s:s, s:o, s:i, s:I, s:O, s:o, s:o, s:o}",
+	    "program", "forktail-record", "version", FORKTAIL_VERSION, "host",
+	    json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot, "argv", argv,
+	    "min_span_ns", (json_int_t)options->wanted.min_span_ns, "exact", support->exact != EXACT_NOT,
+	    "exact_by", support_exact_name(support->exact), "accounts_in",
+	    support->has_task_storage ? "task storage" : "hash", "targets", processes, "cpus", support->cpus,
+	    "start_ns", (json_int_t)start_ns, "missing", missing, "block_devices", block_devices(),
+	    "programs", programs, "syscalls", syscall_names());
 }

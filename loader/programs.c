@@ -108,7 +108,8 @@ static void choose_fault_programs(struct forktail_bpf *s, const struct support *
 }
 
 /* Leaves out programs whose tracepoint this kernel lacks: loading them would fail the whole object. */
-static void choose_programs(struct forktail_bpf *skeleton, const struct programs_wanted *wanted)
+static void choose_programs(struct forktail_bpf *skeleton, const struct programs_wanted *wanted,
+			    enum exact_way exact)
 {
 	struct bpf_program *prog;
 	bpf_object__for_each_program(prog, skeleton->obj)
@@ -117,7 +118,11 @@ static void choose_programs(struct forktail_bpf *skeleton, const struct programs
 		if (strncmp(section, "tp_btf/", 7) == 0)
 			bpf_program__set_autoload(prog, support_has_tracepoint(section + 7));
 		else if (strncmp(section, "tracepoint/", 11) == 0)
-			bpf_program__set_autoload(prog, wanted->exact && support_has_event(section + 11));
+			bpf_program__set_autoload(prog, exact == EXACT_BY_TRACEPOINTS &&
+							    support_has_event(section + 11));
+		else if (strncmp(section, "fentry/", 7) == 0 || strncmp(section, "fexit/", 6) == 0)
+			bpf_program__set_autoload(prog, exact == EXACT_BY_FUNCTIONS &&
+							    support_has_function(strchr(section, '/') + 1));
 	}
 	struct bpf_program *const interrupts[] = {skeleton->progs.irq_handler_entry,
 						  skeleton->progs.irq_handler_exit,
@@ -171,13 +176,13 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->min_span_ns = wanted->min_span_ns;
 	s->rodata->pid_ns = pid_namespace();
 	s->rodata->with_client = wanted->with_client;
-	s->rodata->exact = wanted->exact;
+	s->rodata->exact = support->exact != EXACT_NOT;
 	s->rodata->fast_period = wanted->samples_fast;
 	p->pace_wanted = (struct pace_wanted){wanted->samples_slow, wanted->samples_fast};
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
-	choose_programs(s, wanted);
+	choose_programs(s, wanted, support->exact);
 	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
 	p->fault_end[1] = s->progs.fault_end_major;
 	choose_fault_programs(s, support);

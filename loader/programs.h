@@ -29,7 +29,8 @@ struct programs_wanted {
 	uint32_t samples_slow, samples_fast;
 	bool interrupts; /* of devices, timers and other CPUs, on top of traced threads */
 	bool softirqs;	 /* on top of them */
-	bool exact; /* system calls are traced: turns that never wait, connections, the whole of an fsync */
+	enum exact_way
+	    exact; /* system calls are traced: turns that never wait, connections, the whole of an fsync */
 };
 
 /* Opens, sets and loads what is wanted and `support` says the host has. Messages of libbpf go to *log (a

@@ -218,9 +218,21 @@ static int trace_clients(struct recorder *r)
 	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
 }
 
+/* By the time they start the recorder has given up all but CAP_PERFMON. */
+static void note_paranoia(struct recorder *r)
+{
+	if (r->options->wanted.with_client && !support_perfmon_suffices(support_perf_event_paranoid()))
+		note_missing(
+		    r,
+		    "page faults of load generators that start while it records: their time is "
+		    "their own code",
+		    "kernel.perf_event_paranoid is above 2, which takes CAP_SYS_ADMIN on this kernel");
+}
+
 static void note_unwanted(struct recorder *r)
 {
 	const struct programs_wanted *wanted = &r->options->wanted;
+	note_paranoia(r);
 	if (!wanted->softirqs)
 		note_missing(r,
 			     "soft interrupts on top of the server: their time is in what they interrupted",
@@ -246,13 +258,13 @@ static int load(struct recorder *r)
 			note_missing(r, f->without, f->why);
 	}
 	note_unwanted(r);
-	if (r->options->wanted.exact && !r->support.has_call_events) {
-		fprintf(stderr,
-			"forktail record: --exact needs the tracepoints of system calls: mount tracefs with: "
-			"mount -t tracefs nodev /sys/kernel/tracing\n");
+	char why[160];
+	int err = support_choose_exact(&r->support, r->options->wanted.exact, why, sizeof why);
+	if (err) {
+		fprintf(stderr, "forktail record: --exact: %s\n", why);
 		return 3;
 	}
-	int err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
+	err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
 		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
 			programs_log());

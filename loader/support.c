@@ -61,6 +61,17 @@ bool support_has_event(const char *event)
 	return false;
 }
 
+static int function_id(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	return btf ? btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) : -1;
+}
+
+bool support_has_function(const char *name)
+{
+	return function_id(name) > 0;
+}
+
 /* Whether BTF's enum bpf_func_id lists a helper. */
 static bool has_helper(const char *name)
 {
@@ -115,6 +126,23 @@ static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 	return 0;
 }
 
+int support_perf_event_paranoid(void)
+{
+	int value = 0;
+	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	if (f) {
+		if (fscanf(f, "%d", &value) != 1)
+			value = 0;
+		fclose(f);
+	}
+	return value;
+}
+
+bool support_perfmon_suffices(int perf_event_paranoid)
+{
+	return perf_event_paranoid <= 2; /* Debian's kernels have a 3, theirs by default: CAP_SYS_ADMIN */
+}
+
 static int try_fault_event(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -142,6 +170,55 @@ static int try_load(void)
 	if (fd < 0)
 		return fd;
 	close(fd);
+	return 0;
+}
+
+/* Puts such a program after the function that matters most, and takes it away again. */
+static int try_function(void)
+{
+	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+					 {.code = BPF_JMP | BPF_EXIT}};
+	int id = function_id("__x64_sys_epoll_wait");
+	if (id < 0)
+		return -ENOENT;
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
+		    .attach_btf_id = (__u32)id);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "forktail_try", "GPL", insns, 2, &options);
+	if (fd < 0)
+		return fd;
+	int link = bpf_raw_tracepoint_open(NULL, fd);
+	close(fd);
+	if (link < 0)
+		return link;
+	close(link);
+	return 0;
+}
+
+const char *support_exact_name(enum exact_way way)
+{
+	return way == EXACT_BY_FUNCTIONS ? "fentry" : way == EXACT_BY_TRACEPOINTS ? "tracepoints" : "";
+}
+
+int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
+{
+	/* Told by a helper of 5.12's time; before, a program may not outlive a function that sleeps. */
+	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
+	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
+		  : safe						? try_function()
+									: -ENOTSUP;
+	s->exact = wanted;
+	if (wanted == EXACT_EITHER)
+		s->exact = err ? EXACT_BY_TRACEPOINTS : EXACT_BY_FUNCTIONS;
+	if (s->exact == EXACT_BY_FUNCTIONS && err) {
+		snprintf(why, bytes, "this kernel does not let functions be traced: %s", strerror(-err));
+		return err;
+	}
+	if (s->exact == EXACT_BY_TRACEPOINTS && !s->has_call_events) {
+		snprintf(why, bytes,
+			 "there are no tracepoints of system calls: mount tracefs with: mount -t tracefs "
+			 "nodev /sys/kernel/tracing");
+		return -ENOENT;
+	}
 	return 0;
 }
 
@@ -278,9 +355,11 @@ int doctor_print(void)
 	       "told apart: %s\n",
 	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
 	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
-	printf("system calls can be traced (--exact): %s\n",
-	       s.has_call_events ? "yes"
-				 : "no, mount tracefs with: mount -t tracefs nodev /sys/kernel/tracing");
+	char why[160];
+	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
+	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
+	       can ? support_exact_name(s.exact) : why);
+	printf("accounts are kept in: %s\n", s.has_task_storage ? "task storage" : "a hash");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)
 		printf("\nThis host can't make a recording: %s.\n", blocker->why);

@@ -20,6 +20,14 @@ enum need {
 	NEED_PART,     /* a recording without it lacks something */
 };
 
+/* How system calls are traced. */
+enum exact_way {
+	EXACT_NOT,
+	EXACT_EITHER, /* functions if that can be done here, else tracepoints; wanted only */
+	EXACT_BY_FUNCTIONS,
+	EXACT_BY_TRACEPOINTS,
+};
+
 /* One thing looked for. */
 struct feature {
 	const char *name;    /* what: "sched_switch tracepoint" */
@@ -36,8 +44,9 @@ struct support {
 	int cpus;	 /* configured */
 	/* The programs' settings, see bpf/compat.h; has_find_vma chooses between two programs. */
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
-	/* System calls have tracepoints, in a tracefs that is mounted: --exact needs them. */
+	/* System calls have tracepoints, in a tracefs that is mounted. */
 	bool has_call_events;
+	enum exact_way exact; /* set by support_choose_exact */
 	/* Perf software events for faults can be opened. */
 	bool has_fault_events;
 	/* The CPUs' clocks can be sampled. */
@@ -51,6 +60,20 @@ void support_probe(struct support *s);
 
 /* The first required feature that is missing, or NULL. */
 const struct feature *support_blocker(const struct support *s);
+
+/* Decides how system calls are traced, by what is wanted and what can be done. Tries out a program on a
+ * function, which is why it is no part of support_probe. Returns 0, or a negative errno with a sentence. */
+int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes);
+
+/* "fentry", "tracepoints", or "" when they are not traced. */
+const char *support_exact_name(enum exact_way way);
+
+/* Whether programs may be put before and after a kernel function of this name; usable after support_probe. */
+bool support_has_function(const char *name);
+
+/* Whether who has CAP_PERFMON and no more may open perf events, by the setting kernel.perf_event_paranoid. */
+bool support_perfmon_suffices(int perf_event_paranoid);
+int support_perf_event_paranoid(void);
 
 /* Whether the kernel has a raw tracepoint of this name with BTF; usable after support_probe. */
 bool support_has_tracepoint(const char *name);

@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 
+#include <fstream>
 #include <memory>
 #include <set>
 #include <sys/utsname.h>
@@ -64,8 +65,42 @@ TEST_CASE("a kernel is asked, and says no to what it hasn't")
 	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
 	CHECK_FALSE(support_has_tracepoint("sched_twitch"));
 	CHECK_FALSE(support_has_event("syscalls/sys_enter_nothing"));
-	CHECK(support_has_event("syscalls/sys_enter_fsync") ==
-	      find(*s, "system call tracepoints")->available);
+	CHECK(support_has_event("syscalls/sys_enter_epoll_wait") == s->has_call_events);
+	CHECK(support_has_function("__x64_sys_epoll_wait") == find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
+}
+
+TEST_CASE("system calls are traced by functions where that can be done, else by tracepoints, else not")
+{
+	auto s = probed();
+	char why[160] = "";
+	s->has_call_events = true;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_NOT);
+	CHECK(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_BY_TRACEPOINTS);
+	const bool functions = support_choose_exact(s.get(), EXACT_BY_FUNCTIONS, why, sizeof why) == 0;
+	INFO(why);
+	CHECK(functions == (why[0] == 0));
+	CHECK(support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0);
+	CHECK(s->exact == (functions ? EXACT_BY_FUNCTIONS : EXACT_BY_TRACEPOINTS));
+
+	s->has_call_events = false;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK((support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0) == functions);
+	REQUIRE(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == -ENOENT);
+	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
+}
+
+TEST_CASE("perf events of who starts later: CAP_PERFMON suffices up to 2, and 3 is Debian's own")
+{
+	CHECK(support_perfmon_suffices(-1));
+	CHECK(support_perfmon_suffices(2));
+	CHECK_FALSE(support_perfmon_suffices(3));
+	std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
+	int value = 0;
+	REQUIRE(file >> value);
+	CHECK(support_perf_event_paranoid() == value);
 }
 
 TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* With `exact`: system calls that are frames (the fork and fsync families), the event loop's turns, and the
+ * connections that came and went in them. What is done is here; when, by the kernel's functions themselves
+ * (functions.bpf.c) or by tracepoints (syscalls.bpf.c), is the loader's choice.
+ */
+#ifndef FORKTAIL_BPF_EXACT_H
+#define FORKTAIL_BPF_EXACT_H
+
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include "files.h"
+#include "turn.h"
+
+static __always_inline int call_begins(u32 owner, u64 arg0, u64 arg1)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
+	abandon_all(st, now);
+	push(st, now, owner, arg0, arg1);
+	st->busy = 0;
+	return 0;
+}
+
+/* The parent's return from the call; the child comes back from it too, but never entered it. */
+static __always_inline int fork_ends(s64 ret)
+{
+	struct thread_state *st = current_state();
+	if (!st || !top_is(st, FT_FORK))
+		return 0;
+	st->busy = 1;
+	struct frame *f = top(st);
+	if (f && (ret < 0 || !f->arg[0])) /* else sched_process_fork has told which child */
+		f->arg[0] = (u64)ret;
+	pop(st, bpf_ktime_get_ns(), FT_FORK);
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int fsync_ends(void)
+{
+	return frame_ends(current_state(), FT_FSYNC);
+}
+
+/* One turn of the event loop ends where the next wait begins. */
+static __always_inline int wait_begins(void)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
+	if (st->depth)
+		abandon_all(st, now);
+	end_turn(st, current_task(), now, 0);
+	st->busy = 0;
+	return 0;
+}
+
+static __always_inline int wait_ends(s64 ready)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	begin_turn(st, current_task(), bpf_ktime_get_ns(), ready > 0 ? (u64)ready : 0);
+	return 0;
+}
+
+/* Connections that come and go: rare calls of a server, but for a storm of them, which is what they are
+ * counted for. Not every socket that is closed was a connection, but nearly all are. */
+static __always_inline int accepted(s64 descriptor)
+{
+	struct thread_state *st = descriptor >= 0 ? current_state() : NULL;
+	if (st)
+		st->accepted++;
+	return 0;
+}
+
+static __always_inline int closes(u64 descriptor)
+{
+	struct thread_state *st = current_state();
+	if (!st)
+		return 0;
+	if (file_kind(file_of(current_task(), descriptor)) == FT_SAMPLE_FILE_SOCKET)
+		st->closed++;
+	return 0;
+}
+
+#endif

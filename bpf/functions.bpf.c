@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* With `exact`: what exact.h does, at the functions that system calls are, where this kernel lets them be
+ * traced (fentry and fexit: not before 5.12, which loses track of a function that sleeps while it is
+ * detached, and not where the programs' trampolines are refused).
+ *
+ * A tracepoint of one system call sends every call of every process on a longer way. These touch only the
+ * functions they are of. A child comes back from a fork by a way of its own, so nothing here sees it.
+ */
+#include "exact.h"
+
+#include <bpf/bpf_tracing.h>
+
+#define FSYNC_FUNCTION(name)                                                                                 \
+	SEC("fentry/__x64_sys_" #name)                                                                       \
+	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	{                                                                                                    \
+		return call_begins(FT_FSYNC, BPF_CORE_READ(regs, di), BPF_CORE_READ(regs, orig_ax));         \
+	}                                                                                                    \
+	SEC("fexit/__x64_sys_" #name)                                                                        \
+	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	{                                                                                                    \
+		return fsync_ends();                                                                         \
+	}
+
+#define FORK_FUNCTION(name, flags)                                                                           \
+	SEC("fentry/__x64_sys_" #name)                                                                       \
+	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	{                                                                                                    \
+		return call_begins(FT_FORK, 0, flags);                                                       \
+	}                                                                                                    \
+	SEC("fexit/__x64_sys_" #name)                                                                        \
+	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	{                                                                                                    \
+		return fork_ends(ret);                                                                       \
+	}
+
+#define WAIT_FUNCTION(name)                                                                                  \
+	SEC("fentry/__x64_sys_" #name)                                                                       \
+	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	{                                                                                                    \
+		return wait_begins();                                                                        \
+	}                                                                                                    \
+	SEC("fexit/__x64_sys_" #name)                                                                        \
+	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	{                                                                                                    \
+		return wait_ends(ret);                                                                       \
+	}
+
+#define ACCEPT_FUNCTION(name)                                                                                \
+	SEC("fexit/__x64_sys_" #name)                                                                        \
+	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	{                                                                                                    \
+		return accepted(ret);                                                                        \
+	}
+
+FSYNC_FUNCTION(fsync)
+FSYNC_FUNCTION(fdatasync)
+FSYNC_FUNCTION(msync)
+FSYNC_FUNCTION(sync_file_range)
+FORK_FUNCTION(clone, BPF_CORE_READ(regs, di))
+FORK_FUNCTION(clone3, 0)
+FORK_FUNCTION(fork, 0)
+FORK_FUNCTION(vfork, 0)
+WAIT_FUNCTION(epoll_wait)
+WAIT_FUNCTION(epoll_pwait)
+WAIT_FUNCTION(epoll_pwait2)
+ACCEPT_FUNCTION(accept)
+ACCEPT_FUNCTION(accept4)
+
+SEC("fentry/__x64_sys_close")
+int BPF_PROG(into_close, struct pt_regs___x86 *regs)
+{
+	return closes(BPF_CORE_READ(regs, di));
+}

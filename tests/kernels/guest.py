@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""A machine without a disk of its own: an initramfs with the programs under test, booted in QEMU without acceleration.
+
+What the guest found out comes back on a disk that it writes a tar archive to; its serial console goes to a file.
+"""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+
+from packages import Missing, busybox
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+LIMIT_S = 900
+# Slow enough for an fsync to be seen.
+DISK_WRITES_A_SECOND = 40
+
+
+def program(name):
+    path = shutil.which(name)
+    if not path:
+        raise Missing(f"{name} is not installed: script/setup installs it")
+    return path
+
+
+def libraries(path):
+    """The files that a program's loader will look for."""
+    said = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", said)
+
+
+def make_initramfs(directory, kernel, variants):
+    """Returns the path of a compressed cpio archive."""
+    tree = os.path.join(directory, "initramfs")
+    for name in ("bin", "dev", "proc", "sys", "tmp", "data", "modules", "etc"):
+        os.makedirs(os.path.join(tree, name))
+    box = os.path.join(tree, "bin", "busybox")
+    shutil.copy(busybox(), box)
+    for applet in subprocess.run([box, "--list"], capture_output=True, text=True, check=True).stdout.split():
+        if applet != "busybox":
+            os.symlink("busybox", os.path.join(tree, "bin", applet))
+    for path in [os.path.join(BIN, "forktail-record"), os.path.join(BIN, "forktail-load"), program("redis-server"),
+                 program("redis-cli"), program("nice")]:
+        to = os.path.join(tree, "bin", os.path.basename(path))
+        if os.path.islink(to):  # one of the box's own
+            os.unlink(to)
+        shutil.copy(os.path.realpath(path), to)
+        for library in libraries(path):
+            to = tree + library
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            if not os.path.exists(to):
+                shutil.copy(library, to)
+    modules = kernel.modules()
+    for name, data in modules.items():
+        with open(os.path.join(tree, "modules", name), "wb") as f:
+            f.write(data)
+    for name, text in (("modules/order", "".join(name + "\n" for name in modules)), ("etc/passwd", "root:x:0:0::/:/bin/sh\n"),
+                       ("etc/group", "root:x:0:\n"), ("variants", "".join(f"{v.name} {v.options}\n" for v in variants))):
+        with open(os.path.join(tree, name), "w") as f:
+            f.write(text)
+    for name in ("init", "scenario"):
+        shutil.copy(os.path.join(HERE, "guest", name), os.path.join(tree, name))
+        os.chmod(os.path.join(tree, name), 0o755)
+    path = os.path.join(directory, "initramfs.gz")
+    with open(path, "wb") as out:
+        files = subprocess.Popen(["find", ".", "-print0"], cwd=tree, stdout=subprocess.PIPE)
+        archive = subprocess.Popen([program("cpio"), "--null", "-o", "-H", "newc", "-R", "0:0", "--quiet"], cwd=tree,
+                                   stdin=files.stdout, stdout=subprocess.PIPE)
+        subprocess.run(["gzip", "-1"], stdin=archive.stdout, stdout=out, check=True)
+        if files.wait() or archive.wait():
+            raise Missing("cpio could not make the initramfs")
+    return path
+
+
+def boot(directory, kernel, variants):
+    """Runs the scenario's variants in a guest; returns the directory of what they left."""
+    initramfs = make_initramfs(directory, kernel, variants)
+    data, out = os.path.join(directory, "data.img"), os.path.join(directory, "out.img")
+    for path, size in ((data, 512 << 20), (out, 256 << 20)):
+        with open(path, "wb") as f:
+            f.truncate(size)
+    subprocess.run([program("mkfs.ext4"), "-q", "-F", data], check=True)
+    console = os.path.join(directory, "console")
+    disk = "if=virtio,format=raw,cache=unsafe,file="
+    # One host thread for both CPUs: with one each, QEMU 7.2 now and then runs what a kernel has just patched in its own
+    # code (a static key, a trampoline) as it was before, and 6.12 ends with an int3 that nobody put there.
+    # Emulated CPUs' time stamp counters do agree; a kernel that doubts it asks an emulated device for the time instead.
+    command = [program("qemu-system-x86_64"), "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
+               "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{console}", "-kernel", kernel.image,
+               "-initrd", initramfs, "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
+               "-drive", f"{disk}{data},throttling.iops-write={DISK_WRITES_A_SECOND}", "-drive", f"{disk}{out}"]
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=True)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as why:
+        raise RuntimeError(f"QEMU: {type(why).__name__}; the guest's last words: {last_words(console)}") from None
+    runs = os.path.join(directory, "runs")
+    with contextlib.suppress(tarfile.TarError), tarfile.open(out) as archive:
+        archive.extractall(runs)
+    if not os.path.exists(os.path.join(runs, "dmesg")):  # the last thing that it writes
+        raise RuntimeError(f"the guest left nothing; its last words: {last_words(console)}")
+    return runs
+
+
+def last_words(console):
+    if not os.path.exists(console):
+        return "none"
+    with open(console, errors="replace") as f:
+        return f.read()[-600:]

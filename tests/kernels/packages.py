@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Kernels to boot, from Debian's own archive: fetched with apt, checked by it, unpacked and never installed.
+
+apt is given a configuration of its own (sources, lists, cache), so that the host's releases stay what they are. Where
+the archive is reached is taken from the host's sources; the release's name alone is put in their place. All of it
+lies in a cache directory, and what was fetched once is used until it is deleted.
+"""
+import glob
+import lzma
+import os
+import re
+import subprocess
+
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forktail", "kernels")
+# Who comes first in the table is the oldest that is supported.
+RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
+# What a disk takes. A kernel has built in what it has no file of.
+MODULES = ("virtio_pci", "virtio_blk")
+
+
+class Missing(Exception):
+    """Why something can't be had here."""
+
+
+def host_release():
+    with open("/etc/os-release") as f:
+        values = dict(line.rstrip().split("=", 1) for line in f if "=" in line)
+    if values.get("ID") != "debian":
+        raise Missing("this is no Debian system, so where its archive is reached is not known")
+    return values["VERSION_CODENAME"]
+
+
+def one_line_sources(text):
+    """(URI, suite) of the deb lines of a sources.list."""
+    for line in text.splitlines():
+        words = re.sub(r"\[[^]]*\]", "", line.split("#")[0]).split()
+        if len(words) >= 3 and words[0] == "deb":
+            yield words[1], words[2]
+
+
+def deb822_sources(text):
+    """(URI, suite) of a .sources file's paragraphs."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [line for line in paragraph.splitlines() if not line.startswith("#")]
+        fields = dict(re.findall(r"^([\w-]+):[ \t]*(.*(?:\n[ \t].*)*)", "\n".join(lines), flags=re.M))
+        fields = {name.lower(): value.split() for name, value in fields.items()}
+        if "deb" not in fields.get("types", []) or fields.get("enabled", ["yes"])[0].lower() in ("no", "false", "0"):
+            continue
+        for uri in fields.get("uris", []):
+            for suite in fields.get("suites", []):
+                yield uri, suite
+
+
+def host_sources():
+    paths = glob.glob("/etc/apt/sources.list") + glob.glob("/etc/apt/sources.list.d/*")
+    for path in sorted(paths):
+        reader = {".list": one_line_sources, ".sources": deb822_sources}.get(os.path.splitext(path)[1])
+        if reader:
+            with open(path) as f:
+                yield from reader(f.read())
+
+
+def sources_for(release):
+    """Lines of a sources.list: the host's Debian archives, with another release."""
+    host, lines = host_release(), []
+    for uri, suite in host_sources():
+        if suite in (host, f"{host}-security", f"{host}/updates"):
+            line = f"deb [arch=amd64 signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
+            lines += [line] if line not in lines else []
+    if not lines:
+        raise Missing(f"apt's sources have nothing of {host}, so where Debian's archive is reached is not known")
+    return "\n".join(lines) + "\n"
+
+
+class Archive:
+    """One release's packages."""
+
+    def __init__(self, release):
+        self.release = release
+        self.directory = os.path.join(CACHE, release)
+        for part in ("lists/partial", "archives/partial"):
+            os.makedirs(os.path.join(self.directory, part), exist_ok=True)
+        for name, text in (("sources.list", sources_for(release)), ("status", "")):
+            with open(os.path.join(self.directory, name), "w") as f:
+                f.write(text)
+        # Where root runs it, its own user could not read a home directory.
+        at = lambda name: os.path.join(self.directory, name)
+        settings = {"Dir::Etc::sourcelist": at("sources.list"), "Dir::Etc::sourceparts": "-", "Dir::State::lists": at("lists"),
+                    "Dir::State::status": at("status"), "Dir::Cache": self.directory, "APT::Sandbox::User": "root",
+                    "Acquire::Languages": "none", "APT::Architecture": "amd64"}
+        self.options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+    def apt(self, *words):
+        done = subprocess.run([words[0], *self.options, *words[1:]], cwd=self.directory, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Missing(f"{' '.join(words)} ({self.release}): {(done.stderr or done.stdout).strip()[-300:]}")
+        return done.stdout
+
+    def unpacked(self, package):
+        """The directory that a package's files are in, fetched if they are not there yet."""
+        root = os.path.join(self.directory, package)
+        if not os.path.isdir(root):
+            self.apt("apt-get", "download", "-qq", package)
+            file = max(glob.glob(os.path.join(self.directory, package + "_*.deb")), key=os.path.getmtime)
+            subprocess.run(["dpkg", "-x", file, root + ".part"], check=True)
+            os.unlink(file)
+            os.rename(root + ".part", root)
+        return root
+
+
+def kernel_package(archive):
+    """What the release's newest cloud kernel is called now."""
+    archive.apt("apt-get", "update", "-qq")
+    depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
+    found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends)
+    if not found:
+        raise Missing(f"{archive.release} has no cloud kernel")
+    return found.group(1)
+
+
+class Kernel:
+    def __init__(self, version):
+        """`version`: a key of RELEASES."""
+        self.version = version
+        archive = Archive(RELEASES[version])
+        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{version}.*-cloud-amd64")), key=os.path.getmtime)
+        self.root = have[-1] if have else archive.unpacked(kernel_package(archive))
+        self.image = glob.glob(os.path.join(self.root, "boot", "vmlinuz-*"))[0]
+        self.release = os.path.basename(self.image).split("-", 1)[1]
+
+    def modules(self):
+        """{file name: bytes} of what has to be loaded, in that order."""
+        found = {}
+
+        def add(name):
+            for path in glob.glob(f"{self.root}/**/kernel/drivers/**/{name}.ko*", recursive=True):
+                with open(path, "rb") as f:
+                    data = f.read()
+                data = lzma.decompress(data) if path.endswith(".xz") else data
+                for needed in re.search(rb"\0depends=([^\0]*)\0", data).group(1).decode().split(","):
+                    if needed:
+                        add(needed)
+                found[name + ".ko"] = data
+
+        for name in MODULES:
+            add(name)
+        return found
+
+
+def busybox():
+    """The path of a busybox that needs no library."""
+    archive = Archive(host_release())
+    root = os.path.join(archive.directory, "busybox-static")
+    if not os.path.isdir(root):
+        archive.apt("apt-get", "update", "-qq")
+    return os.path.join(archive.unpacked("busybox-static"), "bin", "busybox")
