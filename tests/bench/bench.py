@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the load generator's benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit,
+"""What the benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit,
 and tables that go between the markers of a page.
 
 A client is waited for with wait4(), which tells its CPU time alone; its memory is the high-water mark of its own
@@ -53,14 +53,19 @@ def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,)):
         killer = threading.Timer(limit_s, process.kill)
         killer.start()
         memory_kb = 0
-        if meanwhile:
-            meanwhile()
-        while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            memory_kb = max(memory_kb, high_water_kb(process.pid))
-            time.sleep(0.02)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        killer.cancel()
+        try:
+            if meanwhile:
+                meanwhile()
+            while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                memory_kb = max(memory_kb, high_water_kb(process.pid))
+                time.sleep(0.02)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            killer.cancel()
+            if process.returncode is None:
+                process.kill()
+                process.wait()
         texts = []
         for f in (out, err):
             f.seek(0)
@@ -178,13 +183,16 @@ def host():
             f"{', '.join(versions)}; load average at the end {os.getloadavg()[0]:.1f}")
 
 
+def put(page, begin, end, text):
+    """Puts text between two markers of a page."""
+    with open(page) as f:
+        before, rest = f.read().split(begin)
+    with open(page, "w") as f:
+        f.write(before + begin + text + "\n" + end + rest.split(end, 1)[1])
+
+
 def publish(text, script, write):
     """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
     print(text)
-    if not write:
-        return
-    begin, end = f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->"
-    with open(PAGE) as f:
-        before, rest = f.read().split(begin)
-    with open(PAGE, "w") as f:
-        f.write(before + begin + text + "\n" + end + rest.split(end, 1)[1])
+    if write:
+        put(PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", text)
