@@ -4,10 +4,12 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 import bench
 import quiet
+import setups
 
 PAGE = os.path.join(bench.ROOT, "docs", "overhead.md")
 # The aim, for the worst case there is: a request per turn of the loop, as many as the server can take.
@@ -34,6 +36,10 @@ def ratios(pairs, of):
     return [of(on) / of(off) for off, on in pairs if of(off)]
 
 
+def fewest_and_most(counts):
+    return str(counts[0]) if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+
+
 def machine():
     with open("/proc/cpuinfo") as f:
         model = re.search(r"model name\s*:\s*(.*)", f.read())
@@ -45,8 +51,9 @@ def machine():
 def heading(run):
     """How it was measured: what makes figures worth reading, or not."""
     lines = [f"`{run.command}`, {time.strftime('%Y-%m-%d')}, {machine()}.",
-             f"Up to {run.options.pairs} pairs of {run.options.requests:,} requests ({run.options.requests * 8:,} with pipeline 16, "
-             f"{run.options.requests // 2:,} at half load), in {(time.monotonic() - run.begun) / 60:.0f} minutes."]
+             f"{fewest_and_most([len(p) for p in run.pairs.values()])} pairs of {run.options.requests:,} requests "
+             f"({run.options.requests * setups.PIPELINE_REQUESTS:,} with pipeline {setups.PIPELINE}, "
+             f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} minutes."]
     stretches = [m.stretch for pairs in run.pairs.values() for pair in pairs for m in pair]
     seen = (f"Load average {run.load_average:.2f} at the start; in what is counted below, others took "
             f"{middle([s.others for s in stretches], 1)} % of a CPU during a measurement and the hypervisor "
@@ -168,6 +175,8 @@ def peers(run):
 
 def publish(run, write):
     """Prints all; with `write`, puts each part between its markers in docs/overhead.md."""
+    if not run.pairs:
+        sys.exit("nothing was measured")
     for name, make in (("costs", costs), ("recorders", recorders), ("programs", programs), ("peers", peers)):
         text = make(run)
         print(f"{text}\n")
