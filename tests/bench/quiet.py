@@ -14,8 +14,8 @@ a recorder's file.
 import os
 import time
 
-# In percent of one CPU. Interrupts on idle CPUs come to some percent in an open loop.
-OTHERS_LIMIT, STEAL_LIMIT = 8, 2
+# In percent of one CPU. Interrupts on idle CPUs come to some percent where the server often sleeps.
+OTHERS_LIMIT, STEAL_LIMIT = 12, 3
 LOAD_LIMIT = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 

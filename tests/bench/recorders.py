@@ -28,7 +28,7 @@ class Absent(Exception):
 
 
 def blocks(path, kind):
-    """The payloads of one kind in a finished recording (recording/format.h)."""
+    """The payloads of one kind in a finished recording, each with the size of a record in it (recording/format.h)."""
     zstd = ctypes.CDLL("libzstd.so.1")
     zstd.ZSTD_decompress.restype = ctypes.c_size_t
     with open(path, "rb") as f:
@@ -36,6 +36,7 @@ def blocks(path, kind):
     at = 0
     while at + 36 <= len(data):
         block_kind, flags = int.from_bytes(data[at + 4:at + 6], "little"), int.from_bytes(data[at + 6:at + 7], "little")
+        size = int.from_bytes(data[at + 8:at + 12], "little")
         raw, stored = int.from_bytes(data[at + 16:at + 20], "little"), int.from_bytes(data[at + 20:at + 24], "little")
         payload = data[at + 36:at + 36 + stored]
         at += 36 + stored
@@ -45,18 +46,18 @@ def blocks(path, kind):
             out = ctypes.create_string_buffer(raw)
             zstd.ZSTD_decompress(out, ctypes.c_size_t(raw), payload, ctypes.c_size_t(stored))
             payload = out.raw
-        yield payload
+        yield size, payload
 
 
 def json_blocks(path, kind):
-    return [json.loads(payload.rstrip(b"\0")) for payload in blocks(path, kind)]
+    return [json.loads(payload.rstrip(b"\0")) for _, payload in blocks(path, kind)]
 
 
 def dropped(path):
     """Records of drops (struct ft_drop) count from zero each."""
     total = 0
-    for payload in blocks(path, DROP):
-        total += sum(int.from_bytes(payload[at + 16:at + 24], "little") for at in range(0, len(payload), 32))
+    for size, payload in blocks(path, DROP):
+        total += sum(int.from_bytes(payload[at + 16:at + 24], "little") for at in range(0, len(payload), size))
     return total
 
 
