@@ -53,7 +53,7 @@ def heading(run):
     lines = [f"`{run.command}`, {time.strftime('%Y-%m-%d')}, {machine()}.",
              f"{fewest_and_most([len(p) for p in run.pairs.values()])} pairs of {run.options.requests:,} requests "
              f"({run.options.requests * setups.PIPELINE_REQUESTS:,} with pipeline {setups.PIPELINE}, "
-             f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} minutes."]
+             f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} min."]
     stretches = [m.stretch for pairs in run.pairs.values() for pair in pairs for m in pair]
     seen = (f"Load average {run.load_average:.2f} at the start; in what is counted below, others took "
             f"{middle([s.others for s in stretches], 1)} % of a CPU during a measurement and the hypervisor "
@@ -153,7 +153,7 @@ def programs(run):
                  for a in accounts]
         text.append(table([f"{setup.name}: runs a second x time of one", *(a.recorder.name for a in accounts)],
                           [*rows, ["together, of the whole host", *total]]))
-    return "\n\n".join(text)
+    return "\n\n".join(text) or "No recording told the times of its programs."
 
 
 def peers(run):

@@ -105,9 +105,10 @@ class Recording:
         except subprocess.TimeoutExpired:
             self.kill()
             raise RuntimeError(f"forktail-record did not end within {STOP_S} s")
-        cost = json_blocks(self.path, COST)[-1]
+        # A short recording may have none.
+        programs = [p for cost in json_blocks(self.path, COST)[-1:] for p in cost["programs"]]
         seconds = (json_blocks(self.path, SUMMARY)[-1]["end_ns"] - json_blocks(self.path, MANIFEST)[0]["start_ns"]) / 1e9
-        return {"drops": str(dropped(self.path)), "programs": cost["programs"], "seconds": seconds}
+        return {"drops": str(dropped(self.path)), "programs": programs, "seconds": seconds}
 
 
 class Part:
