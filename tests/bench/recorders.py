@@ -101,10 +101,12 @@ class Recording:
         """Ends it; what it tells of itself."""
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.communicate(timeout=STOP_S)
+            said = self.process.communicate(timeout=STOP_S)[1]
         except subprocess.TimeoutExpired:
             self.kill()
             raise RuntimeError(f"forktail-record did not end within {STOP_S} s")
+        if self.process.returncode or not json_blocks(self.path, SUMMARY):
+            raise RuntimeError(f"forktail-record failed ({self.process.returncode}): {last_words(said)}")
         # A short recording may have none.
         programs = [p for cost in json_blocks(self.path, COST)[-1:] for p in cost["programs"]]
         seconds = (json_blocks(self.path, SUMMARY)[-1]["end_ns"] - json_blocks(self.path, MANIFEST)[0]["start_ns"]) / 1e9
