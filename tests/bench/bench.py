@@ -55,14 +55,19 @@ def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,)):
         killer = threading.Timer(limit_s, process.kill)
         killer.start()
         memory_kb = 0
-        if meanwhile:
-            meanwhile()
-        while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            memory_kb = max(memory_kb, high_water_kb(process.pid))
-            time.sleep(0.02)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        killer.cancel()
+        try:
+            if meanwhile:
+                meanwhile()
+            while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                memory_kb = max(memory_kb, high_water_kb(process.pid))
+                time.sleep(0.02)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            killer.cancel()
+            if process.returncode is None:
+                process.kill()
+                process.wait()
         texts = []
         for f in (out, err):
             f.seek(0)
@@ -180,11 +185,8 @@ def host():
             f"{', '.join(versions)}; load average at the end {os.getloadavg()[0]:.1f}")
 
 
-def put_between(text, page, begin, end, write):
-    """Prints a text; with `write`, puts it between two markers of a page."""
-    print(text)
-    if not write:
-        return
+def put(page, begin, end, text):
+    """Puts text between two markers of a page."""
     with open(page) as f:
         before, rest = f.read().split(begin)
     with open(page, "w") as f:
@@ -192,17 +194,21 @@ def put_between(text, page, begin, end, write):
 
 
 def publish(text, script, write):
-    """The same for the markers that name the script in docs/loadgen-speed.md."""
-    put_between(text, PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", write)
+    """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
+    print(text)
+    if write:
+        put(PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", text)
 
 
 def blocks(path, kind):
-    """The payloads of one kind in a finished recording (recording/format.h), which may be a large one."""
+    """The payloads of one kind in a finished recording, which may be a large one, each with the size of a record in it
+    (recording/format.h)."""
     zstd = ctypes.CDLL("libzstd.so.1")
     zstd.ZSTD_decompress.restype = ctypes.c_size_t
     with open(path, "rb") as f:
         while len(header := f.read(36)) == 36:
             block_kind, flags = struct.unpack("<HB", header[4:7])
+            size, = struct.unpack("<I", header[8:12])
             raw, stored = struct.unpack("<II", header[16:24])
             if block_kind != kind:
                 f.seek(stored, os.SEEK_CUR)
@@ -212,4 +218,4 @@ def blocks(path, kind):
                 out = ctypes.create_string_buffer(raw)
                 zstd.ZSTD_decompress(out, ctypes.c_size_t(raw), payload, ctypes.c_size_t(stored))
                 payload = out.raw[:raw]
-            yield payload
+            yield size, payload
