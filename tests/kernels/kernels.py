@@ -158,18 +158,21 @@ def main():
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
     variants = VARIANTS[:1] if arguments.short else VARIANTS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
-    outcomes = []
-    try:
-        for version in versions:
+    outcomes, missing = [], 0
+    for version in versions:
+        try:
             outcomes += run_kernel(version, variants, arguments.keep)
-            for outcome in outcomes[-len(variants):]:
-                print(table.line(outcome), flush=True)
-    except Missing as why:
-        print(f"script/kernels: {why}", file=sys.stderr)
+        except Missing as why:
+            missing += 1
+            print(f"script/kernels: {version} is skipped: {why}", file=sys.stderr, flush=True)
+            continue
+        for outcome in outcomes[-len(variants):]:
+            print(table.line(outcome), flush=True)
+    if not outcomes:
         return 3
     text = table.text(outcomes)
     print("\n" + text)
-    if arguments.write:
+    if arguments.write and not missing:
         table.write(text)
     return 1 if any(o.wrong for o in outcomes) else 0
 
