@@ -24,6 +24,7 @@ import score  # noqa: E402 (the truth suite's: what was injected beside what for
 SLOW = "20ms"  # an emulated machine's own hiccups are shorter
 SLOW_NS = 20_000_000
 ACCOUNT_AIM = 0.001
+LEAST_NS = 1_000_000  # of a cause, or it can't be what was injected
 # What the emulated machine does of its own accord: a vCPU that has to wait for the host is late, or long in an interrupt.
 EMULATORS = ("hardirq", "softirq", "run-queue", "client-late", "network", "server-busy")
 # What is done beside: a child's pages are copied, a file is written before it is synced, and a rewrite does all of it.
@@ -78,7 +79,8 @@ def judged(injection, explained):
     """The truth suite's score, with the emulator's own causes left out: the first of the others is what was named."""
     s = score.score(injection, explained)
     others = [name for name in s.shares if name == s.cause or name.split("/")[0] not in EMULATORS]
-    s.named = s.cause if s.cause in others[:AMONG.get(injection["magnitude"], 1)] else (others + ["nothing"])[0]
+    among_first = s.cause in others[:AMONG.get(injection["magnitude"], 1)]
+    s.named = s.cause if among_first and s.attributed_ns >= LEAST_NS else (others + ["nothing"])[0]
     return s
 
 
@@ -158,18 +160,21 @@ def main():
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
     variants = VARIANTS[:1] if arguments.short else VARIANTS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
-    outcomes = []
-    try:
-        for version in versions:
+    outcomes, missing = [], 0
+    for version in versions:
+        try:
             outcomes += run_kernel(version, variants, arguments.keep)
-            for outcome in outcomes[-len(variants):]:
-                print(table.line(outcome), flush=True)
-    except Missing as why:
-        print(f"script/kernels: {why}", file=sys.stderr)
+        except Missing as why:
+            missing += 1
+            print(f"script/kernels: {version} is skipped: {why}", file=sys.stderr, flush=True)
+            continue
+        for outcome in outcomes[-len(variants):]:
+            print(table.line(outcome), flush=True)
+    if not outcomes:
         return 3
     text = table.text(outcomes)
     print("\n" + text)
-    if arguments.write:
+    if arguments.write and not missing:
         table.write(text)
     return 1 if any(o.wrong for o in outcomes) else 0
 

@@ -98,6 +98,15 @@ class Archive:
             raise Missing(f"{' '.join(words)} ({self.release}): {(done.stderr or done.stdout).strip()[-300:]}")
         return done.stdout
 
+    def update(self):
+        """Fetches the lists. An archive may have lost a part that isn't needed; what apt said is for who finds that it
+        was."""
+        try:
+            self.apt("apt-get", "update", "-qq")
+        except Missing as why:
+            return f" ({why})"
+        return ""
+
     def unpacked(self, package):
         """The directory that a package's files are in, fetched if they are not there yet."""
         root = os.path.join(self.directory, package)
@@ -112,11 +121,11 @@ class Archive:
 
 def kernel_package(archive):
     """What the release's newest cloud kernel is called now."""
-    archive.apt("apt-get", "update", "-qq")
+    said = archive.update()
     depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
     found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends)
     if not found:
-        raise Missing(f"{archive.release} has no cloud kernel")
+        raise Missing(f"{archive.release} has no cloud kernel{said}")
     return found.group(1)
 
 
@@ -154,5 +163,5 @@ def busybox():
     archive = Archive(host_release())
     root = os.path.join(archive.directory, "busybox-static")
     if not os.path.isdir(root):
-        archive.apt("apt-get", "update", "-qq")
+        archive.update()
     return os.path.join(archive.unpacked("busybox-static"), "bin", "busybox")
