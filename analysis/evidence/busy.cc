@@ -255,7 +255,7 @@ uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 TurnCalls CallsOf(const ft_span &iteration)
 {
 	uint64_t packed = iteration.arg[1];
-	return {1, packed & kCallsLimit, packed >> 16 & kCallsLimit, packed >> 32 & kCallsLimit,
+	return {iteration.flags & FT_SPAN_SAMPLED ? 2u : 1u, packed & kCallsLimit, packed >> 16 & kCallsLimit, packed >> 32 & kCallsLimit,
 		packed >> 48};
 }
 

@@ -317,6 +317,27 @@ TEST_CASE("without a request log, event-loop iterations stand in")
 	CHECK(blame.causes[0].without.max == 2 * ms);
 }
 
+TEST_CASE("what may be many turns of a loop that never waited stands in for none")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	const auto turn = [&](uint64_t from_ns, uint64_t to_ns, uint64_t reads, uint8_t flags) {
+		b.Frame(FT_ITERATION, from_ns, to_ns);
+		ft_span &s = b.run.spans[b.run.spans.size() - 1];
+		s.arg[1] = reads;
+		s.flags = flags;
+	};
+	turn(0, 4 * ms, 300, FT_SPAN_SAMPLED);	    // samples only, and progress in it
+	turn(10 * ms, 40 * ms, 0, FT_SPAN_SAMPLED); // samples only, and it read nothing
+	turn(50 * ms, 55 * ms, 300, 0);		    // begin and end were seen
+	b.Finish();
+	Blame blame = b.Blame({1 * ms, 0});
+	CHECK(blame.count == 2);
+	REQUIRE(blame.slow.size() == 2);
+	CHECK(blame.latencies.max == 30 * ms);
+}
+
 TEST_CASE("requests to several servers are blamed on their own server's thread")
 {
 	RunBuilder b;

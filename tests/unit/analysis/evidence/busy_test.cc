@@ -155,6 +155,47 @@ TEST_CASE("no activity is given more time than was measured where it was")
 	      std::string::npos);
 }
 
+TEST_CASE("a sample counts for the time it stands for")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	uint32_t keys = b.Stack(In("keysCommand")), sort = b.Stack(In("sortCommand"));
+	const auto samples = [&](uint64_t from_ns, uint64_t every_ns, uint64_t count, uint32_t stack) {
+		for (uint64_t i = 0; i < count; i++) {
+			b.CpuSample(from_ns + i * every_ns, stack);
+			b.run.cpu_samples[b.run.cpu_samples.size() - 1].period =
+			    static_cast<uint8_t>(every_ns * 16 / ms);
+		}
+	};
+	samples(0, 4 * ms, 20, keys);
+	samples(80 * ms, 1 * ms, 20, sort);
+	b.Request(0, 0, 100 * ms);
+	std::string said = Said(&b);
+	INFO(said);
+	CHECK(said.find(
+		  "the server ran KEYS for 80.0 ms of it (20 of 40 samples: keysCommand), and ran SORT for "
+		  "20.0 ms of it (20 of 40 samples: sortCommand)") != std::string::npos);
+}
+
+TEST_CASE("a turn that only samples saw was at least so long")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 0, 96 * ms);
+	ft_span &turn = b.run.spans[b.run.spans.size() - 1];
+	turn.arg[1] = Packed(0, 5001, 0, 0);
+	turn.flags = FT_SPAN_SAMPLED;
+	CpuSamples(&b, 0, 90, b.Stack(In("writeToClient")), kWrite);
+	b.Request(0, 0, 100 * ms);
+	std::string said = Said(&b);
+	INFO(said);
+	CHECK(said.find("in one event-loop iteration of at least 96.0 ms") != std::string::npos);
+	CHECK(said.find("was sending answers (in at least 5,001 writes)") != std::string::npos);
+}
+
 TEST_CASE("without samples the calls are all there is to say")
 {
 	RunBuilder b;

@@ -89,7 +89,8 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	RunBuilder b;
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
-	e.run.cost = {true, 20 * ms, true, 5 * ms, 23'000'000, {{"sched_switch", 100'000, 200, 20 * ms}}};
+	e.run.cost = {
+	    true, 20 * ms, true, 5 * ms, 250 * ms, 23'000'000, {{"sched_switch", 100'000, 200, 20 * ms}}};
 	RecordingFile recorder;
 	recorder.program = "forktail-record";
 	recorder.start_ns = kBase;
@@ -116,7 +117,8 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	Holds(text, "No events were dropped.\n");
 	Holds(text,
 	      "Recording cost: BPF programs 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs of 200 ns on"
-	      "\naverage; recorder 5.00 ms of CPU (0.50 %), 23.0 MB of memory.\n");
+	      "\naverage; recorder 5.00 ms of CPU (0.50 %) besides 250 ms to load its programs, 23.0 MB "
+	      "of memory.\n");
 	Holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
 	Holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
 	CHECK(text.find('\033') == std::string::npos);
