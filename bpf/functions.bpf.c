@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* With `exact`: what exact.h does, at the functions that system calls are, where this kernel lets them be
- * traced (fentry and fexit: not before 5.12, which loses track of a function that sleeps while it is
- * detached, and not where the programs' trampolines are refused).
+ * traced: by fentry and fexit, from 5.13 on. Until 5.12 a kernel may lose track of a function that sleeps
+ * while its programs are taken away.
  *
  * A tracepoint of one system call sends every call of every process on a longer way. These touch only the
  * functions they are of. A child comes back from a fork by a way of its own, so nothing here sees it.

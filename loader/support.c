@@ -201,7 +201,8 @@ const char *support_exact_name(enum exact_way way)
 
 int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
 {
-	/* Told by a helper of 5.12's time; before, a program may not outlive a function that sleeps. */
+	/* Until 5.12 what a program leaves on the stack of a function that sleeps is freed with the program.
+	 * That it no longer is has no mark of its own: a helper of 5.13 stands for it. */
 	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
 	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
 		  : safe						? try_function()

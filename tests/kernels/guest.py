@@ -78,6 +78,7 @@ def make_initramfs(directory, kernel, variants):
 
 def boot(directory, kernel, variants):
     """Runs the scenario's variants in a guest; returns the directory of what they left."""
+    qemu = program("qemu-system-x86_64")
     initramfs = make_initramfs(directory, kernel, variants)
     data, out = os.path.join(directory, "data.img"), os.path.join(directory, "out.img")
     for path, size in ((data, 512 << 20), (out, 256 << 20)):
@@ -89,7 +90,7 @@ def boot(directory, kernel, variants):
     # One host thread for both CPUs: with one each, QEMU 7.2 now and then runs what a kernel has just patched in its own
     # code (a static key, a trampoline) as it was before, and 6.12 ends with an int3 that nobody put there.
     # Emulated CPUs' time stamp counters do agree; a kernel that doubts it asks an emulated device for the time instead.
-    command = [program("qemu-system-x86_64"), "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
+    command = [qemu, "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
                "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{console}", "-kernel", kernel.image,
                "-initrd", initramfs, "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
                "-drive", f"{disk}{data},throttling.iops-write={DISK_WRITES_A_SECOND}", "-drive", f"{disk}{out}"]

@@ -102,7 +102,7 @@ class Archive:
         """Fetches the lists. An archive may have lost a part that isn't needed; what apt said is for who finds that it
         was."""
         try:
-            self.apt("apt-get", "update", "-qq")
+            self.apt("apt-get", "update", "-qq", "-o", "APT::Update::Error-Mode=any")
         except Missing as why:
             return f" ({why})"
         return ""
@@ -122,11 +122,11 @@ class Archive:
 def kernel_package(archive):
     """What the release's newest cloud kernel is called now."""
     said = archive.update()
-    depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
-    found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends)
-    if not found:
-        raise Missing(f"{archive.release} has no cloud kernel{said}")
-    return found.group(1)
+    try:
+        depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
+        return re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends).group(1)
+    except (Missing, AttributeError):
+        raise Missing(f"{archive.release} has no cloud kernel, by what apt knows{said}") from None
 
 
 class Kernel:
