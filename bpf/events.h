@@ -13,13 +13,12 @@
 #include "recording/owners.h"
 
 enum {
-	FT_MAX_CPUS = 1024,	/* a host with more is refused by the loader; a power of two */
-	FT_MAX_TARGETS = 1024,	/* processes at start; children come on top */
-	FT_MAX_WATCHED = 65536, /* their threads; the others' faults count from the first end that is seen */
-	FT_STACK_FRAMES = 24,	/* kernel stack kept with a blocked span */
-	FT_NAME_BYTES = 32,	/* file name or comm kept with a span */
-	FT_FRAME_DEPTH = 8,	/* frames open at once on one thread; 3 is the deepest seen (fork, fault,
-				   reclaim) */
+	FT_MAX_CPUS = 1024,	    /* a host with more is refused by the loader; a power of two */
+	FT_MAX_TARGETS = 1024,	    /* processes at start; children come on top */
+	FT_STACK_FRAMES = 24,	    /* kernel stack kept with a blocked span */
+	FT_NAME_BYTES = 32,	    /* file name or comm kept with a span */
+	FT_FRAME_DEPTH = 8,	    /* frames open at once on one thread; 3 is the deepest seen (fork, fault,
+				       reclaim) */
 	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
 	FT_STINTS = 16,		    /* last tasks on a CPU, to say who held it; a power of two */
@@ -188,9 +187,11 @@ struct cpu_state {
 	__u32 newest;	       /* stint of the current task */
 	__u32 interrupt_depth; /* of open interrupts on top of it */
 	__u32 sample_period;   /* in sixteenths of a millisecond; the recorder sets it */
-	__u64 interrupted_ns;  /* how long all interrupts on top of targets took that ended, spans too */
-	__u64 folded_ns;       /* of that, how much is in a thread's account */
-	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
+	__u32 fault_ends;      /* ends of page faults are seen here; likewise */
+	__u32 pad;
+	__u64 interrupted_ns; /* how long all interrupts on top of targets took that ended, spans too */
+	__u64 folded_ns;      /* of that, how much is in a thread's account */
+	__u64 last_fold_ns;   /* when a thread's account was last brought up to date here */
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct stint stints[FT_STINTS];

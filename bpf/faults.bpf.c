@@ -39,7 +39,7 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 	struct thread_state *st = current_state();
 	/* Busy: one of our own programs looked where there is nothing (samples.bpf.c at a stack's end). It
 	 * gets no page, so there is no end to it either. Nor is there to what nobody has a page for. */
-	if (!st || st->busy || !st->fault_ends || (s64)address < 0)
+	if (!st || st->busy || !this_cpu()->fault_ends || (s64)address < 0)
 		return 0;
 	if (in_kernel && BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), pagefault_disabled))
 		return 0;
@@ -169,10 +169,6 @@ static __always_inline int end(bool major, bool find_vma)
 	struct thread_state *st = current_state();
 	if (!st)
 		return 0;
-	if (!st->fault_ends) {
-		st->fault_ends = 1; /* a load generator's, whose account opened before its perf events */
-		return 0;
-	}
 	if (!top_is(st, FT_FAULT_OTHER)) {
 		count(FT_COUNT_FAULT_UNPAIRED);
 		return 0;

@@ -17,7 +17,6 @@ const volatile bool exact = false;
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
 struct targets_map targets SEC(".maps");
-struct watched_map watched SEC(".maps");
 struct ring_map ring SEC(".maps");
 
 struct cpu_state cpus[FT_MAX_CPUS];

@@ -458,7 +458,6 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	if (!st)
 		return 0;
 	st->client = ps->client;
-	st->fault_ends = ps->fault_ends; /* perf events are inherited */
 	/* What the call returns is its id in the parent's pid namespace. */
 	struct frame *f = top(ps);
 	if (f && f->owner == FT_FORK)
@@ -577,9 +576,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 	note_call(st, task);
 	if (!state)
 		st->in_wait = 0;
-	u32 tid = st->tid;
 	st->client = *traced_as == FT_TRACED_CLIENT;
-	st->fault_ends = bpf_map_lookup_elem(&watched, &tid) != NULL;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */

@@ -51,11 +51,10 @@ struct thread_state {
 	u32 told_tracer; /* the one that the recorder has the name of */
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
-	u8 unseen;     /* while the interval off the CPU is accounted for whose end nobody saw */
-	u8 client;     /* of a load generator */
-	u8 fault_ends; /* the ends of its page faults are seen, so their begins count */
-	u8 queued;     /* off CPU: it is on a run queue, or was seen to get there */
-	u8 throttled;  /* while the interval off the CPU that its quota took is accounted for */
+	u8 unseen;    /* while the interval off the CPU is accounted for whose end nobody saw */
+	u8 client;    /* of a load generator */
+	u8 queued;    /* off CPU: it is on a run queue, or was seen to get there */
+	u8 throttled; /* while the interval off the CPU that its quota took is accounted for */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
@@ -86,14 +85,6 @@ struct targets_map {
 	__type(key, u32);
 	__type(value, u32);
 };
-/* Threads the ends of whose page faults are seen, from before their accounts open. */
-struct watched_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, FT_MAX_WATCHED);
-	__type(key, u32);
-	__type(value, u8);
-};
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
@@ -101,7 +92,6 @@ struct ring_map {
 extern struct states_map states SEC(".maps");
 extern struct states_hash_map states_hash SEC(".maps");
 extern struct targets_map targets SEC(".maps");
-extern struct watched_map watched SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;

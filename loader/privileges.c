@@ -217,7 +217,7 @@ static int allow_files(scmp_filter_ctx filter)
 }
 
 /* The kernel programs' side: reading their figures, and ending them. */
-static int allow_programs(scmp_filter_ctx filter, const struct privileges_wanted *wanted)
+static int allow_programs(scmp_filter_ctx filter)
 {
 	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE,
 						 PERF_EVENT_IOC_DISABLE,
@@ -230,12 +230,6 @@ static int allow_programs(scmp_filter_ctx filter, const struct privileges_wanted
 	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				       SCMP_A1(SCMP_CMP_EQ, requests[i]));
-	if (!err && wanted->clients)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(perf_event_open), 0);
-	/* A thread is marked as watched. */
-	if (!err && wanted->clients)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				       SCMP_A0(SCMP_CMP_EQ, BPF_MAP_UPDATE_ELEM));
 	return err;
 }
 
@@ -259,7 +253,7 @@ static int refuse_deadly(scmp_filter_ctx filter)
 	return err;
 }
 
-int privileges_filter_recorder(const struct privileges_wanted *wanted)
+int privileges_filter_recorder(void)
 {
 	static const int calls[] = {SCMP_SYS(poll),
 				    SCMP_SYS(ppoll),
@@ -292,7 +286,7 @@ int privileges_filter_recorder(const struct privileges_wanted *wanted)
 	err = err ? err : allow_living(filter);
 	err = err ? err : allow_memory(filter);
 	err = err ? err : allow_files(filter);
-	err = err ? err : allow_programs(filter, wanted);
+	err = err ? err : allow_programs(filter);
 	err = err ? err : refuse_deadly(filter);
 	/* Its own helpers: it may signal no others. */
 	err =
@@ -301,15 +295,13 @@ int privileges_filter_recorder(const struct privileges_wanted *wanted)
 	return load(filter, err);
 }
 
-int privileges_drop_recorder(const struct privileges_wanted *wanted)
+int privileges_drop_recorder(bool samples)
 {
 	/* CAP_BPF: before 5.19 bpf() needs it for anything, where unprivileged BPF is off. CAP_SYS_PTRACE:
 	 * /proc of other users' processes. */
 	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_SYS_PTRACE);
-	if (wanted->samples)
+	if (samples)
 		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
-	if (wanted->clients)
-		keep |= BIT(CAP_PERFMON);
 	lock_capabilities(keep);
 	int err = set_capabilities(keep);
 	if (err)

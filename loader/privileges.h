@@ -7,21 +7,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What the recorder still has to do. */
-struct privileges_wanted {
-	bool samples; /* open the files of processes that are sampled */
-	bool clients; /* watch the page faults of load generators that start later */
-};
-
-/* Gives up all other capabilities, for good. To be called when all is attached and the output is open, and
- * before threads are started: each has capabilities of its own, and those of whoever starts it. 0 or a
- * negative errno. */
-int privileges_drop_recorder(const struct privileges_wanted *wanted);
+/* Gives up all capabilities but those to look at processes and to ask for the programs' figures; with
+ * `samples` also those to open the files of processes. For good. To be called when all is attached and the
+ * output is open, and before threads are started: each has capabilities of its own, and those of whoever
+ * starts it. 0 or a negative errno. */
+int privileges_drop_recorder(bool samples);
 
 /* Gives up all other system calls, of all threads there are; it can't start any more. One that the recorder
  * was not thought to need fails with EPERM and is named on stderr; one that would run another program or
  * reach into one ends the recorder. 0 or a negative errno. */
-int privileges_filter_recorder(const struct privileges_wanted *wanted);
+int privileges_filter_recorder(void);
 
 /* For a process that has only just been forked from the recorder: no capabilities, no user's rights, no file
  * system, memory of its own and the files it is given. */

@@ -28,9 +28,8 @@
 #include "targets.h"
 
 enum {
-	NAMED_THREADS = 16,	  /* of those whose faults can't be watched; of others, how many */
-	OTHER_DESCRIPTORS = 1024, /* links, maps, files, and the perf events of who comes later */
-	KEPT_DESCRIPTORS = 64,	  /* of the limit, if that is all there is: for files that name things */
+	OTHER_DESCRIPTORS = 512, /* links, maps, files */
+	CPU_DESCRIPTORS = 3,	 /* perf events: of faults, two, and of samples, one */
 };
 
 struct programs {
@@ -38,8 +37,8 @@ struct programs {
 	struct ring_buffer *ring;
 	struct bpf_link **links;
 	size_t link_count, link_room;
-	int *event_fds; /* perf events of faults, two a thread */
-	size_t event_count, event_room;
+	int *event_fds; /* perf events of faults, two a CPU */
+	size_t event_count;
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
@@ -47,7 +46,6 @@ struct programs {
 	struct pace *pace; /* NULL: no samples */
 	struct pace_wanted pace_wanted;
 	bool fault_events, samples, measuring;
-	size_t unwatched; /* threads whose faults can't be watched */
 };
 
 static char log_text[4096];
@@ -153,7 +151,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	/* Needed before 5.11 only, and refused without CAP_SYS_RESOURCE: the load itself tells. */
 	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	allow_descriptors(OTHER_DESCRIPTORS);
+	allow_descriptors(OTHER_DESCRIPTORS + CPU_DESCRIPTORS * (size_t)support->cpus);
 
 	struct programs *p = calloc(1, sizeof *p);
 	if (!p)
@@ -217,85 +215,45 @@ static int keep_link(struct programs *p, struct bpf_link *link)
 	return 0;
 }
 
-/* Has the program run on every overflow of a perf event of a thread. Returns 0 too if that has gone. */
-static int watch(struct programs *p, const struct perf_event_attr *attr, pid_t tid,
-		 const struct bpf_program *prog)
+/* Has the program run on every one of a CPU's page faults of a kind. Returns the event's descriptor. */
+static int watch(uint64_t kind, int cpu, const struct bpf_program *prog)
 {
-	int fd = support_open_event(*attr, tid, -1);
-	if (fd < 0)
-		return fd == -ESRCH ? 0 : fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
+	const struct perf_event_attr attr = {
+	    .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = kind, .sample_period = 1};
+	int fd = support_open_event(attr, -1, cpu);
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
 		int err = -errno;
 		close(fd);
 		return err;
 	}
-	if (p->event_count == p->event_room) {
-		size_t room = p->event_room ? p->event_room * 2 : 64;
-		int *fds = realloc(p->event_fds, room * sizeof *fds);
-		if (!fds) {
-			close(fd);
-			return -ENOMEM;
+	return fd;
+}
+
+/* The ends of page faults on every CPU that is online now: both kinds or none, because a begin counts where
+ * ends are seen. Of CPUs and not of threads: the events of a thread make each switch to it and from it
+ * longer, by more than all else that is recorded of a switch. */
+static int watch_faults(struct programs *p)
+{
+	static const uint64_t kinds[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+	int cpus = libbpf_num_possible_cpus(), first_error = 0;
+	p->event_fds = cpus > 0 ? calloc(2 * (size_t)cpus, sizeof *p->event_fds) : NULL;
+	if (!p->event_fds)
+		return cpus < 0 ? cpus : -ENOMEM;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int minor = watch(kinds[0], cpu, p->fault_end[0]);
+		int major = minor < 0 ? minor : watch(kinds[1], cpu, p->fault_end[1]);
+		if (major < 0) {
+			if (minor >= 0)
+				close(minor);
+			if (major != -ENODEV && !first_error) /* that: it is offline */
+				first_error = major;
+			continue;
 		}
-		p->event_fds = fds;
-		p->event_room = room;
+		p->event_fds[p->event_count++] = minor;
+		p->event_fds[p->event_count++] = major;
+		p->skeleton->bss->cpus[cpu].fault_ends = 1;
 	}
-	p->event_fds[p->event_count++] = fd;
-	return 0;
-}
-
-/* Descriptors are given out from the lowest on. */
-static bool few_descriptors_left(const struct programs *p)
-{
-	struct rlimit limit;
-	return p->event_count && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-	       (rlim_t)p->event_fds[p->event_count - 1] + KEPT_DESCRIPTORS > limit.rlim_cur;
-}
-
-/* A fault's end on one thread and, by inheritance, on every thread and child it creates from now on. Both of
- * its events or none: an end that is seen says that all ends are. */
-static int watch_faults(struct programs *p, pid_t tid)
-{
-	size_t before = p->event_count;
-	static const uint64_t events[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
-	for (int i = 0; i < 2; i++) {
-		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-					       .size = sizeof attr,
-					       .config = events[i],
-					       .sample_period = 1,
-					       .inherit = 1};
-		int err = watch(p, &attr, tid, p->fault_end[i]);
-		if (!err && few_descriptors_left(p))
-			err = -EMFILE;
-		if (err) {
-			while (p->event_count > before)
-				close(p->event_fds[--p->event_count]);
-			return err;
-		}
-	}
-	return 0;
-}
-
-/* How many threads a process has: its task directory has a link for each, and two of its own. */
-static size_t thread_count(pid_t pid)
-{
-	char path[64];
-	struct stat st;
-	snprintf(path, sizeof path, "/proc/%d/task", pid);
-	return stat(path, &st) || st.st_nlink < 3 ? 1 : (size_t)st.st_nlink - 2;
-}
-
-static void name_unwatched(struct programs *p, pid_t tid, int err, skip_handler skipped, void *context)
-{
-	char comm[32], what[128];
-	struct rlimit limit = {0};
-	if (p->unwatched++ >= NAMED_THREADS)
-		return;
-	read_proc(tid, "comm", comm, sizeof comm);
-	int n = snprintf(what, sizeof what, "page-fault events of thread %d (%s)", tid, comm);
-	if (err == -EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		snprintf(what + n, sizeof what - (size_t)n, ", within a limit of %llu open files,",
-			 (unsigned long long)limit.rlim_max);
-	skipped(context, what, err);
+	return first_error;
 }
 
 /* What a CPU's samples stand for from now on. */
@@ -304,38 +262,6 @@ static void note_period(void *context, int cpu, uint32_t period)
 	struct programs *p = context;
 	if (cpu < FT_MAX_CPUS)
 		p->skeleton->bss->cpus[cpu].sample_period = period;
-}
-
-void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, void *context)
-{
-	if (!p->fault_events)
-		return;
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/task", pid);
-	DIR *dir = opendir(path);
-	if (!dir)
-		return; /* ended: the accounts will say so */
-	size_t before = p->unwatched;
-	int err = 0;
-	for (struct dirent *e; (e = readdir(dir));) {
-		__u32 tid = (__u32)atoi(e->d_name);
-		__u8 yes = 1;
-		if (!tid)
-			continue;
-		int failed = watch_faults(p, (pid_t)tid);
-		if (failed)
-			name_unwatched(p, (pid_t)tid, err = failed, skipped, context);
-		else /* if that fails, the first end that is seen says so */
-			bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.watched), &tid, &yes, BPF_ANY);
-	}
-	closedir(dir);
-	size_t named = before < NAMED_THREADS ? NAMED_THREADS : before;
-	if (p->unwatched > named) {
-		char what[128];
-		snprintf(what, sizeof what, "page-fault events of %zu more threads of process %d",
-			 p->unwatched - named, pid);
-		skipped(context, what, err);
-	}
 }
 
 /* A walk of an iterator program over all tasks, which begins when it is read; or a negative errno. */
@@ -382,29 +308,23 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
-	int err = p->samples ? pace_open(&p->pace, &p->pace_wanted,
-					 bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
-			     : 0;
+	int err = p->fault_events ? watch_faults(p) : 0;
+	if (err)
+		skipped(context, "page-fault events of a CPU", err);
+	err = p->samples ? pace_open(&p->pace, &p->pace_wanted,
+				     bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
+			 : 0;
 	if (err)
 		skipped(context, bpf_program__name(p->skeleton->progs.cpu_sample), err);
 	return 0;
 }
 
-int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as,
-		   skip_handler skipped, void *context)
+int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as)
 {
-	size_t threads = 0;
-	for (size_t i = 0; i < count; i++)
-		threads += thread_count(pids[i]);
-	allow_descriptors(2 * threads + p->event_count + OTHER_DESCRIPTORS);
 	for (size_t i = 0; i < count; i++) {
 		__u32 tgid = (__u32)pids[i], value = as;
 		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &value, BPF_ANY))
 			return -errno;
-		/* A load generator's are looked for when its account has opened, as with one that starts
-		 * later. */
-		if (as == FT_TRACED_TARGET)
-			programs_watch_faults(p, pids[i], skipped, context);
 	}
 	return 0;
 }

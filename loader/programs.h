@@ -44,14 +44,9 @@ typedef void (*skip_handler)(void *context, const char *program, int error);
 /* Attaches everything. Then, and not before: */
 int programs_attach(struct programs *p, skip_handler skipped, void *context);
 /* names processes to trace, */
-int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as,
-		   skip_handler skipped, void *context);
+int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
-/* A process whose account opened by itself: looks for the ends of its page faults. Threads for which that
- * can't be done are told to `skipped`: their faults count as their own code. */
-void programs_watch_faults(struct programs *p, pid_t pid, skip_handler skipped, void *context);
-
 /* An fd that becomes readable when the ring fills fast. */
 int programs_fd(struct programs *p);
 /* Hands all events in the ring to the handler. Returns their number or a negative errno. */

@@ -215,24 +215,12 @@ static int trace_clients(struct recorder *r)
 {
 	static struct targets clients;
 	targets_add_name(&clients, FT_CLIENT_COMM);
-	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT, skipped, r);
-}
-
-/* By the time they start the recorder has given up all but CAP_PERFMON. */
-static void note_paranoia(struct recorder *r)
-{
-	if (r->options->wanted.with_client && !support_perfmon_suffices(support_perf_event_paranoid()))
-		note_missing(
-		    r,
-		    "page faults of load generators that start while it records: their time is "
-		    "their own code",
-		    "kernel.perf_event_paranoid is above 2, which takes CAP_SYS_ADMIN on this kernel");
+	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
 }
 
 static void note_unwanted(struct recorder *r)
 {
 	const struct programs_wanted *wanted = &r->options->wanted;
-	note_paranoia(r);
 	if (!wanted->softirqs)
 		note_missing(r,
 			     "soft interrupts on top of the server: their time is in what they interrupted",
@@ -301,8 +289,7 @@ static int start(struct recorder *r)
 	write_clock(r);
 	err = programs_attach(r->programs, skipped, r);
 	if (!err)
-		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET,
-				     skipped, r);
+		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
 	if (!err && r->options->wanted.with_client)
 		err = trace_clients(r);
 	if (!err)
@@ -340,8 +327,6 @@ static void tick(struct recorder *r, uint64_t number)
 	programs_drain(r->programs);
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
-	for (pid_t client; (client = threads_new_client(&r->threads));)
-		programs_watch_faults(r->programs, client, skipped, r);
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
@@ -486,12 +471,10 @@ static void start_helpers(struct recorder *r)
 /* From here on nothing is attached or opened for writing any more. */
 static int confine(struct recorder *r)
 {
-	const struct privileges_wanted wanted = {.samples = r->drain.samples,
-						 .clients = r->options->wanted.with_client};
-	int err = privileges_drop_recorder(&wanted);
+	int err = privileges_drop_recorder(r->drain.samples);
 	/* The writer's thread begins without what was dropped, and shares the filter. */
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
-	err = err ? err : privileges_filter_recorder(&wanted);
+	err = err ? err : privileges_filter_recorder();
 	if (err)
 		fprintf(stderr,
 			"forktail record: can't give up what it no longer needs of root's rights: %s\n",

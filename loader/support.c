@@ -126,30 +126,13 @@ static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 	return 0;
 }
 
-int support_perf_event_paranoid(void)
-{
-	int value = 0;
-	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	if (f) {
-		if (fscanf(f, "%d", &value) != 1)
-			value = 0;
-		fclose(f);
-	}
-	return value;
-}
-
-bool support_perfmon_suffices(int perf_event_paranoid)
-{
-	return perf_event_paranoid <= 2; /* Debian's kernels have a 3, theirs by default: CAP_SYS_ADMIN */
-}
-
 static int try_fault_event(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .size = sizeof attr,
 				       .config = PERF_COUNT_SW_PAGE_FAULTS_MIN,
 				       .sample_period = 1};
-	return try_event(attr, 0, -1);
+	return try_event(attr, -1, 0);
 }
 
 struct perf_event_attr support_cpu_clock(uint64_t period_ns)

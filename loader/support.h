@@ -71,10 +71,6 @@ const char *support_exact_name(enum exact_way way);
 /* Whether programs may be put before and after a kernel function of this name; usable after support_probe. */
 bool support_has_function(const char *name);
 
-/* Whether who has CAP_PERFMON and no more may open perf events, by the setting kernel.perf_event_paranoid. */
-bool support_perfmon_suffices(int perf_event_paranoid);
-int support_perf_event_paranoid(void);
-
 /* Whether the kernel has a raw tracepoint of this name with BTF; usable after support_probe. */
 bool support_has_tracepoint(const char *name);
 

@@ -74,7 +74,6 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	n->record.parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
 	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0) |
 			  (e->client ? FT_THREAD_CLIENT : 0);
-	n->new_client = e->client && e->tid == e->tgid;
 	t->begun += !e->client;
 	look(&n->record);
 	ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
@@ -193,17 +192,6 @@ void threads_look(struct threads *t, struct ft_writer *w)
 	for (size_t i = 0; i < t->count; i++)
 		if (unnamed(&t->all[i].record))
 			look_again(&t->all[i].record, w);
-}
-
-pid_t threads_new_client(struct threads *t)
-{
-	for (size_t i = 0; i < t->count; i++) {
-		if (t->all[i].new_client) {
-			t->all[i].new_client = false;
-			return (pid_t)t->all[i].record.tgid;
-		}
-	}
-	return 0;
 }
 
 pid_t threads_parent(const struct threads *t, pid_t tgid)

@@ -18,7 +18,6 @@ struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was looked at since it began */
 	bool gone;		 /* it was when the table was last swept */
-	bool new_client;	 /* the main thread of a load generator that nobody has asked for yet */
 };
 
 /* A target whose threads have ended. */
@@ -51,8 +50,6 @@ void threads_look(struct threads *t, struct ft_writer *w);
 /* Now and then: forgets threads that are gone without their end having been seen (a full ring drops events),
  * which would be taken for alive, and of which there is no end in a long recording. */
 void threads_sweep(struct threads *t);
-/* A load generator's process that has begun since the last call, or 0. */
-pid_t threads_new_client(struct threads *t);
 /* The target that forked this process, or 0. */
 pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* The process of a thread that is alive; of others the id itself. */

@@ -100,7 +100,6 @@ TEST_CASE("in a pid namespace of its own the recorder knows processes by their i
 	CHECK((main->tid == server && main->tgid == server));
 	CHECK(r.role("bio_aof_fsync"));
 	CHECK(r.owned_ns(server, FT_SLEEP) >= 99'000'000);
-	// Page faults are watched by the same ids.
 	CHECK(r.count(server, FT_PAGE_ZERO) + r.count(server, FT_COW_COPY) > 0);
 	check_snapshot(r, server);
 	CHECK(r.accounted_ns(server) >= (main->end_ns - main->start_ns) / 1000 * 999);

@@ -92,17 +92,6 @@ TEST_CASE("system calls are traced by functions where that can be done, else by 
 	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
 }
 
-TEST_CASE("perf events of who starts later: CAP_PERFMON suffices up to 2, and 3 is Debian's own")
-{
-	CHECK(support_perfmon_suffices(-1));
-	CHECK(support_perfmon_suffices(2));
-	CHECK_FALSE(support_perfmon_suffices(3));
-	std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
-	int value = 0;
-	REQUIRE(file >> value);
-	CHECK(support_perf_event_paranoid() == value);
-}
-
 TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
 {
 	CHECK(support_sees_timer("lapic"));
