@@ -93,7 +93,7 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	INFO(programs_log());
 	REQUIRE(err == 0);
 	REQUIRE(programs_attach(p, on_skip, seen.get()) == 0);
-	REQUIRE(programs_trace(p, &pid, 1, FT_TRACED_TARGET, on_skip, seen.get()) == 0);
+	REQUIRE(programs_trace(p, &pid, 1, FT_TRACED_TARGET) == 0);
 	REQUIRE(programs_open_accounts(p) == 0);
 	program_cost costs[PROGRAMS_MAX];
 	const size_t count = programs_costs(p, costs, PROGRAMS_MAX);
