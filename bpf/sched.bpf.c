@@ -201,6 +201,8 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 		st->fork_over = 0;
 	if (st->in_wait)
 		end_turn(st, task, now, 0);
+	else if (!exact)
+		look_at_turn(st, task, now, nr);
 }
 
 static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
@@ -209,6 +211,8 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	charge(st, now);
 	if (!runnable)
 		begin_wait(st, task, now);
+	else if (!exact)
+		look_at_turn(st, task, now, -1);
 	st->ran_ns = task->se.sum_exec_runtime;
 	st->off_cpu = 1;
 	st->off_state = state;
@@ -296,6 +300,8 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	if (st->in_wait) {
 		st->in_wait = 0;
 		begin_turn(st, task, st->mark_ns, 0);
+	} else if (!exact) {
+		look_at_turn(st, task, st->mark_ns, -1); /* the same one: it contains the wait */
 	}
 }
 
@@ -466,6 +472,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	st->ready = 1;
 	if (!exact) { /* what it copied is copied: what is left is to put the child on a run queue */
 		ps->busy = 1;
+		look_at_turn(ps, parent, now, -1);
 		pop(ps, now, FT_FORK);
 		ps->fork_over = 1;
 		ps->busy = 0;

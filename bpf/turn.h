@@ -4,8 +4,9 @@
  *
  * A turn begins where a thread gets the CPU after it waited for events, and ends where it waits for them
  * again; both are switches, which are traced anyway. A loop that always finds something to do doesn't wait:
- * there it is samples that tell. While a thread reads nothing, it is in one and the same turn, and what reads
- * is in another. `exact` has programs in the wait itself instead (syscalls.bpf.c), for what that costs.
+ * there looks at it tell, by CPU samples and around other switches and forks. While a thread reads nothing,
+ * it is in one and the same turn, and what reads is in another. `exact` has programs in the wait itself
+ * instead (exact.h), for what that costs.
  *
  * Reads and writes are never traced. The kernel counts them per task itself (as /proc/PID/io shows them), so
  * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
@@ -119,7 +120,8 @@ static __always_inline bool begins_another(s64 nr)
 	return waits_for_events(nr) || nr == __NR_recvfrom || nr == __NR_recvmsg || nr == __NR_recvmmsg;
 }
 
-/* A CPU sample's look at the turn of the thread, which is in system call `nr`, or none (-1). */
+/* A look at the open turn of a thread that is in system call `nr`, or none (-1): by CPU samples, and around
+ * all that may take long, so that a stall is in a turn whether or not the loop waits. */
 static __always_inline void look_at_turn(struct thread_state *st, struct task_struct *task, u64 now, s64 nr)
 {
 	u64 reads, writes;

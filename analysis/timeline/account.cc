@@ -17,11 +17,12 @@ namespace
 {
 
 // Whether a turn of the event loop says that the thread has one. One that neither its beginning nor its end
-// was seen of does not.
+// was seen of does not: then its ready connections were not counted, nor, but by looks at it, its calls.
 bool HasEventLoop(const Run &run, const Thread &t)
 {
 	for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
-		if (!(run.iterations[i].flags & FT_SPAN_UNFINISHED) || run.iterations[i].arg[0])
+		if (const ft_span &s = run.iterations[i];
+		    !(s.flags & FT_SPAN_UNFINISHED) || s.arg[0] || (s.arg[1] && !(s.flags & FT_SPAN_SAMPLED)))
 			return true;
 	return false;
 }
