@@ -66,6 +66,8 @@ def pinned(cpu, argv):
 
 
 class Trial:
+    record_options = []  # of every recorder, besides the case's
+
     def __init__(self, name, delays, threshold="1ms"):
         self.name, self.delays, self.threshold = name, delays, threshold
         self.slow_ns = int(threshold[:-2]) * {"ms": 1_000_000, "us": 1000}[threshold[-2:]]
@@ -124,7 +126,7 @@ class Trial:
         ready, tell = os.pipe()
         self.recorder = self.start(
             [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
-             os.path.join(self.run, "server.forktail"), "--with-client"], stderr=tell)
+             os.path.join(self.run, "server.forktail"), "--with-client"] + self.record_options, stderr=tell)
         os.close(tell)
         with os.fdopen(ready) as lines:
             said = ""

@@ -95,6 +95,8 @@ def main():
     parser.add_argument("--keep", metavar="DIR", help="keep the runs, for forktail explain")
     parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles by so many pairs of "
                         "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
+    parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="give forktail record this option "
+                        "too, as in --record=--light")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
@@ -118,6 +120,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
     # Away from the server's CPU, where only what is injected should run.
     os.sched_setaffinity(0, {CLIENT_CPU})
+    Trial.record_options = arguments.record
     delays = DelayAccounting()
     outcomes = []
     try:
