@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The life of accounts: opened for the threads that are there when recording begins, and for those that
+ * targets make from their first instant on; closed where a thread ends, and where recording does.
+ */
+#include "waits.h"
+
+#include <bpf/bpf_tracing.h>
+
+static __always_inline void thread_event(struct thread_state *st, struct task_struct *task, u32 type, u64 now,
+					 u32 parent_tgid)
+{
+	struct ft_event_thread *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_THREAD_EVENT);
+		return;
+	}
+	e->type = type;
+	e->tid = st->tid;
+	e->tgid = st->tgid;
+	e->parent_tgid = parent_tgid;
+	e->t_ns = now;
+	e->begin_ns = st->begin_ns;
+	e->clone_flag = parent_tgid == st->tgid;
+	e->client = st->client;
+	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
+	/* A child may live for a few milliseconds only: the recorder has to ask now what it calls itself. */
+	bool child = type == FT_EVENT_THREAD_BEGIN && parent_tgid && parent_tgid != st->tgid;
+	bpf_ringbuf_submit(e, child ? BPF_RB_FORCE_WAKEUP : ring_flags());
+}
+
+static struct thread_state blank_state; /* what the hash starts a thread with; the stack has no room */
+
+static __always_inline struct thread_state *new_state(struct task_struct *task)
+{
+	if (has_task_storage)
+		return bpf_task_storage_get(&states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 tid = (u32)BPF_CORE_READ(task, pid);
+	bpf_map_update_elem(&states_hash, &tid, &blank_state, BPF_ANY);
+	return bpf_map_lookup_elem(&states_hash, &tid);
+}
+
+/* Opens an account at `now` for a thread that is not running; NULL also if it can't be seen from the
+ * recorder's pid namespace. */
+static __always_inline struct thread_state *open_account(struct task_struct *task, u64 now)
+{
+	u32 tid = id_of(task);
+	if (!tid)
+		return NULL;
+	struct thread_state *st = new_state(task);
+	if (!st) {
+		drop(FT_DROP_SLOT_THREAD_STATE);
+		return NULL;
+	}
+	st->tid = tid;
+	st->tgid = process_id_of(task);
+	st->begin_ns = st->mark_ns = st->tally.start_ns = now;
+	st->off_cpu = 1;
+	st->off_state = 0;
+	st->wake_ns = 0;
+	st->queued = 0;
+	st->queue_cpu = task_cpu(task);
+	st->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+	st->quota_queue = NULL;
+	st->depth = 0;
+	return st;
+}
+
+/* A target's child or new thread is a target from its first instant. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread_state *ps = state_of(parent);
+	if (!ps)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(child, now);
+	if (!st)
+		return 0;
+	st->client = ps->client;
+	/* What the call returns is its id in the parent's pid namespace. */
+	struct frame *f = top(ps);
+	if (f && f->owner == FT_FORK)
+		f->arg[0] = st->tid;
+	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
+	st->ready = 1;
+	if (!exact) { /* what it copied is copied: what is left is to put the child on a run queue */
+		ps->busy = 1;
+		look_at_turn(ps, parent, now, -1);
+		pop(ps, now, FT_FORK);
+		ps->fork_over = 1;
+		ps->busy = 0;
+	}
+	return 0;
+}
+
+static __always_inline bool is_client(struct task_struct *task)
+{
+	char comm[16], client[16] = FT_CLIENT_COMM;
+	bpf_probe_read_kernel(comm, sizeof comm, task->comm);
+	for (u32 i = 0; i < sizeof client; i++) {
+		if (comm[i] != client[i])
+			return false;
+		if (!comm[i])
+			break;
+	}
+	return true;
+}
+
+/* A load generator that is started while recording. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	if (!with_client || closing_ns || account_of(task) || !is_client(task))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(task, now);
+	if (!st)
+		return 0;
+	st->client = 1;
+	st->off_cpu = 0; /* it is running: this is it */
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	st->ready = 1;
+	forget_interrupts(this_cpu());
+	this_cpu()->target = 1;
+	return 0;
+}
+
+/* Ends the frames still open, from the innermost, and hands over what is left. */
+static __always_inline void close_account(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++) {
+		struct frame *f = top(st);
+		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
+	}
+	/* One that began before the account did is known to be a turn only where it is likely: in a process'
+	 * main thread. */
+	if (st->turn_seen || st->tid == st->tgid)
+		end_turn(st, task, now, FT_SPAN_UNFINISHED);
+	tally_flush(st);
+	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
+	st->dead = 1;
+}
+
+/* The hash doesn't know by itself when a thread is gone. Whoever on another CPU holds a pointer to what it
+ * had for the thread at this instant (a wakeup of a thread that is ending) may find a new thread's account
+ * there: it would take a wakeup for that one's, once. */
+static __always_inline void forget_state(u32 key)
+{
+	if (!has_task_storage)
+		bpf_map_delete_elem(&states_hash, &key);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	struct thread_state *st = state_of(task); /* not by way of the CPU: nobody may have seen it get one */
+	if (!st)
+		return 0;
+	st->busy = 1;
+	u64 now = bpf_ktime_get_ns();
+	u32 key = (u32)task->pid; /* not st->tid, which is the recorder's pid namespace's */
+	if (st->off_cpu)
+		came_unseen(st, task, now);
+	charge(st, now);
+	close_account(st, task, now);
+	st->busy = 0;
+	this_cpu()->target = 0;
+	forget_state(key);
+	return 0;
+}
+
+/* Run once after attaching: opens the accounts of the threads of processes in `targets`. */
+SEC("iter/task")
+int open_accounts(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	if (!task)
+		return 0;
+	u32 tgid = process_id_of(task);
+	u32 *traced_as = bpf_map_lookup_elem(&targets, &tgid);
+	if (!traced_as)
+		return 0;
+	struct thread_state *old = state_of(task);
+	if (old)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *st = open_account(task, now);
+	if (!st)
+		return 0;
+	u32 state = task_state(task);
+	st->off_state = state;
+	if (state & TASK_TRACED)
+		note_tracer(st, task);
+	st->wake_ns = state ? 0 : now;
+	st->queued = !state;
+	note_call(st, task);
+	if (!state)
+		st->in_wait = 0;
+	st->client = *traced_as == FT_TRACED_CLIENT;
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	st->ready = 1;
+	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
+	u32 now_state = task_state(task);
+	if (state && !now_state && !st->wake_ns) {
+		st->wake_ns = now;
+		st->queued = 1;
+	} else if (!state && now_state && st->wake_ns == now) {
+		st->off_state = now_state;
+		st->wake_ns = 0;
+		st->queued = 0;
+		note_call(st, task);
+	}
+	return 0;
+}
+
+/* Run once on each CPU when the accounts are open. A thread that is on the CPU meanwhile was opened as
+ * runnable, and may not be switched for seconds: this is what finds it. Where its turn of the event loop
+ * began nobody knows; it is at least as long as it is seen. */
+SEC("raw_tp")
+int adopt_current(void *ctx)
+{
+	struct task_struct *task = current_task();
+	struct thread_state *st = state_of(task);
+	if (!st)
+		return 0;
+	if (st->off_cpu) {
+		u64 now = bpf_ktime_get_ns();
+		forget_interrupts(this_cpu());
+		charge(st, now);
+		st->off_cpu = 0;
+		st->wake_ns = 0;
+		take_up_turn(st, task, now);
+	}
+	this_cpu()->target = 1;
+	return 0;
+}
+
+/* Run once when closing_ns is set and no program changes a state any more. A thread that was on the CPU is
+ * known up to its last event, one that was off it up to closing_ns. */
+SEC("iter/task")
+int close_accounts(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	if (!task)
+		return 0;
+	struct thread_state *st = account_of(task);
+	if (!st)
+		return 0;
+	if (st->off_cpu && closing_ns > st->mark_ns)
+		switch_in(st, task, NULL, closing_ns);
+	close_account(st, task, st->mark_ns);
+	return 0;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A thread off the CPU: what is noted when it leaves, and what is made of it when it is back.
+ *
+ * An off-CPU interval is blocked until the wakeup and runnable from there on. Which call it was blocked in is
+ * noted as it begins, because a turn of the event loop may end there; who held the CPU meanwhile, which file,
+ * which stack is looked up when the thread comes back, and most of it only if the wait was long, so a short
+ * wait costs next to nothing. The stack of a thread that is about to run again is still the one it slept
+ * with.
+ */
+#ifndef FORKTAIL_BPF_WAITS_H
+#define FORKTAIL_BPF_WAITS_H
+
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include "calls.h"
+#include "files.h"
+#include "turn.h"
+
+enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
+
+/* What a task is called in the recorder's pid namespace; 0: nothing, it can't be seen from there. All that
+ * the recorder does with an id (/proc, perf events, a user's --pid) is in its namespace, so threads are known
+ * by these. Not inlined: it is for rare moments. */
+static __noinline u32 id_of(struct task_struct *task)
+{
+	enum { MAX_PID_NS_LEVEL = 32 };
+	if (!pid_ns)
+		return (u32)BPF_CORE_READ(task, pid);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *numbers = __builtin_preserve_access_index(&pid->numbers[0]);
+	u32 level = BPF_CORE_READ(pid, level);
+	for (u32 i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
+		struct upid n = {};
+		bpf_probe_read_kernel(&n, sizeof n, numbers + i);
+		if (BPF_CORE_READ(n.ns, ns.inum) == pid_ns)
+			return (u32)n.nr;
+	}
+	return 0;
+}
+
+static __always_inline u32 process_id_of(struct task_struct *task)
+{
+	return id_of(BPF_CORE_READ(task, group_leader));
+}
+
+/* The owner of an interval in which a task was kept from running by somebody, whatever it was about to do
+ * (a server that is frozen in epoll_wait is not idle), or 0. */
+static __always_inline u32 held_owner(struct task_struct *task, u32 state)
+{
+	if (state & TASK_TRACED)
+		return FT_PTRACED;
+	if (state & TASK_STOPPED)
+		return FT_STOPPED;
+	return is_frozen(task, state) ? FT_FROZEN : 0;
+}
+
+/* The owner of any other blocked interval in no frame. *fd and *file are set for calls on one. */
+static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *fd, struct file **file)
+{
+	enum call_class class = call_class(nr);
+	switch (class) {
+	case CALL_IDLE:
+		return FT_IDLE;
+	case CALL_LOCK:
+		return FT_LOCK_WAIT;
+	case CALL_SLEEP:
+		return FT_SLEEP;
+	case CALL_META:
+		return FT_FILE_META;
+	case CALL_SOCKET:
+		return FT_NETWORK;
+	case CALL_FORK:
+		return FT_FORK; /* a vfork's wait for its child */
+	case CALL_SYNC:
+	case CALL_READ:
+	case CALL_WRITE:
+		break;
+	default:
+		return FT_SYSCALL;
+	}
+	*fd = BPF_CORE_READ(user_regs(task), di);
+	*file = nr == __NR_msync ? NULL : file_of(task, *fd);
+	if (class == CALL_SYNC)
+		return FT_FSYNC;
+	enum ft_sample_file kind = file_kind(*file);
+	if (kind == FT_SAMPLE_FILE_SOCKET)
+		return FT_NETWORK;
+	if (kind != FT_SAMPLE_FILE_DISK)
+		return FT_SYSCALL; /* a pipe, an eventfd, a terminal */
+	return class == CALL_READ ? FT_FILE_READ : FT_FILE_WRITE;
+}
+
+static __always_inline void read_file_name(struct file *file, char *name)
+{
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	bpf_probe_read_kernel_str(name, FT_NAME_BYTES, text);
+}
+
+/* Emits an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
+static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_struct *task,
+					 struct cpu_state *c, u32 owner, s64 nr, u64 fd, struct file *file,
+					 u64 wake, u64 now)
+{
+	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
+	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
+	bool want_holder = c && runnable_ns >= min_span_ns;
+	/* Under strace a thread is stopped twice in every call: who does it is told once. */
+	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
+	u8 flags = st->throttled ? FT_SPAN_THROTTLED : 0;
+	if (!want_stack && !want_holder && !want_tracer) {
+		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+		if (!e)
+			return false;
+		fill_span(e, st, owner, start_ns, now - start_ns);
+		e->runnable_ns = runnable_ns;
+		e->blocked_ns = blocked_ns;
+		e->arg[0] = fd;
+		e->syscall = (s16)nr;
+		e->flags = flags;
+		e->off_cpu = 1;
+		bpf_ringbuf_submit(e, ring_flags());
+		return true;
+	}
+	struct ft_event_span_detail *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e)
+		return false;
+	fill_span(&e->span, st, owner, start_ns, now - start_ns);
+	e->span.type = FT_EVENT_SPAN_DETAIL;
+	e->span.runnable_ns = runnable_ns;
+	e->span.blocked_ns = blocked_ns;
+	e->span.arg[0] = fd;
+	e->span.syscall = (s16)nr;
+	e->span.flags = flags;
+	e->span.off_cpu = 1;
+	e->stack_bytes = 0;
+	e->newest = 0;
+	e->wake_ns = 0;
+	e->queue_cpu = 0;
+	__builtin_memset(e->name, 0, sizeof e->name);
+	if (want_stack) {
+		if (!st->unseen)
+			e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
+		if (file)
+			read_file_name(file, e->name);
+	}
+	if (want_tracer) {
+		__builtin_memcpy(e->name, st->tracer_comm, sizeof st->tracer_comm);
+		st->told_tracer = st->tracer;
+	}
+	if (want_holder) {
+		/* It may have been moved: who had the CPU that it waited for is what counts. There the newest
+		 * stint is somebody else's, here it is its own. */
+		u32 cpu = st->queue_cpu & (FT_MAX_CPUS - 1);
+		e->wake_ns = wake;
+		e->queue_cpu = cpu;
+		e->newest = cpus[cpu].newest + (&cpus[cpu] != c);
+		__builtin_memcpy(e->stints, cpus[cpu].stints, sizeof e->stints);
+	}
+	bpf_ringbuf_submit(e, ring_flags());
+	return true;
+}
+
+/* At the begin of a wait for the CPU: if it turns out to be one for quota, this tells how much of it. */
+static __always_inline void note_quota(struct thread_state *st, struct task_struct *task)
+{
+	st->quota_queue = NULL;
+	if (!quota_in_force || !has_group_queue(task) || !may_be_throttled(task))
+		return;
+	st->quota_queue = BPF_CORE_READ(task, se.cfs_rq);
+	st->throttled_before_ns = throttled_ns(st->quota_queue);
+}
+
+/* While it is stopped: when it runs again, whoever traced it may have let go of it. */
+static __always_inline void note_tracer(struct thread_state *st, struct task_struct *task)
+{
+	struct task_struct *tracer = BPF_CORE_READ(task, parent);
+	st->tracer = process_id_of(tracer);
+	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
+}
+
+/* Notes the system call that a thread waits in. */
+static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
+{
+	s64 nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
+	if (nr != __NR_restart_syscall) /* a call that a stop interrupted goes on under that number */
+		st->blocked_in = (s16)nr;
+	st->in_wait = !exact && waits_for_events(nr);
+	return nr;
+}
+
+static __always_inline void begin_wait(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	s64 nr = note_call(st, task);
+	if (st->depth) {
+		abandon_stale(st, now, nr);
+		if (st->depth) /* a fault within the call */
+			st->in_wait = 0;
+	}
+	if (!call_forks(nr))
+		st->fork_over = 0;
+	if (st->in_wait)
+		end_turn(st, task, now, 0);
+	else if (!exact)
+		look_at_turn(st, task, now, nr);
+}
+
+static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
+				       bool runnable, u32 state)
+{
+	charge(st, now);
+	if (!runnable)
+		begin_wait(st, task, now);
+	else if (!exact)
+		look_at_turn(st, task, now, -1);
+	st->ran_ns = task->se.sum_exec_runtime;
+	st->off_cpu = 1;
+	st->off_state = state;
+	st->wake_ns = runnable ? now : 0;
+	st->queued = runnable;
+	if (runnable) {
+		st->queue_cpu = bpf_get_smp_processor_id();
+		note_quota(st, task);
+	} else if (state & TASK_TRACED) {
+		note_tracer(st, task);
+	}
+}
+
+/* Accounts for the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable from there on;
+ * `throttled`: for want of quota. Not inlined, because switch_in has two of them. */
+static __noinline void off_cpu(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
+			       u64 wake, u64 end)
+{
+	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = end - wake;
+	u32 wait_owner = st->throttled ? FT_CPU_QUOTA : FT_RUN_QUEUE, owner = wait_owner;
+	tally_roll(st, end);
+
+	s64 nr = -1;
+	u64 fd = 0;
+	struct file *file = NULL;
+	struct frame *f = top(st);
+	u32 held = blocked_ns ? held_owner(task, st->off_state) : 0;
+	if (f) {
+		owner = held ? held : (u32)f->owner;
+		if (blocked_ns && owner == FT_FAULT_OTHER)
+			st->blocked = 1;
+	} else if (blocked_ns) {
+		nr = st->blocked_in;
+		owner = held ? held : blocked_owner(task, nr, &fd, &file);
+	}
+	if (owner == FT_PTRACED)
+		fd = st->tracer;
+	else if (owner == FT_FROZEN)
+		fd = freezer_of(st->off_state);
+	bool emitted = false;
+	if (end - start_ns >= min_span_ns) {
+		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
+		if (emitted)
+			count(FT_COUNT_SPAN);
+		else
+			drop(FT_DROP_SLOT_SPAN + owner);
+	}
+	if (emitted) {
+		if (!st->dirty)
+			st->tally.start_ns = end;
+	} else if (f) {
+		f->blocked_ns += blocked_ns;
+		f->runnable_ns += runnable_ns;
+	} else {
+		if (blocked_ns)
+			tally_add(st, owner, blocked_ns);
+		if (runnable_ns)
+			tally_add(st, wait_owner, runnable_ns);
+	}
+	st->mark_ns = end;
+}
+
+/* Accounts for the time off the CPU that ends now. A thread is throttled first: when its group has quota
+ * again, it may still have to wait for whoever has the CPU. */
+static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
+				      u64 now)
+{
+	u64 start_ns = st->mark_ns, wake = st->wake_ns;
+	if (!wake || wake < start_ns || wake > now)
+		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
+	if (st->quota_queue) {
+		u64 quota_ns = throttled_ns(st->quota_queue) - st->throttled_before_ns;
+		st->quota_queue = NULL;
+		if (quota_ns) {
+			st->throttled = 1;
+			off_cpu(st, task, NULL, wake, quota_ns < now - wake ? wake + quota_ns : now);
+			st->throttled = 0;
+			wake = st->mark_ns;
+		}
+	}
+	if (st->mark_ns < now)
+		off_cpu(st, task, c, wake, now);
+	st->off_cpu = 0;
+	st->wake_ns = 0;
+	if (st->in_wait) {
+		st->in_wait = 0;
+		begin_turn(st, task, st->mark_ns, 0);
+	} else if (!exact) {
+		look_at_turn(st, task, st->mark_ns, -1); /* the same one: it contains the wait */
+	}
+}
+
+/* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
+ * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. What
+ * it waited for is taken from the system call that it is in now; its stack of then is gone. */
+static __always_inline void came_unseen(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	u64 ran_ns = task->se.sum_exec_runtime - st->ran_ns, off_ns = now - st->mark_ns;
+	st->unseen = 1;
+	switch_in(st, task, NULL, ran_ns < off_ns ? now - ran_ns : st->mark_ns);
+	st->unseen = 0;
+	count(FT_COUNT_SWITCH_UNSEEN);
+}
+
+#endif
