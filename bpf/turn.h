@@ -130,8 +130,11 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 	if (!st->iteration_start_ns)
 		return;
 	read_counts(task, &reads, &writes);
-	if (reads == st->sampled_reads && !begins_another(nr)) {
+	/* A turn that was seen to begin reads a request first. */
+	bool same = reads == st->sampled_reads || (st->turn_seen && reads - st->reads_before <= 1);
+	if (same && !begins_another(nr)) {
 		st->sampled_ns = now;
+		st->sampled_reads = reads;
 		st->sampled_writes = writes;
 		return;
 	}

@@ -153,7 +153,6 @@ TEST_CASE("a stall in a loop that never waits is one turn, to the pace of sample
 	CHECK(from >= began - 0.005);
 	CHECK(to <= ended + 0.005);
 	CHECK(turn->duration_ns >= 130 * ms);
-	CHECK((turn->arg[1] & 0xffff) <= 1); // it read nothing but its own request
 
 	// Once it was seen to be long it was looked at more often, and what the samples stand for is its
 	// length.
