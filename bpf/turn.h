@@ -138,8 +138,14 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 		st->sampled_writes = writes;
 		return;
 	}
-	/* Of a thread that may have no loop at all it is not said to be a whole turn. */
-	end_turn(st, task, now, st->has_loop ? FT_SPAN_SAMPLED : FT_SPAN_SAMPLED | FT_SPAN_UNFINISHED);
+	/* It ended where it was last seen, or, never looked at before, is what lies before this look. Of a
+	 * thread that may have no loop at all it is not said to be a whole turn. */
+	u8 flags = st->has_loop ? FT_SPAN_SAMPLED : FT_SPAN_SAMPLED | FT_SPAN_UNFINISHED;
+	if (st->turn_seen && st->sampled_ns == st->iteration_start_ns)
+		hand_over_turn(st, now, calls_until(st, reads, writes), flags);
+	else
+		hand_over_turn(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
+			       flags);
 	take_up_turn(st, task, now);
 }
 
