@@ -65,6 +65,16 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	return st;
 }
 
+/* What a fork copies is copied: what is left is to put the child on a run queue. */
+static __always_inline void fork_ends_here(struct thread_state *parent, struct task_struct *task, u64 now)
+{
+	parent->busy = 1;
+	look_at_turn(parent, task, now, -1);
+	pop(parent, now, FT_FORK);
+	parent->fork_over = 1;
+	parent->busy = 0;
+}
+
 /* A target's child or new thread is a target from its first instant. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
@@ -74,22 +84,17 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	struct thread_state *st = open_account(child, now);
-	if (!st)
-		return 0;
-	st->client = ps->client;
-	/* What the call returns is its id in the parent's pid namespace. */
-	struct frame *f = top(ps);
-	if (f && f->owner == FT_FORK)
-		f->arg[0] = st->tid;
-	thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
-	st->ready = 1;
-	if (!exact) { /* what it copied is copied: what is left is to put the child on a run queue */
-		ps->busy = 1;
-		look_at_turn(ps, parent, now, -1);
-		pop(ps, now, FT_FORK);
-		ps->fork_over = 1;
-		ps->busy = 0;
+	if (st) {
+		st->client = ps->client;
+		/* What the call returns is its id in the parent's pid namespace. */
+		struct frame *f = top(ps);
+		if (f && f->owner == FT_FORK)
+			f->arg[0] = st->tid;
+		thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
+		st->ready = 1;
 	}
+	if (!exact)
+		fork_ends_here(ps, parent, now);
 	return 0;
 }
 
