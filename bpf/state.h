@@ -47,6 +47,7 @@ struct thread_state {
 	u32 off_state;	 /* off CPU: the task state it left with */
 	u32 queue_cpu;	 /* runnable: where it began to wait */
 	s16 blocked_in;	 /* the system call of the last blocked interval in no frame */
+	u64 blocked_on;	 /* that call's first argument */
 	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
 	u32 told_tracer; /* the one that the recorder has the name of */
 	char tracer_comm[16];

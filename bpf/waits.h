@@ -54,8 +54,10 @@ static __always_inline u32 held_owner(struct task_struct *task, u32 state)
 	return is_frozen(task, state) ? FT_FROZEN : 0;
 }
 
-/* The owner of any other blocked interval in no frame. *fd and *file are set for calls on one. */
-static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *fd, struct file **file)
+/* The owner of any other blocked interval in no frame, by its system call and that one's first argument. *fd
+ * and *file are set for calls on one. */
+static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 argument, u64 *fd,
+					 struct file **file)
 {
 	enum call_class class = call_class(nr);
 	switch (class) {
@@ -78,7 +80,7 @@ static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 *
 	default:
 		return FT_SYSCALL;
 	}
-	*fd = BPF_CORE_READ(user_regs(task), di);
+	*fd = argument;
 	*file = nr == __NR_msync ? NULL : file_of(task, *fd);
 	if (class == CALL_SYNC)
 		return FT_FSYNC;
@@ -182,9 +184,12 @@ static __always_inline void note_tracer(struct thread_state *st, struct task_str
 /* Notes the system call that a thread waits in. */
 static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
 {
-	s64 nr = (s64)BPF_CORE_READ(user_regs(task), orig_ax);
-	if (nr != __NR_restart_syscall) /* a call that a stop interrupted goes on under that number */
+	struct pt_regs___x86 *regs = user_regs(task);
+	s64 nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	if (nr != __NR_restart_syscall) { /* a call that a stop interrupted goes on under that number */
 		st->blocked_in = (s16)nr;
+		st->blocked_on = BPF_CORE_READ(regs, di);
+	}
 	st->in_wait = !exact && waits_for_events(nr);
 	return nr;
 }
@@ -246,7 +251,7 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
-		owner = held ? held : blocked_owner(task, nr, &fd, &file);
+		owner = held ? held : blocked_owner(task, nr, st->blocked_on, &fd, &file);
 	}
 	if (owner == FT_PTRACED)
 		fd = st->tracer;
@@ -306,8 +311,8 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 }
 
 /* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
- * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. What
- * it waited for is taken from the system call that it is in now; its stack of then is gone. */
+ * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. What it
+ * waited for was noted as it began to; its stack of then is gone. */
 static __always_inline void came_unseen(struct thread_state *st, struct task_struct *task, u64 now)
 {
 	u64 ran_ns = task->se.sum_exec_runtime - st->ran_ns, off_ns = now - st->mark_ns;
