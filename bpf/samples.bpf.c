@@ -76,19 +76,26 @@ static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_re
 	return number <= HIGHEST_CALL ? number : -1;
 }
 
+/* The current thread's state, seen to get this CPU or not (came_unseen); NULL: not a target's. */
+static __always_inline struct thread_state *sampled_state(struct task_struct *task)
+{
+	struct thread_state *st = current_state();
+	return st ? st : state_of(task);
+}
+
 SEC("perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
-	struct thread_state *st = current_state();
+	struct task_struct *task = current_task();
+	struct thread_state *st = sampled_state(task);
 	if (!st)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	struct task_struct *task = current_task();
 	struct pt_regs___x86 *regs = user_regs(task);
 	s64 number = call_in(ctx, regs);
-	if (!exact && !st->busy)
+	if (!exact && !st->busy && !st->off_cpu)
 		look_at_turn(st, task, now, number);
-	u64 start_ns = st->iteration_start_ns;
+	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
 	count(FT_COUNT_SAMPLE);
 	if (!start_ns || now - start_ns < sample_stack_ns) {
 		struct ft_event_sample *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
