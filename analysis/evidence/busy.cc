@@ -120,7 +120,7 @@ std::string ClientsText(const char *preposition, uint64_t calls_made, const char
 {
 	if (calls_made < 2)
 		return "";
-	if (calls.turns > 1)
+	if (calls.at_least)
 		return " (in at least " + FormatCount(calls_made) + " " + call + "s)";
 	return std::string(" ") + preposition + " " + About(calls_made) + " clients";
 }
@@ -137,7 +137,7 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 	bool accepting = seen("accept", "kernel/accept") || calls.accepted;
 	bool freeing = seen("free-client", "kernel/close") || calls.closed;
 	uint64_t most = std::max(calls.accepted, calls.closed);
-	std::string text = most && (calls.turns > 1 || most >= kCallsLimit) ? "at least " : "";
+	std::string text = most && (calls.at_least || most >= kCallsLimit) ? "at least " : "";
 	if (accepting && freeing && calls.accepted == calls.closed)
 		return "was accepting and freeing " + text + number(calls.accepted) + "connections";
 	if (accepting && freeing)
@@ -220,7 +220,6 @@ std::string GuessText(const TurnCalls &calls)
 
 void Add(const TurnCalls &more, TurnCalls *sum)
 {
-	sum->turns += more.turns;
 	sum->reads += more.reads;
 	sum->writes += more.writes;
 	sum->accepted += more.accepted;
@@ -236,9 +235,11 @@ const ft_span *LongestTurn(const Scene &scene, TurnCalls *calls)
 	for (const ft_span *s = std::partition_point(
 		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
 	     s < end && s->start_ns < scene.to_ns; s++) {
+		TurnCalls of_turn = CallsOf(*s);
+		calls->at_least |= longest || of_turn.at_least;
 		if (!longest || s->duration_ns > longest->duration_ns)
 			longest = s;
-		Add(CallsOf(*s), calls);
+		Add(of_turn, calls);
 	}
 	return longest;
 }
@@ -255,8 +256,8 @@ uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 TurnCalls CallsOf(const ft_span &iteration)
 {
 	uint64_t packed = iteration.arg[1];
-	return {iteration.flags & FT_SPAN_SAMPLED ? 2u : 1u, packed & kCallsLimit, packed >> 16 & kCallsLimit, packed >> 32 & kCallsLimit,
-		packed >> 48};
+	return {(iteration.flags & FT_SPAN_SAMPLED) != 0, packed & kCallsLimit, packed >> 16 & kCallsLimit,
+		packed >> 32 & kCallsLimit, packed >> 48};
 }
 
 std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls)

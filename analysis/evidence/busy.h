@@ -15,7 +15,8 @@ namespace forktail
 // Calls that turns of the event loop made, as the recorder counted them; all 0 if it did not. Of one turn at
 // most 65,535: that or more.
 struct TurnCalls {
-	uint64_t turns = 0; // of how many it is the sum; of one that only samples saw, 2: there may be more
+	bool at_least =
+	    false; // added up over several turns, or of one that only samples saw: there may be more
 	uint64_t reads = 0, writes = 0, accepted = 0, closed = 0;
 };
 

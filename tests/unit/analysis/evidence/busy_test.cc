@@ -27,7 +27,7 @@ std::string InTurn(const std::vector<std::string> &names, uint64_t packed)
 
 std::string InTurns(const std::vector<std::string> &names, TurnCalls calls)
 {
-	calls.turns = 3;
+	calls.at_least = true;
 	return ActivityWords(names, calls);
 }
 
