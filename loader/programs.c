@@ -230,8 +230,8 @@ static int watch(uint64_t kind, int cpu, const struct bpf_program *prog)
 }
 
 /* The ends of page faults on every CPU that is online now: both kinds or none, because a begin counts where
- * ends are seen. Of CPUs and not of threads: the events of a thread make each switch to it and from it
- * longer, by more than all else that is recorded of a switch. */
+ * ends are seen. Of CPUs and not of threads: a thread's events are taken off the CPU and put on it again at
+ * each of its switches. */
 static int watch_faults(struct programs *p)
 {
 	static const uint64_t kinds[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};

@@ -50,8 +50,7 @@ enum {
 	MEASURE_EVERY = 20000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
-	/* What waits for the disk: at 50,000 requests a second a minute's worth. */
-	QUEUE_BYTES = 16 << 20,
+	QUEUE_BYTES = 16 << 20, /* of what waits for the disk */
 };
 
 struct recorder {
