@@ -45,6 +45,7 @@ enum ft_event_type {
 	FT_EVENT_SAMPLE = 7,
 	FT_EVENT_SAMPLE_STACK = 8, /* sample with registers and stacks */
 	FT_EVENT_WRITES = 9,
+	FT_EVENT_LOOP = 10,
 };
 
 struct ft_event_span {
@@ -121,6 +122,14 @@ struct ft_event_thread {
 	__u64 clone_flag; /* with a begin: 1 when it is a thread of the parent's process */
 	__u64 client;	  /* 1: of a load generator */
 	char comm[16];
+};
+
+/* A thread waits for events of an epoll instance that it did not wait for before. */
+struct ft_event_loop {
+	__u32 type;
+	__u32 tid, tgid;
+	__u32 epoll; /* its descriptor */
+	__u64 t_ns;
 };
 
 /* A thread seen on the CPU. */

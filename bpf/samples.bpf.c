@@ -93,6 +93,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct pt_regs___x86 *regs = user_regs(task);
 	s64 number = call_in(ctx, regs);
+	if (!st->off_cpu)
+		note_loop_in(st, regs, number, now);
 	if (!exact && !st->busy && !st->off_cpu)
 		look_at_turn(st, task, now, number);
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;

@@ -48,6 +48,7 @@ struct thread_state {
 	u32 queue_cpu;	 /* runnable: where it began to wait */
 	s16 blocked_in;	 /* the system call of the last blocked interval in no frame */
 	u64 blocked_on;	 /* that call's first argument */
+	u32 loop_told;	 /* 1 + the epoll instance that it was last told to wait for; 0: none */
 	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
 	u32 told_tracer; /* the one that the recorder has the name of */
 	char tracer_comm[16];

@@ -46,6 +46,37 @@ static __always_inline void count_from_here(struct thread_state *st, struct task
 	st->accepted = st->closed = 0;
 }
 
+/* Tells that the thread waits for events of another epoll instance than before. Which connections it serves
+ * follows from that one's (loader/sockets.h). */
+static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 now)
+{
+	if (st->loop_told == epoll + 1 || st->client)
+		return;
+	struct ft_event_loop *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_THREAD_EVENT);
+		return; /* it is told at the next wait */
+	}
+	e->type = FT_EVENT_LOOP;
+	e->tid = st->tid;
+	e->tgid = st->tgid;
+	e->epoll = epoll;
+	e->t_ns = now;
+	bpf_ringbuf_submit(e, ring_flags());
+	st->loop_told = epoll + 1;
+}
+
+/* The same of a thread that is seen in such a call: who looks for events and doesn't wait for them may do so
+ * for another thread. */
+static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs___x86 *regs, s64 nr, u64 now)
+{
+	if (!waits_for_events(nr))
+		return;
+	if (nr != __NR_epoll_pwait2 && (s32)BPF_CORE_READ(regs, r10) == 0)
+		return;
+	note_loop(st, (u32)BPF_CORE_READ(regs, di), now);
+}
+
 static __always_inline void begin_turn(struct thread_state *st, struct task_struct *task, u64 now, u64 events)
 {
 	st->iteration_start_ns = st->sampled_ns = now;

@@ -204,6 +204,8 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 	}
 	if (!call_forks(nr))
 		st->fork_over = 0;
+	if (waits_for_events(nr))
+		note_loop(st, (u32)st->blocked_on, now);
 	if (st->in_wait)
 		end_turn(st, task, now, 0);
 	else if (!exact)

@@ -204,6 +204,13 @@ static void drain_writes(struct drain *d, const struct ft_event_writes *e)
 	ft_writer_record(d->writer, FT_BLOCK_WRITES, &w);
 }
 
+static void drain_loop(struct drain *d, const struct ft_event_loop *e)
+{
+	struct ft_loop l = {.t_ns = e->t_ns, .tid = e->tid, .tgid = e->tgid, .epoll = e->epoll};
+	ft_writer_record(d->writer, FT_BLOCK_LOOP, &l);
+	sockets_watch(d->sockets, (pid_t)e->tgid, e->epoll);
+}
+
 void drain_event(void *context, const void *event, size_t bytes)
 {
 	struct drain *d = context;
@@ -224,6 +231,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 		break;
 	case FT_EVENT_WRITES:
 		drain_writes(d, event);
+		break;
+	case FT_EVENT_LOOP:
+		drain_loop(d, event);
 		break;
 	case FT_EVENT_THREAD_BEGIN:
 		threads_begin(d->threads, event, d->writer);

@@ -12,6 +12,7 @@
 #include "holds.h"
 #include "recording/recording.h"
 #include "samples.h"
+#include "sockets.h"
 #include "threads.h"
 
 #ifdef __cplusplus
@@ -27,6 +28,7 @@ struct drain {
 	struct ft_writer *writer;
 	struct threads *threads;
 	struct samples *samples; /* NULL: none wanted */
+	struct sockets *sockets; /* NULL: nobody asks for them */
 	struct holds holds;
 	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;

@@ -32,6 +32,7 @@
 #include "programs.h"
 #include "quota.h"
 #include "recording/recording.h"
+#include "sockets.h"
 #include "stats_switch.h"
 #include "support.h"
 #include "threads.h"
@@ -285,6 +286,7 @@ static int start(struct recorder *r)
 		r->drain.samples = samples_open(r->writer, &r->threads, r->unwinding);
 	for (size_t i = 0; i < r->targets->count; i++)
 		samples_prepare(r->drain.samples, r->targets->pids[i]);
+	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
 	write_clock(r);
 	err = programs_attach(r->programs, skipped, r);
 	if (!err)
@@ -326,6 +328,7 @@ static void tick(struct recorder *r, uint64_t number)
 	programs_drain(r->programs);
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
+	sockets_look(r->drain.sockets, ft_now_ns());
 	if (number % 2 == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
@@ -410,6 +413,7 @@ static int finish(struct recorder *r, const char *reason)
 {
 	measure(r, false);
 	programs_drain(r->programs); /* threads that have ended */
+	sockets_look(r->drain.sockets, ft_now_ns());
 	r->threads.closing = true;
 	ft_writer_patient(r->writer);
 	uint64_t end_ns = ft_now_ns();
@@ -528,6 +532,7 @@ int record(const struct record_options *options, const struct targets *targets)
 	quotas_close(r.quotas);
 	metrics_close(r.metrics);
 	samples_close(r.drain.samples);
+	sockets_close(r.drain.sockets);
 	unwinding_close(r.unwinding);
 	stats_switch_end();
 	drain_free(&r.drain);

@@ -47,6 +47,8 @@ enum ft_block_kind {
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
 	FT_BLOCK_WRITES = 21,	  /* struct ft_writes */
 	FT_BLOCK_TURN = 22,	  /* struct ft_turn */
+	FT_BLOCK_LOOP = 23,	  /* struct ft_loop */
+	FT_BLOCK_SOCKET = 24,	  /* struct ft_socket */
 	FT_BLOCK_KINDS,		  /* no kind: one more than the last */
 };
 
@@ -231,6 +233,31 @@ struct ft_clock {
 	uint64_t boottime_ns;
 	uint64_t error_ns; /* half the distance of those two */
 };
+
+/* A thread was seen to wait for events of another epoll instance than before. Until the next one of its own,
+ * or its end, it waits for that. */
+struct ft_loop {
+	uint64_t t_ns;
+	uint32_t tid;
+	uint32_t tgid;
+	uint32_t epoll; /* the instance's descriptor in its process */
+	uint32_t pad;
+};
+
+/* A target's connected socket came into an epoll instance, or left the one it was in: found by looks at
+ * intervals, so that it happened between two instants. One that is seen for the first time was in none
+ * before: a socket's inode number is its own until the counter has gone round. */
+struct ft_socket {
+	uint64_t before_ns; /* not yet, then; 0: it was never looked for before */
+	uint64_t seen_ns;
+	uint64_t inode;
+	uint64_t peer_inode; /* of a Unix socket; 0: TCP, or not known */
+	uint32_t tgid;
+	uint32_t epoll;	     /* the instance's descriptor; FT_SOCKET_GONE: it is in none any more */
+	uint32_t local_port; /* TCP, else 0 */
+	uint32_t peer_port;
+};
+enum { FT_SOCKET_GONE = -1 };
 
 /* A connection of the load generator. Identifies it on the server's side of the same host. */
 struct ft_connection {

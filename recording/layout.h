@@ -18,6 +18,8 @@ _Static_assert(sizeof(struct ft_block_header) == 36, "block header");
 _Static_assert(sizeof(struct ft_thread) == 80, "thread");
 _Static_assert(sizeof(struct ft_span) == 80, "span");
 _Static_assert(sizeof(struct ft_turn) == 40, "turn");
+_Static_assert(sizeof(struct ft_loop) == 24, "loop");
+_Static_assert(sizeof(struct ft_socket) == 48, "socket");
 _Static_assert(sizeof(struct ft_tally) == 48, "tally");
 _Static_assert(sizeof(struct ft_io) == 56, "io");
 _Static_assert(sizeof(struct ft_writes) == 48, "writes");
@@ -43,6 +45,10 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_io);
 	case FT_BLOCK_TURN:
 		return sizeof(struct ft_turn);
+	case FT_BLOCK_LOOP:
+		return sizeof(struct ft_loop);
+	case FT_BLOCK_SOCKET:
+		return sizeof(struct ft_socket);
 	case FT_BLOCK_WRITES:
 		return sizeof(struct ft_writes);
 	case FT_BLOCK_SAMPLE:

@@ -29,6 +29,7 @@ forktail_test(record_programs system SOURCES system/record_programs_test.cc
   LIBRARIES forktail_loader forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record_input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_targets system SOURCES system/record_targets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_sockets system SOURCES system/record_sockets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_quota system SOURCES system/record_quota_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 add_executable(vforker system/vforker.c)
 set_target_properties(vforker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

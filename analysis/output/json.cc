@@ -42,6 +42,10 @@ const char *DroppedKind(uint32_t kind)
 		return "block-io";
 	case FT_BLOCK_TURN:
 		return "turn";
+	case FT_BLOCK_LOOP:
+		return "loop";
+	case FT_BLOCK_SOCKET:
+		return "socket";
 	case FT_BLOCK_WRITES:
 		return "writes";
 	case FT_BLOCK_SAMPLE:

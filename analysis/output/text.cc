@@ -352,6 +352,9 @@ const char *DroppedRecords(uint32_t kind)
 		return "block requests";
 	case FT_BLOCK_TURN:
 		return "turns of other tasks";
+	case FT_BLOCK_LOOP:
+	case FT_BLOCK_SOCKET:
+		return "connections of threads";
 	case FT_BLOCK_WRITES:
 		return "sums of files' writes";
 	case FT_BLOCK_SAMPLE:

@@ -251,6 +251,12 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 	case FT_BLOCK_TURN:
 		ForRecords<ft_turn>(block, [&](const ft_turn &t) { run->turns.push_back(t); });
 		break;
+	case FT_BLOCK_LOOP:
+		ForRecords<ft_loop>(block, [&](const ft_loop &l) { run->loops.push_back(l); });
+		break;
+	case FT_BLOCK_SOCKET:
+		ForRecords<ft_socket>(block, [&](const ft_socket &s) { run->sockets.push_back(s); });
+		break;
 	case FT_BLOCK_WRITES:
 		ForRecords<ft_writes>(block, [&](const ft_writes &w) { run->writes.push_back(w); });
 		break;

@@ -117,6 +117,9 @@ void DropNonsense(Run *run)
 	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
 	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
 	dropped += std::erase_if(run->turns, [](const ft_turn &t) { return !Sane(t.start_ns, t.end_ns); });
+	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
+	dropped +=
+	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
 	if (dropped)
 		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
 					" no sense (impossible times), so that is left out");
@@ -367,6 +370,12 @@ void IndexRun(Run *run)
 	NameWhatLiesInAbandoned(run);
 	BeginTurnsAtWakeups(run);
 
+	std::stable_sort(run->loops.begin(), run->loops.end(),
+			 [](const ft_loop &a, const ft_loop &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->sockets.begin(), run->sockets.end(),
+			 [](const ft_socket &a, const ft_socket &b) {
+				 return a.inode != b.inode ? a.inode < b.inode : a.seen_ns < b.seen_ns;
+			 });
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
 	std::sort(run->writes.begin(), run->writes.end(),

@@ -235,6 +235,8 @@ struct Run {
 	std::vector<ft_io> ios;		   // by start
 	std::vector<ft_writes> writes;	   // likewise
 	std::vector<ft_turn> turns;	   // by CPU and start, each once; those that somebody waited through
+	std::vector<ft_loop> loops;	   // by time
+	std::vector<ft_socket> sockets;	   // by inode and time
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew
 	std::vector<Series> series;
 	std::vector<std::string> programs; // a drop of source FT_DROP_MISSED has an index into it as detail

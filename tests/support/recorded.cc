@@ -94,6 +94,12 @@ Recorded read_recording(const std::string &path)
 		case FT_BLOCK_TURN:
 			append(block, r.turns);
 			break;
+		case FT_BLOCK_LOOP:
+			append(block, r.loops);
+			break;
+		case FT_BLOCK_SOCKET:
+			append(block, r.sockets);
+			break;
 		case FT_BLOCK_WRITES:
 			append(block, r.writes);
 			break;

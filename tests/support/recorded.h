@@ -20,6 +20,8 @@ struct Recorded {
 	std::vector<ft_io> io;
 	std::vector<ft_writes> writes;
 	std::vector<ft_turn> turns;
+	std::vector<ft_loop> loops;
+	std::vector<ft_socket> sockets;
 	std::vector<ft_drop> drops;
 	std::vector<ft_sample> samples;
 	std::vector<ft_cpu_sample> cpu_samples;
