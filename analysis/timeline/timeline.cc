@@ -267,10 +267,28 @@ void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 	std::sort(t->idle_ns.begin(), t->idle_ns.end());
 }
 
-void BuildIndex(Timeline *t)
+} // namespace
+
+void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
+{
+	if (p.mix == kNoMix) {
+		(*times)[Index(p.cause)] += ns;
+		return;
+	}
+	const Mix &mix = t.mixes[p.mix];
+	uint64_t weights[kApportionMax], shares[kApportionMax];
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		weights[i] = t.mix_parts[mix.first_part + i].ns;
+	Apportion(ns, weights, mix.part_count, shares);
+	for (uint32_t i = 0; i < mix.part_count; i++)
+		(*times)[Index(t.mix_parts[mix.first_part + i].cause)] += shares[i];
+}
+
+void IndexTimeline(Timeline *t)
 {
 	size_t count = t->pieces.size() - 1; // without the sentinel
 	CauseTimes sum = {};
+	t->sums.clear();
 	t->sums.reserve(count / kStride + 2);
 	for (size_t i = 0; i < count; i++) {
 		if (i % kStride == 0)
@@ -293,23 +311,6 @@ void BuildIndex(Timeline *t)
 	}
 }
 
-} // namespace
-
-void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
-{
-	if (p.mix == kNoMix) {
-		(*times)[Index(p.cause)] += ns;
-		return;
-	}
-	const Mix &mix = t.mixes[p.mix];
-	uint64_t weights[kApportionMax], shares[kApportionMax];
-	for (uint32_t i = 0; i < mix.part_count; i++)
-		weights[i] = t.mix_parts[mix.first_part + i].ns;
-	Apportion(ns, weights, mix.part_count, shares);
-	for (uint32_t i = 0; i < mix.part_count; i++)
-		(*times)[Index(t.mix_parts[mix.first_part + i].cause)] += shares[i];
-}
-
 Timeline BuildTimeline(const Run &run, uint32_t thread_index)
 {
 	const Thread &thread = run.threads[thread_index];
@@ -322,7 +323,7 @@ Timeline BuildTimeline(const Run &run, uint32_t thread_index)
 	ResolveMixes(run, windows, &t);
 	t.pieces.push_back({thread.end_ns, kNoSpan, kNoMix, Cause::Unknown});
 	FindIdle(run, thread, &t);
-	BuildIndex(&t);
+	IndexTimeline(&t);
 	return t;
 }
 

@@ -39,6 +39,14 @@ struct Mix {
 	uint64_t total_ns;
 };
 
+// [start_ns, end_ns) in which the thread waited for another one: the cause of the pieces there is what that
+// one did.
+struct Foreign {
+	uint64_t start_ns, end_ns;
+	uint32_t thread; // index into Run::threads
+	Cause cause;
+};
+
 // Nanoseconds by cause, Idle included.
 using CauseTimes = std::array<uint64_t, kTimelineCauses>;
 
@@ -49,6 +57,7 @@ struct Timeline {
 	std::vector<MixPart> mix_parts;
 	// Instants known to be idle: the server's queue was empty there. Sorted.
 	std::vector<uint64_t> idle_ns;
+	std::vector<Foreign> foreign; // by start, not overlapping
 	// Sums of whole pieces before every kStride-th piece, and a coarse index of pieces by time.
 	std::vector<CauseTimes> sums;
 	std::vector<uint32_t> index;
@@ -62,6 +71,9 @@ struct Timeline {
 // Builds the timeline of run.threads[thread]. Where events of that thread may have been dropped, time that
 // no span covers is Unknown.
 Timeline BuildTimeline(const Run &run, uint32_t thread);
+
+// Sums up and indexes anew the pieces of a timeline, which have changed.
+void IndexTimeline(Timeline *timeline);
 
 // The piece that holds t_ns, for start_ns() <= t_ns < end_ns().
 uint32_t PieceAt(const Timeline &timeline, uint64_t t_ns);
