@@ -259,7 +259,8 @@ struct ft_socket {
 };
 enum { FT_SOCKET_GONE = -1 };
 
-/* A connection of the load generator. Identifies it on the server's side of the same host. */
+/* A connection of the load generator. Its local port, or with a Unix socket its inode (which the kernel knows
+ * with that of the other end), identifies it on the server's side of the same host. */
 struct ft_connection {
 	uint64_t opened_ns;
 	uint64_t closed_ns; /* 0 while open */
@@ -267,6 +268,7 @@ struct ft_connection {
 	uint32_t thread;     /* index of the load generator's thread */
 	uint32_t local_port; /* TCP, else 0 */
 	uint32_t server;     /* index into the manifest's "servers" */
+	uint64_t inode;	     /* of the load generator's socket; 0: not known */
 };
 
 enum ft_status {

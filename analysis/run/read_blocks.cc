@@ -66,6 +66,7 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.closed_ns = c.closed_ns;
 	connection.thread = c.thread;
 	connection.local_port = c.local_port;
+	connection.inode = c.inode;
 	connection.server = ServerIndex(f, run, c.server);
 }
 

@@ -109,6 +109,7 @@ struct Connection {
 	uint32_t thread = 0;	// of the load generator
 	uint32_t local_port = 0;
 	uint32_t server = 0; // index into servers
+	uint64_t inode = 0;  // of the load generator's socket; 0: not known
 };
 
 // The request log, by column. Order is the file's: per connection the order of completion.

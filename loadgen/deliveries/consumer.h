@@ -35,6 +35,7 @@ struct consumer {
 	struct event retry; /* closed: when to open it again */
 	uint32_t backoff_ms;
 	uint64_t opened_ns, closed_ns;
+	uint64_t inode; /* of its socket */
 	uint16_t local_port;
 	char last_id[48];  /* of a stream's entries */
 	struct seen *seen; /* pub/sub, streams: its own; else all consumers' */

@@ -46,6 +46,7 @@ void consumer_log(const struct consumer *c, bool ended)
 	    .id = c->id,
 	    .thread = plan->thread,
 	    .local_port = c->local_port,
+	    .inode = c->inode,
 	};
 
 	if (plan->log)
@@ -174,6 +175,7 @@ static void on_connected(struct consumer *c)
 		return;
 	}
 	c->local_port = socket_local_port(c->fd);
+	c->inode = socket_inode(c->fd);
 	c->state = CONSUMER_PREPARING;
 	consumer_flush(c);
 }

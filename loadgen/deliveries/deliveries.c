@@ -77,6 +77,7 @@ static int make_consumers(struct deliveries *d, const int *fds)
 		    .id = plan->first_id + i,
 		    .seen = d->seen ? &d->seen[each ? i : 0] : NULL,
 		    .opened_ns = ft_now_ns(),
+		    .inode = socket_inode(fds[i]),
 		    .local_port = socket_local_port(fds[i]),
 		};
 	}

@@ -171,6 +171,7 @@ static bool open_now(struct connection *c, unsigned patience_s)
 		return false;
 	}
 	connection_reset(c);
+	connection_note_socket(c);
 	set_up(c);
 	(void)!transport_write(c, e->greeting, e->greeting_bytes);
 	return true;

@@ -23,6 +23,7 @@ TAILQ_HEAD(connection_list, connection);
 struct lifetime {
 	uint64_t begun_ns;	       /* when it was begun to be opened again */
 	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
+	uint64_t inode;		       /* of its socket */
 	uint32_t backoff_ms;	       /* before it is opened again; doubles with each failure */
 	uint16_t local_port;
 };

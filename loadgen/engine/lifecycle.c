@@ -52,6 +52,12 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
+void connection_note_socket(struct connection *c)
+{
+	c->life.local_port = socket_local_port(c->fd);
+	c->life.inode = socket_inode(c->fd);
+}
+
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
 		    struct pending *ring)
 {
@@ -62,7 +68,8 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	c->pending = ring;
 	c->ring_size = plan_ring_size(t->plan);
 	c->life.opened_ns = ft_now_ns();
-	c->life.local_port = c->fd < 0 ? 0 : socket_local_port(c->fd);
+	if (c->fd >= 0)
+		connection_note_socket(c);
 	if (any_looked_at(t->plan)) {
 		c->gathered = gathered_new();
 		if (!c->gathered)
@@ -124,7 +131,7 @@ static void refused(struct connection *c, int error, uint64_t now_ns)
 /* A server was reached. */
 static void arrived(struct connection *c)
 {
-	c->life.local_port = socket_local_port(c->fd);
+	connection_note_socket(c);
 	if (c->thread->model->arrived)
 		c->thread->model->arrived(c);
 }

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -178,4 +179,11 @@ uint16_t socket_local_port(int fd)
 	if (a.ss_family == AF_INET)
 		return ntohs(((struct sockaddr_in *)&a)->sin_port);
 	return a.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&a)->sin6_port) : 0;
+}
+
+uint64_t socket_inode(int fd)
+{
+	struct stat s;
+
+	return fstat(fd, &s) == 0 ? s.st_ino : 0;
 }

@@ -47,6 +47,8 @@ int socket_result(int fd);
 int socket_open(const struct server_socket *s, uint32_t number, unsigned timeout_s);
 /* Of a TCP connection, else 0: the server's host knows it by this. */
 uint16_t socket_local_port(int fd);
+/* 0: not known. With a Unix socket the server's host knows it by this. */
+uint64_t socket_inode(int fd);
 
 #ifdef __cplusplus
 }

@@ -58,6 +58,7 @@ static void log_connections(struct run *r, const struct load_thread *t, bool end
 		    .thread = t->index,
 		    .local_port = c->life.local_port,
 		    .server = r->nodes ? c->group->node : 0,
+		    .inode = c->life.inode,
 		};
 		ft_writer_record(request_log_writer(r->log), FT_BLOCK_CONNECTION, &record);
 	}

@@ -84,6 +84,11 @@ TEST_CASE("the log holds every request, and table and JSON say what it says")
 	// Times are in order, in a closed loop due when sent, and within the connection's life.
 	REQUIRE(log.connections.size() == 10);
 	std::set<uint32_t> used;
+	std::set<uint64_t> inodes;
+	for (const auto &[id, c] : log.connections)
+		inodes.insert(c.inode);
+	CHECK(inodes.size() == 10);
+	CHECK(inodes.count(0) == 0);
 	for (const ft_request &q : log.requests) {
 		REQUIRE(q.intended_ns == q.start_ns);
 		REQUIRE(q.start_ns < q.end_ns);

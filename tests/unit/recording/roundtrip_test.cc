@@ -85,7 +85,8 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)),
 		   ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
-	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6}));
+	CHECK(
+	    same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)), ft_connection{1, 0, 3, 4, 5, 6, 7}));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);
 }
 
@@ -101,6 +102,16 @@ TEST_CASE("a span from before spans had a CPU that they waited for has none")
 	const Block old = {FT_BLOCK_SPAN, old_size, 2, 0, payload};
 	for (uint32_t i = 0; i < 2; i++)
 		CHECK(same(record_of<ft_span>(old, i), written[i]));
+}
+
+TEST_CASE("a connection from before sockets had inodes has none")
+{
+	constexpr uint32_t old_size = 32;
+	ft_connection written = {1, 2, 3, 4, 5, 6, 7};
+	const Block old = {FT_BLOCK_CONNECTION, old_size, 1, 0,
+			   std::string(reinterpret_cast<const char *>(&written), old_size)};
+	written.inode = 0;
+	CHECK(same(record_of<ft_connection>(old), written));
 }
 
 TEST_CASE("a JSON block comes after the records that were given before it")

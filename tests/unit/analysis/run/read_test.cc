@@ -101,6 +101,8 @@ void WriteLoad(const std::string &path, const std::string &boot = "b1", int coun
 	ft_connection c = {};
 	c.id = 7;
 	c.opened_ns = kStart;
+	c.local_port = 40'000;
+	c.inode = 1ull << 40;
 	f.Record(FT_BLOCK_CONNECTION, c);
 	ft_requests requests;
 	REQUIRE(ft_requests_init(&requests) == 0);
@@ -224,6 +226,9 @@ TEST_CASE("a run's recordings are read side by side")
 	REQUIRE(run.loads.size() == 1);
 	CHECK(run.loads[0].rate == 1000);
 	CHECK(run.loads[0].connection_count == 1);
+	REQUIRE(run.connections.size() == 1);
+	CHECK(run.connections[0].local_port == 40'000);
+	CHECK(run.connections[0].inode == 1ull << 40);
 	CHECK(run.start_ns == kStart);
 	CHECK(RealtimeNs(run, kStart - 5) == 1'699'999'999'999'999'995);
 	CHECK(RealtimeNs(run, kStart + 900 * kMs) == 1'700'000'000'900'000'777);
