@@ -102,13 +102,14 @@ bool IdleAt(const Timeline &t, uint64_t t_ns)
 	return times[Index(Cause::Idle)] > 0;
 }
 
-// Of requests to one server; `behind`: of those only that went to this one behind it, UINT32_MAX: all.
-Backlog Build(const Run &run, const Timeline &timeline, const Timeline *back, uint32_t server,
-	      uint32_t behind, const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
+} // namespace
+
+Backlog BuildBacklog(const Run &run, const BacklogOf &of, const std::vector<uint64_t> &usual_ns,
+		     const ConnectionWaits &taken)
 {
 	Backlog b;
-	b.timeline = &timeline;
-	b.behind = back;
+	b.timeline = &of.timeline;
+	b.behind = of.back;
 	b.start_ns = run.start_ns;
 	b.shift = kMinShift;
 	uint64_t length_ns = run.end_ns - run.start_ns;
@@ -123,8 +124,9 @@ Backlog Build(const Run &run, const Timeline &timeline, const Timeline *back, ui
 	const Requests &q = run.requests;
 	std::vector<int32_t> waits(taken.empty() ? 0 : buckets + 1);
 	for (size_t i = 0; i < q.size(); i++) {
-		if (run.connections[q.connection[i]].server != server || IsError(q.status[i]) ||
-		    (behind != UINT32_MAX && q.behind[i] != behind))
+		uint32_t server =
+		    of.served_by.empty() ? run.connections[q.connection[i]].server : of.served_by[i];
+		if (server != of.server || IsError(q.status[i]) || (of.behind && q.behind[i] != of.behind))
 			continue;
 		uint64_t due = q.intended_ns[i], usual = usual_ns[q.op[i]];
 		if (q.end_ns[i] - due <= kUsualTimes * usual) {
@@ -144,9 +146,9 @@ Backlog Build(const Run &run, const Timeline &timeline, const Timeline *back, ui
 			clear = std::max(clear, t_ns);
 		}
 	};
-	take_idle(timeline, back);
-	if (back)
-		take_idle(*back, &timeline);
+	take_idle(of.timeline, of.back);
+	if (of.back)
+		take_idle(*of.back, &of.timeline);
 
 	b.waiting.resize(buckets);
 	int64_t waiting = 0;
@@ -160,21 +162,6 @@ Backlog Build(const Run &run, const Timeline &timeline, const Timeline *back, ui
 		b.clear_ns[i] = clear;
 	}
 	return b;
-}
-
-} // namespace
-
-Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
-		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken)
-{
-	return Build(run, timeline, nullptr, server, UINT32_MAX, usual_ns, taken);
-}
-
-Backlog BuildBacklogThrough(const Run &run, const Timeline &timeline, uint32_t server, const Timeline &back,
-			    uint32_t behind, const std::vector<uint64_t> &usual_ns,
-			    const ConnectionWaits &taken)
-{
-	return Build(run, timeline, &back, server, behind, usual_ns, taken);
 }
 
 uint64_t Backlog::ClearBefore(uint64_t t_ns) const

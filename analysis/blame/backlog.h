@@ -39,13 +39,19 @@ struct Backlog {
 	uint64_t ClearBefore(uint64_t t_ns) const;
 };
 
+// Whose backlog.
+struct BacklogOf {
+	const Timeline &timeline;
+	uint32_t server; // a request's entry in served_by or, if that is empty, its connection's server
+	const Column<uint16_t> &served_by;
+	// Where they went on to; the backlog is empty when both are idle.
+	const Timeline *back = nullptr;
+	// Of those only that went to this server behind it (1 + index into run.behind); 0: of all.
+	uint32_t behind = 0;
+};
+
 // `usual_ns` is per op (0: not known).
-Backlog BuildBacklog(const Run &run, const Timeline &timeline, uint32_t server,
-		     const std::vector<uint64_t> &usual_ns, const ConnectionWaits &taken);
-// That of a proxy and one server behind it (1 + index into run.behind) together: it is empty when both are
-// idle.
-Backlog BuildBacklogThrough(const Run &run, const Timeline &timeline, uint32_t server, const Timeline &back,
-			    uint32_t behind, const std::vector<uint64_t> &usual_ns,
-			    const ConnectionWaits &taken);
+Backlog BuildBacklog(const Run &run, const BacklogOf &of, const std::vector<uint64_t> &usual_ns,
+		     const ConnectionWaits &taken);
 
 } // namespace forktail

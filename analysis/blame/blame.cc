@@ -16,6 +16,7 @@
 #include "analysis/timeline/apportion.h"
 #include "context.h"
 #include "divide.h"
+#include "elsewhere.h"
 #include "first_look.h"
 #include "hop_rows.h"
 #include "parallel.h"
@@ -90,8 +91,10 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 			 static_cast<uint32_t>(sheet->parts.size()),
 			 0,
 			 q.op[i],
-			 q.status[i]};
-	AddParts(sums.direct, sums.queued, server.hop, sheet);
+			 q.status[i],
+			 server.hop};
+	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
+		   r.end_ns(), sheet);
 	AddRequest(&r, sheet);
 }
 
@@ -178,8 +181,74 @@ void Conclude(std::vector<Sheet> *sheets, const WithoutHistograms *histograms, u
 	FillCauses(blamed, histograms, answered, blame);
 }
 
+void FindHops(const std::vector<Timeline> &timelines, Context *context)
+{
+	context->hop_of_thread.assign(context->run.threads.size(), kNoHop);
+	for (size_t i = timelines.size(); i-- > 0;)
+		if (timelines[i].thread < context->run.threads.size())
+			context->hop_of_thread[timelines[i].thread] = static_cast<uint16_t>(i);
+	for (const Timeline &t : timelines)
+		context->timelines.push_back(&t);
+}
+
+// Who serves requests, and by whom each was served.
+void FindServers(const std::vector<Timeline> &timelines, Context *context)
+{
+	static const Timeline nobody;
+	const Run &run = context->run;
+	const Serving &serving = context->serving;
+	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
+	if (run.behind.empty() && serving.connections.empty())
+		first = timelines.size();
+	auto add = [&](const Timeline &t, uint16_t hop) {
+		context->servers.push_back({&t, BuildCurve(t), {}, hop});
+		for (const Timeline &client : context->clients.timelines)
+			context->stalled_idle.push_back(FindStalledIdle(t, client));
+	};
+	for (size_t s = 0; s < first; s++)
+		add(timelines[s], HopOf(run, timelines, s));
+	if (serving.connections.empty())
+		return;
+	std::vector<uint16_t> server_of(timelines.size()); // by hop
+	for (size_t s = first; s-- > 0;)
+		server_of[s] = static_cast<uint16_t>(s);
+	for (uint16_t hop : serving.more) {
+		server_of[hop] = static_cast<uint16_t>(context->servers.size());
+		add(timelines[hop], hop);
+	}
+	uint16_t unknown = static_cast<uint16_t>(context->servers.size());
+	add(nobody, kNoHop);
+	uint16_t *served_by = context->served_by.Extend(run.requests.size());
+	for (size_t i = 0; i < run.requests.size(); i++) {
+		served_by[i] = unknown;
+		for (const Serving::Stretch &s : serving.connections[run.requests.connection[i]])
+			if (s.from_ns <= run.requests.start_ns[i] && run.requests.start_ns[i] < s.to_ns)
+				served_by[i] = server_of[s.hop];
+	}
+}
+
+void BuildBacklogs(Context *context)
+{
+	const Run &run = context->run;
+	for (uint32_t s = 0; s < context->servers.size(); s++)
+		context->servers[s].backlog =
+		    BuildBacklog(run, {*context->servers[s].timeline, s, context->served_by},
+				 context->usual_ns, context->taken);
+	for (size_t w = 0; w < context->through.size(); w++) {
+		Through *t = context->through[w].get();
+		if (!t)
+			continue;
+		size_t behind = w % context->WaysOfServer();
+		t->backlog = BuildBacklog(
+		    run,
+		    {*t->route.front, static_cast<uint32_t>(w / context->WaysOfServer()), context->served_by,
+		     t->route.back, behind < run.behind.size() ? static_cast<uint32_t>(behind + 1) : 0},
+		    context->usual_ns, context->taken);
+	}
+}
+
 Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-		    const Clients &clients)
+		    const Clients &clients, const Serving &serving)
 {
 	const Requests &q = run.requests;
 	Blame blame;
@@ -199,27 +268,13 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
 	}
 
-	Context context = {run, {}, WaitsForConnection(run), {}, clients, {}, {}, {}, OutagesOf(run)};
-	size_t servers = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
-	if (run.behind.empty())
-		servers = timelines.size();
-	for (size_t s = 0; s < servers; s++) {
-		const Timeline &t = timelines[s];
-		context.servers.push_back({&t, BuildCurve(t), {}, HopOf(run, timelines, s)});
-		for (const Timeline &client : clients.timelines)
-			context.stalled_idle.push_back(FindStalledIdle(t, client));
-	}
+	Context context = {run, serving,       {}, {}, {}, {}, WaitsForConnection(run), {}, clients, {}, {},
+			   {},	OutagesOf(run)};
+	FindHops(timelines, &context);
+	FindServers(timelines, &context);
 	FindWays(timelines, &context);
 	context.usual_ns = UsualLatencies(context);
-	for (uint32_t s = 0; s < context.servers.size(); s++)
-		context.servers[s].backlog =
-		    BuildBacklog(run, timelines[s], s, context.usual_ns, context.taken);
-	for (size_t w = 0; w < context.through.size(); w++)
-		if (Through *t = context.through[w].get())
-			t->backlog = BuildBacklogThrough(
-			    run, *t->route.front, static_cast<uint32_t>(w / run.behind.size()),
-			    *t->route.back, static_cast<uint32_t>(w % run.behind.size() + 1),
-			    context.usual_ns, context.taken);
+	BuildBacklogs(&context);
 	blame.usual_ns.assign(context.usual_ns.begin(),
 			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
 
@@ -260,11 +315,16 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 			const ft_span &s = run.iterations[i];
 			if (MayBeMany(s))
 				continue;
-			SlowRequest r = {s.start_ns,  s.duration_ns,
-					 s.start_ns,  static_cast<uint32_t>(i),
-					 0,	      static_cast<uint32_t>(sheets[0].parts.size()),
-					 0,	      0,
-					 FT_STATUS_OK};
+			SlowRequest r = {s.start_ns,
+					 s.duration_ns,
+					 s.start_ns,
+					 static_cast<uint32_t>(i),
+					 0,
+					 static_cast<uint32_t>(sheets[0].parts.size()),
+					 0,
+					 0,
+					 FT_STATUS_OK,
+					 hop};
 			CauseTimes direct = {};
 			AddTimes(timeline, s.start_ns, s.start_ns + s.duration_ns, &direct);
 			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
@@ -296,9 +356,9 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 }
 
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-	       const Clients &clients)
+	       const Clients &clients, const Serving &serving)
 {
-	return run.requests.size() ? BlameRequests(run, timelines, threshold, clients)
+	return run.requests.size() ? BlameRequests(run, timelines, threshold, clients, serving)
 				   : BlameIterations(run, timelines, threshold);
 }
 

@@ -26,7 +26,7 @@ struct Latencies {
 	double mean = 0;
 };
 
-// A process on the way of requests: an index into the timelines that BlameRun got, of several of one process
+// A thread on the way of requests: an index into the timelines that BlameRun got, of several of one thread
 // the first. What passed in none (late, on its way, not recorded) is at no hop.
 constexpr uint16_t kNoHop = UINT16_MAX;
 
@@ -49,7 +49,8 @@ struct SlowRequest {
 	uint32_t first_part;
 	uint16_t part_count;
 	uint8_t op;
-	uint8_t status; // enum ft_status
+	uint8_t status;	       // enum ft_status
+	uint16_t hop = kNoHop; // that served it, or that it came to first; kNoHop: not known
 	uint64_t end_ns() const { return start_ns + latency_ns; }
 };
 
@@ -79,6 +80,23 @@ struct HopRow {
 	std::vector<HopCause> causes = {}; // largest first
 };
 
+// Who serves requests, where that is not one thread for each server. Hops are as above.
+struct Serving {
+	struct Stretch {
+		uint64_t from_ns, to_ns;
+		uint16_t hop;
+	};
+	std::vector<uint16_t> more; // serving threads besides the first of each server
+	// By hop: to which thread of its process it hands requests on; kNoHop, or beyond the end: it serves
+	// them itself.
+	std::vector<uint16_t> hands_to;
+	// Per Run::connections, in order; time in no stretch is unknown. Empty: each is its server's first
+	// thread's.
+	std::vector<std::vector<Stretch>> connections;
+
+	uint16_t HandsTo(uint16_t hop) const { return hop < hands_to.size() ? hands_to[hop] : kNoHop; }
+};
+
 // Where "slow" begins: a duration or a percentile of the run.
 struct Threshold {
 	uint64_t ns = 0;       // used if not 0
@@ -104,9 +122,10 @@ struct Blame {
 
 // Blames requests (or, without a log, iterations) on the timelines: one per entry of run.servers (at least
 // one; an empty one makes all time Unknown), then one per entry of run.behind (an empty one: time there is
-// Network). Where load threads are known, time that a request waited for one
-// of them while the server was idle is ClientLate rather than Network.
+// Network), then any further threads that serving or the timelines' foreign time speak of. Where load threads
+// are known, time that a request waited for one of them while the server was idle is ClientLate rather than
+// Network.
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-	       const Clients &clients = {});
+	       const Clients &clients = {}, const Serving &serving = {});
 
 } // namespace forktail

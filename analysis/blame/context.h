@@ -34,12 +34,17 @@ struct Through {
 
 struct Context {
 	const Run &run;
-	std::vector<Server> servers;
+	const Serving &serving;
+	std::vector<const Timeline *> timelines; // by hop
+	std::vector<uint16_t> hop_of_thread;	 // by Run::threads; kNoHop: it has no timeline here
+	std::vector<Server> servers; // one per run.servers; then further threads that serve, then nobody
+	Column<uint16_t> served_by;  // per request, into servers; empty: by its connection's server
 	ConnectionWaits taken;
 	std::vector<uint64_t> usual_ns;
 	const Clients &clients;
 	std::vector<StalledIdle> stalled_idle; // by server, then load thread
-	// By server, then by server behind it; null: nothing went there, or it was not recorded.
+	// By server, then by server behind it and, last, the thread that it hands on to; null: nothing went
+	// there, or it was not recorded.
 	std::vector<std::unique_ptr<Through>> through;
 	// Per request the one that was answered before it on its connection; empty without such ways.
 	Column<uint32_t> in_front;
@@ -51,22 +56,32 @@ struct Context {
 		int32_t client = clients.Of(run, i);
 		if (client < 0)
 			return 0;
-		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
-		return stalled_idle[server * clients.timelines.size() + static_cast<size_t>(client)].Between(
-		    from_ns, to_ns);
+		return stalled_idle[ServerIndex(i) * clients.timelines.size() + static_cast<size_t>(client)]
+		    .Between(from_ns, to_ns);
 	}
-	const Server &ServerOf(size_t i) const
+	uint16_t HopOfThread(uint32_t thread) const
 	{
+		return thread < hop_of_thread.size() ? hop_of_thread[thread] : kNoHop;
+	}
+	size_t ServerIndex(size_t i) const
+	{
+		if (!served_by.empty())
+			return served_by[i];
 		uint32_t server = run.connections[run.requests.connection[i]].server;
-		return servers[server < servers.size() ? server : 0];
+		return server < servers.size() ? server : 0;
+	}
+	const Server &ServerOf(size_t i) const { return servers[ServerIndex(i)]; }
+	// How many entries of `through` a server has.
+	size_t WaysOfServer() const { return run.behind.size() + 1; }
+	// The request's entry in `through`, whatever is there.
+	size_t WayOf(size_t i) const
+	{
+		uint32_t behind = run.requests.Behind(i);
+		return ServerIndex(i) * WaysOfServer() + (behind ? behind - 1 : run.behind.size());
 	}
 	const Through *ThroughOf(size_t i) const
 	{
-		uint32_t behind = through.empty() ? 0 : run.requests.Behind(i);
-		if (behind == 0)
-			return nullptr;
-		size_t server = static_cast<size_t>(&ServerOf(i) - servers.data());
-		return through[server * run.behind.size() + behind - 1].get();
+		return through.empty() ? nullptr : through[WayOf(i)].get();
 	}
 	uint64_t WithoutServer(size_t i) const
 	{

@@ -30,7 +30,7 @@ uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t in
 		return kNoHop;
 	for (size_t i = 0; i < index; i++)
 		if (timelines[i].thread < run.threads.size() &&
-		    run.threads[timelines[i].thread].tgid == run.threads[timelines[index].thread].tgid)
+		    run.threads[timelines[i].thread].tid == run.threads[timelines[index].thread].tid)
 			return static_cast<uint16_t>(i);
 	return static_cast<uint16_t>(index);
 }
@@ -49,17 +49,17 @@ void CountServed(const Context &context, Blame *blame)
 	}
 	std::vector<uint64_t> by_server(context.servers.size()), by_way(context.through.size());
 	for (size_t i = 0; i < context.run.requests.size(); i++) {
-		size_t server = static_cast<size_t>(&context.ServerOf(i) - context.servers.data());
-		by_server[server]++;
+		by_server[context.ServerIndex(i)]++;
 		if (context.ThroughOf(i))
-			by_way[server * context.run.behind.size() + context.run.requests.Behind(i) - 1]++;
+			by_way[context.WayOf(i)]++;
 	}
 	for (size_t s = 0; s < by_server.size(); s++)
 		CountServed(context.servers[s].hop, by_server[s], blame);
 	for (size_t w = 0; w < by_way.size(); w++) {
 		if (!context.through[w])
 			continue;
-		RowOf(context.through[w]->front_hop, &blame->hops).proxy = true;
+		if (w % context.WaysOfServer() < context.run.behind.size())
+			RowOf(context.through[w]->front_hop, &blame->hops).proxy = true;
 		CountServed(context.through[w]->back_hop, by_way[w], blame);
 	}
 }

@@ -3,12 +3,42 @@
 // address is the load generator's word, and what the process is called the recorder's.
 #include "hops.h"
 
+#include <algorithm>
+
 namespace forktail
 {
 
+namespace
+{
+
+// The place among servers and those behind them; the first of the same process for a further thread of it.
+size_t PlaceOfProcess(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, uint32_t pid)
+{
+	size_t places = run.servers.size() + run.behind.size();
+	if (hop < places)
+		return hop;
+	for (size_t i = 0; i < std::min(places, timelines.size()); i++)
+		if (timelines[i].thread < run.threads.size() && run.threads[timelines[i].thread].tgid == pid)
+			return i;
+	return places;
+}
+
+std::string ThreadText(const Run &run, const Thread &thread)
+{
+	if (thread.tid == thread.tgid)
+		return "main thread";
+	for (const Thread &other : run.threads)
+		if (other.tgid == thread.tgid && other.tid != thread.tid && other.comm == thread.comm)
+			return thread.comm + " " + std::to_string(thread.tid);
+	return thread.comm;
+}
+
+} // namespace
+
 std::string HopName::text() const
 {
-	return comm + " " + (address.empty() ? std::to_string(pid) : address);
+	return comm + " " + (address.empty() ? std::to_string(pid) : address) +
+	       (thread.empty() ? "" : ", " + thread);
 }
 
 HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations)
@@ -16,18 +46,27 @@ HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16
 	HopName name;
 	if (hop >= timelines.size() || timelines[hop].thread >= run.threads.size())
 		return name;
-	name.pid = run.threads[timelines[hop].thread].tgid;
-	name.comm = run.threads[timelines[hop].thread].comm;
+	const Thread &thread = run.threads[timelines[hop].thread];
+	name.pid = thread.tgid;
+	name.tid = thread.tid;
+	name.comm = thread.comm;
+	for (const Thread &main : run.threads) // whose name is the process'
+		if (main.tid == name.pid)
+			name.comm = main.comm;
 	for (const Target &target : run.targets)
 		if (target.pid == name.pid && !target.comm.empty())
 			name.comm = target.comm;
+	for (const Timeline &t : timelines)
+		if (t.thread < run.threads.size() && run.threads[t.thread].tgid == name.pid &&
+		    run.threads[t.thread].tid != name.tid)
+			name.thread = ThreadText(run, thread);
 	if (from_iterations)
 		return name;
-	size_t behind = hop - run.servers.size();
-	if (hop < run.servers.size())
-		name.address = run.servers[hop];
-	else if (behind < run.behind.size())
-		name.address = run.behind[behind].address;
+	size_t place = PlaceOfProcess(run, timelines, hop, name.pid);
+	if (place < run.servers.size())
+		name.address = run.servers[place];
+	else if (place - run.servers.size() < run.behind.size())
+		name.address = run.behind[place - run.servers.size()].address;
 	return name;
 }
 

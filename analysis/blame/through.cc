@@ -230,9 +230,10 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 			 static_cast<uint32_t>(sheet->parts.size()),
 			 0,
 			 q.op[i],
-			 q.status[i]};
+			 q.status[i],
+			 t.front_hop};
 	for (const AtHop &h : scratch->hops)
-		AddParts(h.direct, h.queued, h.hop, sheet);
+		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.end_ns[i], sheet);
 	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
 	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
 	AddRequest(&r, sheet);
@@ -241,30 +242,47 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 void FindWays(const std::vector<Timeline> &timelines, Context *context)
 {
 	const Run &run = context->run;
-	size_t servers = context->servers.size();
-	if (run.requests.behind.empty() || timelines.size() < servers + run.behind.size())
+	size_t servers = context->servers.size(), ways_each = context->WaysOfServer();
+	size_t first_behind =
+	    timelines.size() < run.behind.size() ? 0 : std::max<size_t>(run.servers.size(), 1);
+	bool any_behind =
+	    !run.requests.behind.empty() && timelines.size() >= first_behind + run.behind.size();
+	if (!any_behind && context->serving.hands_to.empty())
 		return;
-	context->through.resize(servers * run.behind.size());
-	std::vector<bool> taken(context->through.size());
+	std::vector<bool> taken(servers * ways_each);
 	for (size_t i = 0; i < run.requests.size(); i++)
-		if (uint32_t behind = run.requests.Behind(i))
-			taken[static_cast<size_t>(&context->ServerOf(i) - context->servers.data()) *
-				  run.behind.size() +
-			      behind - 1] = true;
-	uint64_t ways = static_cast<uint64_t>(std::count(taken.begin(), taken.end(), true));
-	uint64_t max_sums = std::clamp<uint64_t>(kSums / std::max<uint64_t>(ways, 1), 64, kSums / 4);
+		taken[context->WayOf(i)] = true;
+	// Where a way ends: the timeline of a server behind, or of another thread of the same process.
+	auto end_of = [&](size_t w) -> uint16_t {
+		size_t server = w / ways_each, behind = w % ways_each;
+		if (behind < run.behind.size())
+			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
+		return context->serving.HandsTo(context->servers[server].hop);
+	};
+	auto is_way = [&](size_t w) {
+		uint16_t end = end_of(w);
+		return taken[w] && end < timelines.size() && !timelines[end].empty() &&
+		       !context->servers[w / ways_each].timeline->empty();
+	};
+	uint64_t ways = 0;
+	for (size_t w = 0; w < taken.size(); w++)
+		ways += is_way(w);
+	if (!ways)
+		return;
+	context->through.resize(taken.size());
+	uint64_t max_sums = std::clamp<uint64_t>(kSums / ways, 64, kSums / 4);
 	for (size_t w = 0; w < taken.size(); w++) {
-		size_t server = w / run.behind.size(), back = servers + w % run.behind.size();
-		if (!taken[w] || timelines[server].empty() || timelines[back].empty())
+		if (!is_way(w))
 			continue;
-		context->through[w] = std::make_unique<Through>(Through{
-		    BuildRoute(timelines[server], timelines[back], run.start_ns, run.end_ns, max_sums),
-		    {},
-		    context->servers[server].hop,
-		    HopOf(run, timelines, back)});
+		const Server &front = context->servers[w / ways_each];
+		uint16_t end = end_of(w);
+		context->through[w] = std::make_unique<Through>(
+		    Through{BuildRoute(*front.timeline, timelines[end], run.start_ns, run.end_ns, max_sums),
+			    {},
+			    front.hop,
+			    HopOf(run, timelines, end)});
 	}
-	if (ways)
-		context->in_front = FindInFront(run);
+	context->in_front = FindInFront(run);
 }
 
 } // namespace forktail

@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "context.h"
+#include "elsewhere.h"
 #include "sheet.h"
 
 namespace forktail
 {
-
-struct AtHop {
-	uint16_t hop;
-	CauseTimes direct = {};
-	std::array<uint64_t, kStallCauses> queued = {};
-};
 
 // What one request was spent on, hop by hop.
 struct Spent {

@@ -96,25 +96,6 @@ uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
 	return kNoHop;
 }
 
-// Which timeline an episode's worst request met; nullptr if there is none.
-const Timeline *TimelineOf(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
-			   const SlowRequest &worst)
-{
-	if (!blame.from_iterations) {
-		uint32_t server = run.connections[run.requests.connection[worst.index]].server;
-		return &timelines[server < timelines.size() ? server : 0];
-	}
-	for (const Timeline &t : timelines) {
-		if (t.thread >= run.threads.size())
-			continue;
-		const Thread &thread = run.threads[t.thread];
-		if (worst.index >= thread.first_iteration &&
-		    worst.index < thread.first_iteration + thread.iteration_count)
-			return &t;
-	}
-	return nullptr;
-}
-
 } // namespace
 
 OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
@@ -163,7 +144,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	static const Timeline no_timeline;
 	for (uint32_t index : WorstEpisodes(*episodes, episodes_limit)) {
 		Episode &e = (*episodes)[index];
-		const Timeline *served = TimelineOf(run, timelines, blame, *worst[index]);
+		uint16_t served_by = worst[index]->hop;
+		const Timeline *served = served_by < timelines.size() ? &timelines[served_by] : nullptr;
 		int32_t client = blame.from_iterations ? -1 : clients.Of(run, worst[index]->index);
 		const Timeline &c = client < 0 ? no_timeline : clients.timelines[static_cast<size_t>(client)];
 		Scene client_scene = {run,	 c,	     client < 0 ? no_thread : run.threads[c.thread],

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/units.h"
+#include "servers.h"
 
 namespace forktail
 {
@@ -15,83 +16,6 @@ namespace
 constexpr uint64_t kSlowIterationNs = 1'000'000;
 // Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
 constexpr size_t kEvidenceEpisodes = 1000;
-
-void AddServing(int thread, Explanation *e)
-{
-	e->serving.push_back(thread);
-	e->timelines.push_back(thread >= 0 ? BuildTimeline(e->run, static_cast<uint32_t>(thread))
-					   : Timeline());
-}
-
-// Of several servers, which requests went to.
-std::vector<bool> UsedServers(const Run &run)
-{
-	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
-	for (size_t i = 0; run.servers.size() > 1 && i < run.requests.size(); i++) {
-		uint32_t server = run.connections[run.requests.connection[i]].server;
-		if (server < used.size())
-			used[server] = true;
-	}
-	return used;
-}
-
-// How many requests went through a proxy to nobody knows which server.
-size_t UnknownBehind(const Run &run)
-{
-	const Requests &q = run.requests;
-	std::vector<bool> through(run.connections.size());
-	for (const Load &load : run.loads)
-		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
-			through[load.first_connection + c] = true;
-	size_t unknown = 0;
-	for (size_t i = 0; i < q.behind.size(); i++)
-		unknown += q.behind[i] == 0 && through[q.connection[i]] && q.status[i] != FT_STATUS_UNSENT;
-	return unknown;
-}
-
-// The servers behind proxies: those that were not recorded can't be blamed for anything.
-void FindBehind(Explanation *e)
-{
-	bool proxy =
-	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
-	std::string missing;
-	size_t count = 0;
-	for (const Behind &instance : e->run.behind) {
-		std::string why;
-		AddServing(InstanceThread(e->run, instance, &why), e);
-		if (e->serving.back() >= 0)
-			continue;
-		missing += (count++ ? "; " : "") + why;
-	}
-	if (!proxy)
-		return; // that there is nothing to explain was said
-	if (count)
-		e->notes.push_back("time at " +
-				   Plural(count, "server behind the proxy", "servers behind the proxy") +
-				   " is called network: " + missing);
-	if (size_t unknown = UnknownBehind(e->run))
-		e->notes.push_back("which server behind the proxy it went to is not known of " +
-				   Plural(unknown, "request", "requests") + ": time there is called network");
-}
-
-// The serving threads and their timelines when there is a request log: one per server, one per server behind.
-void FindServers(Explanation *e)
-{
-	std::vector<bool> used = UsedServers(e->run);
-	for (size_t s = 0; s < used.size(); s++) {
-		std::string why;
-		if (!used[s]) {
-			AddServing(-1, e);
-			continue;
-		}
-		AddServing(ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why), e);
-		if (e->serving.back() < 0)
-			e->notes.push_back("the time of requests" +
-					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
-					   " can't be explained: " + why);
-	}
-	FindBehind(e);
-}
 
 // Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
 // generators.
@@ -203,7 +127,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
 	e->clients = FindClients(e->run);
-	e->blame = BlameRun(e->run, e->timelines, slow, e->clients);
+	e->blame = BlameRun(e->run, e->timelines, slow, e->clients, e->by_thread);
 	e->episodes = FindEpisodes(&e->blame);
 	e->activities = ActivitiesOf(e->run);
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,

@@ -26,8 +26,10 @@ struct ExplainOptions {
 
 struct Explanation {
 	Run run;
-	std::vector<int> serving;	 // per server, then per server behind: index into run.threads, or -1
-	std::vector<Timeline> timelines; // likewise (at least one entry)
+	// Index into run.threads, or -1: per server, then per server behind, then further threads that serve.
+	std::vector<int> serving;
+	std::vector<Timeline> timelines; // likewise (at least one entry), then of threads those waited for
+	Serving by_thread;
 	Clients clients;
 	Blame blame;
 	std::vector<Episode> episodes;	// by start

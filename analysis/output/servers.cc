@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// From the servers that a log names to processes, from connections to threads. A server with one thread needs
+// no map of connections; where several threads have some, each request goes by its connection.
+#include "servers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/timeline/others.h"
+#include "analysis/timeline/serving.h"
+#include "analysis/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+void AddServing(int thread, Explanation *e)
+{
+	e->serving.push_back(thread);
+	e->timelines.push_back(thread >= 0 ? BuildTimeline(e->run, static_cast<uint32_t>(thread))
+					   : Timeline());
+}
+
+// The hop of a thread, which is made one if it is none.
+uint16_t HopOfThread(uint32_t thread, Explanation *e)
+{
+	for (size_t i = 0; i < e->timelines.size(); i++)
+		if (e->timelines[i].thread == thread)
+			return static_cast<uint16_t>(i);
+	AddServing(static_cast<int>(thread), e);
+	return static_cast<uint16_t>(e->timelines.size() - 1);
+}
+
+// Of several servers, which requests went to.
+std::vector<bool> UsedServers(const Run &run)
+{
+	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
+	for (size_t i = 0; run.servers.size() > 1 && i < run.requests.size(); i++) {
+		uint32_t server = run.connections[run.requests.connection[i]].server;
+		if (server < used.size())
+			used[server] = true;
+	}
+	return used;
+}
+
+// How many requests went through a proxy to nobody knows which server.
+size_t UnknownBehind(const Run &run)
+{
+	const Requests &q = run.requests;
+	std::vector<bool> through(run.connections.size());
+	for (const Load &load : run.loads)
+		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
+			through[load.first_connection + c] = true;
+	size_t unknown = 0;
+	for (size_t i = 0; i < q.behind.size(); i++)
+		unknown += q.behind[i] == 0 && through[q.connection[i]] && q.status[i] != FT_STATUS_UNSENT;
+	return unknown;
+}
+
+// The servers behind proxies: those that were not recorded can't be blamed for anything.
+void FindBehind(Explanation *e)
+{
+	bool proxy =
+	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
+	std::string missing;
+	size_t count = 0;
+	for (const Behind &instance : e->run.behind) {
+		std::string why;
+		AddServing(InstanceThread(e->run, instance, &why), e);
+		if (e->serving.back() >= 0)
+			continue;
+		missing += (count++ ? "; " : "") + why;
+	}
+	if (!proxy)
+		return; // that there is nothing to explain was said
+	if (count)
+		e->notes.push_back("time at " +
+				   Plural(count, "server behind the proxy", "servers behind the proxy") +
+				   " is called network: " + missing);
+	if (size_t unknown = UnknownBehind(e->run))
+		e->notes.push_back("which server behind the proxy it went to is not known of " +
+				   Plural(unknown, "request", "requests") + ": time there is called network");
+}
+
+// How many connections of a server each thread served, if only for a while.
+using Shares = std::map<uint32_t, size_t>;
+std::vector<Shares> SharesOf(const Run &run, const ServedConnections &served)
+{
+	std::vector<Shares> shares(std::max<size_t>(run.servers.size(), 1));
+	for (size_t c = 0; c < served.size(); c++)
+		if (size_t server = run.connections[c].server; server < shares.size())
+			for (const Served &s : served[c])
+				shares[server][s.thread]++;
+	return shares;
+}
+
+uint32_t MostShared(const Shares &shares)
+{
+	return std::max_element(shares.begin(), shares.end(),
+				[](const auto &a, const auto &b) { return a.second < b.second; })
+	    ->first;
+}
+
+// The main thread of a helper's process that has connections of its own: what it reads it hands on
+// (Redis 8's io-threads). -1: there is none.
+int MainOf(const Run &run, uint32_t helper)
+{
+	const Thread &t = run.threads[helper];
+	if (t.tid == t.tgid || t.comm.rfind("io_thd_", 0) != 0)
+		return -1;
+	for (size_t i = 0; i < run.threads.size(); i++)
+		if (run.threads[i].tid == t.tgid && run.threads[i].start_ns <= t.end_ns &&
+		    t.start_ns <= run.threads[i].end_ns)
+			return static_cast<int>(i);
+	return -1;
+}
+
+// What requests of connections without a thread are worth a note.
+void NoteUnmapped(const std::vector<bool> &several, Explanation *e)
+{
+	const Requests &q = e->run.requests;
+	std::vector<bool> seen(e->run.connections.size());
+	size_t requests = 0, connections = 0;
+	for (size_t i = 0; i < q.size(); i++) {
+		uint32_t c = q.connection[i], server = e->run.connections[c].server;
+		if (server >= several.size() || !several[server])
+			continue;
+		bool known = false;
+		for (const Serving::Stretch &s : e->by_thread.connections[c])
+			known |= s.from_ns <= q.start_ns[i] && q.start_ns[i] < s.to_ns;
+		if (known)
+			continue;
+		requests++;
+		connections += !seen[c];
+		seen[c] = true;
+	}
+	if (requests)
+		e->notes.push_back(
+		    "which thread served it is not known of " + Plural(requests, "request", "requests") +
+		    " on " + Plural(connections, "connection", "connections") + ": what they met is unknown");
+}
+
+// Further threads of servers, and who served which connection.
+void FindThreads(const ServedConnections &served, const std::vector<Shares> &shares, Explanation *e)
+{
+	std::vector<bool> several(shares.size());
+	bool any = false;
+	for (size_t s = 0; s < shares.size(); s++) {
+		several[s] = shares[s].size() > 1;
+		for (const auto &[thread, count] : shares[s])
+			several[s] = several[s] || MainOf(e->run, thread) >= 0;
+		any |= several[s];
+	}
+	if (!any)
+		return;
+	Serving &by = e->by_thread;
+	size_t first = shares.size();
+	for (size_t s = 0; s < shares.size(); s++) {
+		for (const auto &[thread, count] : shares[s]) {
+			uint16_t hop = HopOfThread(thread, e);
+			if (several[s] && hop >= first &&
+			    std::find(by.more.begin(), by.more.end(), hop) == by.more.end())
+				by.more.push_back(hop);
+			int main = MainOf(e->run, thread);
+			if (main < 0)
+				continue;
+			uint16_t to = HopOfThread(static_cast<uint32_t>(main), e);
+			by.hands_to.resize(e->timelines.size(), kNoHop);
+			by.hands_to[hop] = to;
+		}
+	}
+	by.connections.resize(served.size());
+	for (size_t c = 0; c < served.size(); c++) {
+		size_t server = e->run.connections[c].server;
+		if (server >= several.size() || !several[server]) {
+			uint16_t hop = static_cast<uint16_t>(server < first ? server : 0);
+			by.connections[c].push_back({0, UINT64_MAX, hop});
+			continue;
+		}
+		for (const Served &s : served[c])
+			by.connections[c].push_back({s.from_ns, s.to_ns, HopOfThread(s.thread, e)});
+	}
+	NoteUnmapped(several, e);
+}
+
+// What the threads that serve waited for at others, each of which becomes a hop.
+void FindOthers(Explanation *e)
+{
+	ThreadTimelines threads(e->run);
+	for (Timeline &t : e->timelines)
+		if (!t.empty())
+			ResolveOthers(&threads, &t);
+	for (size_t i = 0, serving = e->timelines.size(); i < serving; i++)
+		for (const Foreign &f : std::vector<Foreign>(e->timelines[i].foreign))
+			if (std::none_of(e->timelines.begin(), e->timelines.end(),
+					 [&](const Timeline &t) { return t.thread == f.thread; }))
+				e->timelines.push_back(threads.Of(f.thread));
+}
+
+} // namespace
+
+void FindServers(Explanation *e)
+{
+	const ServedConnections served = FindServed(e->run);
+	const std::vector<Shares> shares = SharesOf(e->run, served);
+	std::vector<bool> used = UsedServers(e->run);
+	for (size_t s = 0; s < used.size(); s++) {
+		std::string why;
+		if (!used[s]) {
+			AddServing(-1, e);
+			continue;
+		}
+		AddServing(
+		    !shares[s].empty()
+			? static_cast<int>(MostShared(shares[s]))
+			: ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
+		    e);
+		if (e->serving.back() < 0)
+			e->notes.push_back("the time of requests" +
+					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
+					   " can't be explained: " + why);
+	}
+	FindBehind(e);
+	FindThreads(served, shares, e);
+	FindOthers(e);
+}
+
+} // namespace forktail

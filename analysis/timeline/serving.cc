@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// A connection is found in the recorder's table of sockets by the port of its client's end, or by the inode
+// of it; the socket lies in an epoll instance, and the thread that waits for that one serves it.
+#include "serving.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+namespace forktail
+{
+
+namespace
+{
+
+// Who waits for an epoll instance. Instances are known by process and descriptor.
+struct Waiter {
+	uint64_t from_ns, to_ns;
+	uint32_t tid, thread;
+};
+using Instance = std::pair<uint32_t, uint32_t>;
+using Waiters = std::map<Instance, std::vector<Waiter>>;
+
+// The thread of this id that lived at an instant.
+uint32_t ThreadOf(const Run &run, uint32_t tid, uint64_t t_ns)
+{
+	for (uint32_t i = 0; i < run.threads.size(); i++) {
+		const Thread &t = run.threads[i];
+		if (t.tid == tid && t.start_ns <= t_ns && t_ns <= t.end_ns)
+			return i;
+	}
+	return kNoThread;
+}
+
+Waiters WaitersOf(const Run &run)
+{
+	Waiters waiters;
+	std::map<uint32_t, std::vector<const ft_loop *>> by_thread;
+	for (const ft_loop &l : run.loops)
+		if (uint32_t thread = ThreadOf(run, l.tid, l.t_ns); thread != kNoThread)
+			by_thread[thread].push_back(&l);
+	for (const auto &[thread, loops] : by_thread) {
+		for (size_t i = 0; i < loops.size(); i++) {
+			// What it waited for before is told of with the first: it was no other then.
+			uint64_t from = i ? loops[i]->t_ns : run.threads[thread].start_ns;
+			uint64_t to = i + 1 < loops.size() ? loops[i + 1]->t_ns
+				      : run.threads[thread].flags & FT_THREAD_ENDED
+					  ? run.threads[thread].end_ns
+					  : UINT64_MAX;
+			waiters[{loops[i]->tgid, loops[i]->epoll}].push_back(
+			    {from, to, loops[i]->tid, thread});
+		}
+	}
+	// Several at once may each take any of its connections.
+	for (auto &[instance, all] : waiters) {
+		std::sort(all.begin(), all.end(),
+			  [](const Waiter &a, const Waiter &b) { return a.from_ns < b.from_ns; });
+		for (size_t i = 1; i < all.size(); i++)
+			if (all[i].tid != all[i - 1].tid && all[i].from_ns < all[i - 1].to_ns) {
+				all.clear();
+				break;
+			}
+	}
+	return waiters;
+}
+
+// A server's socket: where it was, and between which instants at most it existed.
+struct Socket {
+	uint64_t born_ns, gone_ns;
+	struct Stay {
+		uint64_t from_ns, to_ns;
+		Instance instance;
+	};
+	std::vector<Stay> stays;
+	uint32_t local_port, peer_port;
+	uint64_t peer_inode;
+};
+
+std::vector<Socket> SocketsOf(const Run &run)
+{
+	constexpr uint32_t gone = static_cast<uint32_t>(FT_SOCKET_GONE);
+	std::vector<Socket> sockets;
+	for (size_t i = 0; i < run.sockets.size();) {
+		const ft_socket &first = run.sockets[i];
+		Socket s = {first.before_ns,  UINT64_MAX,      {},
+			    first.local_port, first.peer_port, first.peer_inode};
+		for (; i < run.sockets.size() && run.sockets[i].inode == first.inode; i++) {
+			const ft_socket &r = run.sockets[i];
+			if (!s.stays.empty() && s.stays.back().to_ns == UINT64_MAX)
+				s.stays.back().to_ns = r.epoll == gone ? r.seen_ns : r.before_ns;
+			if (r.epoll == gone)
+				s.gone_ns = r.seen_ns;
+			else // one that is new was nowhere else before
+				s.stays.push_back({s.stays.empty() ? r.before_ns : r.seen_ns,
+						   UINT64_MAX,
+						   {r.tgid, r.epoll}});
+		}
+		sockets.push_back(std::move(s));
+	}
+	return sockets;
+}
+
+// The port that a server has in the log ("127.0.0.1:6379"); 0: a Unix socket.
+uint32_t PortOf(const std::string &server)
+{
+	size_t colon = server.rfind(':');
+	if (server.rfind("unix:", 0) == 0 || colon == std::string::npos)
+		return 0;
+	return static_cast<uint32_t>(std::strtoul(server.c_str() + colon + 1, nullptr, 10));
+}
+
+// How long a socket and a connection may have been the same, in ns.
+uint64_t Overlap(const Socket &s, const Connection &c)
+{
+	uint64_t from = std::max(s.born_ns, c.opened_ns);
+	uint64_t to = std::min(s.gone_ns, c.closed_ns ? c.closed_ns : UINT64_MAX);
+	return from < to ? to - from : 0;
+}
+
+std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
+{
+	std::vector<Served> served;
+	for (const Socket::Stay &stay : s.stays) {
+		auto found = waiters.find(stay.instance);
+		if (found == waiters.end())
+			continue;
+		for (const Waiter &w : found->second) {
+			uint64_t from = std::max(stay.from_ns, w.from_ns), to = std::min(stay.to_ns, w.to_ns);
+			if (from < to)
+				served.push_back({from, to, w.thread});
+		}
+	}
+	return served;
+}
+
+} // namespace
+
+ServedConnections FindServed(const Run &run)
+{
+	ServedConnections all(run.connections.size());
+	if (run.sockets.empty())
+		return all;
+	const Waiters waiters = WaitersOf(run);
+	const std::vector<Socket> sockets = SocketsOf(run);
+	std::unordered_map<uint64_t, std::vector<const Socket *>> by_port, by_inode;
+	for (const Socket &s : sockets)
+		if (s.peer_port)
+			by_port[s.peer_port].push_back(&s);
+		else
+			by_inode[s.peer_inode].push_back(&s);
+	for (size_t c = 0; c < all.size(); c++) {
+		const Connection &connection = run.connections[c];
+		uint32_t port =
+		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
+		auto &table = connection.local_port ? by_port : by_inode;
+		auto found = table.find(connection.local_port ? connection.local_port : connection.inode);
+		if (found == table.end() || (!connection.local_port && !connection.inode))
+			continue;
+		const Socket *best = nullptr;
+		for (const Socket *s : found->second)
+			if ((!connection.local_port || !port || s->local_port == port) &&
+			    Overlap(*s, connection) &&
+			    (!best || Overlap(*s, connection) > Overlap(*best, connection)))
+				best = s;
+		if (best)
+			all[c] = ServedOf(*best, waiters);
+	}
+	return all;
+}
+
+uint32_t ThreadAt(const std::vector<Served> &connection, uint64_t t_ns)
+{
+	for (const Served &s : connection)
+		if (s.from_ns <= t_ns && t_ns < s.to_ns)
+			return s.thread;
+	return kNoThread;
+}
+
+} // namespace forktail
