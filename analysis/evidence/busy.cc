@@ -58,6 +58,7 @@ const Words kWords[] = {
     {"sentinel", Group::Itself, "ran Sentinel's timer"},
     {"parse", Group::Itself, "was parsing requests"},
     {"dispatch", Group::Itself, "was looking up commands and checking whether they may run"},
+    {"wait/io-threads", Group::Itself, "was waiting for its io-threads"},
     {"cron", Group::Itself, "ran its periodic work"},
     {"event-loop", Group::Itself, "ran its event loop"},
     {"system-call", Group::Itself, "was on its way into or out of system calls"},

@@ -340,6 +340,18 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene, *s)) : "");
 }
 
+// The scene is the helper's.
+std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
+{
+	std::vector<std::string> names;
+	for (const ActivityTime &a : scene.own_code.activities)
+		names.push_back(a.name);
+	std::string words = ActivityWords(names, {});
+	return "was at work while the main thread waited for it to be done, " +
+	       FormatDuration(cause.time_ns) + " of the requests' time" +
+	       (words.empty() ? "" : "; it " + words);
+}
+
 std::string NetworkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Idle);
@@ -442,6 +454,8 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		return FsyncSentence(scene);
 	case Telling::Interrupt:
 		return InterruptSentence(scene, cause.cause);
+	case Telling::IoThread:
+		return IoThreadSentence(scene, cause);
 	case Telling::Network:
 		return NetworkSentence(scene);
 	case Telling::Ptrace:

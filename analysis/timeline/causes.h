@@ -42,6 +42,7 @@ enum class Telling : uint8_t {
 	Frozen,
 	Fsync,
 	Interrupt,
+	IoThread,
 	Network,
 	Ptrace,
 	Quota,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "spins.h"
+
 namespace forktail
 {
 
@@ -52,8 +54,7 @@ void TakeForeign(const std::vector<Foreign> &intervals, Timeline *t)
 
 void ResolveOthers(ThreadTimelines *threads, Timeline *timeline)
 {
-	(void)threads;
-	(void)timeline;
+	TakeForeign(FindSpins(threads, *timeline), timeline);
 }
 
 } // namespace forktail

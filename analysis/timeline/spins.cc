@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Only CPU samples tell a thread that runs in circles from one that works. Where a helper was off the CPU,
+// their share among the main thread's samples says how much of that time it waited; and because it does its
+// own part first, the waiting is at the end.
+#include "spins.h"
+
+#include <algorithm>
+
+namespace forktail
+{
+
+namespace
+{
+
+// Where main threads wait for their helpers. What these call and what is inlined into them has no name of its
+// own in a binary as distributions build it.
+constexpr const char *kWaitFunctions[] = {
+    "handleClientsWithPendingWritesUsingThreads", // Redis 6 and 7
+    "handleClientsWithPendingReadsUsingThreads",
+    "beforeSleep", // what these are inlined into; its own work is next to none
+    "pauseIOThreadsRange", // Redis 8
+    "resumeIOThreadsRange",
+    "waitForClientIO", // Valkey 8
+    "drainIOThreadsQueue",
+};
+// Where helpers look for work.
+constexpr const char *kHelperLoops[] = {"IOThreadMain"};
+
+// Without a sample in it, a wait is one only if the turn ends so soon after it.
+constexpr uint64_t kSoonNs = 200'000;
+// A sample of a helper tells what it was at work on as long as this, before and after.
+constexpr uint64_t kNearNs = 5'000'000;
+
+enum class Doing : uint8_t { Unknown, Circles, Work };
+
+template <size_t N> Doing DoingOf(const Stack &stack, const char *const (&circles)[N])
+{
+	for (const StackFrame &frame : stack.frames) {
+		if (frame.function.empty())
+			continue;
+		for (const char *name : circles)
+			if (frame.function == name)
+				return Doing::Circles;
+		return Doing::Work;
+	}
+	return Doing::Unknown;
+}
+
+// What a thread was doing at its samples.
+struct Samples {
+	struct One {
+		uint64_t t_ns, period_ns;
+		Doing doing;
+	};
+	std::vector<One> all; // by time
+
+	template <size_t N> Samples(const Run &run, const Thread &t, const char *const (&circles)[N])
+	{
+		for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++) {
+			const ft_cpu_sample &s = run.cpu_samples[i];
+			Doing doing = Doing::Unknown;
+			if (s.owner == FT_OWN_CODE)
+				doing = s.flags & FT_CPU_SAMPLE_KERNEL ? Doing::Work
+					: s.stack < run.stacks.size()  ? DoingOf(run.stacks[s.stack], circles)
+								       : Doing::Unknown;
+			all.push_back({s.t_ns, (s.period ? s.period : 16) * uint64_t{62'500}, doing});
+		}
+	}
+	auto From(uint64_t t_ns) const
+	{
+		return std::partition_point(all.begin(), all.end(),
+					    [&](const One &s) { return s.t_ns < t_ns; });
+	}
+};
+
+struct Helper {
+	uint32_t thread;
+	const Timeline *timeline;
+	Samples samples;
+};
+
+// A stretch in which a helper was kept from running.
+struct Stall {
+	uint64_t start_ns, end_ns;
+	const Helper *helper;
+};
+
+bool IsHelper(const Thread &t, const Thread &main)
+{
+	return t.tgid == main.tgid && t.tid != t.tgid && t.comm.rfind("io_thd_", 0) == 0 &&
+	       t.start_ns < main.end_ns && main.start_ns < t.end_ns;
+}
+
+// A parked helper waits for a lock that the main thread holds; one with a loop of its own may be idle.
+bool Keeps(const Piece &p)
+{
+	return p.span != kNoSpan && IsStall(p.cause) && p.cause != Cause::LockWait;
+}
+
+void AddStalls(const Helper &helper, uint64_t from_ns, uint64_t to_ns, std::vector<Stall> *stalls)
+{
+	const Timeline &t = *helper.timeline;
+	uint64_t from = std::max(from_ns, t.start_ns()), to = std::min(to_ns, t.end_ns());
+	if (t.empty() || from >= to)
+		return;
+	uint32_t p = PieceAt(t, from);
+	for (bool open = false; p + 1 < t.pieces.size() && t.pieces[p].start_ns < to; p++) {
+		bool kept = Keeps(t.pieces[p]);
+		if (kept && !open)
+			stalls->push_back({std::max(from, t.pieces[p].start_ns), 0, &helper});
+		if (kept) // its end may lie after the turn's: that is who was waited for last
+			stalls->back().end_ns = t.pieces[p + 1].start_ns;
+		open = kept;
+	}
+}
+
+// Intervals that are taken, in order.
+class Covered
+{
+public:
+	// Calls `see` with what is left of [from, to), and takes it.
+	template <typename See> void Take(uint64_t from_ns, uint64_t to_ns, See see)
+	{
+		std::vector<std::pair<uint64_t, uint64_t>> left;
+		uint64_t at = from_ns;
+		for (const auto &[start, end] : taken_) {
+			if (end <= at || start >= to_ns)
+				continue;
+			if (start > at)
+				left.emplace_back(at, start);
+			at = end;
+		}
+		if (at < to_ns)
+			left.emplace_back(at, to_ns);
+		taken_.insert(taken_.end(), left.begin(), left.end());
+		std::sort(taken_.begin(), taken_.end());
+		for (const auto &[start, end] : left)
+			see(start, end);
+	}
+
+private:
+	std::vector<std::pair<uint64_t, uint64_t>> taken_;
+};
+
+struct Search {
+	const Timeline &main;
+	Samples samples;
+	std::vector<Helper> helpers;
+	uint64_t usual_ns = 0; // length of a turn
+	std::vector<Foreign> found = {};
+
+	// Gives the main thread's own code in [from, to) to what the helper did then, or to `cause`.
+	void Move(uint64_t from_ns, uint64_t to_ns, const Helper &helper, Cause cause)
+	{
+		uint64_t from = std::max(from_ns, main.start_ns()), to = std::min(to_ns, main.end_ns());
+		if (from >= to)
+			return;
+		for (uint32_t p = PieceAt(main, from); from < to; p++) {
+			uint64_t end = std::min(to, main.pieces[p + 1].start_ns);
+			if (main.pieces[p].cause != Cause::ServerBusy) {
+				from = end;
+				continue;
+			}
+			if (cause == Cause::IoThread)
+				found.push_back({from, end, helper.thread, cause});
+			else
+				MoveTo(from, end, helper);
+			from = end;
+		}
+	}
+	void MoveTo(uint64_t from, uint64_t to, const Helper &helper)
+	{
+		const Timeline &t = *helper.timeline;
+		for (uint32_t p = PieceAt(t, from); from < to; p++) {
+			uint64_t end = std::min(to, t.pieces[p + 1].start_ns);
+			if (Keeps(t.pieces[p]))
+				found.push_back({from, end, helper.thread, t.pieces[p].cause});
+			from = end;
+		}
+	}
+
+	// How long before `to` the main thread began to wait for the helper that was off the CPU in [from,
+	// to).
+	uint64_t WaitedFrom(uint64_t from_ns, uint64_t to_ns, const Stall &stall, uint64_t turn_end_ns) const
+	{
+		uint64_t circles = 0, work = 0, length = to_ns - from_ns;
+		for (auto s = samples.From(from_ns); s != samples.all.end() && s->t_ns < to_ns; ++s) {
+			circles += s->doing == Doing::Circles ? s->period_ns : 0;
+			work += s->doing == Doing::Work ? s->period_ns : 0;
+		}
+		if (circles + work)
+			return to_ns - static_cast<uint64_t>(static_cast<double>(length) *
+							     static_cast<double>(circles) /
+							     static_cast<double>(circles + work));
+		bool soon = turn_end_ns <= stall.end_ns + kSoonNs && stall.end_ns <= turn_end_ns;
+		return soon && length > usual_ns ? from_ns + usual_ns : to_ns;
+	}
+
+	void LookAtStalls(uint64_t start_ns, uint64_t end_ns, Covered *covered)
+	{
+		std::vector<Stall> stalls;
+		for (const Helper &helper : helpers)
+			AddStalls(helper, start_ns, end_ns, &stalls);
+		// A barrier: who is late last is waited for.
+		std::stable_sort(stalls.begin(), stalls.end(),
+				 [](const Stall &a, const Stall &b) { return a.end_ns > b.end_ns; });
+		for (const Stall &stall : stalls)
+			covered->Take(stall.start_ns, std::min(stall.end_ns, end_ns),
+				      [&](uint64_t from, uint64_t to) {
+					      Move(WaitedFrom(from, to, stall, end_ns), to, *stall.helper,
+						   Cause::Unknown);
+				      });
+	}
+
+	// The helper that was seen at work nearest to an instant, or nullptr.
+	const Helper *AtWork(uint64_t t_ns) const
+	{
+		const Helper *nearest = nullptr;
+		uint64_t least = kNearNs;
+		for (const Helper &helper : helpers) {
+			auto s = helper.samples.From(t_ns - std::min(t_ns, kNearNs));
+			for (; s != helper.samples.all.end() && s->t_ns < t_ns + kNearNs; ++s) {
+				uint64_t distance = s->t_ns > t_ns ? s->t_ns - t_ns : t_ns - s->t_ns;
+				if (s->doing != Doing::Work || distance >= least)
+					continue;
+				least = distance;
+				nearest = &helper;
+			}
+		}
+		return nearest;
+	}
+
+	void LookAtCircles(uint64_t start_ns, uint64_t end_ns, Covered *covered)
+	{
+		for (auto s = samples.From(start_ns); s != samples.all.end() && s->t_ns < end_ns; ++s) {
+			const Helper *helper = s->doing == Doing::Circles ? AtWork(s->t_ns) : nullptr;
+			if (!helper)
+				continue;
+			covered->Take(
+			    std::max(start_ns, s->t_ns - std::min(s->t_ns, s->period_ns)), s->t_ns,
+			    [&](uint64_t from, uint64_t to) { Move(from, to, *helper, Cause::IoThread); });
+		}
+	}
+};
+
+uint64_t UsualTurn(const Run &run, const Thread &t)
+{
+	std::vector<uint64_t> lengths;
+	for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
+		lengths.push_back(run.iterations[i].duration_ns);
+	if (lengths.empty())
+		return 0;
+	auto middle = lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2);
+	std::nth_element(lengths.begin(), middle, lengths.end());
+	return *middle;
+}
+
+} // namespace
+
+std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
+{
+	const Run &run = threads->run();
+	const Thread &thread = run.threads[main.thread];
+	if (thread.tid != thread.tgid)
+		return {};
+	std::vector<Helper> helpers;
+	for (uint32_t i = 0; i < run.threads.size(); i++)
+		if (IsHelper(run.threads[i], thread))
+			helpers.push_back({i, &threads->Of(i), Samples(run, run.threads[i], kHelperLoops)});
+	if (helpers.empty())
+		return {};
+	Search search = {main, Samples(run, thread, kWaitFunctions), std::move(helpers),
+			 UsualTurn(run, thread)};
+	for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count; i++) {
+		const ft_span &turn = run.iterations[i];
+		Covered covered;
+		search.LookAtStalls(turn.start_ns, turn.start_ns + turn.duration_ns, &covered);
+		search.LookAtCircles(turn.start_ns, turn.start_ns + turn.duration_ns, &covered);
+	}
+	std::sort(search.found.begin(), search.found.end(),
+		  [](const Foreign &a, const Foreign &b) { return a.start_ns < b.start_ns; });
+	// Turns don't overlap but for those that only samples tell of.
+	std::vector<Foreign> found;
+	for (const Foreign &f : search.found)
+		if (found.empty() || f.start_ns >= found.back().end_ns)
+			found.push_back(f);
+	return found;
+}
+
+} // namespace forktail
