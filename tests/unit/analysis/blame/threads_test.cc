@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Requests to a server with several threads, on runs made by hand: each by the thread that served it, and
+// what that one waited for at another thread.
+#include "analysis/blame/hops.h"
+#include "analysis/timeline/others.h"
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint32_t kOne = 101, kTwo = 102;
+
+// A process with two workers, of which the first is stopped in [10, 40) ms. The timelines: theirs, and the
+// main thread's.
+struct WorkersBuilder : RunBuilder {
+	std::vector<forktail::Timeline> timelines;
+	Serving serving;
+
+	WorkersBuilder()
+	{
+		Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "memcached");
+		Thread(kOne, 0, 100 * ms, 0, "mc-worker", kServer);
+		Thread(kTwo, 0, 100 * ms, 0, "mc-worker", kServer);
+		run.servers = {"127.0.0.1:11211"};
+		Off(FT_IDLE, 0, 10 * ms, 10 * ms, 0, kOne);
+		Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms, 0, kOne);
+		Off(FT_IDLE, 40 * ms, 100 * ms, 100 * ms, 0, kOne);
+		Off(FT_IDLE, 0, 100 * ms, 100 * ms, 0, kTwo);
+		Off(FT_IDLE, 0, 100 * ms, 100 * ms, 0, kServer);
+	}
+	void Ready()
+	{
+		Finish();
+		for (uint32_t tid : {kOne, kTwo, kServer})
+			timelines.push_back(Timeline(tid));
+	}
+	forktail::Blame BlameAll() { return BlameRun(run, timelines, {1, 0}, {}, serving); }
+};
+
+uint64_t At(const Blame &b, size_t n, Cause cause, uint16_t hop)
+{
+	uint64_t ns = 0;
+	const SlowRequest &r = b.slow.at(n);
+	REQUIRE(PartsSum(b, r) == r.latency_ns);
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+		if (b.parts[p].cause == cause && b.parts[p].hop == hop)
+			ns += b.parts[p].total_ns();
+	return ns;
+}
+
+} // namespace
+
+TEST_CASE("each request is blamed on the thread of its connection, and on none where that is not known")
+{
+	WorkersBuilder b;
+	for (uint32_t connection = 0; connection < 3; connection++)
+		b.Request(20 * ms, 20 * ms, 45 * ms, connection);
+	b.Ready();
+	b.serving.more = {1};
+	b.serving.connections = {{{0, UINT64_MAX, 0}}, {{0, UINT64_MAX, 1}}, {}};
+	Blame blame = b.BlameAll();
+	REQUIRE(blame.slow.size() == 3);
+	CHECK(At(blame, 0, Cause::Stopped, 0) == 20 * ms);
+	CHECK(blame.slow[0].hop == 0);
+	CHECK(At(blame, 1, Cause::Network, kNoHop) == 25 * ms);
+	CHECK(At(blame, 1, Cause::Stopped, 0) == 0);
+	CHECK(blame.slow[1].hop == 1);
+	CHECK(At(blame, 2, Cause::Unknown, kNoHop) == 25 * ms);
+	CHECK(HopNameOf(b.run, b.timelines, 1, false).text() == "memcached 127.0.0.1:11211, mc-worker 102");
+	CHECK(HopNameOf(b.run, b.timelines, 2, false).text() == "memcached 127.0.0.1:11211, main thread");
+}
+
+TEST_CASE("a connection that was moved is each thread's in its time")
+{
+	WorkersBuilder b;
+	b.Request(12 * ms, 12 * ms, 18 * ms);
+	b.Request(30 * ms, 30 * ms, 38 * ms);
+	b.Ready();
+	b.serving.more = {1};
+	b.serving.connections = {{{0, kBase + 20 * ms, 0}, {kBase + 20 * ms, UINT64_MAX, 1}}};
+	Blame blame = b.BlameAll();
+	REQUIRE(blame.slow.size() == 2);
+	CHECK(At(blame, 0, Cause::Stopped, 0) == 6 * ms);
+	CHECK(At(blame, 1, Cause::Network, kNoHop) == 8 * ms);
+}
+
+TEST_CASE("what a thread waited for at another one is at that one")
+{
+	WorkersBuilder b;
+	b.Request(5 * ms, 5 * ms, 45 * ms);
+	b.Ready();
+	uint32_t other = b.ThreadIndex(kTwo);
+	TakeForeign({{kBase + 10 * ms, kBase + 15 * ms, other, Cause::RunQueue},
+		     {kBase + 15 * ms, kBase + 30 * ms, other, Cause::Stopped}},
+		    &b.timelines[0]);
+	b.timelines.erase(b.timelines.begin() + 2);
+	b.serving.connections = {{{0, UINT64_MAX, 0}}};
+	Blame blame = b.BlameAll();
+	REQUIRE(blame.slow.size() == 1);
+	CHECK(At(blame, 0, Cause::RunQueue, 1) == 5 * ms);
+	CHECK(At(blame, 0, Cause::Stopped, 1) == 15 * ms);
+	CHECK(At(blame, 0, Cause::Stopped, 0) == 10 * ms);
+}
+
+TEST_CASE("what hands requests on to another thread is like a proxy to it")
+{
+	WorkersBuilder b;
+	b.run.threads[1].comm = "io_thd_1";
+	b.Request(12 * ms, 12 * ms, 50 * ms);
+	b.Ready();
+	b.serving.connections = {{{0, UINT64_MAX, 1}}};
+	b.serving.more = {1};
+	b.serving.hands_to = {kNoHop, 0, kNoHop};
+	Blame blame = b.BlameAll();
+	REQUIRE(blame.slow.size() == 1);
+	CHECK(At(blame, 0, Cause::Stopped, 0) == 28 * ms); // who reads them is idle meanwhile
+	CHECK(blame.slow[0].hop == 1);
+	for (const HopRow &row : blame.hops)
+		CHECK_FALSE(row.proxy);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Who served which connection, from records of epoll instances and sockets made by hand.
+#include "analysis/timeline/serving.h"
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint32_t kOne = 101, kTwo = 102, kProcess = 100;
+constexpr uint32_t kGone = static_cast<uint32_t>(FT_SOCKET_GONE);
+
+// A process with two workers, each with an epoll instance: 7 and 9.
+struct Workers : RunBuilder {
+	Workers()
+	{
+		Thread(kProcess, 0, 100 * ms);
+		Thread(kOne, 0, 100 * ms, 0, "mc-worker", kProcess);
+		Thread(kTwo, 0, 100 * ms, 0, "mc-worker", kProcess);
+		run.servers = {"127.0.0.1:11211"};
+		run.connections.clear();
+		Waits(kOne, 7, 1 * ms);
+		Waits(kTwo, 9, 1 * ms);
+	}
+	void Waits(uint32_t tid, uint32_t epoll, uint64_t at)
+	{
+		run.loops.push_back({kBase + at, tid, kProcess, epoll, 0});
+	}
+	void Seen(uint64_t inode, uint32_t epoll, uint64_t before, uint64_t at, uint32_t peer_port,
+		  uint64_t peer_inode = 0, uint32_t local_port = 11211)
+	{
+		run.sockets.push_back({before ? kBase + before : 0, kBase + at, inode, peer_inode, kProcess,
+				       epoll, peer_port ? local_port : 0, peer_port});
+	}
+	void Connect(uint32_t port, uint64_t opened, uint64_t closed = 0, uint64_t inode = 0)
+	{
+		forktail::Connection c;
+		c.opened_ns = kBase + opened;
+		c.closed_ns = closed ? kBase + closed : 0;
+		c.local_port = port;
+		c.inode = inode;
+		run.connections.push_back(c);
+	}
+	// The thread of a connection at an instant; 0: not known.
+	uint32_t At(const ServedConnections &served, size_t connection, uint64_t at)
+	{
+		uint32_t thread = ThreadAt(served.at(connection), kBase + at);
+		return thread == kNoThread ? 0 : run.threads.at(thread).tid;
+	}
+};
+
+} // namespace
+
+TEST_CASE("A connection is the thread's that waits for the epoll instance its socket is in")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Seen(501, 9, 0, 2 * ms, 40002);
+	w.Seen(502, 9, 20 * ms, 22 * ms, 40003); // opened later
+	for (uint32_t port : {40001u, 40002u})
+		w.Connect(port, 0);
+	w.Connect(40003, 21 * ms);
+	w.Connect(40004, 21 * ms); // nobody saw it
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 0) == kOne);
+	CHECK(w.At(served, 0, 99 * ms) == kOne);
+	CHECK(w.At(served, 1, 50 * ms) == kTwo);
+	CHECK(w.At(served, 2, 21 * ms) == kTwo); // before it was seen: a new socket was nowhere else
+	CHECK(served[3].empty());
+}
+
+TEST_CASE("Unix sockets are told apart by the inode of their other end")
+{
+	Workers w;
+	w.run.servers = {"unix:/run/mc.sock"};
+	w.Seen(500, 7, 0, 2 * ms, 0, 900);
+	w.Seen(501, 9, 0, 2 * ms, 0, 901);
+	w.Connect(0, 0, 0, 901);
+	w.Connect(0, 0, 0, 0); // a log without inodes
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 50 * ms) == kTwo);
+	CHECK(served[1].empty());
+}
+
+TEST_CASE("A connection that is moved is nobody's between the two looks")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Seen(500, 9, 30 * ms, 40 * ms, 40001);
+	w.Connect(40001, 0);
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 29 * ms) == kOne);
+	CHECK(w.At(served, 0, 35 * ms) == 0);
+	CHECK(w.At(served, 0, 41 * ms) == kTwo);
+}
+
+TEST_CASE("A port that is used again is another connection's")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Seen(500, kGone, 30 * ms, 40 * ms, 40001);
+	w.Seen(600, 9, 50 * ms, 60 * ms, 40001);
+	w.Connect(40001, 0, 35 * ms);
+	w.Connect(40001, 55 * ms);
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 20 * ms) == kOne);
+	CHECK(w.At(served, 1, 58 * ms) == kTwo);
+}
+
+TEST_CASE("The same client's port at another server is no connection of this one")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001, 0, 6379);
+	w.Connect(40001, 0);
+	w.Finish();
+	CHECK(FindServed(w.run)[0].empty());
+}
+
+TEST_CASE("An instance that several threads wait for says nothing")
+{
+	Workers w;
+	w.Waits(kTwo, 7, 2 * ms);
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Connect(40001, 0);
+	w.Finish();
+	CHECK(FindServed(w.run)[0].empty());
+}
+
+TEST_CASE("A descriptor that is another thread's after the first one's end serves on")
+{
+	Workers w;
+	w.run.threads[1].end_ns = kBase + 40 * ms;
+	w.run.threads[1].flags |= FT_THREAD_ENDED;
+	w.Thread(103, 45 * ms, 100 * ms, 0, "mc-worker", kProcess);
+	w.Waits(103, 7, 50 * ms);
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Connect(40001, 0);
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 30 * ms) == kOne);
+	CHECK(w.At(served, 0, 42 * ms) == 0);
+	CHECK(w.At(served, 0, 60 * ms) == 103);
+}

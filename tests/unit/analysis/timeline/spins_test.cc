@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// A main thread that runs in circles for its helpers, on runs made by hand: whose the time is.
+#include "analysis/timeline/spins.h"
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint32_t kHelper = 101, kOther = 102;
+
+// Redis' main thread in one turn in [10, 40) ms, and two helpers with nothing to do.
+struct Threads : RunBuilder {
+	uint32_t circles, work, helper_loop;
+
+	Threads()
+	{
+		Thread(kServer, 0, 100 * ms);
+		Thread(kHelper, 0, 100 * ms, 0, "io_thd_1", kServer);
+		Thread(kOther, 0, 100 * ms, 0, "io_thd_2", kServer);
+		circles = Stack(
+		    {"redis-server",
+		     {{"", "redis-server"}, {"handleClientsWithPendingWritesUsingThreads", "redis-server"}},
+		     {}});
+		work = Stack({"redis-server", {{"lookupKey", "redis-server"}}, {}});
+		helper_loop = Stack({"redis-server", {{"IOThreadMain", "redis-server"}}, {}});
+		Turn(10 * ms, 40 * ms);
+		Off(FT_IDLE, 0, 10 * ms, 10 * ms);
+		Tally(FT_OWN_CODE, 10 * ms, 40 * ms, 30 * ms);
+		Off(FT_IDLE, 40 * ms, 100 * ms, 100 * ms);
+	}
+	void Turn(uint64_t from, uint64_t to)
+	{
+		ft_span turn = {};
+		turn.start_ns = kBase + from;
+		turn.duration_ns = to - from;
+		turn.tid = kServer;
+		turn.owner = FT_ITERATION;
+		run.iterations.push_back(turn);
+	}
+	// The main thread's samples, one a millisecond in [from, to) ms.
+	void Sampled(uint32_t stack, uint64_t from, uint64_t to, uint32_t tid = kServer)
+	{
+		for (uint64_t t = from; t < to; t++)
+			CpuSample(t * ms + ms / 2, stack, FT_OWN_CODE, tid);
+	}
+	void Stopped(uint32_t tid, uint64_t from, uint64_t to) { Off(FT_STOPPED, from, to, to, 0, tid); }
+	forktail::Timeline Resolved()
+	{
+		Finish();
+		forktail::Timeline t = Timeline(kServer);
+		ThreadTimelines threads(run);
+		ResolveOthers(&threads, &t);
+		return t;
+	}
+	uint64_t At(const forktail::Timeline &t, uint32_t tid, Cause cause)
+	{
+		uint64_t ns = 0;
+		for (const Foreign &f : t.foreign)
+			if (run.threads[f.thread].tid == tid && f.cause == cause)
+				ns += f.end_ns - f.start_ns;
+		return ns;
+	}
+};
+
+} // namespace
+
+TEST_CASE("What the main thread waits in circles for is what keeps the helper")
+{
+	Threads b;
+	b.Stopped(kHelper, 12 * ms, 32 * ms);
+	b.Sampled(b.work, 10, 12);
+	b.Sampled(b.circles, 12, 32);
+	forktail::Timeline t = b.Resolved();
+	CHECK(b.At(t, kHelper, Cause::Stopped) == 20 * ms);
+	CHECK(Spent(t, Cause::Stopped, 0, 100 * ms) == 20 * ms);
+	CHECK(Spent(t, Cause::ServerBusy, 0, 100 * ms) == 10 * ms);
+	CHECK(t.foreign.size() == 1);
+}
+
+TEST_CASE("It waits when its own part is done: the rest of the time is its own")
+{
+	Threads b;
+	b.Stopped(kHelper, 12 * ms, 32 * ms);
+	b.Sampled(b.work, 12, 22);
+	b.Sampled(b.circles, 22, 32);
+	forktail::Timeline t = b.Resolved();
+	CHECK(b.At(t, kHelper, Cause::Stopped) == 10 * ms);
+	CHECK(Spent(t, Cause::Stopped, 22 * ms, 32 * ms) == 10 * ms);
+}
+
+TEST_CASE("Of several helpers the one that is late last is waited for")
+{
+	Threads b;
+	b.Stopped(kHelper, 12 * ms, 20 * ms);
+	b.Stopped(kOther, 12 * ms, 36 * ms);
+	b.Sampled(b.circles, 12, 36);
+	forktail::Timeline t = b.Resolved();
+	CHECK(b.At(t, kHelper, Cause::Stopped) == 0);
+	CHECK(b.At(t, kOther, Cause::Stopped) == 24 * ms);
+}
+
+TEST_CASE("A helper that is kept from running while the main thread works is nobody's cause")
+{
+	Threads b;
+	b.Stopped(kHelper, 12 * ms, 32 * ms);
+	b.Sampled(b.work, 10, 40);
+	CHECK(b.Resolved().foreign.empty());
+}
+
+TEST_CASE("A parked helper is not waited for")
+{
+	Threads b;
+	b.Off(FT_LOCK_WAIT, 12 * ms, 32 * ms, 32 * ms, 0, kHelper);
+	b.Sampled(b.circles, 12, 32);
+	CHECK(b.Resolved().foreign.empty());
+}
+
+TEST_CASE("A helper that is at work is what the main thread waits for")
+{
+	Threads b;
+	b.Tally(FT_OWN_CODE, 12 * ms, 32 * ms, 20 * ms, 1, kHelper);
+	b.Tally(FT_OWN_CODE, 12 * ms, 32 * ms, 20 * ms, 1, kOther);
+	b.Sampled(b.circles, 12, 32);
+	b.Sampled(b.work, 12, 32, kHelper);
+	b.Sampled(b.helper_loop, 12, 32, kOther);
+	forktail::Timeline t = b.Resolved();
+	CHECK(b.At(t, kHelper, Cause::IoThread) == 20 * ms);
+	CHECK(b.At(t, kOther, Cause::IoThread) == 0);
+}
+
+TEST_CASE("With no helper seen at work, circles are the main thread's own code")
+{
+	Threads b;
+	b.Sampled(b.circles, 12, 32);
+	b.Sampled(b.helper_loop, 12, 32, kHelper);
+	CHECK(b.Resolved().foreign.empty());
+}
+
+TEST_CASE("Without samples only a turn that ends with the helper's stall is a wait")
+{
+	Threads b;
+	for (uint64_t at = 50; at < 90; at += 10)
+		b.Turn(at * ms, at * ms + 2 * ms); // what is usual
+	SECTION("it ends soon after")
+	{
+		b.Stopped(kHelper, 12 * ms, 40 * ms - 100 * us);
+		forktail::Timeline t = b.Resolved();
+		CHECK(b.At(t, kHelper, Cause::Stopped) == 28 * ms - 100 * us - 2 * ms);
+	}
+	SECTION("it goes on")
+	{
+		b.Stopped(kHelper, 12 * ms, 32 * ms);
+		CHECK(b.Resolved().foreign.empty());
+	}
+}
