@@ -15,6 +15,7 @@
 
 #include "connection.h"
 #include "load_model.h"
+#include "loadgen/net/arrival.h"
 #include "loadgen/results/log.h"
 #include "loadgen/results/stats.h"
 #include "loadgen/workload/pacing.h"
@@ -52,6 +53,13 @@ struct hand_over {
 	struct stats *ready, *spare;
 };
 
+/* When what is being taken off a connection had arrived, where the kernel is asked. */
+struct arriving {
+	struct arrival_clock clock;
+	uint64_t stamp_ns; /* as the kernel has it; 0: none */
+	uint64_t at_ns;	   /* CLOCK_MONOTONIC; 0: nothing is being taken, or it isn't known */
+};
+
 struct load_thread {
 	struct load_plan *plan;
 	const struct load_model *model;
@@ -73,6 +81,7 @@ struct load_thread {
 	struct request_buffer requests;
 	struct bytes key_name; /* scratch */
 	char *read_buffer;     /* of READ_BYTES */
+	struct arriving arriving;
 	struct pacing pacing;
 	struct log_lane lane;
 	struct stats *stats; /* the second that runs */

@@ -176,10 +176,24 @@ static void check_cpus(const struct options *o, char *error, size_t size)
 	}
 }
 
+static void check_arrival_times(const struct options *o, char *error, size_t size)
+{
+	if (options_tls(o))
+		snprintf(error, size,
+			 "--arrival-times are of plain TCP: TLS hides which bytes came when; leave one out");
+	for (uint32_t i = 0; i < o->server_count; i++)
+		if (o->servers[i].socket)
+			snprintf(error, size,
+				 "the kernel doesn't say when something arrived at a Unix socket; "
+				 "--arrival-times needs TCP");
+}
+
 static void check_report(struct options *o, char *error, size_t size)
 {
 	static const double in_csv[] = {50, 95, 99};
 
+	if (o->arrival_times)
+		check_arrival_times(o, error, size);
 	if (o->log_mode == LOG_SLOW && !o->log_path)
 		snprintf(error, size, "--log says what goes into the log; name its file with -o");
 	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)

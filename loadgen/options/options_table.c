@@ -130,6 +130,8 @@ const struct argp_option options_table[] = {
     {"output", 'o', "FILE", 0, "Log every request to FILE, a recording for forktail explain", 0},
     {"log", OPTION_LOG, "WHAT", 0,
      "all, or slow:TIME: only requests that took that long, and a histogram (all)", 0},
+    {"arrival-times", OPTION_ARRIVAL_TIMES, 0, 0,
+     "Over TCP, ask the kernel when each answer arrived: what it lay unread is told apart", 0},
     {"json", OPTION_JSON, "FILE", 0, "Write the closing figures to FILE as JSON", 0},
     {"json-out-file", 0, 0, OPTION_ALIAS, 0, 0},
     {"csv", OPTION_CSV, "FILE", OPTION_ARG_OPTIONAL,
