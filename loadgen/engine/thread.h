@@ -41,7 +41,7 @@ struct trouble {
 /* What the event loop watches beside connections (event_loop.c). */
 struct alarms {
 	struct timers timers;
-	uint64_t due_ns; /* what due_fd is set to */
+	uint64_t due_ns; /* what due_fd is set to; of a thread that never sleeps, when it has to act */
 	int due_fd, tick_fd, wake_fd;
 	struct event due, tick, wake, timer;
 };

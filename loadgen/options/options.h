@@ -107,6 +107,7 @@ struct options {
 	uint32_t reconnect_after;
 	bool blocking, no_wait, loop;
 	bool arrival_times; /* the kernel is asked when answers arrived */
+	bool busy_poll;	    /* load threads never sleep */
 	int cpus[CPUS_MAX];
 	uint32_t cpu_count;
 	enum on_error on_error;

@@ -162,12 +162,43 @@ static void check_how(struct options *o, const struct given *g, char *error, siz
 			 BLOCKING_THREADS_MAX);
 }
 
+/* One that never sleeps takes a CPU from whom it shares it with: from the rest of the program, too. */
+static void check_busy_poll(const struct options *o, const cpu_set_t *allowed, char *error, size_t size)
+{
+	cpu_set_t used = *allowed;
+	int cpus;
+
+	if (o->cpu_count)
+		CPU_ZERO(&used);
+	for (uint32_t i = 0; i < o->cpu_count; i++)
+		CPU_SET((size_t)o->cpus[i], &used);
+	cpus = CPU_COUNT(&used);
+	if (o->blocking)
+		snprintf(error, size,
+			 "--busy-poll asks for answers again and again; --blocking sleeps in read()");
+	else if (o->mode == MODE_INTRINSIC)
+		snprintf(error, size,
+			 "--intrinsic measures how a thread is woken; --busy-poll has none sleep");
+	else if ((uint32_t)CPU_COUNT(allowed) <= o->threads)
+		snprintf(
+		    error, size,
+		    "--busy-poll keeps a CPU busy per load thread and needs one more; there are %d for %u "
+		    "thread%s",
+		    CPU_COUNT(allowed), o->threads, o->threads == 1 ? "" : "s");
+	else if ((uint32_t)cpus < o->threads)
+		snprintf(error, size,
+			 "--busy-poll keeps a CPU busy per load thread; --cpus has %d for %u of them", cpus,
+			 o->threads);
+}
+
 static void check_cpus(const struct options *o, char *error, size_t size)
 {
 	cpu_set_t allowed;
 
-	if (o->cpu_count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed))
+	if ((o->cpu_count == 0 && !o->busy_poll) || sched_getaffinity(0, sizeof(allowed), &allowed))
 		return;
+	if (o->busy_poll)
+		check_busy_poll(o, &allowed, error, size);
 	for (uint32_t i = 0; i < o->cpu_count; i++) {
 		if (CPU_ISSET((size_t)o->cpus[i], &allowed))
 			continue;

@@ -122,6 +122,8 @@ const struct argp_option options_table[] = {
     {"blocking", OPTION_BLOCKING, 0, 0, "A thread per connection, write and read, no event loop", 0},
     {"no-wait", OPTION_NO_WAIT, 0, 0, "Like --blocking, but answers are read later, -P of them at once", 0},
     {"cpus", OPTION_CPUS, "LIST", 0, "Pin load threads to these CPUs in turn: 0,2-3", 0},
+    {"busy-poll", OPTION_BUSY_POLL, 0, 0,
+     "Load threads never sleep, each keeps a CPU: true figures at low rates", 0},
     {"on-error", OPTION_ON_ERROR, "POLICY", 0, "continue, reconnect or stop (continue)", 0},
     {"backoff", OPTION_BACKOFF, "TIME", 0, "First pause before connecting again; doubles up to 5s (100ms)",
      0},

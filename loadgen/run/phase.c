@@ -157,6 +157,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .open_loop = options_open_loop(o) || o->replay,
 	    .stamped = o->delivery != DELIVERY_NONE,
 	    .arrival_times = o->arrival_times,
+	    .busy_poll = o->busy_poll,
 	    .replay_loop = o->loop,
 	    .first_id = r->next_connection,
 	    .database = o->database,
