@@ -291,6 +291,8 @@ struct ft_request {
 	uint8_t op;
 	uint8_t status; /* enum ft_status */
 	uint8_t behind; /* the proxy: 1 + index into the manifest's "behind"; 0: not known */
+	/* when the kernel got the last segment that was read of its answer, at most end_ns; 0: not known */
+	uint64_t arrival_ns;
 };
 
 struct ft_index_entry {

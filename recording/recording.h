@@ -90,6 +90,8 @@ struct ft_requests {
 	uint8_t *columns;			     /* owns all of it */
 	uint8_t *op, *status, *behind;
 	uint8_t any_behind; /* 0: no request of the block has one, and the column is left out */
+	bool any_arrival;   /* likewise */
+	uint8_t *arrival;   /* next free byte of that varint column */
 };
 
 int ft_requests_init(struct ft_requests *r);
@@ -108,10 +110,12 @@ struct ft_request_columns {
 	uint64_t *intended_ns, *start_ns, *end_ns;
 	uint32_t *connection;
 	uint8_t *op, *status;
-	uint8_t *behind; /* zeros from a block that has no such column */
+	uint8_t *behind;      /* zeros from a block that has no such column */
+	uint64_t *arrival_ns; /* likewise; wants end_ns, too */
 };
-/* Whether a payload has the column of servers behind a proxy. */
+/* Whether a payload has the column of servers behind a proxy, and that of arrivals. */
 bool ft_requests_have_behind(const void *payload, size_t bytes);
+bool ft_requests_have_arrivals(const void *payload, size_t bytes);
 /* Decodes one FT_BLOCK_REQUEST payload. Returns the number of requests, or -EBADMSG. */
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out);

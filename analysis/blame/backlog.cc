@@ -75,13 +75,14 @@ ConnectionWaits WaitsForConnection(const Run &run)
 	for (size_t i = 0; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
 		Slot &slot = slots[first[c] + next[c]];
+		// An answer that lay unread took it no more.
 		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
 		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
 		any |= until[i] > q.intended_ns[i];
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
-		slot.Take(q.start_ns[i], q.end_ns[i]);
+		slot.Take(q.start_ns[i], q.Arrived(i));
 		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
 	}
 	if (!any)
@@ -129,7 +130,7 @@ Backlog BuildBacklog(const Run &run, const BacklogOf &of, const std::vector<uint
 		if (server != of.server || IsError(q.status[i]) || (of.behind && q.behind[i] != of.behind))
 			continue;
 		uint64_t due = q.intended_ns[i], usual = usual_ns[q.op[i]];
-		if (q.end_ns[i] - due <= kUsualTimes * usual) {
+		if (q.Arrived(i) - due <= kUsualTimes * usual) {
 			uint64_t &clear = b.clear_ns[bucket(due)];
 			clear = std::max(clear, due);
 		} else if (!taken.empty() && taken.until_ns[i] - due > usual + taken.free_ns[i]) {

@@ -18,7 +18,8 @@ namespace forktail
 
 // Per request: until when its connection was taken, between intended_ns and start_ns, and for how long of the
 // time since intended_ns it was free nevertheless: a load generator that stood still left it so, and took it
-// for earlier requests then. Both empty when no request of the run was late for that.
+// for earlier requests then. It is free from when an answer has arrived, where that is known. Both empty when
+// no request of the run was late for that.
 struct ConnectionWaits {
 	Column<uint64_t> until_ns, free_ns;
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "analysis/timeline/apportion.h"
+#include "arrivals.h"
 #include "context.h"
 #include "divide.h"
 #include "elsewhere.h"
@@ -93,8 +94,11 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 			 q.op[i],
 			 q.status[i],
 			 server.hop};
+	NoteArrival(q, &r);
+	if (r.arrived)
+		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i));
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
-		   r.end_ns(), sheet);
+		   q.Arrived(i), sheet);
 	AddRequest(&r, sheet);
 }
 
@@ -124,8 +128,8 @@ std::vector<uint64_t> UsualLatencies(const Context &context)
 			continue;
 		all[q.op[i]].push_back(q.Latency(i));
 		const Through *t = context.ThroughOf(i);
-		if (!MetStall(*context.ServerOf(i).timeline, q.intended_ns[i], q.end_ns[i]) &&
-		    !(t && MetStall(*t->route.back, q.intended_ns[i], q.end_ns[i])))
+		if (!MetStall(*context.ServerOf(i).timeline, q.intended_ns[i], q.Arrived(i)) &&
+		    !(t && MetStall(*t->route.back, q.intended_ns[i], q.Arrived(i))))
 			calm[q.op[i]].push_back(q.Latency(i));
 	}
 	std::vector<uint64_t> usual(256);

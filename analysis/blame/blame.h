@@ -38,6 +38,12 @@ struct Part {
 	uint64_t total_ns() const { return direct_ns + queued_ns; }
 };
 
+// A request and its answer on their way, as far as a server's idleness tells them apart: until it found
+// something to do, it had not got the request; since it last found nothing, it had sent the answer.
+struct OnTheWay {
+	uint64_t request_ns = 0, answer_ns = 0;
+};
+
 // A request at or over the threshold. Its parts are Blame::parts[first_part, +part_count), largest first.
 // Without a request log it is an event-loop iteration, and `index` counts Run::iterations.
 struct SlowRequest {
@@ -49,8 +55,11 @@ struct SlowRequest {
 	uint32_t first_part;
 	uint16_t part_count;
 	uint8_t op;
-	uint8_t status;	       // enum ft_status
-	uint16_t hop = kNoHop; // that served it, or that it came to first; kNoHop: not known
+	uint8_t status;		// enum ft_status
+	uint16_t hop = kNoHop;	// that served it, or that it came to first; kNoHop: not known
+	bool arrived = false;	// it is known when its answer arrived; then
+	uint64_t unread_ns = 0; // how long that lay unread at the client
+	OnTheWay way = {};	// of servers that were asked directly
 	uint64_t end_ns() const { return start_ns + latency_ns; }
 };
 

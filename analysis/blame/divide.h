@@ -21,7 +21,8 @@ concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 	// What the rules give to the network and to the load generator.
 	requires std::same_as<decltype(sums.network), typename S::Number>;
 	requires std::same_as<decltype(sums.late), typename S::Number>;
-	// Add what [from, to) was spent on, before the request was sent and from there to its answer.
+	// Add what [from, to) was spent on, before the request was sent and from there to where its answer
+	// arrived.
 	// Servers' idleness is not added to anything, but returned.
 	requires std::same_as<decltype(sums.AddWaiting(ns, ns)), typename S::Number>;
 	requires std::same_as<decltype(sums.AddServed(ns, ns)), typename S::Number>;
@@ -42,15 +43,17 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 {
 	using Number = typename Sums::Number;
 	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i], end = q.end_ns[i];
+	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
+	uint64_t arrived = q.Arrived(i), unread = q.Unread(i);
 
 	// A server that is idle waits for the load generator where that was stalled, or had a free
-	// connection; for the network else.
-	Number idle_waiting = sums->AddWaiting(due, until), idle = sums->AddServed(sent, end);
+	// connection; for the network else. Once the answer has arrived it's the load generator's time,
+	// whatever the server does.
+	Number idle_waiting = sums->AddWaiting(due, until), idle = sums->AddServed(sent, arrived);
 	Number late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting),
-	       late = std::min(static_cast<Number>(context.ClientStalled(i, sent, end)), idle);
+	       late = std::min(static_cast<Number>(context.ClientStalled(i, sent, arrived)), idle);
 	idle_waiting -= late_waiting;
-	sums->late += static_cast<Number>(sent - until) + late_waiting + late;
+	sums->late += static_cast<Number>(sent - until) + late_waiting + late + static_cast<Number>(unread);
 	sums->network += idle_waiting + idle - late;
 
 	// The server that the log names is the one that answered in the end: that it was idle meanwhile says

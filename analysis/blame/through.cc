@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "analysis/timeline/apportion.h"
+#include "arrivals.h"
 #include "divide.h"
 #include "hop_rows.h"
 
@@ -39,7 +40,7 @@ uint64_t AddOwn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_
 		return 0;
 	if (const Through *t = context.ThroughOf(i)) {
 		RouteTimes times;
-		AddRequestTimes(t->route, q.start_ns[i], q.end_ns[i], from_ns, to_ns, &times);
+		AddRequestTimes(t->route, q.start_ns[i], q.Arrived(i), from_ns, to_ns, &times);
 		AddTo(times.front, t->front_hop, s);
 		AddTo(times.back, t->back_hop, s);
 		return times.between_ns;
@@ -232,8 +233,10 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 			 q.op[i],
 			 q.status[i],
 			 t.front_hop};
+	NoteArrival(q, &r);
 	for (const AtHop &h : scratch->hops)
-		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.end_ns[i], sheet);
+		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.Arrived(i),
+			   sheet);
 	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
 	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
 	AddRequest(&r, sheet);

@@ -39,6 +39,17 @@ void SetHops(const Times &times, Episode *e)
 	}
 }
 
+void AddAnswer(const SlowRequest &r, EpisodeAnswers *answers)
+{
+	if (!r.arrived)
+		return;
+	answers->known++;
+	answers->unread_ns += r.unread_ns;
+	answers->longest_unread_ns = std::max(answers->longest_unread_ns, r.unread_ns);
+	answers->way.request_ns += r.way.request_ns;
+	answers->way.answer_ns += r.way.answer_ns;
+}
+
 } // namespace
 
 std::vector<Episode> FindEpisodes(Blame *blame)
@@ -59,6 +70,7 @@ std::vector<Episode> FindEpisodes(Blame *blame)
 		e.requests++;
 		e.worst_ns = std::max(e.worst_ns, r.latency_ns);
 		e.time_ns += r.latency_ns;
+		AddAnswer(r, &e.answers);
 		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
 			const Part &part = blame->parts[p];
 			times.back().by_cause[static_cast<size_t>(Index(part.cause))] += part.total_ns();

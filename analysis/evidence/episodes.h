@@ -30,6 +30,14 @@ struct EpisodeHop {
 	double share;	  // of the episode's requests' time, 0..1
 };
 
+// Of an episode's requests of which it is known when their answers arrived.
+struct EpisodeAnswers {
+	uint64_t known = 0;
+	uint64_t unread_ns = 0; // at the client, over all of them
+	uint64_t longest_unread_ns = 0;
+	OnTheWay way = {}; // over all of them
+};
+
 struct Episode {
 	uint64_t start_ns = 0; // CLOCK_MONOTONIC: the first request's intended send
 	uint64_t end_ns = 0;
@@ -39,6 +47,7 @@ struct Episode {
 	uint64_t time_ns = 0;		  // sum of its requests' latencies
 	std::vector<EpisodeCause> causes; // largest first
 	std::vector<EpisodeHop> hops;	  // likewise
+	EpisodeAnswers answers;
 	std::vector<std::string> evidence;
 	OwnCode own_code; // of the thread that served its worst request, in [since_ns, end_ns]
 };

@@ -174,6 +174,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 					   .first->second;
 			Gather(&scene);
 			scene.activities = &activities;
+			scene.answers = &e.answers;
 			scene.own_code = OwnCodeIn(scene, scene.from_ns, scene.to_ns);
 			scene.client = client >= 0 ? &client_scene : nullptr;
 			return scene;

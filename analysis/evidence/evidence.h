@@ -49,7 +49,8 @@ struct Scene {
 	std::map<uint32_t, Holder> holders = {}; // by tid
 	OwnCode own_code = {};			 // of the thread
 	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
-	const Activities *activities = nullptr; // of the run's samples
+	const Activities *activities = nullptr;	 // of the run's samples
+	const EpisodeAnswers *answers = nullptr; // of the episode
 };
 
 // What the scene's thread's own code was in an interval.

@@ -21,6 +21,7 @@ namespace
 {
 
 constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
+constexpr uint64_t kWorthMentioning = 33;  // one in so many, that is 3 %
 constexpr uint64_t kForkSlack = 1'000'000; // a child's account begins inside its fork, give or take clocks
 
 uint64_t EndOf(const ft_span &s)
@@ -352,6 +353,19 @@ std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 	       (words.empty() ? "" : "; it " + words);
 }
 
+// Where it is known when answers arrived, what they waited for then is not network.
+std::string OnTheWayText(const Scene &scene)
+{
+	if (!scene.answers || !scene.answers->known)
+		return std::string("requests or answers were on their way") +
+		       (scene.client ? "" : ", or the load generator did not get to run");
+	const OnTheWay &way = scene.answers->way;
+	if (way.request_ns == 0 && way.answer_ns == 0)
+		return "requests or answers were on their way";
+	return "requests were on their way for " + FormatDuration(way.request_ns) + ", answers for " +
+	       FormatDuration(way.answer_ns) + ", over all of them";
+}
+
 std::string NetworkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Idle);
@@ -359,8 +373,7 @@ std::string NetworkSentence(const Scene &scene)
 	    "the server sat idle for " + FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
 	if (seen.longest_ns)
 		text += " (longest " + FormatDuration(seen.longest_ns) + ")";
-	return text + ": requests or answers were on their way" +
-	       (scene.client ? "" : ", or the load generator did not get to run");
+	return text + ": " + OnTheWayText(scene);
 }
 
 // Interrupts take a load thread's time, but are not what it was kept from running by.
@@ -407,11 +420,26 @@ std::string ClientStalls(const Scene &client)
 	return text;
 }
 
+// "answers lay unread at the client for 31.0 ms in all (longest 30.0 ms)"; "" if none is known to have.
+std::string UnreadText(const Scene &scene)
+{
+	if (!scene.answers || scene.answers->unread_ns == 0)
+		return "";
+	return "answers lay unread at the client for " + FormatDuration(scene.answers->unread_ns) +
+	       " in all (longest " + FormatDuration(scene.answers->longest_unread_ns) + ")";
+}
+
 std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 {
-	if (!scene.client)
-		return "the load generator sent late, " + FormatDuration(late_ns) +
-		       " over all requests, though their connections were free";
+	std::string unread = UnreadText(scene);
+	if (!scene.client) {
+		uint64_t unread_ns = unread.empty() ? 0 : std::min(scene.answers->unread_ns, late_ns);
+		std::string sent = "the load generator sent late, " + FormatDuration(late_ns - unread_ns) +
+				   " over all requests, though their connections were free";
+		if (late_ns - unread_ns < late_ns / kWorthMentioning)
+			return unread;
+		return unread.empty() ? sent : unread + "; " + sent;
+	}
 	const Scene &client = *scene.client;
 	CauseTimes times = {};
 	AddTimes(client.timeline, client.from_ns, client.to_ns, &times);
@@ -425,7 +453,7 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 				     FormatDuration(client.to_ns - client.from_ns);
 	return "the load generator's thread " + client.thread.comm + " (" +
 	       std::to_string(client.thread.tid) + ") " + what + "; that made requests " +
-	       FormatDuration(late_ns) + " late in all";
+	       FormatDuration(late_ns) + " late in all" + (unread.empty() ? "" : "; " + unread);
 }
 
 } // namespace

@@ -128,6 +128,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		slow.ns = kSlowIterationNs;
 	e->clients = FindClients(e->run);
 	e->blame = BlameRun(e->run, e->timelines, slow, e->clients, e->by_thread);
+	e->arrivals = FindArrivals(e->run);
 	e->episodes = FindEpisodes(&e->blame);
 	e->activities = ActivitiesOf(e->run);
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/blame/arrivals.h"
 #include "analysis/blame/blame.h"
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
@@ -32,6 +33,7 @@ struct Explanation {
 	Serving by_thread;
 	Clients clients;
 	Blame blame;
+	Arrivals arrivals;
 	std::vector<Episode> episodes;	// by start
 	std::vector<Account> accounts;	// per thread of the run
 	Activities activities;		// per CPU sample of the run

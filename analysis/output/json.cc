@@ -90,29 +90,33 @@ double Seconds(uint64_t t_ns, uint64_t zero_ns)
 			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
 }
 
+Out LatenciesJson(const Latencies &l)
+{
+	return {{"p50", l.p50},	      {"p90", l.p90}, {"p99", l.p99},  {"p99.9", l.p99_9},
+		{"p99.99", l.p99_99}, {"max", l.max}, {"mean", l.mean}};
+}
+
 Out RequestsJson(const Explanation &e)
 {
 	const Blame &b = e.blame;
-	const Latencies &l = b.latencies;
 	Out by_status = Out::object();
 	for (size_t s = 0; s < b.by_status.size(); s++)
 		if (b.by_status[s])
 			by_status[StatusName(static_cast<uint8_t>(s))] = b.by_status[s];
-	return {{"from", b.from_iterations ? "iterations" : "request-log"},
-		{"count", b.count},
-		{"errors", b.errors},
-		{"by_status", by_status},
-		{"first_ns", e.zero_ns},
-		{"first_realtime_ns", RealtimeNs(e.run, e.zero_ns)},
-		{"duration_ns", e.measured_ns},
-		{"latency_ns",
-		 {{"p50", l.p50},
-		  {"p90", l.p90},
-		  {"p99", l.p99},
-		  {"p99.9", l.p99_9},
-		  {"p99.99", l.p99_99},
-		  {"max", l.max},
-		  {"mean", l.mean}}}};
+	Out requests = {{"from", b.from_iterations ? "iterations" : "request-log"},
+			{"count", b.count},
+			{"errors", b.errors},
+			{"by_status", by_status},
+			{"first_ns", e.zero_ns},
+			{"first_realtime_ns", RealtimeNs(e.run, e.zero_ns)},
+			{"duration_ns", e.measured_ns},
+			{"latency_ns", LatenciesJson(b.latencies)}};
+	if (e.arrivals.known)
+		requests["by_arrival"] = {{"count", e.arrivals.known},
+					  {"latency_ns", LatenciesJson(e.arrivals.latencies)},
+					  {"unread_ns", e.arrivals.unread_ns},
+					  {"longest_unread_ns", e.arrivals.longest_unread_ns}};
+	return requests;
 }
 
 Out LoadsJson(const Run &run)
@@ -205,16 +209,23 @@ Out EpisodesJson(const Explanation &e)
 		for (const EpisodeHop &h : episode.hops)
 			hops.push_back(
 			    {{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
-		episodes.push_back({{"start_ns", episode.start_ns},
-				    {"t_s", Seconds(episode.start_ns, e.zero_ns)},
-				    {"duration_ns", episode.end_ns - episode.start_ns},
-				    {"requests", episode.requests},
-				    {"worst_ns", episode.worst_ns},
-				    {"time_ns", episode.time_ns},
-				    {"causes", causes},
-				    {"hops", hops},
-				    {"evidence", episode.evidence},
-				    {"activities", ActivitiesJson(episode.own_code)}});
+		Out one = {{"start_ns", episode.start_ns},
+			   {"t_s", Seconds(episode.start_ns, e.zero_ns)},
+			   {"duration_ns", episode.end_ns - episode.start_ns},
+			   {"requests", episode.requests},
+			   {"worst_ns", episode.worst_ns},
+			   {"time_ns", episode.time_ns},
+			   {"causes", causes},
+			   {"hops", hops},
+			   {"evidence", episode.evidence},
+			   {"activities", ActivitiesJson(episode.own_code)}};
+		if (const EpisodeAnswers &a = episode.answers; a.known)
+			one["answers"] = {{"known", a.known},
+					  {"unread_ns", a.unread_ns},
+					  {"longest_unread_ns", a.longest_unread_ns},
+					  {"request_on_its_way_ns", a.way.request_ns},
+					  {"answer_on_its_way_ns", a.way.answer_ns}};
+		episodes.push_back(std::move(one));
 	}
 	return episodes;
 }
@@ -306,6 +317,11 @@ Out SlowRequestsJson(const Explanation &e)
 			request["connection"] = e.run.requests.connection[r.index];
 			request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
 			request["status"] = StatusName(r.status);
+			if (r.arrived) {
+				request["arrived_ns"] = e.run.requests.Arrived(r.index);
+				request["request_on_its_way_ns"] = r.way.request_ns;
+				request["answer_on_its_way_ns"] = r.way.answer_ns;
+			}
 			if (uint32_t behind = e.run.requests.Behind(r.index))
 				request["behind"] = e.run.behind[behind - 1].address;
 		}

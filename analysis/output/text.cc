@@ -110,6 +110,21 @@ void WriteClock(Writer *w)
 	w->Line(Format("+0.000 s is %s.%03d UTC.", text, static_cast<int>(realtime_ns / 1'000'000 % 1000)));
 }
 
+// The same as the client's host saw it.
+void WriteArrivals(Writer *w)
+{
+	const Arrivals &a = w->e.arrivals;
+	const Latencies &l = a.latencies;
+	std::string text = "Until answers arrived: p50 " + FormatDuration(l.p50) + ", p99 " +
+			   FormatDuration(l.p99) + ", p99.9 " + FormatDuration(l.p99_9) + ", p99.99 " +
+			   FormatDuration(l.p99_99) + ", max " + FormatDuration(l.max) +
+			   "; they lay unread at the client for " + FormatDuration(a.unread_ns / a.known) +
+			   " on average, " + FormatDuration(a.longest_unread_ns) + " at most";
+	if (a.known < w->e.blame.count - w->e.blame.errors)
+		text += " (known of " + Plural(a.known, "request", "requests") + ")";
+	w->Line(text);
+}
+
 void WriteSummary(Writer *w)
 {
 	const Blame &b = w->e.blame;
@@ -129,6 +144,8 @@ void WriteSummary(Writer *w)
 	w->out += Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s\n", FormatDuration(l.p50).c_str(),
 			 FormatDuration(l.p99).c_str(), FormatDuration(l.p99_9).c_str(),
 			 FormatDuration(l.p99_99).c_str(), FormatDuration(l.max).c_str());
+	if (w->e.arrivals.known)
+		WriteArrivals(w);
 }
 
 void WriteSlow(Writer *w)

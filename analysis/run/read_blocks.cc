@@ -70,6 +70,15 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.server = ServerIndex(f, run, c.server);
 }
 
+// Whether a column that few logs have is to take a block's values: it has some already, or the block has.
+// What came before the first of them is zero.
+template <typename T> bool Further(Column<T> *column, size_t before, bool in_block)
+{
+	if (in_block && column->empty() && before)
+		std::fill_n(column->Extend(before), before, T{0});
+	return in_block || !column->empty();
+}
+
 void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 {
 	Requests &q = run->requests;
@@ -86,12 +95,14 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 	    q.op.Extend(FT_REQUEST_BLOCK),
 	    q.status.Extend(FT_REQUEST_BLOCK),
 	    nullptr,
+	    nullptr,
 	};
-	bool behind = !q.behind.empty() || ft_requests_have_behind(block.payload, block.bytes);
-	if (behind && q.behind.empty() && before)
-		std::fill_n(q.behind.Extend(before), before, uint8_t{0});
+	bool behind = Further(&q.behind, before, ft_requests_have_behind(block.payload, block.bytes)),
+	     arrivals = Further(&q.arrival_ns, before, ft_requests_have_arrivals(block.payload, block.bytes));
 	if (behind)
 		columns.behind = q.behind.Extend(FT_REQUEST_BLOCK);
+	if (arrivals)
+		columns.arrival_ns = q.arrival_ns.Extend(FT_REQUEST_BLOCK);
 	int decoded = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
 	if (decoded < 0)
 		f->malformed += block.count;
@@ -115,6 +126,12 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 		q.status[kept] = q.status[i];
 		if (behind)
 			q.behind[kept] = q.behind[i] < f->behind.size() ? f->behind[q.behind[i]] : 0;
+		// One outside of its request is no arrival: somebody set the clock.
+		if (arrivals)
+			q.arrival_ns[kept] =
+			    q.arrival_ns[i] >= q.start_ns[i] && q.arrival_ns[i] <= q.end_ns[i]
+				? q.arrival_ns[i]
+				: 0;
 		kept++;
 	}
 	q.intended_ns.Truncate(kept);
@@ -124,6 +141,7 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 	q.op.Truncate(kept);
 	q.status.Truncate(kept);
 	q.behind.Truncate(kept);
+	q.arrival_ns.Truncate(kept);
 }
 
 void ReadThread(OpenFile *f, Run *run, const ft_thread &t)

@@ -118,10 +118,19 @@ struct Requests {
 	Column<uint32_t> connection; // index into Run::connections
 	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
 	Column<uint8_t> behind;	     // 1 + index into Run::behind; 0: not known. Empty: of no request
+	// When the client's host had the answer, in [start_ns, end_ns]; 0: not known. Empty: of no request.
+	Column<uint64_t> arrival_ns;
 
 	size_t size() const { return end_ns.size(); }
 	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
 	uint32_t Behind(size_t i) const { return behind.empty() ? 0 : behind[i]; }
+	// As far as is known.
+	uint64_t Arrived(size_t i) const
+	{
+		return arrival_ns.empty() || arrival_ns[i] == 0 ? end_ns[i] : arrival_ns[i];
+	}
+	// How long the answer then lay unread.
+	uint64_t Unread(size_t i) const { return end_ns[i] - Arrived(i); }
 };
 // FT_STATUS_OK and _MISS are answers; the rest are errors.
 constexpr bool IsError(uint8_t status)

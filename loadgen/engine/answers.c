@@ -190,7 +190,7 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 
 /* ---- all of them ---- */
 
-bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns)
+static inline bool take_bytes(struct connection *c, const char *at, const char *end, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
@@ -231,4 +231,18 @@ bool take_answers(struct connection *c, const char *at, const char *end, uint64_
 		answered(c, now_ns, (uint64_t)(at - from));
 	}
 	return true;
+}
+
+bool take_answers(struct connection *c, size_t size, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	struct arriving *a = &t->arriving;
+	bool there;
+
+	if (__builtin_expect(!c->arrival_times, 1))
+		return take_bytes(c, t->read_buffer, t->read_buffer + size, now_ns);
+	a->at_ns = arrival_monotonic(&a->clock, a->stamp_ns, now_ns);
+	there = take_bytes(c, t->read_buffer, t->read_buffer + size, now_ns);
+	a->at_ns = 0;
+	return there;
 }

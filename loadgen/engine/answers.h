@@ -6,7 +6,8 @@
 
 #include "thread.h"
 
-/* Takes the answers in at..end. False: the connection is gone. */
-bool take_answers(struct connection *c, const char *at, const char *end, uint64_t now_ns);
+/* Takes the answers in the `size` bytes that lie in the thread's read buffer since now_ns. False: the
+ * connection is gone. */
+bool take_answers(struct connection *c, size_t size, uint64_t now_ns);
 
 #endif

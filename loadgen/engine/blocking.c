@@ -92,7 +92,7 @@ static void push_unsent(struct connection *c, const char *bytes, size_t length)
 			if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 				connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 			else if (n > 0)
-				take_answers(c, t->read_buffer, t->read_buffer + n, ft_now_ns());
+				take_answers(c, (size_t)n, ft_now_ns());
 		}
 	}
 }
@@ -114,7 +114,7 @@ static void read_answers(struct connection *c)
 
 		now = ft_now_ns();
 		if (n > 0) {
-			if (take_answers(c, t->read_buffer, t->read_buffer + n, now))
+			if (take_answers(c, (size_t)n, now))
 				t->stats->last_end_ns = now;
 			if (c->fd >= 0 && c->to_send)
 				send_batch(c, 0);
@@ -171,7 +171,7 @@ static bool open_now(struct connection *c, unsigned patience_s)
 		return false;
 	}
 	connection_reset(c);
-	connection_note_socket(c);
+	connection_is_open(c);
 	set_up(c);
 	(void)!transport_write(c, e->greeting, e->greeting_bytes);
 	return true;

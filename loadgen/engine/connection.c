@@ -72,7 +72,7 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 			return;
 		}
 		now = ft_now_ns();
-		if (!take_answers(c, t->read_buffer, t->read_buffer + n, now))
+		if (!take_answers(c, (size_t)n, now))
 			return;
 		/* A stream without end must not keep the loop from its timers, nor from other connections: an
 		 * event that is added anew fires again if there is more. */

@@ -43,11 +43,12 @@ struct connection {
 	uint32_t ring_size, first, in_flight;
 	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
 	uint32_t id;
-	uint32_t taken;	 /* requests since it was opened last */
-	int fd;		 /* -1: closed */
-	bool connecting; /* in the kernel's hands, or amid the TLS handshake */
-	bool waiting;	 /* a timer will come back to it */
-	bool parked;	 /* a profile keeps it idle */
+	uint32_t taken;	    /* requests since it was opened last */
+	int fd;		    /* -1: closed */
+	bool connecting;    /* in the kernel's hands, or amid the TLS handshake */
+	bool waiting;	    /* a timer will come back to it */
+	bool parked;	    /* a profile keeps it idle */
+	bool arrival_times; /* the kernel says when answers came */
 	union {
 		struct {
 			uint32_t asks;	   /* of those in flight, ASKINGs: requests of ours (routed.c) */

@@ -15,7 +15,8 @@ void due_arm(struct load_thread *t, uint64_t due_ns)
 
 	if (due_ns == PACING_NEVER || due_ns == t->alarms.due_ns)
 		return;
-	timerfd_settime(t->alarms.due_fd, TFD_TIMER_ABSTIME, &when, NULL);
+	if (!t->plan->busy_poll)
+		timerfd_settime(t->alarms.due_fd, TFD_TIMER_ABSTIME, &when, NULL);
 	t->alarms.due_ns = due_ns;
 }
 

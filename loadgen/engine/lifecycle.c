@@ -52,10 +52,11 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
-void connection_note_socket(struct connection *c)
+void connection_is_open(struct connection *c)
 {
 	c->life.local_port = socket_local_port(c->fd);
 	c->life.inode = socket_inode(c->fd);
+	c->arrival_times = c->thread->plan->arrival_times && !c->tls && arrival_ask(c->fd);
 }
 
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
@@ -69,7 +70,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	c->ring_size = plan_ring_size(t->plan);
 	c->life.opened_ns = ft_now_ns();
 	if (c->fd >= 0)
-		connection_note_socket(c);
+		connection_is_open(c);
 	if (any_looked_at(t->plan)) {
 		c->gathered = gathered_new();
 		if (!c->gathered)
@@ -131,7 +132,7 @@ static void refused(struct connection *c, int error, uint64_t now_ns)
 /* A server was reached. */
 static void arrived(struct connection *c)
 {
-	connection_note_socket(c);
+	connection_is_open(c);
 	if (c->thread->model->arrived)
 		c->thread->model->arrived(c);
 }

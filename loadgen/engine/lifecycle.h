@@ -37,8 +37,8 @@ void connection_reset(struct connection *c);
 /* Has the TLS handshake of a connection that was just opened, where there is to be one, and waits for it.
  * False: it failed, and *why says why. */
 bool connection_secure(struct connection *c, const char **why);
-/* What the log has of a socket that was connected. */
-void connection_note_socket(struct connection *c);
+/* Its socket is connected: notes what the log has of that, and asks for arrival times. */
+void connection_is_open(struct connection *c);
 /* A connect() failed: counts it. `why` NULL: as before. */
 void connection_note_refused(struct connection *c, const char *why, uint64_t now_ns);
 /* Closes the descriptor, with its TLS session. */

@@ -37,6 +37,8 @@ struct load_plan {
 	bool open_loop, blocking, no_wait; /* with `nodes` and a replay they choose the threads' load_model */
 	bool resp3;			   /* the server may push */
 	bool stamped;			   /* a request says when it was due, in a closed loop too */
+	bool arrival_times;		   /* the kernel is asked when answers arrived, over TCP */
+	bool busy_poll;			   /* threads never sleep */
 	bool replay_loop;		   /* a replay begins again when it is through */
 	uint32_t first_id;		   /* of the test's first connection */
 	uint32_t database;		   /* that a connection is in when it was opened */

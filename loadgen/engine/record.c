@@ -6,6 +6,18 @@
 #include "loadgen/cluster/behind.h"
 #include "recording/recording.h"
 
+/* When its answer arrived: at the last of the bytes that are being taken. A request that failed has none. */
+static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q)
+{
+	uint64_t at_ns = t->arriving.at_ns;
+
+	if (q->status > FT_STATUS_ERROR_REPLY || at_ns < q->start_ns || at_ns > q->end_ns)
+		return;
+	q->arrival_ns = at_ns;
+	if (q->intended_ns >= t->plan->measure_ns)
+		stats_arrived(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns);
+}
+
 void record_request(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
 		    unsigned status, uint64_t bytes)
 {
@@ -19,6 +31,8 @@ void record_request(struct load_thread *t, uint32_t connection, const struct pen
 	    .status = (uint8_t)status,
 	};
 
+	if (__builtin_expect(t->arriving.at_ns != 0, 0))
+		note_arrival(t, &q);
 	if (__builtin_expect(p->intended_ns >= t->plan->measure_ns, 1)) {
 		t->counting = true;
 		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);

@@ -56,8 +56,8 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	pthread_mutex_init(&t->hand_over.lock, NULL);
 	log_lane_open(&t->lane, log);
 	t->read_buffer = malloc(READ_BYTES);
-	t->stats = stats_new(&plan->mix);
-	t->hand_over.spare = stats_new(&plan->mix);
+	t->stats = stats_new_with(&plan->mix, plan->arrival_times);
+	t->hand_over.spare = stats_new_with(&plan->mix, plan->arrival_times);
 	if (!t->read_buffer || !t->stats || !t->hand_over.spare)
 		return -ENOMEM;
 	/* One timer for each connection, and one each for time-outs and a profile. */

@@ -15,6 +15,7 @@
 
 #include "connection.h"
 #include "load_model.h"
+#include "loadgen/net/arrival.h"
 #include "loadgen/results/log.h"
 #include "loadgen/results/stats.h"
 #include "loadgen/workload/pacing.h"
@@ -40,7 +41,7 @@ struct trouble {
 /* What the event loop watches beside connections (event_loop.c). */
 struct alarms {
 	struct timers timers;
-	uint64_t due_ns; /* what due_fd is set to */
+	uint64_t due_ns; /* what due_fd is set to; of a thread that never sleeps, when it has to act */
 	int due_fd, tick_fd, wake_fd;
 	struct event due, tick, wake, timer;
 };
@@ -50,6 +51,13 @@ struct hand_over {
 	uint64_t second_ns;   /* when the second that runs began */
 	pthread_mutex_t lock; /* of the two below */
 	struct stats *ready, *spare;
+};
+
+/* When what is being taken off a connection had arrived, where the kernel is asked. */
+struct arriving {
+	struct arrival_clock clock;
+	uint64_t stamp_ns; /* as the kernel has it; 0: none */
+	uint64_t at_ns;	   /* CLOCK_MONOTONIC; 0: nothing is being taken, or it isn't known */
 };
 
 struct load_thread {
@@ -73,6 +81,7 @@ struct load_thread {
 	struct request_buffer requests;
 	struct bytes key_name; /* scratch */
 	char *read_buffer;     /* of READ_BYTES */
+	struct arriving arriving;
 	struct pacing pacing;
 	struct log_lane lane;
 	struct stats *stats; /* the second that runs */

@@ -13,6 +13,8 @@
 
 static inline ssize_t transport_read(const struct connection *c, void *to, size_t size)
 {
+	if (__builtin_expect(c->arrival_times, 0))
+		return arrival_read(c->fd, to, size, &c->thread->arriving.stamp_ns);
 	return __builtin_expect(c->tls != NULL, 0) ? tls_read(c->tls, to, size) : read(c->fd, to, size);
 }
 

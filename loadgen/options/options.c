@@ -57,6 +57,8 @@ static const struct place truths[] = {
     {OPTION_VERIFY, offsetof(struct options, verify)},
     {'l', offsetof(struct options, loop)},
     {OPTION_BLOCKING, offsetof(struct options, blocking)},
+    {OPTION_BUSY_POLL, offsetof(struct options, busy_poll)},
+    {OPTION_ARRIVAL_TIMES, offsetof(struct options, arrival_times)},
     {OPTION_DISTRIBUTION, offsetof(struct options, distribution_table)},
     {OPTION_NO_OBSERVER, offsetof(struct options, no_observer)},
     {OPTION_PROGRESS, offsetof(struct options, progress)},

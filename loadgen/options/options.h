@@ -106,6 +106,8 @@ struct options {
 	uint64_t drain_ns; /* how long answers are awaited after the last request was due */
 	uint32_t reconnect_after;
 	bool blocking, no_wait, loop;
+	bool arrival_times; /* the kernel is asked when answers arrived */
+	bool busy_poll;	    /* load threads never sleep */
 	int cpus[CPUS_MAX];
 	uint32_t cpu_count;
 	enum on_error on_error;

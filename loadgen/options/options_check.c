@@ -162,12 +162,43 @@ static void check_how(struct options *o, const struct given *g, char *error, siz
 			 BLOCKING_THREADS_MAX);
 }
 
+/* One that never sleeps takes a CPU from whom it shares it with: from the rest of the program, too. */
+static void check_busy_poll(const struct options *o, const cpu_set_t *allowed, char *error, size_t size)
+{
+	cpu_set_t used = *allowed;
+	int cpus;
+
+	if (o->cpu_count)
+		CPU_ZERO(&used);
+	for (uint32_t i = 0; i < o->cpu_count; i++)
+		CPU_SET((size_t)o->cpus[i], &used);
+	cpus = CPU_COUNT(&used);
+	if (o->blocking)
+		snprintf(error, size,
+			 "--busy-poll asks for answers again and again; --blocking sleeps in read()");
+	else if (o->mode == MODE_INTRINSIC)
+		snprintf(error, size,
+			 "--intrinsic measures how a thread is woken; --busy-poll has none sleep");
+	else if ((uint32_t)CPU_COUNT(allowed) <= o->threads)
+		snprintf(
+		    error, size,
+		    "--busy-poll keeps a CPU busy per load thread and needs one more; there are %d for %u "
+		    "thread%s",
+		    CPU_COUNT(allowed), o->threads, o->threads == 1 ? "" : "s");
+	else if ((uint32_t)cpus < o->threads)
+		snprintf(error, size,
+			 "--busy-poll keeps a CPU busy per load thread; --cpus has %d for %u of them", cpus,
+			 o->threads);
+}
+
 static void check_cpus(const struct options *o, char *error, size_t size)
 {
 	cpu_set_t allowed;
 
-	if (o->cpu_count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed))
+	if ((o->cpu_count == 0 && !o->busy_poll) || sched_getaffinity(0, sizeof(allowed), &allowed))
 		return;
+	if (o->busy_poll)
+		check_busy_poll(o, &allowed, error, size);
 	for (uint32_t i = 0; i < o->cpu_count; i++) {
 		if (CPU_ISSET((size_t)o->cpus[i], &allowed))
 			continue;
@@ -176,10 +207,24 @@ static void check_cpus(const struct options *o, char *error, size_t size)
 	}
 }
 
+static void check_arrival_times(const struct options *o, char *error, size_t size)
+{
+	if (options_tls(o))
+		snprintf(error, size,
+			 "--arrival-times are of plain TCP: TLS hides which bytes came when; leave one out");
+	for (uint32_t i = 0; i < o->server_count; i++)
+		if (o->servers[i].socket)
+			snprintf(error, size,
+				 "the kernel doesn't say when something arrived at a Unix socket; "
+				 "--arrival-times needs TCP");
+}
+
 static void check_report(struct options *o, char *error, size_t size)
 {
 	static const double in_csv[] = {50, 95, 99};
 
+	if (o->arrival_times)
+		check_arrival_times(o, error, size);
 	if (o->log_mode == LOG_SLOW && !o->log_path)
 		snprintf(error, size, "--log says what goes into the log; name its file with -o");
 	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)

@@ -15,6 +15,24 @@ static void put_latency(json_t *j, const struct wanted_figures *w, const struct 
 	json_put_number(j, "stddev", o->stddev_ns);
 }
 
+/* Of all operations, and always from a histogram. */
+static void put_arrivals(json_t *j, const struct figures *f)
+{
+	json_t *latency = json_put_object(j, "latency_ns");
+
+	json_put_count(latency, "count", f->arrivals.count);
+	json_put_number(latency, "mean", f->arrivals.mean_ns);
+	json_put_count(latency, "min", f->arrivals.min_ns);
+	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+		json_put_count(latency, f->wanted->names[i], f->arrivals.percentile_ns[i]);
+	json_put_count(latency, "max", f->arrivals.max_ns);
+	json_put_number(latency, "stddev", f->arrivals.stddev_ns);
+	json_put_number(j, "percentile_error", 0.001);
+	j = json_put_object(j, "unread_ns");
+	json_put_number(j, "mean", f->arrivals.unread_mean_ns);
+	json_put_count(j, "max", f->arrivals.unread_max_ns);
+}
+
 static void put_buckets(json_t *j, const struct wanted_figures *w, const struct operation_figures *o)
 {
 	for (uint32_t i = 0; i <= w->bucket_count; i++) {
@@ -83,6 +101,8 @@ void report_json(json_t *j, const struct figures *f, const struct workload *w)
 			put_operation(json_put_object(operations, w->operations[i].name), f,
 				      &f->operations[i]);
 	put_operation(json_put_object(j, "total"), f, &f->operations[TOTAL]);
+	if (f->arrivals.count)
+		put_arrivals(json_put_object(j, "by_arrival"), f);
 	put_errors(j, f);
 	json_put_count(j, "connections_broken", f->broken);
 	json_put_count(j, "connects_failed", f->connects_failed);

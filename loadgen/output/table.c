@@ -224,6 +224,24 @@ static void bucket_rows(FILE *to, const struct figures *f)
 	}
 }
 
+/* Until answers arrived at this host, of all operations: in the last column, that of totals. */
+static void arrival_rows(FILE *to, const struct figures *f)
+{
+	int width = (int)(COLUMN_WIDTH * (f->used + 1));
+
+	if (!f->arrivals.count)
+		return;
+	fprintf(to, "until answers arrived (ms; at most 0.1 %% too high)\n");
+	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "average", width, f->arrivals.mean_ns * 1e-6);
+	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "minimum", width, (double)f->arrivals.min_ns * 1e-6);
+	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+		fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, f->wanted->names[i], width,
+			(double)f->arrivals.percentile_ns[i] * 1e-6);
+	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "maximum", width, (double)f->arrivals.max_ns * 1e-6);
+	fprintf(to, "%-*saverage %.3f, maximum %.3f\n", LABEL_WIDTH, "lay unread here (ms)",
+		f->arrivals.unread_mean_ns * 1e-6, (double)f->arrivals.unread_max_ns * 1e-6);
+}
+
 void report_table(FILE *to, const struct figures *f, const struct workload *w, const char *headline,
 		  uint64_t start_ns)
 {
@@ -259,6 +277,7 @@ void report_table(FILE *to, const struct figures *f, const struct workload *w, c
 		row_ms(to, f, f->wanted->names[i], percentile, (int)i);
 	row_ms(to, f, "maximum", maximum, 0);
 	row_ms(to, f, "standard deviation", deviation, 0);
+	arrival_rows(to, f);
 	bucket_rows(to, f);
 	if (f->late_max_ns)
 		fprintf(to, "sent late (ms)            average %.3f, maximum %.3f\n", f->late_mean_ns * 1e-6,

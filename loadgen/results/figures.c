@@ -130,6 +130,23 @@ static struct operation_stats *total_of(const struct stats *s)
 	return total;
 }
 
+static void figures_of_arrivals(struct figures *f, const struct arrival_stats *a)
+{
+	const struct ft_histogram *h = &a->latency;
+
+	f->arrivals.count = h->count;
+	if (!h->count)
+		return;
+	f->arrivals.min_ns = h->min_ns;
+	f->arrivals.max_ns = h->max_ns;
+	f->arrivals.mean_ns = ft_histogram_mean(h);
+	f->arrivals.stddev_ns = ft_histogram_stddev(h);
+	f->arrivals.unread_mean_ns = (double)a->unread_sum_ns / (double)h->count;
+	f->arrivals.unread_max_ns = a->unread_max_ns;
+	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+		f->arrivals.percentile_ns[i] = ft_histogram_percentile(h, f->wanted->points[i]);
+}
+
 void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds)
 {
@@ -147,6 +164,8 @@ void figures_from_stats(struct figures *f, const struct stats *s, const struct w
 	if (total)
 		figures_of(&f->operations[TOTAL], total, wanted);
 	free(total);
+	if (s->arrivals)
+		figures_of_arrivals(f, s->arrivals);
 	memcpy(f->errors, s->errors, sizeof(f->errors));
 	memcpy(f->statuses, s->statuses, sizeof(f->statuses));
 	f->broken = s->broken;

@@ -51,6 +51,12 @@ struct figures {
 	uint64_t broken, connects_failed, pushes;
 	struct error_word errors[ERROR_WORDS];
 	struct error_times statuses[STATUSES];
+	struct {
+		uint64_t count; /* 0: nobody asked, or none is known */
+		uint64_t min_ns, max_ns, unread_max_ns;
+		double mean_ns, stddev_ns, unread_mean_ns;
+		uint64_t percentile_ns[PERCENTILES_MAX]; /* of the histogram */
+	} arrivals; /* up to when answers arrived at this host, of all operations */
 	double late_mean_ns;
 	uint64_t late_max_ns, sent;
 	double cpu_s;	/* of the whole program during the run */

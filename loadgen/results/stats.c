@@ -39,10 +39,24 @@ struct stats *stats_new(const struct mix *m)
 	return s;
 }
 
+struct stats *stats_new_with(const struct mix *m, bool arrivals)
+{
+	struct stats *s = stats_new(m);
+
+	if (!s || !arrivals)
+		return s;
+	s->arrivals = calloc(1, sizeof(*s->arrivals));
+	if (s->arrivals)
+		return s;
+	stats_free(s);
+	return NULL;
+}
+
 void stats_free(struct stats *s)
 {
 	if (!s)
 		return;
+	free(s->arrivals);
 	for (int i = 0; i < OPERATIONS_MAX; i++)
 		free(s->operations[i]);
 	for (uint32_t i = 0; i < s->node_count; i++)
@@ -63,6 +77,9 @@ void stats_reset(struct stats *s)
 	for (uint32_t i = 0; i < s->node_count; i++)
 		if (s->nodes[i])
 			memset(s->nodes[i], 0, sizeof(*s->nodes[i]));
+	if (s->arrivals)
+		memset(s->arrivals, 0, sizeof(*s->arrivals));
+	empty.arrivals = s->arrivals;
 	empty.nodes = s->nodes;
 	empty.node_count = s->node_count;
 	*s = empty;
@@ -162,8 +179,18 @@ static void merge_nodes(struct stats *into, const struct stats *from)
 	}
 }
 
+static void merge_arrivals(struct arrival_stats *into, const struct arrival_stats *from)
+{
+	into->unread_sum_ns += from->unread_sum_ns;
+	if (from->unread_max_ns > into->unread_max_ns)
+		into->unread_max_ns = from->unread_max_ns;
+	ft_histogram_merge(&into->latency, &from->latency);
+}
+
 void stats_merge(struct stats *into, const struct stats *from)
 {
+	if (into->arrivals && from->arrivals)
+		merge_arrivals(into->arrivals, from->arrivals);
 	into->late_sum_ns += from->late_sum_ns;
 	into->sent += from->sent;
 	into->broken += from->broken;

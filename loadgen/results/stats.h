@@ -52,6 +52,12 @@ struct node_stats {
 	struct ft_histogram latency;
 };
 
+/* Of requests of which it is known when their answers arrived at this host. */
+struct arrival_stats {
+	uint64_t unread_sum_ns, unread_max_ns; /* from there to where they were read */
+	struct ft_histogram latency;	       /* from when they were due to there */
+};
+
 struct stats {
 	uint64_t late_sum_ns, late_max_ns; /* from due to handed to the kernel */
 	uint64_t sent; /* of an open loop, warm-up left out: what lateness is averaged over */
@@ -65,10 +71,13 @@ struct stats {
 	uint64_t redirected;		       /* requests that ended and had been sent again */
 	struct node_stats **nodes;	       /* by node; NULL: one server, or nothing counted of it */
 	uint32_t node_count;
+	struct arrival_stats *arrivals;			    /* NULL: nobody asked */
 	struct operation_stats *operations[OPERATIONS_MAX]; /* NULL: not in this mix */
 };
 
 struct stats *stats_new(const struct mix *m);
+/* The same, with arrivals if `arrivals`. */
+struct stats *stats_new_with(const struct mix *m, bool arrivals);
 void stats_free(struct stats *s);
 void stats_reset(struct stats *s);
 void stats_merge(struct stats *into, const struct stats *from);
@@ -93,6 +102,16 @@ static inline void stats_add(struct stats *s, unsigned operation, unsigned statu
  * counted. */
 void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected);
 void stats_redirect(struct stats *s, uint32_t node, enum redirect why);
+
+static inline void stats_arrived(struct stats *s, uint64_t latency_ns, uint64_t unread_ns)
+{
+	struct arrival_stats *a = s->arrivals;
+
+	a->unread_sum_ns += unread_ns;
+	if (unread_ns > a->unread_max_ns)
+		a->unread_max_ns = unread_ns;
+	ft_histogram_add(&a->latency, latency_ns);
+}
 
 static inline void stats_sent_late(struct stats *s, uint64_t late_ns)
 {

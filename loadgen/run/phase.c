@@ -156,6 +156,8 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
 	    .open_loop = options_open_loop(o) || o->replay,
 	    .stamped = o->delivery != DELIVERY_NONE,
+	    .arrival_times = o->arrival_times,
+	    .busy_poll = o->busy_poll,
 	    .replay_loop = o->loop,
 	    .first_id = r->next_connection,
 	    .database = o->database,
@@ -190,8 +192,8 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 	counted = p->plan.mix;
 	if (o->delivery)
 		counted.operations[counted.count++] = r->workload->delivery;
-	p->totals = stats_new(&counted);
-	p->second = stats_new(&counted);
+	p->totals = stats_new_with(&counted, o->arrival_times);
+	p->second = stats_new_with(&counted, o->arrival_times);
 	if (p->plan.ending.done_fd < 0 || !p->threads || !p->totals || !p->second) {
 		complain(r, "not enough memory for the load");
 		return -1;

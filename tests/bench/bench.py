@@ -48,10 +48,10 @@ def start(argv, cpu=CLIENT_CPU, **how):
     return subprocess.Popen(["taskset", "-c", cpu] + argv, **how)
 
 
-def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,)):
+def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,), cpu=CLIENT_CPU):
     """Runs a client to its end, or to the time limit. `meanwhile` is called while it runs."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = start(argv, stdout=out, stderr=err)
+        process = start(argv, cpu, stdout=out, stderr=err)
         killer = threading.Timer(limit_s, process.kill)
         killer.start()
         memory_kb = 0

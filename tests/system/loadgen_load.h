@@ -98,11 +98,12 @@ inline Log read_log(const std::string &path)
 		log.error = error;
 		return log;
 	}
-	std::vector<uint64_t> intended(FT_REQUEST_BLOCK), start(FT_REQUEST_BLOCK), end(FT_REQUEST_BLOCK);
+	std::vector<uint64_t> intended(FT_REQUEST_BLOCK), start(FT_REQUEST_BLOCK), end(FT_REQUEST_BLOCK),
+	    arrival(FT_REQUEST_BLOCK);
 	std::vector<uint32_t> connection(FT_REQUEST_BLOCK);
 	std::vector<uint8_t> op(FT_REQUEST_BLOCK), status(FT_REQUEST_BLOCK), behind(FT_REQUEST_BLOCK);
-	const ft_request_columns columns = {intended.data(), start.data(),  end.data(),	  connection.data(),
-					    op.data(),	     status.data(), behind.data()};
+	const ft_request_columns columns = {intended.data(), start.data(),  end.data(),	   connection.data(),
+					    op.data(),	     status.data(), behind.data(), arrival.data()};
 	ft_block block;
 	while (ft_reader_next(reader, &block)) {
 		const std::string text(static_cast<const char *>(block.payload), block.bytes);
@@ -134,8 +135,8 @@ inline Log read_log(const std::string &path)
 			log.error = "a request block can't be decoded";
 		for (int i = 0; i < n; i++) {
 			const auto k = static_cast<size_t>(i);
-			log.requests.push_back(
-			    {intended[k], start[k], end[k], connection[k], op[k], status[k], behind[k]});
+			log.requests.push_back({intended[k], start[k], end[k], connection[k], op[k],
+						status[k], behind[k], arrival[k]});
 		}
 	}
 	ft_reader_damage(reader, &log.damage);

@@ -45,17 +45,18 @@ private:
 bool operator==(const ft_request &a, const ft_request &b)
 {
 	return a.intended_ns == b.intended_ns && a.start_ns == b.start_ns && a.end_ns == b.end_ns &&
-	       a.connection == b.connection && a.op == b.op && a.status == b.status && a.behind == b.behind;
+	       a.connection == b.connection && a.op == b.op && a.status == b.status && a.behind == b.behind &&
+	       a.arrival_ns == b.arrival_ns;
 }
 
 // -EBADMSG, or the decoded requests. Each array has just the room that `count` needs.
 int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vector<ft_request> *to = nullptr)
 {
-	std::vector<uint64_t> intended(count), start(count), end(count);
+	std::vector<uint64_t> intended(count), start(count), end(count), arrival(count);
 	std::vector<uint32_t> connection(count);
 	std::vector<uint8_t> op(count), status(count), behind(count);
-	const ft_request_columns out = {intended.data(), start.data(),	end.data(),   connection.data(),
-					op.data(),	 status.data(), behind.data()};
+	const ft_request_columns out = {intended.data(), start.data(),	end.data(),    connection.data(),
+					op.data(),	 status.data(), behind.data(), arrival.data()};
 	const char *placed = memory.place(payload);
 	const int rc = ft_requests_decode(placed, payload.size(), count, &out);
 	// The short way reads the same payload: never beyond it, and to the same end where all is well.
@@ -72,7 +73,7 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 		to->push_back({intended[static_cast<size_t>(i)], start[static_cast<size_t>(i)],
 			       end[static_cast<size_t>(i)], connection[static_cast<size_t>(i)],
 			       op[static_cast<size_t>(i)], status[static_cast<size_t>(i)],
-			       behind[static_cast<size_t>(i)]});
+			       behind[static_cast<size_t>(i)], arrival[static_cast<size_t>(i)]});
 	return rc;
 }
 
@@ -125,13 +126,15 @@ std::vector<uint64_t> edges()
 ft_request request_of(std::mt19937_64 &random, const std::vector<uint64_t> &values)
 {
 	const auto any = [&] { return values[random() % values.size()]; };
+	const uint64_t end = any(), unread = any();
 	return {any(),
 		any(),
-		any(),
+		end,
 		static_cast<uint32_t>(any()),
 		static_cast<uint8_t>(any()),
 		static_cast<uint8_t>(any()),
-		static_cast<uint8_t>(random() % 3 ? any() : 0)};
+		static_cast<uint8_t>(random() % 3 ? any() : 0),
+		random() % 3 && unread != UINT64_MAX ? end - unread : 0};
 }
 
 std::vector<ft_request> usual(size_t count)
@@ -143,7 +146,7 @@ std::vector<ft_request> usual(size_t count)
 		const uint64_t due = now += random() % 20'000;
 		const uint64_t start = due + random() % 30'000;
 		log.push_back({due, start, start + 60'000 + random() % 60'000,
-			       static_cast<uint32_t>(random() % 50), static_cast<uint8_t>(random() % 2), 0,
+			       static_cast<uint32_t>(random() % 50), static_cast<uint8_t>(random() % 2), 0, 0,
 			       0});
 	}
 	return log;
@@ -160,8 +163,8 @@ TEST_CASE("requests as a run gives them survive, in full and in short blocks")
 
 TEST_CASE("one request, and none")
 {
-	round_trip({{1, 2, 3, 4, 5, 6, 7}});
-	round_trip({{0, 0, 0, 0, 0, 0, 0}});
+	round_trip({{1, 2, 3, 4, 5, 6, 7, 2}});
+	round_trip({{0, 0, 0, 0, 0, 0, 0, 0}});
 	round_trip({});
 }
 
@@ -169,13 +172,13 @@ TEST_CASE("every edge value survives in every field")
 {
 	std::vector<ft_request> log;
 	for (const uint64_t v : edges()) {
-		log.push_back({v, 0, 0, 0, 0, 0, 0});
-		log.push_back({0, v, 0, 0, 0, 0, 0});
-		log.push_back({0, 0, v, 0, 0, 0, 0});
+		log.push_back({v, 0, 0, 0, 0, 0, 0, 0});
+		log.push_back({0, v, 0, 0, 0, 0, 0, 0});
+		log.push_back({0, 0, v, 0, 0, 0, 0, 0});
 		log.push_back({v, v, v, static_cast<uint32_t>(v), static_cast<uint8_t>(v),
-			       static_cast<uint8_t>(v), static_cast<uint8_t>(v)});
-		log.push_back({1000, 1000, 1000 + v, 0, 0, 0, 0});     // a duration of v
-		log.push_back({1000, 1000 + v, 1000 + v, 0, 0, 0, 0}); // late by v
+			       static_cast<uint8_t>(v), static_cast<uint8_t>(v), 0});
+		log.push_back({1000, 1000, 1000 + v, 0, 0, 0, 0, 0});	  // a duration of v
+		log.push_back({1000, 1000 + v, 1000 + v, 0, 0, 0, 0, 0}); // late by v
 	}
 	round_trip(log);
 	round_trip(log, 3);
@@ -190,18 +193,19 @@ TEST_CASE("every edge value survives in every field")
 TEST_CASE("a full block of the longest values fits its columns")
 {
 	std::vector<ft_request> log;
-	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // end, duration and late are all beyond 2^56
+	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // all times are stored as what is beyond 2^56
 		log.push_back({0x7000000000000000, 0x3000000000000000,
-			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255, 255});
+			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255, 255,
+			       7});
 	round_trip(log);
 }
 
 TEST_CASE("ends before starts, ends stepping back, sent before due")
 {
-	round_trip({{100, 90, 80, 1, 0, 0, 0},
-		    {100, 90, 70, 1, 0, 0, 0},
-		    {0, 5, 3, 2, 1, 1, 0},
-		    {9, 0, 1'000'000, 2, 1, 1, 0}});
+	round_trip({{100, 90, 80, 1, 0, 0, 0, 0},
+		    {100, 90, 70, 1, 0, 0, 0, 0},
+		    {0, 5, 3, 2, 1, 1, 0, 0},
+		    {9, 0, 1'000'000, 2, 1, 1, 0, 0}});
 }
 
 TEST_CASE("a column of one value takes one value's room")
@@ -210,7 +214,7 @@ TEST_CASE("a column of one value takes one value's room")
 	std::vector<ft_request> log;
 	for (uint32_t i = 0; i < 1'000; i++) {
 		const uint64_t start = 1'000'000 + i * 100;
-		log.push_back({start, start, start + 50, 3, 1, 0, 0});
+		log.push_back({start, start, start + 50, 3, 1, 0, 0, 0});
 	}
 	round_trip(log);
 	const auto blocks = write_requests(dir.file("r"), log);
@@ -237,8 +241,8 @@ TEST_CASE("servers behind a proxy are a column of their own, and none where none
 	CHECK(ft_requests_have_behind(with.data(), with.size()));
 	CHECK(with.size() == without.size() + 4 + 1'000);
 	CHECK(with.compare(0, without.size(), without) == 0);
-	// What a newer writer adds behind it is passed over.
-	const std::string newer = with + std::string("\x03\0\0\0abc", 7);
+	// What a newer writer adds behind it and the arrivals is passed over.
+	const std::string newer = with + std::string("\x01\0\0\0\x01\x03\0\0\0abc", 12);
 	std::vector<ft_request> got;
 	REQUIRE(decode(memory, newer, 1'000, &got) == 1'000);
 	CHECK((got[999] == log[999]));
@@ -254,6 +258,48 @@ TEST_CASE("servers behind a proxy are a column of their own, and none where none
 	const std::string file = read_file(dir.file("r"));
 	CHECK(static_cast<int>(file[walk(file)[1].begin + offsetof(ft_block_header, version)]) == 2);
 	CHECK(static_cast<int>(file[offsetof(ft_block_header, version)]) == 1);
+}
+
+TEST_CASE("when answers arrived is a column of its own, and none where none is known")
+{
+	TempDir dir;
+	Guarded memory;
+	std::vector<ft_request> log = usual(1'000);
+	const std::string without = write_requests(dir.file("r"), log)[0].payload;
+	CHECK_FALSE(ft_requests_have_arrivals(without.data(), without.size()));
+	std::vector<ft_request> got;
+	REQUIRE(decode(memory, without, 1'000, &got) == 1'000);
+	CHECK(got[0].arrival_ns == 0);
+	// Not of the first ones, nor of every third; one lay unread for long, one not at all.
+	for (size_t i = 500; i < log.size(); i++)
+		log[i].arrival_ns = i % 3 ? log[i].end_ns - i : 0;
+	log[998].arrival_ns = log[998].end_ns;
+	log[997].arrival_ns = 1;
+	round_trip(log);
+	round_trip(log, 7);
+	const std::string with = write_requests(dir.file("r"), log)[0].payload;
+	CHECK(ft_requests_have_arrivals(with.data(), with.size()));
+	CHECK_FALSE(ft_requests_have_behind(with.data(), with.size()));
+	CHECK(with.compare(0, without.size(), without) == 0);
+	CHECK(decode(memory, with.substr(0, with.size() - 1), 1'000) == -EBADMSG);
+	// Beside the column of servers behind, too.
+	for (size_t i = 0; i < log.size(); i++)
+		log[i].behind = static_cast<uint8_t>(i % 4);
+	round_trip(log);
+	const std::string both = write_requests(dir.file("r"), log)[0].payload;
+	CHECK(ft_requests_have_behind(both.data(), both.size()));
+	CHECK(ft_requests_have_arrivals(both.data(), both.size()));
+	// One short time for all takes one byte, and the next block has to say its own.
+	for (ft_request &q : log)
+		q.arrival_ns = q.end_ns - 100;
+	for (ft_request &q : log)
+		q.behind = 0;
+	round_trip(log);
+	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == without.size() + 2 * 4 + 1 + 1);
+	std::vector<ft_request> mixed = usual(60);
+	for (size_t i = 20; i < 40; i++)
+		mixed[i].arrival_ns = mixed[i].end_ns;
+	round_trip(mixed, 20);
 }
 
 TEST_CASE("columns that are not wanted are left out")

@@ -281,7 +281,7 @@ TEST_CASE("many threads may write at once")
 				return;
 			for (uint32_t i = 0; i < EACH; i++) {
 				const ft_sample s = {i, 1.0, t, 0};
-				const ft_request q = {i, i, i, t, 0, 0, 0};
+				const ft_request q = {i, i, i, t, 0, 0, 0, 0};
 				ft_writer_record(w, FT_BLOCK_SAMPLE, &s);
 				ft_requests_append(&requests, &q);
 				if (i % 100 == 99)
@@ -356,9 +356,9 @@ TEST_CASE("the bytes are those of the documentation")
 	REQUIRE(ft_writer_record(w, FT_BLOCK_CLOCK, &clock) == 0);
 	REQUIRE(ft_writer_flush(w) == 0);
 	const ft_request log[] = {
-	    {5'000'000'100'000, 5'000'000'100'500, 5'000'000'190'500, 1, 0, 0, 0},
-	    {5'000'000'150'000, 5'000'000'150'250, 5'000'000'240'000, 2, 1, 0, 0},
-	    {5'000'000'200'000, 5'000'000'200'250, 5'000'000'238'000, 1, 0, 0, 0},
+	    {5'000'000'100'000, 5'000'000'100'500, 5'000'000'190'500, 1, 0, 0, 0, 0},
+	    {5'000'000'150'000, 5'000'000'150'250, 5'000'000'240'000, 2, 1, 0, 0, 0},
+	    {5'000'000'200'000, 5'000'000'200'250, 5'000'000'238'000, 1, 0, 0, 0, 0},
 	};
 	ft_requests requests;
 	REQUIRE(ft_requests_init(&requests) == 0);

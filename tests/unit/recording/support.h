@@ -164,7 +164,7 @@ inline std::string small_recording(const std::string &path)
 	must(ft_requests_init(&requests));
 	for (uint32_t i = 0; i < 20; i++) {
 		const ft_request q = {
-		    i * 1000ull, i * 1000ull + 7, i * 1100ull + 90'000, i % 3, 1, FT_STATUS_OK, 0};
+		    i * 1000ull, i * 1000ull + 7, i * 1100ull + 90'000, i % 3, 1, FT_STATUS_OK, 0, 0};
 		ft_requests_append(&requests, &q);
 	}
 	must(ft_requests_flush(&requests, w));

@@ -73,6 +73,13 @@ void RandomRequests(Random &random, RunBuilder *b, uint64_t to, int count, uint6
 	}
 }
 
+// Of most requests.
+void RandomArrivals(Random &random, Requests *q)
+{
+	for (size_t i = 0; i < q->size(); i++)
+		q->arrival_ns.push_back(Pick(random, 0, 4) ? Pick(random, q->start_ns[i], q->end_ns[i]) : 0);
+}
+
 // All of a random run: a thread of random length, and requests that may lie outside it.
 RunBuilder RandomRun(uint64_t seed, int requests)
 {
@@ -87,6 +94,8 @@ RunBuilder RandomRun(uint64_t seed, int requests)
 		b.run.drops.push_back(
 		    {kBase + length / 3, kBase + length / 2, 1, FT_DROP_RING, FT_DROP_TALLY});
 	RandomRequests(random, &b, length, requests, length / 3 + 10);
+	if (Pick(random, 0, 1))
+		RandomArrivals(random, &b.run.requests);
 	b.Loop(Pick(random, 0, 2) ? "constant" : "closed", static_cast<uint32_t>(Pick(random, 1, 3)));
 	b.Finish();
 	return b;

@@ -174,6 +174,43 @@ TEST_CASE("servers behind a proxy are one list, whatever order each log names th
 	CHECK(plain.requests.Behind(5) == 0);
 }
 
+TEST_CASE("arrivals are known of those requests whose log says them, within the request")
+{
+	TempDir dir;
+	WriteLoad(dir.file("a.forktail"), "b1", 10);
+	{
+		File f(dir.file("b.forktail"), R"({"program":"forktail-load","boot_id":"b1","ops":["GET"]})");
+		ft_requests requests;
+		REQUIRE(ft_requests_init(&requests) == 0);
+		for (uint64_t i = 0; i < 5; i++) {
+			ft_request q = {};
+			q.intended_ns = q.start_ns = kStart + i * kMs;
+			q.end_ns = q.start_ns + 900'000;
+			q.arrival_ns = i == 1 ? q.start_ns - 1 : i == 2 ? 0 : q.end_ns - i;
+			ft_requests_append(&requests, &q);
+		}
+		REQUIRE(ft_requests_flush(&requests, f.w) == 0);
+		ft_requests_free(&requests);
+		f.Close();
+	}
+	WriteLoad(dir.file("c.forktail"), "b1", 10);
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	const Requests &q = run.requests;
+	REQUIRE(q.size() == 25);
+	REQUIRE(q.arrival_ns.size() == 25);
+	for (size_t i = 0; i < q.size(); i++) {
+		INFO(i);
+		CHECK(q.Unread(i) == (i == 13 ? 3u : i == 14 ? 4u : 0u));
+		CHECK(q.Arrived(i) == q.end_ns[i] - q.Unread(i));
+	}
+	CHECK(q.arrival_ns[9] == 0);
+	CHECK(q.arrival_ns[10] == q.end_ns[10]);
+	CHECK(q.arrival_ns[11] == 0);
+	CHECK(q.arrival_ns[24] == 0);
+}
+
 TEST_CASE("a run's recordings are read side by side")
 {
 	TempDir dir;

@@ -255,3 +255,33 @@ TEST_CASE("lists of buckets are growing times, by default report E's")
 	CHECK(buckets_parse(many.c_str(), &w));
 	CHECK_FALSE(buckets_parse((many + ",1h").c_str(), &w));
 }
+
+TEST_CASE("arrivals are counted where somebody asked, merged, and emptied with the second")
+{
+	mix m = {};
+	mix_add(&m, kGet, 1);
+	mix_close(&m);
+	StatsPtr all(stats_new_with(&m, true), stats_free), second(stats_new_with(&m, true), stats_free),
+	    without(stats_new_with(&m, false), stats_free);
+	REQUIRE(without->arrivals == nullptr);
+	for (uint64_t i = 1; i <= 100; i++)
+		stats_arrived(second.get(), i * 1000, i);
+	stats_merge(all.get(), second.get());
+	stats_merge(all.get(), without.get());
+	stats_merge(without.get(), second.get());
+	stats_reset(second.get());
+	stats_arrived(second.get(), 500'000, 7'000);
+	stats_merge(all.get(), second.get());
+	const wanted_figures wanted = wanted_of("50,99.9");
+	figures f;
+	figures_from_stats(&f, all.get(), &wanted, 1);
+	CHECK(f.arrivals.count == 101);
+	CHECK(f.arrivals.min_ns == 1000);
+	CHECK(f.arrivals.max_ns == 500'000);
+	CHECK(std::abs(static_cast<double>(f.arrivals.percentile_ns[0]) / 51'000 - 1) <= 0.001);
+	CHECK(f.arrivals.percentile_ns[1] == 500'000);
+	CHECK(std::abs(f.arrivals.unread_mean_ns - (5050.0 + 7000.0) / 101) < 1e-6);
+	CHECK(f.arrivals.unread_max_ns == 7'000);
+	figures_from_stats(&f, without.get(), &wanted, 1);
+	CHECK(f.arrivals.count == 0);
+}
