@@ -203,7 +203,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 		st->in_wait = 0;
 	st->client = *traced_as == FT_TRACED_CLIENT;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
-	if (state && waits_for_events(st->blocked_in))
+	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */

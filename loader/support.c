@@ -343,6 +343,10 @@ int doctor_print(void)
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
+	printf("servers over io_uring: threads that wait in io_uring_enter are known to be idle, and have "
+	       "turns; "
+	       "which of them serves a\n  connection is not known, nor what the kernel's own workers do for "
+	       "them\n");
 	printf("accounts are kept in: %s\n", s.has_task_storage ? "task storage" : "a hash");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)
