@@ -192,7 +192,7 @@ static __always_inline s64 note_call(struct thread_state *st, struct task_struct
 		st->blocked_on = BPF_CORE_READ(regs, di);
 	}
 	st->in_wait = (!exact || nr == __NR_io_uring_enter) && waits_for_events(nr) &&
-		      !works_on_ring(nr, st->off_state);
+		      !works_on_ring(nr, st->off_state) && !st->client;
 	return nr;
 }
 
@@ -262,7 +262,10 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	else if (owner == FT_FROZEN)
 		fd = freezer_of(st->off_state);
 	bool emitted = false;
-	if (end - start_ns >= min_span_ns) {
+	/* A load generator that had nothing to do for less than a window: all that matters is whether it ran
+	 * late. */
+	bool rested = st->client && owner == FT_IDLE && end - start_ns < FT_TALLY_WINDOW_NS;
+	if ((rested ? runnable_ns : end - start_ns) >= min_span_ns) {
 		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
 		if (emitted)
 			count(FT_COUNT_SPAN);

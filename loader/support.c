@@ -255,7 +255,7 @@ static void add_timer(struct support *s)
 static void probe_parts(struct support *s)
 {
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
-		       "--with-client misses load generators that start later");
+		       "when load generators run that start later is not known");
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
 	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
 	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");

@@ -340,6 +340,24 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene, *s)) : "");
 }
 
+// What the load thread did while the server sat idle for spans: that it did not get to run is told elsewhere.
+std::string ClientMeanwhile(const Scene &scene)
+{
+	const Timeline &server = scene.timeline, &client = scene.client->timeline;
+	uint64_t from = std::max(scene.from_ns, server.start_ns()),
+		 to = std::min(scene.to_ns, server.end_ns());
+	CauseTimes times = {};
+	for (uint32_t i = from < to ? PieceAt(server, from) : 0; from < to && server.pieces[i].start_ns < to;
+	     i++)
+		if (const Piece &p = server.pieces[i]; p.cause == Cause::Idle && p.span != kNoSpan)
+			AddTimes(client, std::max(from, p.start_ns),
+				 std::min(to, server.pieces[i + 1].start_ns), &times);
+	const Thread &thread = scene.client->thread;
+	return ", while the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) +
+	       ") waited for them for " + FormatDuration(times[Index(Cause::Idle)]) + " and ran for " +
+	       FormatDuration(times[Index(Cause::ServerBusy)]);
+}
+
 std::string NetworkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Idle);
@@ -348,7 +366,8 @@ std::string NetworkSentence(const Scene &scene)
 	if (seen.longest_ns)
 		text += " (longest " + FormatDuration(seen.longest_ns) + ")";
 	return text + ": requests or answers were on their way" +
-	       (scene.client ? "" : ", or the load generator did not get to run");
+	       (scene.client ? ClientMeanwhile(scene)
+			     : ", or the load generator, which was not recorded, did not get to run");
 }
 
 // Interrupts take a load thread's time, but are not what it was kept from running by.
