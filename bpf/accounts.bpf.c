@@ -126,7 +126,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	st->ready = 1;
 	forget_interrupts(this_cpu());
-	this_cpu()->target = 1;
+	runs_here(this_cpu(), st);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	charge(st, now);
 	close_account(st, task, now);
 	st->busy = 0;
-	this_cpu()->target = 0;
+	runs_here(this_cpu(), NULL);
 	forget_state(key);
 	return 0;
 }
@@ -198,12 +198,12 @@ int open_accounts(struct bpf_iter__task *ctx)
 		note_tracer(st, task);
 	st->wake_ns = state ? 0 : now;
 	st->queued = !state;
+	st->client = *traced_as == FT_TRACED_CLIENT;
 	note_call(st, task);
 	if (!state)
 		st->in_wait = 0;
-	st->client = *traced_as == FT_TRACED_CLIENT;
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
-	if (state && waits_for_events(st->blocked_in))
+	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
@@ -236,9 +236,10 @@ int adopt_current(void *ctx)
 		charge(st, now);
 		st->off_cpu = 0;
 		st->wake_ns = 0;
-		take_up_turn(st, task, now);
+		if (!st->client)
+			take_up_turn(st, task, now);
 	}
-	this_cpu()->target = 1;
+	runs_here(this_cpu(), st);
 	return 0;
 }
 

@@ -24,10 +24,23 @@ enum call_class {
 	CALL_SYNC
 };
 
+static __always_inline bool waits_for_epoll(s64 nr)
+{
+	return nr == __NR_epoll_wait || nr == __NR_epoll_pwait || nr == __NR_epoll_pwait2;
+}
+
 /* The event loop's wait: a turn ends where it begins. */
 static __always_inline bool waits_for_events(s64 nr)
 {
-	return nr == __NR_epoll_wait || nr == __NR_epoll_pwait || nr == __NR_epoll_pwait2;
+	return waits_for_epoll(nr) || nr == __NR_io_uring_enter;
+}
+
+/* A call on a ring begins with the kernel's doing what is asked for there, and may wait for what was asked
+ * for before. Which of the two a thread is blocked in its state tells: a signal ends the second only. */
+static __always_inline bool works_on_ring(s64 nr, u32 state)
+{
+	enum { TASK_UNINTERRUPTIBLE = 2 };
+	return nr == __NR_io_uring_enter && state & TASK_UNINTERRUPTIBLE;
 }
 
 static __always_inline bool call_forks(s64 nr)
@@ -86,6 +99,7 @@ static __always_inline enum call_class call_class(s64 nr)
 	case __NR_epoll_wait:
 	case __NR_epoll_pwait:
 	case __NR_epoll_pwait2:
+	case __NR_io_uring_enter:
 		return CALL_IDLE;
 	case __NR_futex:
 	case __NR_futex_waitv:

@@ -192,15 +192,15 @@ enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTE
 
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
-	__u32 target;	       /* the current task is a target */
+	__u32 target;	       /* the current task is a target, all of whose time is accounted for */
 	__u32 newest;	       /* stint of the current task */
 	__u32 interrupt_depth; /* of open interrupts on top of it */
 	__u32 sample_period;   /* in sixteenths of a millisecond; the recorder sets it */
 	__u32 fault_ends;      /* ends of page faults are seen here; likewise */
-	__u32 pad;
-	__u64 interrupted_ns; /* how long all interrupts on top of targets took that ended, spans too */
-	__u64 folded_ns;      /* of that, how much is in a thread's account */
-	__u64 last_fold_ns;   /* when a thread's account was last brought up to date here */
+	__u32 traced;	       /* the current task has an account: a target's or a load generator's */
+	__u64 interrupted_ns;  /* how long all interrupts on top of targets took that ended, spans too */
+	__u64 folded_ns;       /* of that, how much is in a thread's account */
+	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct stint stints[FT_STINTS];

@@ -80,7 +80,9 @@ static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_re
 static __always_inline struct thread_state *sampled_state(struct task_struct *task)
 {
 	struct thread_state *st = current_state();
-	return st ? st : state_of(task);
+	if (!st)
+		st = state_of(task);
+	return st && !st->client ? st : NULL;
 }
 
 SEC("perf_event")

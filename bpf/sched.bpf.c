@@ -12,7 +12,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
 	bool told = c->stints[c->newest & (FT_STINTS - 1)].tid == (u32)prev->pid;
-	if (c->target || opening || !told) {
+	if (c->traced || opening || !told) {
 		struct thread_state *st = state_of(prev);
 		if (st && st->off_cpu && !opening)
 			came_unseen(st, prev, now);
@@ -26,7 +26,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);
 	c->newest = i;
 	struct thread_state *st = next->flags & PF_KTHREAD ? NULL : state_of(next);
-	c->target = st != NULL;
+	runs_here(c, st);
 	if (st) {
 		forget_interrupts(c);
 		switch_in(st, next, c, now);

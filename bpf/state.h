@@ -54,7 +54,7 @@ struct thread_state {
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
 	u8 unseen;    /* while the interval off the CPU is accounted for whose end nobody saw */
-	u8 client;    /* of a load generator */
+	u8 client;    /* of a load generator: an account of its run states only */
 	u8 queued;    /* off CPU: it is on a run queue, or was seen to get there */
 	u8 throttled; /* while the interval off the CPU that its quota took is accounted for */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
@@ -101,7 +101,7 @@ extern const volatile __u64 sample_stack_ns; /* in a turn of the event loop befo
 extern const volatile __u32 fast_period; /* of samples while a turn is long, in sixteenths of a millisecond */
 extern const volatile __u64 ring_wake_bytes;
 extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
-extern const volatile bool with_client; /* load generators that are started get accounts too */
+extern const volatile bool with_client; /* load generators get accounts too */
 extern const volatile bool exact;	/* system calls have programs: calls.h */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
@@ -119,6 +119,15 @@ extern volatile __u32 quota_in_force;
 static __always_inline struct cpu_state *this_cpu(void)
 {
 	return &cpus[bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)];
+}
+
+/* Who has this CPU from now on; NULL: nobody with an account. Of a load generator nobody needs to know more
+ * than when it ran, so that faults, interrupts, samples and system calls of it cost what those of a stranger
+ * do. */
+static __always_inline void runs_here(struct cpu_state *c, const struct thread_state *st)
+{
+	c->traced = st != NULL;
+	c->target = st && !st->client;
 }
 
 static __always_inline void count(u32 counter)

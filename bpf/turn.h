@@ -70,7 +70,7 @@ static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 no
  * for another thread. */
 static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs___x86 *regs, s64 nr, u64 now)
 {
-	if (!waits_for_events(nr))
+	if (!waits_for_epoll(nr))
 		return;
 	if (nr != __NR_epoll_pwait2 && (s32)BPF_CORE_READ(regs, r10) == 0)
 		return;

@@ -56,13 +56,13 @@ static __always_inline u32 held_owner(struct task_struct *task, u32 state)
 
 /* The owner of any other blocked interval in no frame, by its system call and that one's first argument. *fd
  * and *file are set for calls on one. */
-static __always_inline u32 blocked_owner(struct task_struct *task, s64 nr, u64 argument, u64 *fd,
+static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s64 nr, u64 argument, u64 *fd,
 					 struct file **file)
 {
 	enum call_class class = call_class(nr);
 	switch (class) {
 	case CALL_IDLE:
-		return FT_IDLE;
+		return works_on_ring(nr, state) ? FT_SYSCALL : FT_IDLE;
 	case CALL_LOCK:
 		return FT_LOCK_WAIT;
 	case CALL_SLEEP:
@@ -181,7 +181,8 @@ static __always_inline void note_tracer(struct thread_state *st, struct task_str
 	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
 }
 
-/* Notes the system call that a thread waits in. */
+/* Notes the system call that a thread waits in. Turns of a loop over io_uring are told by its waits, also
+ * with `exact`, which has programs in epoll's only. */
 static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
 {
 	struct pt_regs___x86 *regs = user_regs(task);
@@ -190,7 +191,8 @@ static __always_inline s64 note_call(struct thread_state *st, struct task_struct
 		st->blocked_in = (s16)nr;
 		st->blocked_on = BPF_CORE_READ(regs, di);
 	}
-	st->in_wait = !exact && waits_for_events(nr);
+	st->in_wait = (!exact || nr == __NR_io_uring_enter) && waits_for_events(nr) &&
+		      !works_on_ring(nr, st->off_state) && !st->client;
 	return nr;
 }
 
@@ -204,7 +206,7 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 	}
 	if (!call_forks(nr))
 		st->fork_over = 0;
-	if (waits_for_events(nr))
+	if (waits_for_epoll(nr))
 		note_loop(st, (u32)st->blocked_on, now);
 	if (st->in_wait)
 		end_turn(st, task, now, 0);
@@ -216,13 +218,13 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 				       bool runnable, u32 state)
 {
 	charge(st, now);
+	st->off_state = state;
 	if (!runnable)
 		begin_wait(st, task, now);
 	else if (!exact)
 		look_at_turn(st, task, now, -1);
 	st->ran_ns = task->se.sum_exec_runtime;
 	st->off_cpu = 1;
-	st->off_state = state;
 	st->wake_ns = runnable ? now : 0;
 	st->queued = runnable;
 	if (runnable) {
@@ -253,14 +255,17 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
-		owner = held ? held : blocked_owner(task, nr, st->blocked_on, &fd, &file);
+		owner = held ? held : blocked_owner(task, st->off_state, nr, st->blocked_on, &fd, &file);
 	}
 	if (owner == FT_PTRACED)
 		fd = st->tracer;
 	else if (owner == FT_FROZEN)
 		fd = freezer_of(st->off_state);
 	bool emitted = false;
-	if (end - start_ns >= min_span_ns) {
+	/* A load generator that had nothing to do for less than a window: all that matters is whether it ran
+	 * late. */
+	bool rested = st->client && owner == FT_IDLE && end - start_ns < FT_TALLY_WINDOW_NS;
+	if ((rested ? runnable_ns : end - start_ns) >= min_span_ns) {
 		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
 		if (emitted)
 			count(FT_COUNT_SPAN);

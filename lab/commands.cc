@@ -268,6 +268,7 @@ bool RunOne(Session *session, const Scenario &scenario, const RunOptions &option
 	experiment.command = options.command;
 	experiment.settings = options.settings;
 	experiment.plain = options.plain;
+	experiment.no_client = options.no_client;
 	if (!ParseScale(scenario, options.scale, &experiment.scale, error) ||
 	    !RunExperiment(session, scenario, experiment, results, error))
 		return false;
@@ -360,6 +361,8 @@ bool LoadScenarios(const std::string &directory, const RunOptions &options, std:
 				 scenario.name + " has not";
 			return false;
 		}
+		for (StepSpec &step : scenario.steps)
+			step.client = step.client && !options.no_client;
 		scenarios->push_back(scenario);
 	}
 	if (options.resume && options.out.empty()) {

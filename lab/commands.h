@@ -18,6 +18,7 @@ struct RunOptions {
 	std::string out; // empty: runs/NAME-<time>
 	int repeats = 1;
 	bool resume = false;
+	bool no_client = false; // load generators aren't recorded, whatever the scenario says
 	std::string document; // whose sections are to be replaced, see document.h; may be empty
 	std::string command;  // as typed
 	Values settings;      // constants and sizes with other values than the file's

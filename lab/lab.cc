@@ -67,6 +67,12 @@ std::string Setting(double number)
 	return text;
 }
 
+void AddNoClient(CLI::App *run, RunOptions *options)
+{
+	run->add_flag("--no-client", options->no_client,
+		      "Don't record when the load generator's threads run");
+}
+
 void AddDemo(CLI::App *app, DemoOptions *demo, RunOptions *options)
 {
 	CLI::App *run = app->add_subcommand(
@@ -85,6 +91,7 @@ void AddDemo(CLI::App *app, DemoOptions *demo, RunOptions *options)
 	    ->type_name("N")
 	    ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
 	    ->capture_default_str();
+	AddNoClient(run, options);
 }
 
 void AddRun(CLI::App *app, RunOptions *options, std::vector<std::string> *settings)
@@ -106,6 +113,7 @@ void AddRun(CLI::App *app, RunOptions *options, std::vector<std::string> *settin
 	    ->type_name("NAME=VALUE")
 	    ->allow_extra_args(false);
 	run->add_flag("--resume", options->resume, "Go on in a directory that was begun");
+	AddNoClient(run, options);
 }
 
 // As the scenario's knobs; whoever runs the demo need not know that it is one.

@@ -27,6 +27,7 @@ enum {
 	OPTION_DURATION,
 	OPTION_MIN_SPAN,
 	OPTION_WITH_CLIENT,
+	OPTION_NO_CLIENT,
 	OPTION_NO_SAMPLES,
 	OPTION_NO_SOFTIRQS,
 	OPTION_LIGHT,
@@ -55,8 +56,10 @@ static const struct argp_option options[] = {
      "Intervals from this length on are recorded one by one, shorter ones summed up per "
      "millisecond (default 20us; 1us to 1s)",
      2},
-    {"with-client", OPTION_WITH_CLIENT, NULL, 0,
-     "Trace every forktail-load on this host too, to tell what made it late", 2},
+    {"no-client", OPTION_NO_CLIENT, NULL, 0,
+     "Don't trace when the threads of every forktail-load on this host ran, which tells what made it late",
+     2},
+    {"with-client", OPTION_WITH_CLIENT, NULL, OPTION_HIDDEN, "What is done anyway", 2},
     {"no-samples", OPTION_NO_SAMPLES, NULL, 0,
      "Take no CPU samples: what the server's own code was stays unknown", 2},
     {"no-softirqs", OPTION_NO_SOFTIRQS, NULL, 0,
@@ -183,6 +186,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_WITH_CLIENT:
 		a->record.wanted.with_client = true;
 		return 0;
+	case OPTION_NO_CLIENT:
+		a->record.wanted.with_client = false;
+		return 0;
 	case OPTION_NO_SAMPLES:
 		a->record.wanted.samples_slow = 0;
 		return 0;
@@ -220,6 +226,7 @@ int main(int argc, char **argv)
 {
 	static struct arguments a;
 	a.record = (struct record_options){.wanted = {.min_span_ns = 20000,
+						      .with_client = true,
 						      .samples_slow = SAMPLES_SLOW,
 						      .samples_fast = SAMPLES_FAST,
 						      .interrupts = true,

@@ -14,6 +14,7 @@
 #include "listeners.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
+#include "rings.h"
 #include "json/json_block.h"
 
 /* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
@@ -69,8 +70,9 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 		read_proc(pid, "comm", comm, sizeof comm);
 		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
 		json_t *process =
-		    json_pack("{s:i, s:o, s:o, s:o}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)),
-			      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid));
+		    json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm",
+			      json_text(comm, strlen(comm)), "cmdline", json_text(cmdline, strlen(cmdline)),
+			      "listens", listened_by(pid), "io_uring", has_ring(pid));
 		if (cgroup_told("", pid, cgroup)) {
 			cgroup_name("", cgroup, name);
 			json_put_text(process, "cgroup", cgroup);

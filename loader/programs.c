@@ -323,7 +323,8 @@ int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_
 {
 	for (size_t i = 0; i < count; i++) {
 		__u32 tgid = (__u32)pids[i], value = as;
-		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &value, BPF_ANY))
+		if (bpf_map_update_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid, &value, BPF_NOEXIST) &&
+		    errno != EEXIST)
 			return -errno;
 	}
 	return 0;

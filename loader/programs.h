@@ -23,7 +23,7 @@ typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 /* What to record. */
 struct programs_wanted {
 	uint64_t min_span_ns; /* shorter intervals are summed up */
-	bool with_client;     /* load generators that are started while it records are traced too */
+	bool with_client;     /* when load generators run is traced too */
 	/* Of what runs on the CPUs: every so many sixteenths of a millisecond (1 to 255); while a turn of an
 	 * event loop is long, every so many of these. 0: none. */
 	uint32_t samples_slow, samples_fast;
@@ -43,7 +43,7 @@ typedef void (*skip_handler)(void *context, const char *program, int error);
 
 /* Attaches everything. Then, and not before: */
 int programs_attach(struct programs *p, skip_handler skipped, void *context);
-/* names processes to trace, */
+/* names processes to trace (those that were named before stay what they are), */
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);

@@ -210,12 +210,15 @@ static int make_parent(const char *path)
 	return 0;
 }
 
-/* Those that are there already; later ones are seen as they start. */
-static int trace_clients(struct recorder *r)
+/* Load generators that are there already; later ones are seen as they start. A recording without them is one
+ * all the same. */
+static void trace_clients(struct recorder *r)
 {
 	static struct targets clients;
 	targets_add_name(&clients, FT_CLIENT_COMM);
-	return programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
+	int err = programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
+	if (err)
+		skipped(r, "tracing of load generators", err);
 }
 
 static void note_unwanted(struct recorder *r)
@@ -292,7 +295,7 @@ static int start(struct recorder *r)
 	if (!err)
 		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
 	if (!err && r->options->wanted.with_client)
-		err = trace_clients(r);
+		trace_clients(r);
 	if (!err)
 		err = programs_open_accounts(r->programs);
 	if (err) {

@@ -255,7 +255,7 @@ static void add_timer(struct support *s)
 static void probe_parts(struct support *s)
 {
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
-		       "--with-client misses load generators that start later");
+		       "when load generators run that start later is not known");
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
 	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
 	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");
@@ -343,6 +343,10 @@ int doctor_print(void)
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
+	printf("servers over io_uring: threads that wait in io_uring_enter are known to be idle, and have "
+	       "turns; "
+	       "which of them serves a\n  connection is not known, nor what the kernel's own workers do for "
+	       "them\n");
 	printf("accounts are kept in: %s\n", s.has_task_storage ? "task storage" : "a hash");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)

@@ -50,6 +50,12 @@ forktail_test(explain_held system SOURCES system/explain_held_test.cc
 target_compile_definitions(test_explain_held PRIVATE FORKTAIL_TRACER="$<TARGET_FILE:tracer>")
 add_dependencies(test_explain_held forktail forktail-load forktail-record tracer)
 
+add_executable(uring_server system/uring_server.c)
+set_target_properties(uring_server PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+forktail_test(explain_rings system SOURCES system/explain_rings_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_explain_rings PRIVATE FORKTAIL_URING_SERVER="$<TARGET_FILE:uring_server>")
+add_dependencies(test_explain_rings forktail forktail-load forktail-record uring_server)
+
 add_library(mmap_lock_holder MODULE system/mmap_lock_holder.c)
 target_link_libraries(mmap_lock_holder PRIVATE Threads::Threads)
 forktail_test(explain_mmap_lock system SOURCES system/explain_mmap_lock_test.cc

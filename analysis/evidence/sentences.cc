@@ -353,12 +353,31 @@ std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 	       (words.empty() ? "" : "; it " + words);
 }
 
+// What the load thread did while the server sat idle for spans: that it did not get to run is told elsewhere.
+std::string ClientMeanwhile(const Scene &scene)
+{
+	const Timeline &server = scene.timeline, &client = scene.client->timeline;
+	uint64_t from = std::max(scene.from_ns, server.start_ns()),
+		 to = std::min(scene.to_ns, server.end_ns());
+	CauseTimes times = {};
+	for (uint32_t i = from < to ? PieceAt(server, from) : 0; from < to && server.pieces[i].start_ns < to;
+	     i++)
+		if (const Piece &p = server.pieces[i]; p.cause == Cause::Idle && p.span != kNoSpan)
+			AddTimes(client, std::max(from, p.start_ns),
+				 std::min(to, server.pieces[i + 1].start_ns), &times);
+	const Thread &thread = scene.client->thread;
+	return ", while the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) +
+	       ") waited for them for " + FormatDuration(times[Index(Cause::Idle)]) + " and ran for " +
+	       FormatDuration(times[Index(Cause::ServerBusy)]);
+}
+
 // Where it is known when answers arrived, what they waited for then is not network.
 std::string OnTheWayText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
 		return std::string("requests or answers were on their way") +
-		       (scene.client ? "" : ", or the load generator did not get to run");
+		       (scene.client ? ClientMeanwhile(scene)
+				     : ", or the load generator, which was not recorded, did not get to run");
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
 		return "requests or answers were on their way";

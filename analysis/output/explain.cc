@@ -75,6 +75,17 @@ void NoteEnded(Explanation *e)
 				   ": what came in its place, if anything did, was not recorded");
 }
 
+// What the recorder sees of a loop over io_uring is less than of one over epoll.
+void NoteRings(Explanation *e)
+{
+	for (const Target &target : e->run.targets)
+		if (target.io_uring)
+			e->notes.push_back(target.comm + " (" + std::to_string(target.pid) +
+					   ") works over io_uring: a thread that waits in io_uring_enter "
+					   "counts as idle whatever it "
+					   "waits for, and which thread serves a connection can't be told");
+}
+
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
@@ -122,6 +133,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	FindMeasured(e);
 	NoteCoverage(e);
 	NoteEnded(e);
+	NoteRings(e);
 
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)

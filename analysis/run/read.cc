@@ -67,7 +67,7 @@ void UseManifest(OpenFile *f, Run *run)
 		for (const Json &t : *targets)
 			run->targets.push_back({static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
 						Text(t, "cmdline"), Texts(t, "listens"), Text(t, "cgroup"),
-						Text(t, "cgroup_of")});
+						Text(t, "cgroup_of"), Flag(t, "io_uring")});
 	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
 		for (const Json &item : *missing)
 			run->missing.push_back({Text(item, "what"), Text(item, "why")});

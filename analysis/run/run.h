@@ -42,6 +42,7 @@ struct Target {
 	std::vector<std::string> listens; // "tcp:6379", "unix:/path"; empty in old recordings
 	std::string cgroup = "";	  // "/docker/1f2e..."; likewise
 	std::string cgroup_of = "";	  // "container web (1f2e3d4c5b6a)"; "" if the path says nothing
+	bool io_uring = false;		  // it had a ring when recording began
 };
 
 // Something the recorder could not record, and why.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The load generator's threads, where they were recorded beside the server (`forktail record --with-client`):
-// whose thread a request was sent and read by, and when a server's idleness was that thread's fault.
+// The load generator's threads, where they were recorded beside the server (not with `forktail record
+// --no-client`): whose thread a request was sent and read by, and when a server's idleness was that thread's
+// fault.
 #pragma once
 
 #include <cstdint>

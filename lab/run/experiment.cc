@@ -141,6 +141,8 @@ std::string Identity(const Experiment &experiment)
 	std::string settings;
 	for (const auto &[name, value] : experiment.options.settings)
 		settings += "\nset " + name + "=" + value;
+	if (experiment.options.no_client)
+		settings += "\nno client";
 	return "scale " + experiment.options.scale_text + "\nrepeats " +
 	       std::to_string(experiment.options.repeats) + settings + kIdentityEnd +
 	       ReadFile(experiment.scenario.file);

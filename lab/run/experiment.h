@@ -26,6 +26,7 @@ struct ExperimentOptions {
 	// For a person who never saw the scenario's file: messages name no lines of it, and call servers by
 	// their programs.
 	bool plain = false;
+	bool no_client = false; // the scenario's steps say so too
 };
 
 // In a run's directory: what was run. Scale and repeats, then the scenario's file.

@@ -47,8 +47,8 @@ Child *StartRecorder(Session *session, const std::string &programs, const std::v
 	Command record;
 	record.name = "forktail-record";
 	record.argv = {programs + "/forktail-record", "-o", path};
-	if (with_client)
-		record.argv.push_back("--with-client");
+	if (!with_client)
+		record.argv.push_back("--no-client");
 	for (pid_t pid : pids) {
 		record.argv.push_back("--pid");
 		record.argv.push_back(std::to_string(pid));

@@ -92,6 +92,11 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	Json explanation = parse_json(explained.out);
 	CHECK(explanation["requests"]["count"] > 100'000);
 	CHECK(explanation["requests"]["errors"] == 0);
+	// The load's threads were traced too, without being asked for.
+	size_t load_threads = 0;
+	for (const Json &thread : explanation["account"]["threads"])
+		load_threads += thread["client"] == true && thread["comm"] == "load-0";
+	CHECK(load_threads > 0);
 	for (const char *name : {"fork", "cow-copy"}) {
 		const Json *cause = CauseIn(explanation, name);
 		INFO(name << " in " << explanation["causes"].dump());

@@ -49,7 +49,7 @@ TEST_CASE("The lab's help names every option")
 {
 	Result result = ft::test::run({program("forktail"), "lab", "demo", "--help"});
 	CHECK(result.status == 0);
-	for (const char *option : {"--out", "--seconds", "--rate", "--size-mb"})
+	for (const char *option : {"--out", "--seconds", "--rate", "--size-mb", "--no-client"})
 		CHECK(result.out.find(option) != std::string::npos);
 }
 

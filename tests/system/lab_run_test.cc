@@ -7,6 +7,7 @@
 
 #include "lab/run/results.h"
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/system/lab_support.h"
 
 using namespace ft::test;
@@ -159,6 +160,31 @@ TEST_CASE("Every topology is run, recorded and explained, and has a figure in ea
 		CHECK_FALSE(read_file(run.run + "/points/point/run/" + file).empty());
 	Result explained = ft::test::run({program("forktail"), "explain", run.run + "/points/point/run"});
 	CHECK(explained.status == 0);
+}
+
+TEST_CASE("A recorded load's threads are in its account, unless they are not wanted")
+{
+	const std::string toml = kHead + "[[server]]\nname = \"redis\"\nkind = \"redis\"\n"
+					 "[[step]]\nname = \"run\"\nto = \"redis\"\nrecord = true\n"
+					 "load = \"-n 2000 -t set\"\n"
+					 "[[table]]\ntitle = \"Rates\"\nrows = [\"run\"]\n"
+					 "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"{row}.rps\"\n";
+	for (const bool wanted : {true, false}) {
+		ScenarioRun run(toml);
+		const int status = wanted ? run.Finish() : run.Finish({"--no-client"});
+		INFO(run.lab->err());
+		REQUIRE(status == 0);
+		const nlohmann::json explanation =
+		    parse_json(read_file(run.run + "/points/point/run/explain.json"));
+		bool traced = false;
+		for (const nlohmann::json &thread : explanation["account"]["threads"])
+			traced = traced || thread["client"] == true;
+		CHECK(traced == wanted);
+		if (!wanted) {
+			CHECK(run.Finish({"--resume"}) == 3); // that would be another run
+			CHECK(run.Finish({"--resume", "--no-client"}) == 0);
+		}
+	}
 }
 
 TEST_CASE("Repeats have ranges, two runs are compared, and what is done is not done again")

@@ -138,7 +138,7 @@ TEST_CASE("with load generators to come it keeps no more, and without samples le
 {
 	REQUIRE(root());
 	Redis redis;
-	Recorder with_client(redis.pid(), {"--with-client"});
+	Recorder with_client(redis.pid());
 	check_confined(with_client.process().pid(),
 		       bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) | bit(kCheckpointRestore));
 	Process load({program("forktail-load"), "-s", redis.socket(), "-n", "20000", "-t", "set"});

@@ -126,7 +126,7 @@ class Trial:
         ready, tell = os.pipe()
         self.recorder = self.start(
             [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
-             os.path.join(self.run, "server.forktail"), "--with-client"] + self.record_options, stderr=tell)
+             os.path.join(self.run, "server.forktail")] + self.record_options, stderr=tell)
         os.close(tell)
         with os.fdopen(ready) as lines:
             said = ""

@@ -67,9 +67,8 @@ TEST_CASE("an answer that waited for a stopped load generator is client-late, th
 		CHECK(PartsSum(blame, r) == r.latency_ns);
 	std::string text = b.Evidence(&blame);
 	INFO(text);
-	CHECK(text.find(
-		  "the load generator's thread load-0 (200) was stopped (SIGSTOP) for 30.0 ms; "
-		  "that made requests 51.0 ms late in all") != std::string::npos);
+	CHECK(text.find("the load generator's thread load-0 (200) was stopped (SIGSTOP) for 30.0 ms; "
+			"that made requests 51.0 ms late in all") != std::string::npos);
 }
 
 TEST_CASE("a request that waited for its connection because the load generator read late is client-late")
@@ -103,6 +102,12 @@ TEST_CASE("a load thread that is idle, or interrupted, is no reason")
 	Blame blame = b.BlameBoth();
 	CHECK(PartOf(blame, 0, Cause::ClientLate).total_ns() == 0);
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find("requests or answers were on their way, while the load generator's thread load-0 "
+			"(200) waited "
+			"for them for 45.0 ms and ran for 0 ns") != std::string::npos);
+	CHECK(text.find("did not get to run") == std::string::npos);
 }
 
 TEST_CASE("a load thread with too much to do is said to have run its own code")
