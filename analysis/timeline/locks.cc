@@ -121,19 +121,22 @@ void Search::Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held,
 
 } // namespace
 
-std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timeline)
+std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timeline, uint64_t from_ns,
+				 uint64_t to_ns)
 {
 	const Run &run = threads->run();
 	const Thread &thread = run.threads[timeline.thread];
 	Search search(threads, timeline.thread);
-	for (size_t i = 0; i < thread.lock_wait_count; i++) {
-		const LockWait &wait = run.lock_waits[thread.first_lock_wait + i];
-		if (wait.start_ns >= wait.end_ns || wait.start_ns < timeline.start_ns() ||
-		    wait.end_ns > timeline.end_ns())
+	const LockWait *wait = run.lock_waits.data() + thread.first_lock_wait;
+	const LockWait *end = wait + thread.lock_wait_count;
+	wait = std::partition_point(wait, end, [&](const LockWait &w) { return w.end_ns <= from_ns; });
+	for (; wait != end && wait->start_ns < to_ns; wait++) {
+		if (wait->start_ns >= wait->end_ns || wait->start_ns < timeline.start_ns() ||
+		    wait->end_ns > timeline.end_ns())
 			continue;
-		const Piece &piece = timeline.pieces[PieceAt(timeline, wait.start_ns)];
-		if (piece.span == wait.span && piece.cause == Cause::LockWait)
-			search.Wait(wait, wait.start_ns, wait.end_ns, 0, kNobody);
+		const Piece &piece = timeline.pieces[PieceAt(timeline, wait->start_ns)];
+		if (piece.span == wait->span && piece.cause == Cause::LockWait)
+			search.Wait(*wait, wait->start_ns, wait->end_ns, 0, kNobody);
 	}
 	return std::move(search.found);
 }
