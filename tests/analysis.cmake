@@ -59,3 +59,10 @@ add_dependencies(test_explain_mmap_lock forktail forktail-record mmap_lock_holde
 forktail_test(explain_names system SOURCES system/explain_names_test.cc
   LIBRARIES forktail_units forktail_test_support)
 add_dependencies(test_explain_names forktail forktail-record)
+add_library(lock_keeper MODULE system/lock_keeper.c)
+target_link_libraries(lock_keeper PRIVATE Threads::Threads)
+forktail_test(explain_locks system SOURCES system/explain_locks_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_explain_locks PRIVATE FORKTAIL_LOCK_KEEPER="$<TARGET_FILE:lock_keeper>"
+                           FORKTAIL_TRACER="$<TARGET_FILE:tracer>")
+add_dependencies(test_explain_locks forktail forktail-load forktail-record lock_keeper tracer)

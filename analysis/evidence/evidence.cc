@@ -195,6 +195,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
 			on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+			if (cause.cause == Cause::LockWait) // the holder's thread waits for nobody
+				cause.thread_ns += WaitedForNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)
 				busy_hop = cause.hop;
 		}

@@ -96,7 +96,13 @@ std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<F
 		return name.empty() ? "waited" : "waited in " + name + "()";
 	}
 	OwnCode own = count.Result(times[Index(Cause::ServerBusy)]);
-	return own.activities.empty() ? "ran its own code" : ActivityWords({own.activities[0].name}, {});
+	if (own.activities.empty())
+		return "ran its own code";
+	// Of a library's code, that a lock was held in it is all the more reason to name it.
+	const ActivityTime &most = own.activities[0];
+	if (most.name.starts_with("module/") && !most.stack.empty())
+		return "was in " + most.stack + " of " + most.name.substr(sizeof "module/" - 1);
+	return ActivityWords({most.name}, {});
 }
 
 std::string WaitedText(const Scene &scene, uint32_t waiter, const Waited &waited)
@@ -133,6 +139,11 @@ std::string WaitedForText(const Scene &scene, Cause cause)
 		return "";
 	auto [waiter, waited] = LongestWaiter(scene, cause);
 	return waiter == LockWait::kNobody ? "" : WaitedText(scene, waiter, waited);
+}
+
+uint64_t WaitedForNs(const Scene &scene, Cause cause)
+{
+	return scene.timeline.empty() || !scene.timelines ? 0 : LongestWaiter(scene, cause).second.ns;
 }
 
 std::string LockSentence(const Scene &scene)

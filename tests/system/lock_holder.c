@@ -74,10 +74,12 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-static void compute(void)
+__attribute__((noinline)) static void compute(void)
 {
+	static volatile uint64_t sum;
 	for (uint64_t until_ns = now_ns() + hold_ns; now_ns() < until_ns;)
-		;
+		for (int i = 0; i < 10000; i++)
+			sum += (uint64_t)i;
 }
 
 static void hold(void)
