@@ -44,15 +44,32 @@ int sched_switch(u64 *ctx)
 	return on_switch(preempt, prev, next, state);
 }
 
+/* Somebody wakes a thread that waits in futex. It is whoever is in a call on the same word: an interrupt on
+ * top of some other task (a timeout), a signal, a thread that ends are not. */
+static __noinline int note_waker(struct thread_state *st)
+{
+	struct task_struct *waker = current_task();
+	struct pt_regs___x86 *regs = user_regs(waker);
+	if ((s64)BPF_CORE_READ(regs, orig_ax) != __NR_futex || BPF_CORE_READ(regs, di) != st->blocked_on)
+		return 0;
+	st->lock_waker = id_of(waker);
+	if (st->lock_owner && own_id_of(waker) == st->lock_owner)
+		st->lock_owner = st->lock_waker;
+	return 0;
+}
+
 /* Somebody wakes a thread. Until it is on a run queue, an interrupt may have to reach another CPU first,
  * which takes long where that one is a virtual machine's and its host has other plans: what the thread waited
- * for is there from now on. */
+ * for is there from now on. It runs where the waker does. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);
-	if (st && st->off_cpu && !st->wake_ns)
+	if (st && st->off_cpu && !st->wake_ns) {
 		st->wake_ns = bpf_ktime_get_ns();
+		if (st->in_futex)
+			note_waker(st);
+	}
 	return 0;
 }
 

@@ -49,6 +49,8 @@ struct thread_state {
 	s16 blocked_in;	 /* the system call of the last blocked interval in no frame */
 	u64 blocked_on;	 /* that call's first argument */
 	u32 loop_told;	 /* 1 + the epoll instance that it was last told to wait for; 0: none */
+	u32 lock_owner;	 /* in futex: who holds the lock, by its own words; 0: not known (locks.h) */
+	u32 lock_waker;	 /* in futex: who woke it; 0: nobody yet, or no thread */
 	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
 	u32 told_tracer; /* the one that the recorder has the name of */
 	char tracer_comm[16];
@@ -63,6 +65,7 @@ struct thread_state {
 	u8 turn_seen; /* the open turn of the event loop: its begin was seen, not taken for one */
 	u8 has_loop;  /* it was seen waiting for events */
 	u8 in_wait;   /* off CPU: it waits for events */
+	u8 in_futex;  /* off CPU: it waits in futex */
 	u8 fork_over; /* the call that forks, which it may still be in, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */

@@ -90,8 +90,8 @@ struct files_struct {
 
 struct pt_regs___x86 {
 	unsigned long r15, r14, r13, r12, bp, bx;
-	unsigned long r10;
-	unsigned long di;
+	unsigned long r10, r9;
+	unsigned long si, di;
 	unsigned long orig_ax;
 	unsigned long ip, sp;
 };

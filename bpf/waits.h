@@ -14,34 +14,11 @@
 
 #include "calls.h"
 #include "files.h"
+#include "ids.h"
+#include "locks.h"
 #include "turn.h"
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
-
-/* What a task is called in the recorder's pid namespace; 0: nothing, it can't be seen from there. All that
- * the recorder does with an id (/proc, perf events, a user's --pid) is in its namespace, so threads are known
- * by these. Not inlined: it is for rare moments. */
-static __noinline u32 id_of(struct task_struct *task)
-{
-	enum { MAX_PID_NS_LEVEL = 32 };
-	if (!pid_ns)
-		return (u32)BPF_CORE_READ(task, pid);
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	struct upid *numbers = __builtin_preserve_access_index(&pid->numbers[0]);
-	u32 level = BPF_CORE_READ(pid, level);
-	for (u32 i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
-		struct upid n = {};
-		bpf_probe_read_kernel(&n, sizeof n, numbers + i);
-		if (BPF_CORE_READ(n.ns, ns.inum) == pid_ns)
-			return (u32)n.nr;
-	}
-	return 0;
-}
-
-static __always_inline u32 process_id_of(struct task_struct *task)
-{
-	return id_of(BPF_CORE_READ(task, group_leader));
-}
 
 /* The owner of an interval in which a task was kept from running by somebody, whatever it was about to do
  * (a server that is frozen in epoll_wait is not idle), or 0. */
@@ -100,8 +77,8 @@ static __always_inline void read_file_name(struct file *file, char *name)
 
 /* Emits an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
 static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_struct *task,
-					 struct cpu_state *c, u32 owner, s64 nr, u64 fd, struct file *file,
-					 u64 wake, u64 now)
+					 struct cpu_state *c, u32 owner, s64 nr, const u64 *arg,
+					 struct file *file, u64 wake, u64 now)
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
 	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
@@ -117,7 +94,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		fill_span(e, st, owner, start_ns, now - start_ns);
 		e->runnable_ns = runnable_ns;
 		e->blocked_ns = blocked_ns;
-		e->arg[0] = fd;
+		e->arg[0] = arg[0];
+		e->arg[1] = arg[1];
 		e->syscall = (s16)nr;
 		e->flags = flags;
 		e->off_cpu = 1;
@@ -131,7 +109,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	e->span.type = FT_EVENT_SPAN_DETAIL;
 	e->span.runnable_ns = runnable_ns;
 	e->span.blocked_ns = blocked_ns;
-	e->span.arg[0] = fd;
+	e->span.arg[0] = arg[0];
+	e->span.arg[1] = arg[1];
 	e->span.syscall = (s16)nr;
 	e->span.flags = flags;
 	e->span.off_cpu = 1;
@@ -193,6 +172,8 @@ static __always_inline s64 note_call(struct thread_state *st, struct task_struct
 	}
 	st->in_wait = (!exact || nr == __NR_io_uring_enter) && waits_for_events(nr) &&
 		      !works_on_ring(nr, st->off_state) && !st->client;
+	st->in_futex = st->blocked_in == __NR_futex && !st->client;
+	st->lock_owner = st->lock_waker = 0;
 	return nr;
 }
 
@@ -208,6 +189,8 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 		st->fork_over = 0;
 	if (waits_for_epoll(nr))
 		note_loop(st, (u32)st->blocked_on, now);
+	if (st->in_futex)
+		note_lock(st);
 	if (st->in_wait)
 		end_turn(st, task, now, 0);
 	else if (!exact)
@@ -245,7 +228,7 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	tally_roll(st, end);
 
 	s64 nr = -1;
-	u64 fd = 0;
+	u64 arg[2] = {};
 	struct file *file = NULL;
 	struct frame *f = top(st);
 	u32 held = blocked_ns ? held_owner(task, st->off_state) : 0;
@@ -255,18 +238,22 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
-		owner = held ? held : blocked_owner(task, st->off_state, nr, st->blocked_on, &fd, &file);
+		owner = held ? held : blocked_owner(task, st->off_state, nr, st->blocked_on, &arg[0], &file);
 	}
 	if (owner == FT_PTRACED)
-		fd = st->tracer;
+		arg[0] = st->tracer;
 	else if (owner == FT_FROZEN)
-		fd = freezer_of(st->off_state);
+		arg[0] = freezer_of(st->off_state);
 	bool emitted = false;
 	/* A load generator that had nothing to do for less than a window: all that matters is whether it ran
 	 * late. */
 	bool rested = st->client && owner == FT_IDLE && end - start_ns < FT_TALLY_WINDOW_NS;
 	if ((rested ? runnable_ns : end - start_ns) >= min_span_ns) {
-		emitted = emit_off_cpu(st, task, c, owner, nr, fd, file, wake, end);
+		if (owner == FT_LOCK_WAIT && st->in_futex) {
+			arg[0] = st->blocked_on;
+			arg[1] = lock_threads(st, task);
+		}
+		emitted = emit_off_cpu(st, task, c, owner, nr, arg, file, wake, end);
 		if (emitted)
 			count(FT_COUNT_SPAN);
 		else

@@ -138,6 +138,16 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	s->detail = detail_id(d, &t);
 }
 
+/* A lock's owner is four bytes of the process' memory, which go into no recording unless they are the id of a
+ * thread that may hold it. */
+static uint64_t threads_of_lock(const struct drain *d, const struct ft_event_span *e)
+{
+	uint32_t owner = (uint32_t)e->arg[1];
+	if (!owner || threads_are_mates(d->threads, owner, e->tid))
+		return e->arg[1];
+	return e->arg[1] ^ owner;
+}
+
 static void drain_span(struct drain *d, const struct ft_event_span *e, size_t bytes)
 {
 	struct ft_span s = {.start_ns = e->start_ns,
@@ -153,6 +163,8 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 			    .syscall = e->syscall,
 			    .flags = e->flags,
 			    .off_cpu = e->off_cpu};
+	if (e->owner == FT_LOCK_WAIT && e->off_cpu)
+		s.arg[1] = threads_of_lock(d, e);
 	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
 		add_detail(d, (const struct ft_event_span_detail *)e, &s);
 	if (e->owner == FT_FROZEN)

@@ -210,6 +210,19 @@ uint32_t threads_tgid(const struct threads *t, uint32_t tid)
 	return tid;
 }
 
+bool threads_are_mates(const struct threads *t, uint32_t tid, uint32_t other)
+{
+	const struct ft_thread *one = NULL, *two = NULL;
+	for (size_t i = 0; i < t->count && !(one && two); i++) {
+		const struct ft_thread *r = &t->all[i].record;
+		if (r->tid == tid)
+			one = r;
+		if (r->tid == other)
+			two = r;
+	}
+	return one && two && one->tgid == two->tgid;
+}
+
 bool threads_alive(const struct threads *t, pid_t tgid)
 {
 	for (size_t i = 0; i < t->count; i++)

@@ -54,6 +54,8 @@ void threads_sweep(struct threads *t);
 pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* The process of a thread that is alive; of others the id itself. */
 uint32_t threads_tgid(const struct threads *t, uint32_t tid);
+/* Whether two threads are alive and of one process. */
+bool threads_are_mates(const struct threads *t, uint32_t tid, uint32_t other);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of the analysis: runs built by hand, recordings written for the purpose, and the command itself.
 forktail_test(analysis unit
-  SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc unit/analysis/timeline/waits_test.cc
+  SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc unit/analysis/timeline/waits_test.cc unit/analysis/timeline/locks_test.cc
           unit/analysis/blame/blame_test.cc unit/analysis/blame/property_test.cc
           unit/analysis/evidence/episodes_test.cc unit/analysis/output/render_test.cc unit/analysis/run/read_test.cc unit/analysis/run/holders_test.cc
            unit/cli/command_test.cc unit/analysis/run/column_test.cc unit/analysis/run/outside_test.cc unit/analysis/timeline/client_test.cc unit/analysis/timeline/serving_test.cc unit/analysis/timeline/spins_test.cc
@@ -65,3 +65,10 @@ add_dependencies(test_explain_mmap_lock forktail forktail-record mmap_lock_holde
 forktail_test(explain_names system SOURCES system/explain_names_test.cc
   LIBRARIES forktail_units forktail_test_support)
 add_dependencies(test_explain_names forktail forktail-record)
+add_library(lock_keeper MODULE system/lock_keeper.c)
+target_link_libraries(lock_keeper PRIVATE Threads::Threads)
+forktail_test(explain_locks system SOURCES system/explain_locks_test.cc
+  LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
+target_compile_definitions(test_explain_locks PRIVATE FORKTAIL_LOCK_KEEPER="$<TARGET_FILE:lock_keeper>"
+                           FORKTAIL_TRACER="$<TARGET_FILE:tracer>")
+add_dependencies(test_explain_locks forktail forktail-load forktail-record lock_keeper tracer)

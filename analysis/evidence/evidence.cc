@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "analysis/blame/hops.h"
+#include "locks.h"
 #include "server_word.h"
 #include "steal.h"
 
@@ -39,9 +40,14 @@ void GatherPieces(Scene *scene)
 	uint64_t from = std::max(scene->from_ns, t.start_ns()), to = std::min(scene->to_ns, t.end_ns());
 	if (t.empty() || from >= to)
 		return;
+	// What another thread did is told of that one. Pieces are cut where such intervals are.
+	auto foreign = std::partition_point(t.foreign.begin(), t.foreign.end(),
+					    [&](const Foreign &f) { return f.end_ns <= from; });
 	for (uint32_t i = PieceAt(t, from); t.pieces[i].start_ns < to; i++) {
 		const Piece &p = t.pieces[i];
-		if (p.span == kNoSpan)
+		while (foreign != t.foreign.end() && foreign->end_ns <= p.start_ns)
+			++foreign;
+		if (p.span == kNoSpan || (foreign != t.foreign.end() && foreign->start_ns <= p.start_ns))
 			continue;
 		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
 		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
@@ -140,6 +146,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			landmarks.forks.push_back(i);
 	}
 
+	ThreadTimelines threads(run);
 	static const Thread no_thread;
 	static const Timeline no_timeline;
 	for (uint32_t index : WorstEpisodes(*episodes, episodes_limit)) {
@@ -175,6 +182,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			Gather(&scene);
 			scene.activities = &activities;
 			scene.answers = &e.answers;
+			scene.timelines = &timelines;
+			scene.threads = &threads;
 			scene.own_code = OwnCodeIn(scene, scene.from_ns, scene.to_ns);
 			scene.client = client >= 0 ? &client_scene : nullptr;
 			return scene;
@@ -186,6 +195,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
 			on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+			if (cause.cause == Cause::LockWait) // the holder's thread waits for nobody
+				cause.thread_ns += WaitedForNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)
 				busy_hop = cause.hop;
 		}
@@ -197,6 +208,9 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			std::string text = Sentence(scene, cause);
 			if (text.empty())
 				continue;
+			if (std::string waited = WaitedForText(scene, cause.cause);
+			    !waited.empty() && cause.cause != Cause::LockWait)
+				text += "; " + waited;
 			if (blame.hops.size() > 1 && cause.hop != kNoHop)
 				text =
 				    HopNameOf(run, timelines, HopOf(timelines, scene), blame.from_iterations)

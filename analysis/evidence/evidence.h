@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/run/run.h"
+#include "analysis/timeline/others.h"
 #include "analysis/timeline/timeline.h"
 #include "episodes.h"
 
@@ -49,8 +50,10 @@ struct Scene {
 	std::map<uint32_t, Holder> holders = {}; // by tid
 	OwnCode own_code = {};			 // of the thread
 	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
-	const Activities *activities = nullptr;	 // of the run's samples
-	const EpisodeAnswers *answers = nullptr; // of the episode
+	const Activities *activities = nullptr;		  // of the run's samples
+	const EpisodeAnswers *answers = nullptr;	  // of the episode
+	const std::vector<Timeline> *timelines = nullptr; // of all hops
+	ThreadTimelines *threads = nullptr;		  // of any thread
 };
 
 // What the scene's thread's own code was in an interval.

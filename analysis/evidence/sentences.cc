@@ -12,6 +12,7 @@
 #include "disk.h"
 #include "evidence.h"
 #include "held.h"
+#include "locks.h"
 #include "quota.h"
 
 namespace forktail
@@ -485,6 +486,10 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		break;
 	case Telling::Blocked:
 		return BlockedSentence(scene, cause.cause);
+	case Telling::Lock: {
+		std::string text = LockSentence(scene);
+		return text.empty() ? BlockedSentence(scene, cause.cause) : text;
+	}
 	case Telling::Busy:
 		return BusySentence(scene);
 	case Telling::Client:

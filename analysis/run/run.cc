@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "analysis/run/holders.h"
+#include "analysis/run/lock_waits.h"
+#include "analysis/run/thread_finder.h"
 #include "analysis/units.h"
 #include "recording/syscalls.h"
 
@@ -26,31 +28,6 @@ bool IsFault(uint8_t owner)
 {
 	return (owner >= FT_COW_COPY && owner <= FT_PAGE_IN) || owner == FT_FAULT_OTHER;
 }
-
-// Which of a run's threads a record belongs to. A tid can come back after its thread has ended: the last
-// account that began no later than the record is its.
-struct ThreadFinder {
-	std::unordered_map<uint32_t, std::vector<uint32_t>> by_tid; // indices into threads, by start
-
-	explicit ThreadFinder(const std::vector<Thread> &threads)
-	{
-		for (uint32_t i = 0; i < threads.size(); i++)
-			by_tid[threads[i].tid].push_back(i);
-	}
-	// -1: no such thread.
-	int64_t Find(const std::vector<Thread> &threads, uint32_t tid, uint64_t start_ns) const
-	{
-		auto found = by_tid.find(tid);
-		if (found == by_tid.end())
-			return -1;
-		const std::vector<uint32_t> &list = found->second;
-		uint32_t best = list.front();
-		for (uint32_t i : list)
-			if (threads[i].start_ns <= start_ns)
-				best = i;
-		return best;
-	}
-};
 
 // Records whose thread was never announced (its event was dropped) get a thread made from what they span.
 template <typename T>
@@ -337,7 +314,6 @@ void IndexRun(Run *run)
 			run->spans[kept++] = s;
 	}
 	run->spans.Truncate(kept);
-	NameHolders(run);
 
 	uint64_t made = 0;
 	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
@@ -354,6 +330,8 @@ void IndexRun(Run *run)
 	});
 	ThreadFinder finder(run->threads);
 	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
+	FindLockWaits(finder, run);
+	NameHolders(run);
 	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);

@@ -67,10 +67,23 @@ struct Thread {
 	size_t span_count = 0;
 	size_t first_tally = 0;
 	size_t tally_count = 0;
+	size_t first_lock_wait = 0; // in `lock_waits`
+	size_t lock_wait_count = 0;
 	size_t first_iteration = 0; // event-loop iterations, in `iterations`
 	size_t iteration_count = 0;
 	size_t first_cpu_sample = 0;
 	size_t cpu_sample_count = 0;
+};
+
+// A wait in futex of span length, by who waited and start, with whom it may have been for.
+struct LockWait {
+	static constexpr uint32_t kNobody = UINT32_MAX; // not known, or nobody
+
+	uint64_t start_ns, end_ns; // blocked: at end_ns the thread was woken
+	uint64_t address;	   // of the word that was waited for
+	uint32_t span;		   // index into spans
+	uint32_t holder; // of the lock when the wait began, by the lock's own words: index into threads
+	uint32_t waker;	 // likewise; it was in futex for that word
 };
 
 // What a span's detail id points to: who held the CPU, which file, which kernel stack (innermost first).
@@ -239,6 +252,7 @@ struct Run {
 	std::vector<Thread> threads;	     // by start, tid
 	Column<ft_span> spans;		     // grouped by thread; `detail` is an index into details
 	Column<ft_tally> tallies;
+	std::vector<LockWait> lock_waits;  // grouped by thread
 	Column<ft_span> iterations;	   // overlays, kept apart: they take no part in the account
 	std::vector<Detail> details;	   // [0] is empty
 	Column<ft_cpu_sample> cpu_samples; // grouped by thread; `stack` is an index into stacks

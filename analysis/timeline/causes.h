@@ -43,6 +43,7 @@ enum class Telling : uint8_t {
 	Fsync,
 	Interrupt,
 	IoThread,
+	Lock, // of who held it; where nobody knows, as Blocked
 	Network,
 	Ptrace,
 	Quota,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "locks.h"
 #include "spins.h"
 
 namespace forktail
@@ -55,6 +56,7 @@ void TakeForeign(const std::vector<Foreign> &intervals, Timeline *t)
 void ResolveOthers(ThreadTimelines *threads, Timeline *timeline)
 {
 	TakeForeign(FindSpins(threads, *timeline), timeline);
+	TakeForeign(LockForeign(threads, *timeline), timeline);
 }
 
 } // namespace forktail

@@ -112,6 +112,7 @@ TEST_CASE("a span is written as it came")
 	e.on_cpu_ns = 1;
 	e.runnable_ns = 2;
 	e.blocked_ns = 3;
+	e.owner = FT_FILE_READ;
 	e.arg[0] = 4;
 	e.arg[1] = 5;
 	e.cpu = 6;
@@ -126,9 +127,35 @@ TEST_CASE("a span is written as it came")
 	CHECK(s.duration_ns == 40 * us);
 	CHECK((s.on_cpu_ns == 1 && s.runnable_ns == 2 && s.blocked_ns == 3));
 	CHECK((s.arg[0] == 4 && s.arg[1] == 5));
-	CHECK((s.tid == 100 && s.cpu == 6 && s.depth == 7 && s.owner == FT_LOCK_WAIT));
+	CHECK((s.tid == 100 && s.cpu == 6 && s.depth == 7 && s.owner == FT_FILE_READ));
 	CHECK((s.syscall == 202 && s.flags == FT_SPAN_UNFINISHED && s.off_cpu == 1));
 	CHECK((s.detail == 0 && s.queue_cpu == 0));
+}
+
+TEST_CASE("what lies beside a lock is written only if it is a thread of the same process")
+{
+	Drained drained;
+	const uint64_t waker = 7777;
+	for (uint32_t tid : {100u, 101u, 200u}) {
+		ft_event_thread t = {};
+		t.type = FT_EVENT_THREAD_BEGIN;
+		t.tid = tid;
+		t.tgid = tid / 100 * 100;
+		t.t_ns = t.begin_ns = kStart;
+		drained.put(t);
+	}
+	for (uint32_t word : {101u, 200u, 0xcafef00du, 0u}) {
+		ft_event_span e = span(kStart + word, 40 * us);
+		e.arg[0] = 0x7f0000001000;
+		e.arg[1] = word | waker << 32;
+		drained.put(e);
+	}
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 4);
+	for (const ft_span &s : r.spans) {
+		CHECK(s.arg[0] == 0x7f0000001000);
+		CHECK(s.arg[1] == ((s.start_ns == kStart + 101 ? 101 : 0) | waker << 32));
+	}
 }
 
 TEST_CASE("of several waits with the same name and stack, these are written once")

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// A wait for a lock is on the waiting thread's timeline, as what the holder did; its sentence is about the
+// holder, because that is where to look.
+#include "locks.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/timeline/locks.h"
+#include "analysis/units.h"
+#include "busy.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// Of a thread's waits for another one's locks.
+struct Waited {
+	uint64_t ns = 0;
+	std::vector<Foreign> stretches; // clipped to the scene
+};
+
+void Add(const Scene &scene, const Foreign &f, Waited *waited)
+{
+	Foreign clipped = f;
+	clipped.start_ns = std::max(f.start_ns, scene.from_ns);
+	clipped.end_ns = std::min(f.end_ns, scene.to_ns);
+	if (clipped.start_ns >= clipped.end_ns)
+		return;
+	waited->ns += clipped.end_ns - clipped.start_ns;
+	waited->stretches.push_back(clipped);
+}
+
+bool InFutex(const Run &run, const Timeline &t, const Foreign &f)
+{
+	const Piece &piece = t.pieces[PieceAt(t, f.start_ns)];
+	return piece.span != kNoSpan && run.spans[piece.span].owner == FT_LOCK_WAIT;
+}
+
+std::string Name(const Thread &t)
+{
+	return (t.comm.empty() ? "thread" : t.comm) + " (" + std::to_string(t.tid) + ")";
+}
+
+// Who waited longest for locks that the scene's thread held, and how long: an index into threads and what was
+// spent on `cause`; kNobody: no one.
+std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
+{
+	std::pair<uint32_t, Waited> longest = {LockWait::kNobody, {}};
+	for (const Timeline &t : *scene.timelines) {
+		if (t.foreign.empty() || t.thread == scene.timeline.thread)
+			continue;
+		Waited waited;
+		auto first = std::partition_point(t.foreign.begin(), t.foreign.end(), [&](const Foreign &f) {
+			return f.end_ns <= scene.from_ns;
+		});
+		for (; first != t.foreign.end() && first->start_ns < scene.to_ns; ++first)
+			if (first->thread == scene.timeline.thread && first->cause == cause &&
+			    InFutex(scene.run, t, *first))
+				Add(scene, *first, &waited);
+		if (waited.ns > longest.second.ns)
+			longest = {t.thread, std::move(waited)};
+	}
+	return longest;
+}
+
+// "ran assoc_expand()", "waited in poll()": what a thread did in stretches in which nothing kept it.
+std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<Foreign> &stretches)
+{
+	CauseTimes times = {};
+	OwnCodeCount count(scene.run, *scene.activities);
+	const Thread &thread = scene.run.threads[t.thread];
+	std::map<int, uint64_t> calls; // waits by system call
+	uint64_t all_ns = 0, waited_ns = 0;
+	for (const Foreign &f : stretches) {
+		all_ns += f.end_ns - f.start_ns;
+		AddTimes(t, f.start_ns, f.end_ns, &times);
+		count.Add(thread, f.start_ns, f.end_ns);
+		for (uint32_t i = PieceAt(t, f.start_ns); t.pieces[i].start_ns < f.end_ns; i++) {
+			const Piece &p = t.pieces[i];
+			if (p.span == kNoSpan || !scene.run.spans[p.span].off_cpu)
+				continue;
+			uint64_t ns =
+			    std::min(f.end_ns, t.pieces[i + 1].start_ns) - std::max(f.start_ns, p.start_ns);
+			calls[scene.run.spans[p.span].syscall] += ns;
+			waited_ns += ns;
+		}
+	}
+	if (waited_ns > all_ns / 2) {
+		int call = std::max_element(calls.begin(), calls.end(), [](const auto &a, const auto &b) {
+				   return a.second < b.second;
+			   })->first;
+		std::string name = SyscallName(scene.run, call);
+		return name.empty() ? "waited" : "waited in " + name + "()";
+	}
+	OwnCode own = count.Result(times[Index(Cause::ServerBusy)]);
+	if (own.activities.empty())
+		return "ran its own code";
+	// Of a library's code, that a lock was held in it is all the more reason to name it.
+	const ActivityTime &most = own.activities[0];
+	if (most.name.starts_with("module/") && !most.stack.empty())
+		return "was in " + most.stack + " of " + most.name.substr(sizeof "module/" - 1);
+	return ActivityWords({most.name}, {});
+}
+
+std::string WaitedText(const Scene &scene, uint32_t waiter, const Waited &waited)
+{
+	return Name(scene.run.threads[waiter]) + " waited " + FormatDuration(waited.ns) +
+	       " for a lock that it held";
+}
+
+// The thread that the scene's own thread waited for longest, and what that one mostly met.
+std::string OwnWaitText(const Scene &scene)
+{
+	std::map<std::pair<uint32_t, Cause>, Waited> by_holder;
+	for (const Foreign &f :
+	     LockForeign(scene.threads, scene.threads->Of(scene.timeline.thread), scene.from_ns, scene.to_ns))
+		Add(scene, f, &by_holder[{f.thread, f.cause}]);
+	auto longest = std::max_element(by_holder.begin(), by_holder.end(), [](const auto &a, const auto &b) {
+		return a.second.ns < b.second.ns;
+	});
+	if (longest == by_holder.end() || longest->second.ns == 0)
+		return "";
+	auto [holder, cause] = longest->first;
+	return "waited " + FormatDuration(longest->second.ns) + " for a lock held by " +
+	       Name(scene.run.threads[holder]) + ", which " +
+	       (cause == Cause::LockWait
+		    ? DoingText(scene, scene.threads->Of(holder), longest->second.stretches)
+		    : InfoOf(cause).thread);
+}
+
+} // namespace
+
+std::string WaitedForText(const Scene &scene, Cause cause)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return "";
+	auto [waiter, waited] = LongestWaiter(scene, cause);
+	return waiter == LockWait::kNobody ? "" : WaitedText(scene, waiter, waited);
+}
+
+uint64_t WaitedForNs(const Scene &scene, Cause cause)
+{
+	return scene.timeline.empty() || !scene.timelines ? 0 : LongestWaiter(scene, cause).second.ns;
+}
+
+std::string LockSentence(const Scene &scene)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return "";
+	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
+	if (waiter != LockWait::kNobody)
+		return WaitedText(scene, waiter, waited) + "; meanwhile it " +
+		       DoingText(scene, scene.timeline, waited.stretches);
+	// Where nobody's timeline has it as another's: without a log of requests.
+	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";
+}
+
+} // namespace forktail

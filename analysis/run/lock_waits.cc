@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Only a thread of the same process that lived at the moment is believed to have been a lock's holder or to
+// have ended a wait: memory that processes share may have locks, too, but what the other one did is not the
+// server's affair.
+#include "analysis/run/lock_waits.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// The thread of `waiting`'s process that had this id then, or kNobody. Nobody waits for themselves.
+uint32_t MateAt(const Run &run, const ThreadFinder &finder, const Thread &waiting, uint32_t tid,
+		uint64_t t_ns)
+{
+	int64_t found = tid && tid != waiting.tid ? finder.Find(run.threads, tid, t_ns) : -1;
+	if (found < 0)
+		return LockWait::kNobody;
+	const Thread &t = run.threads[static_cast<size_t>(found)];
+	bool lived = t.start_ns <= t_ns && (t.end_ns == 0 || t_ns <= t.end_ns);
+	return lived && t.tgid == waiting.tgid ? static_cast<uint32_t>(found) : LockWait::kNobody;
+}
+
+} // namespace
+
+void FindLockWaits(const ThreadFinder &finder, Run *run)
+{
+	for (Thread &t : run->threads) {
+		t.first_lock_wait = run->lock_waits.size();
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			ft_span &s = run->spans[i];
+			if (s.owner != FT_LOCK_WAIT || !s.off_cpu || s.depth || !s.arg[0])
+				continue;
+			uint64_t end_ns = s.start_ns + s.blocked_ns;
+			run->lock_waits.push_back(
+			    {s.start_ns, end_ns, s.arg[0], static_cast<uint32_t>(i),
+			     MateAt(*run, finder, t, static_cast<uint32_t>(s.arg[1]), s.start_ns),
+			     MateAt(*run, finder, t, static_cast<uint32_t>(s.arg[1] >> 32), end_ns)});
+			s.arg[1] = 0;
+		}
+		t.lock_wait_count = run->lock_waits.size() - t.first_lock_wait;
+	}
+}
+
+} // namespace forktail

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What tasks are called: in the recorder's pid namespace, which is what threads are known by, since all that
+ * the recorder does with an id (/proc, perf events, a user's --pid) is in it; and by themselves, which is
+ * what their own memory holds. Not inlined: it is for rare moments. */
+#ifndef FORKTAIL_BPF_IDS_H
+#define FORKTAIL_BPF_IDS_H
+
+#include "state.h"
+
+/* The id of a task in one of its namespaces, from the initial one (level 0) on. */
+static __always_inline struct upid id_at(struct pid *pid, u32 level)
+{
+	struct upid *numbers = __builtin_preserve_access_index(&pid->numbers[0]);
+	struct upid n = {};
+	bpf_probe_read_kernel(&n, sizeof n, numbers + level);
+	return n;
+}
+
+/* In the recorder's namespace; 0: nothing, it can't be seen from there. */
+static __noinline u32 id_of(struct task_struct *task)
+{
+	enum { MAX_PID_NS_LEVEL = 32 };
+	if (!pid_ns)
+		return (u32)BPF_CORE_READ(task, pid);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level);
+	for (u32 i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
+		struct upid n = id_at(pid, i);
+		if (BPF_CORE_READ(n.ns, ns.inum) == pid_ns)
+			return (u32)n.nr;
+	}
+	return 0;
+}
+
+static __always_inline u32 process_id_of(struct task_struct *task)
+{
+	return id_of(BPF_CORE_READ(task, group_leader));
+}
+
+/* In its own namespace: what gettid() tells it. */
+static __noinline u32 own_id_of(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	return (u32)id_at(pid, BPF_CORE_READ(pid, level)).nr;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whom a thread waits for that is blocked in futex: who holds the lock by what its memory says as the thread
+ * goes to sleep, and who wakes it. Both are thread ids that the analysis has to believe or not (a word of
+ * memory may be anything), and both are looked up for waits in futex only: no other thread pays for it.
+ *
+ * The kernel knows nothing of a lock's owner, but C libraries and servers keep it beside the word that is
+ * waited on:
+ *
+ *   glibc's mutex        FUTEX_WAIT, two words further on (__owner)
+ *   KeyDB's fastlock     FUTEX_WAIT_BITSET for one ticket's bit, 64 bytes before (m_pidOwner)
+ *   locks that inherit   FUTEX_LOCK_PI, in the word itself, for the kernel's use
+ *
+ * glibc's conditions and semaphores use FUTEX_WAIT_BITSET for all bits: nobody holds these, only who wakes
+ * the thread counts.
+ */
+#ifndef FORKTAIL_BPF_LOCKS_H
+#define FORKTAIL_BPF_LOCKS_H
+
+#include "state.h" /* first: libbpf's headers want the integer types */
+
+#include "calls.h"
+#include "ids.h"
+#include "turn.h"
+
+enum futex_command {
+	FUTEX_WAIT = 0,
+	FUTEX_LOCK_PI = 6,
+	FUTEX_WAIT_BITSET = 9,
+	FUTEX_LOCK_PI2 = 13,
+	FUTEX_COMMAND = 127, /* the rest are flags: private, which clock */
+};
+
+enum { GLIBC_OWNER = 8, KEYDB_OWNER = 64, FUTEX_TID = 0x3fffffff };
+
+/* The thread, which is this one, is about to wait in futex. */
+static __noinline int note_lock(struct thread_state *st)
+{
+	struct pt_regs___x86 *regs = user_regs(current_task());
+	u64 at = st->blocked_on;
+	u32 owner = 0;
+	switch (BPF_CORE_READ(regs, si) & FUTEX_COMMAND) {
+	case FUTEX_WAIT:
+		at += GLIBC_OWNER;
+		break;
+	case FUTEX_WAIT_BITSET:
+		if ((u32)BPF_CORE_READ(regs, r9) == ~0u)
+			return 0;
+		at -= KEYDB_OWNER;
+		break;
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		break;
+	default:
+		return 0;
+	}
+	if (!bpf_probe_read_user(&owner, sizeof owner, (void *)at))
+		st->lock_owner = at == st->blocked_on ? owner & FUTEX_TID : owner;
+	return 0;
+}
+
+/* Of a wait in futex that is over: the owner's id in the lower half, the waker's in the upper. In a container
+ * the owner is known by its own id there: unless it is the waker, the recorder can't tell which thread that
+ * is. */
+static __always_inline u64 lock_threads(const struct thread_state *st, struct task_struct *task)
+{
+	u32 owner = st->lock_owner, waker = st->lock_waker;
+	if (owner && owner != waker && own_id_of(task) != st->tid)
+		owner = 0;
+	return owner | (u64)waker << 32;
+}
+
+#endif

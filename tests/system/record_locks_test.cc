@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// What a recording says of a wait in futex: for which word, who holds the lock by its own account, and who
+// woke the thread.
+#include "tests/support/catch.h"
+#include "tests/system/lock_server.h"
+#include "tests/system/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+struct Wait {
+	uint32_t owner = 0, waker = 0;
+	uint64_t address = 0, blocked_ns = 0;
+};
+
+Wait longest_wait(const Recorded &r, uint32_t tid)
+{
+	const ft_span *s =
+	    r.longest([&](const ft_span &x) { return x.owner == FT_LOCK_WAIT && x.tid == tid; });
+	REQUIRE(s);
+	return {static_cast<uint32_t>(s->arg[1]), static_cast<uint32_t>(s->arg[1] >> 32), s->arg[0],
+		s->blocked_ns};
+}
+
+uint32_t thread_called(const Recorded &r, const std::string &comm)
+{
+	for (const auto &[key, t] : r.threads)
+		if (comm == t.comm)
+			return t.tid;
+	return 0;
+}
+
+} // namespace
+
+TEST_CASE("a wait for a lock says who has it and who woke the thread")
+{
+	REQUIRE(root());
+	const std::string how = GENERATE("code", "inherit", "fastlock");
+	INFO(how);
+	LockServer server(how, 15);
+	Recorder recorder(server.process.pid());
+	REQUIRE(server.turns(3));
+	const Wait wait = longest_wait(recorder.stop(), server.tid());
+	CHECK(wait.blocked_ns > 5'000'000);
+	CHECK(wait.address != 0);
+	CHECK(wait.owner == server.holder());
+	CHECK(wait.waker == server.holder());
+}
+
+TEST_CASE("who waits for a condition knows who woke it, and nobody holds that")
+{
+	REQUIRE(root());
+	LockServer server("condition", 15);
+	Recorder recorder(server.process.pid());
+	REQUIRE(server.turns(3));
+	const Wait wait = longest_wait(recorder.stop(), server.tid());
+	CHECK(wait.blocked_ns > 5'000'000);
+	CHECK(wait.owner == 0);
+	CHECK(wait.waker == server.holder());
+}
+
+TEST_CASE("of two that wait for a lock, one's waker is the other, which waited for the same word")
+{
+	REQUIRE(root());
+	LockServer server("chain", 15);
+	Recorder recorder(server.process.pid());
+	REQUIRE(server.turns(3));
+	const Recorded r = recorder.stop();
+	const uint32_t middle = thread_called(r, "middle");
+	REQUIRE(middle);
+	const Wait last = longest_wait(r, server.tid()), first = longest_wait(r, middle);
+	CHECK(last.owner == server.holder());
+	CHECK(last.waker == middle);
+	CHECK(first.owner == server.holder());
+	CHECK(first.waker == server.holder());
+	CHECK(first.address == last.address);
+}
+
+TEST_CASE("a wait in futex that a timer ends has no waker")
+{
+	REQUIRE(root());
+	LockServer server("nobody", 15);
+	Recorder recorder(server.process.pid());
+	REQUIRE(server.turns(3));
+	const Wait wait = longest_wait(recorder.stop(), server.tid());
+	CHECK(wait.blocked_ns > 14'000'000);
+	CHECK(wait.address != 0);
+	CHECK(wait.waker == 0);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Whose doing a wait for a lock was: one holder, a chain of them, conditions, and what nobody knows.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+#include "analysis/timeline/locks.h"
+
+using namespace forktail;
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint64_t kLock = 0x7f0000001000, kOtherLock = 0x7f0000002000;
+
+struct Locks : RunBuilder {
+	// The server's threads, all there for 100 ms and running their own code but for what a test adds.
+	Locks()
+	{
+		Thread(kServer, 0, 100 * ms);
+		for (uint32_t tid = kServer + 1; tid <= kServer + 8; tid++)
+			Thread(tid, 0, 100 * ms, 0, "worker", kServer);
+		Thread(300, 0, 100 * ms, FT_THREAD_MAIN, "another");
+	}
+	// A wait in futex from start to end, then running at once. 0: no owner by the lock's words, or no
+	// waker.
+	ft_span &Wait(uint32_t tid, uint64_t start, uint64_t end, uint32_t owner, uint32_t waker,
+		      uint64_t address = kLock)
+	{
+		ft_span &s = Off(FT_LOCK_WAIT, start, end, end, 0, tid);
+		s.arg[0] = address;
+		s.arg[1] = owner | uint64_t{waker} << 32;
+		s.syscall = 202;
+		return s;
+	}
+	// "100-115 101 lock-wait, ...": what the server's main thread waited for, in ms.
+	std::string Found()
+	{
+		for (uint32_t tid = kServer; tid <= kServer + 8; tid++)
+			Tally(FT_OWN_CODE, 0, 100 * ms, 1 * ms, 1, tid);
+		Finish();
+		ThreadTimelines threads(run);
+		std::string text;
+		for (const Foreign &f : LockForeign(&threads, threads.Of(ThreadIndex())))
+			text += (text.empty() ? "" : ", ") + std::to_string((f.start_ns - kBase) / ms) + "-" +
+				std::to_string((f.end_ns - kBase) / ms) + " " +
+				std::to_string(run.threads[f.thread].tid) + " " + CauseName(f.cause);
+		return text;
+	}
+};
+
+} // namespace
+
+TEST_CASE("all of a wait is its holder's who ended it")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 25 * ms, 101, 101);
+	CHECK(b.Found() == "10-25 101 lock-wait");
+}
+
+TEST_CASE("what kept the holder from going on is the wait's cause")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 70 * ms, 101, 101);
+	b.Off(FT_STOPPED, 5 * ms, 20 * ms, 20 * ms, 0, 101);
+	b.Off(FT_FSYNC, 30 * ms, 36 * ms, 40 * ms, 0, 101); // then it has to wait for a CPU
+	b.Off(FT_IDLE, 50 * ms, 55 * ms, 55 * ms, 0, 101);  // poll
+	b.Off(FT_NETWORK, 60 * ms, 65 * ms, 65 * ms, 0, 101);
+	CHECK(b.Found() == "10-20 101 stopped, 20-30 101 lock-wait, 30-36 101 fsync, 36-40 101 run-queue, "
+			   "40-70 101 lock-wait");
+}
+
+TEST_CASE("who ended a wait has had the lock since its own wait for it")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 40 * ms, 101, 102);
+	SECTION("before that it is who ended that one")
+	{
+		b.Wait(102, 5 * ms, 20 * ms, 101, 101);
+		CHECK(b.Found() == "10-20 101 lock-wait, 20-40 102 lock-wait");
+	}
+	SECTION("and what was before may not be known")
+	{
+		b.Wait(102, 5 * ms, 20 * ms, 0, 0);
+		CHECK(b.Found() == "20-40 102 lock-wait");
+	}
+	SECTION("a wait for another lock is no such wait")
+	{
+		b.Wait(102, 5 * ms, 20 * ms, 0, 0, kOtherLock);
+		CHECK(b.Found() == "10-40 102 lock-wait");
+	}
+	SECTION("nor is one that was over before")
+	{
+		b.Wait(102, 5 * ms, 9 * ms, 103, 103);
+		CHECK(b.Found() == "10-40 102 lock-wait");
+	}
+	SECTION("without one of span length it had the lock all the time")
+	{
+		CHECK(b.Found() == "10-40 102 lock-wait");
+	}
+}
+
+TEST_CASE("a chain of holders is followed for four")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 70 * ms, 106, 101);
+	for (uint32_t i = 1; i <= 5; i++) // 105 had it first, 101 last
+		b.Wait(100 + i, 5 * ms, (70 - 10 * i) * ms, 106, 101 + i);
+	CHECK(b.Found() ==
+	      "30-40 104 lock-wait, 40-50 103 lock-wait, 50-60 102 lock-wait, 60-70 101 lock-wait");
+}
+
+TEST_CASE("a holder that waits for another lock waits for whoever has that")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 40 * ms, 101, 101);
+	SECTION("and it is that one's")
+	{
+		b.Wait(101, 15 * ms, 30 * ms, 102, 102, kOtherLock);
+		b.Off(FT_STOPPED, 20 * ms, 25 * ms, 25 * ms, 0, 102);
+		CHECK(b.Found() == "10-15 101 lock-wait, 15-20 102 lock-wait, 20-25 102 stopped, 25-30 102 "
+				   "lock-wait, 30-40 101 lock-wait");
+	}
+	SECTION("which nobody may know: then it is the holder's")
+	{
+		b.Wait(101, 15 * ms, 30 * ms, 0, 0, kOtherLock);
+		CHECK(b.Found() == "10-40 101 lock-wait");
+	}
+	SECTION("but it is never the one's that waits")
+	{
+		b.Wait(101, 15 * ms, 30 * ms, kServer, kServer, kOtherLock);
+		CHECK(b.Found() == "10-40 101 lock-wait");
+	}
+}
+
+TEST_CASE("of who ends a wait for a condition only what it did counts")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 40 * ms, 0, 101);
+	SECTION("it ran, and was held up")
+	{
+		b.Off(FT_FILE_WRITE, 20 * ms, 25 * ms, 25 * ms, 0, 101);
+		CHECK(b.Found() == "10-20 101 lock-wait, 20-25 101 file-write, 25-40 101 lock-wait");
+	}
+	SECTION("while it waited for events itself, nobody was at fault")
+	{
+		b.Off(FT_IDLE, 5 * ms, 30 * ms, 30 * ms, 0, 101);
+		CHECK(b.Found() == "30-40 101 lock-wait");
+	}
+	SECTION("nor while it waited for a job that the waiting thread gave it")
+	{
+		b.Wait(101, 5 * ms, 12 * ms, 0, kServer, kOtherLock);
+		CHECK(b.Found() == "12-40 101 lock-wait");
+	}
+}
+
+TEST_CASE("a wait that a timer ended is the holder's, if there was one")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 20 * ms, 101, 0);
+	b.Wait(kServer, 30 * ms, 40 * ms, 0, 0);
+	CHECK(b.Found() == "10-20 101 lock-wait");
+}
+
+TEST_CASE("only a thread of the same process is believed to be at fault")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 20 * ms, 300, 300); // another process
+	b.Wait(kServer, 30 * ms, 40 * ms, 77, 77);   // nobody
+	b.Wait(kServer, 50 * ms, 60 * ms, kServer, kServer);
+	b.Thread(150, 70 * ms, 80 * ms, 0, "gone", kServer);
+	b.Wait(kServer, 85 * ms, 95 * ms, 150, 150); // it ended before
+	CHECK(b.Found().empty());
+}
+
+TEST_CASE("an old recording's waits are nobody's, and keep who held the CPU")
+{
+	Locks b;
+	ft_span &s = b.Off(FT_LOCK_WAIT, 10 * ms, 20 * ms, 25 * ms);
+	s.arg[1] = 101 | (5 * ms) << 32;
+	CHECK(b.Found().empty());
+	CHECK(b.run.spans[0].arg[1] == (101 | (5 * ms) << 32));
+}
+
+TEST_CASE("a wait for a lock becomes what its holder did on the timeline, and its sum stays")
+{
+	Locks b;
+	b.Wait(kServer, 10 * ms, 40 * ms, 101, 101);
+	b.Off(FT_STOPPED, 15 * ms, 35 * ms, 35 * ms, 0, 101);
+	b.Finish();
+	ThreadTimelines threads(b.run);
+	Timeline t = b.Timeline();
+	ResolveOthers(&threads, &t);
+	REQUIRE(t.foreign.size() == 3);
+	CHECK(Spent(t, Cause::Stopped, 0, 100 * ms) == 20 * ms);
+	CHECK(Spent(t, Cause::LockWait, 0, 100 * ms) == 10 * ms);
+	CHECK(Spent(t, Cause::Stopped, 20 * ms, 21 * ms) == 1 * ms);
+	// The timeline of a thread that waited for nobody stays as it is.
+	Timeline other = b.Timeline(102);
+	ResolveOthers(&threads, &other);
+	CHECK(other.foreign.empty());
+}
