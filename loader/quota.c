@@ -7,6 +7,7 @@
  */
 #include "quota.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -103,11 +104,12 @@ static bool read_text(const char *path, char *text, size_t size)
 	return n > 0;
 }
 
-/* The process' cgroup in the hierarchy, "/a/b"; false when it has none. */
-static bool cgroup_of(const struct quotas *q, pid_t pid, char cgroup[PATH_BYTES])
+/* The cgroup in the hierarchy, "/a/b", of a process or thread, whose directory in proc this is; false when it
+ * has none. */
+static bool cgroup_of(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
 {
 	char path[PATH_MAX], text[4096], *rest;
-	snprintf(path, sizeof path, "%s/%d/cgroup", q->proc, pid);
+	snprintf(path, sizeof path, "%s/%s/cgroup", q->proc, directory);
 	if (!read_text(path, text, sizeof text))
 		return false;
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -166,7 +168,8 @@ static struct quota *new_quota(struct quotas *q)
 	return &q->all[q->count++];
 }
 
-static void note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
+/* Returns whether it is the first in this look that finds it. */
+static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
 		       long long period_us)
 {
 	struct quota *x = NULL;
@@ -176,16 +179,18 @@ static void note_quota(struct quotas *q, pid_t pid, const char *cgroup, long lon
 	if (!x) {
 		x = new_quota(q);
 		if (!x)
-			return;
+			return false;
 		*x = (struct quota){.pid = pid};
 		snprintf(x->cgroup, sizeof x->cgroup, "%s", cgroup);
 	}
+	bool first = !x->seen;
 	x->seen = true;
 	if (x->quota_us == quota_us && x->period_us == period_us)
-		return;
+		return first;
 	x->quota_us = quota_us;
 	x->period_us = period_us;
 	write_note(q, x);
+	return first;
 }
 
 /* What the kernel itself counts: in version 1 in ns, in version 2 in us. */
@@ -203,6 +208,33 @@ static void sample_throttling(struct quotas *q, const char *cgroup)
 		metrics_level(q->metrics, "cgroup.throttled", "ns", q->v2 ? ns * 1000 : ns, "cgroup", cgroup);
 }
 
+/* Quotas of a cgroup and of those above it, but for the root, which has none. Cuts the path. */
+static void look_up(struct quotas *q, pid_t pid, char *cgroup)
+{
+	for (char *end; cgroup[0] == '/' && cgroup[1]; *end = 0) {
+		long long quota_us, period_us;
+		if (read_quota(q, cgroup, &quota_us, &period_us) &&
+		    note_quota(q, pid, cgroup, quota_us, period_us))
+			sample_throttling(q, cgroup);
+		end = strrchr(cgroup, '/');
+	}
+}
+
+/* A single thread may be in a cgroup of its own: in version 1 in any, in version 2 in a threaded one. */
+static void look_at_threads(struct quotas *q, pid_t pid, const char *of_process)
+{
+	char path[PATH_MAX], cgroup[PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%d/task", q->proc, pid);
+	DIR *threads = opendir(path);
+	for (struct dirent *e; threads && (e = readdir(threads));) {
+		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
+		if (e->d_name[0] != '.' && cgroup_of(q, path, cgroup) && strcmp(cgroup, of_process))
+			look_up(q, pid, cgroup);
+	}
+	if (threads)
+		closedir(threads);
+}
+
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 {
 	if (!q)
@@ -210,18 +242,13 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 	for (size_t i = 0; i < q->count; i++)
 		q->all[i].seen = false;
 	for (size_t i = 0; i < count; i++) {
-		char cgroup[PATH_BYTES];
-		if (!cgroup_of(q, pids[i], cgroup))
+		char pid[16], cgroup[PATH_BYTES], of_process[PATH_BYTES];
+		snprintf(pid, sizeof pid, "%d", pids[i]);
+		if (!cgroup_of(q, pid, cgroup))
 			continue;
-		/* The root has no quota. */
-		for (char *end; cgroup[0] == '/' && cgroup[1]; *end = 0) {
-			long long quota_us, period_us;
-			if (read_quota(q, cgroup, &quota_us, &period_us)) {
-				note_quota(q, pids[i], cgroup, quota_us, period_us);
-				sample_throttling(q, cgroup);
-			}
-			end = strrchr(cgroup, '/');
-		}
+		memcpy(of_process, cgroup, sizeof of_process);
+		look_up(q, pids[i], cgroup);
+		look_at_threads(q, pids[i], of_process);
 	}
 	for (size_t i = 0; i < q->count;) {
 		struct quota *x = &q->all[i];

@@ -8,12 +8,13 @@
 namespace forktail
 {
 
-extern const ServerKind kRedis, kValkey, kKeydb, kMemcached, kNutcracker, kSentinel;
+extern const ServerKind kRedis, kRedis8, kValkey, kKeydb, kMemcached, kNutcracker, kHaproxy, kSentinel;
 
 namespace
 {
 
-const ServerKind *const kKinds[] = {&kRedis, &kValkey, &kKeydb, &kMemcached, &kNutcracker, &kSentinel};
+const ServerKind *const kKinds[] = {&kRedis,	 &kRedis8,     &kValkey,  &kKeydb,
+				    &kMemcached, &kNutcracker, &kHaproxy, &kSentinel};
 
 } // namespace
 

@@ -34,6 +34,7 @@ struct ServerKind {
 	bool speaks_redis = false; // to a load: it stores data, replicates, forms a Cluster
 	bool needs_tcp = false;	   // others must reach it
 	bool carries = true;	   // requests go through it, so it is recorded
+	bool newer = false;	   // the one that script/servers made, whatever this machine has installed
 };
 
 // nullptr: there is none.

@@ -2,7 +2,9 @@
 // Which servers this machine has, by their programs' own words, and what forktail-load is told to reach those
 // that run.
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
+#include <unistd.h>
 
 #include "kinds.h"
 #include "lab/host/machine.h"
@@ -43,6 +45,14 @@ const ServerPlan *PlanOf(const Topology &topology, const std::string &server)
 	return nullptr;
 }
 
+// One of script/servers': in $FORKTAIL_SERVERS, else where it made them when forktail was built.
+std::string NewerProgram(const std::string &name)
+{
+	const char *said = getenv("FORKTAIL_SERVERS");
+	std::string file = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
+	return access(file.c_str(), X_OK) == 0 ? file : "";
+}
+
 } // namespace
 
 bool FindServer(const std::string &kind, std::string *path, std::string *version)
@@ -51,7 +61,9 @@ bool FindServer(const std::string &kind, std::string *path, std::string *version
 	if (!row)
 		return false;
 	for (const char *program : row->programs) {
-		*path = FindProgram(program);
+		*path = row->newer ? "" : FindProgram(program);
+		if (path->empty())
+			*path = NewerProgram(program);
 		if (path->empty())
 			continue;
 		*version = VersionOf(*path);

@@ -79,7 +79,8 @@ bool StartServers(Session *session, const ServerPlan &plan, const std::string &l
 				 "): " + std::strerror(ENOENT);
 		else
 			*error = "there is no program for a server of kind " + plan.kind + " (" + plan.name +
-				 ") on this machine";
+				 ") on this machine" +
+				 (starting.kind && starting.kind->newer ? ": script/servers makes one" : "");
 		return false;
 	}
 	if (!MakeDirectory(logs, error) ||

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The servers of a scenario: redis-server (or valkey-server), memcached, nutcracker, Redis' Sentinel, alone,
-// as replicas, as a Cluster or behind proxies. Started on free ports or Unix sockets in the session's
-// temporary directory, waited for until they serve, pinned and limited; the session ends them. Whoever is a
-// primary to others, or watched by Sentinels, listens on TCP; nodes of a Cluster and Sentinels do so anyway.
+// The servers of a scenario: redis-server (or valkey-server), memcached, nutcracker, HAProxy, Redis'
+// Sentinel, alone, as replicas, as a Cluster or behind proxies. Started on free ports or Unix sockets in the
+// session's temporary directory, waited for until they serve, pinned and limited; the session ends them.
+// Whoever is a primary to others, or watched by Sentinels, listens on TCP; nodes of a Cluster and Sentinels
+// do so anyway.
 #pragma once
 
 #include <string>

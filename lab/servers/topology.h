@@ -21,13 +21,14 @@ struct ServerPlan {
 	std::string name, kind;
 	int count = 1;
 	// Further arguments: {"--appendonly", "yes"}. Of a nutcracker, lines of its pool ("timeout: 400"),
-	// and what has no colon is an argument ("-m 512"). Of Sentinels, what they are to know of the primary
+	// and what has no colon is an argument ("-m 512"). Of a haproxy, lines of
+	// its global section ("nbthread 4"). Of Sentinels, what they are to know of the primary
 	// ("down-after-milliseconds 1000"), and "--loglevel debug" is an argument.
 	std::vector<std::string> config;
 	bool tcp = false;
 	std::string cpus;	   // a list as taskset has it; "each"; or ""
 	uint64_t memory_bytes = 0; // 0: no limit
-	std::string of;		   // nutcracker: the servers behind it; sentinel: the primary
+	std::string of;		   // nutcracker, haproxy: the servers behind it; sentinel: the primary
 	std::string replica_of;	   // instance i copies instance i of that server, modulo their number
 	int replicas = 0;	   // of each primary, with cluster
 	bool cluster = false;

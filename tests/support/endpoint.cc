@@ -5,12 +5,19 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <poll.h>
+#include <sstream>
 #include <stdexcept>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <vector>
+
+#include "tests/support/tempdir.h"
 
 namespace ft::test
 {
@@ -63,6 +70,27 @@ bool accepts(const Endpoint &server)
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
+}
+
+bool listens(pid_t pid, int port)
+{
+	char local[16];
+	std::snprintf(local, sizeof(local), ":%04X", port);
+	// "0: 0100007F:1F90 00000000:0000 0A ... inode": 0A is LISTEN, the inode the tenth word.
+	std::istringstream sockets(read_file("/proc/net/tcp"));
+	std::string inode;
+	for (std::string line; inode.empty() && std::getline(sockets, line);) {
+		std::istringstream words(line);
+		const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+		if (word.size() > 9 && word[3] == "0A" && word[1].find(local) != std::string::npos)
+			inode = word[9];
+	}
+	std::error_code gone;
+	for (const auto &fd :
+	     std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
+		if (std::filesystem::read_symlink(fd, gone) == "socket:[" + inode + "]")
+			return true;
+	return false;
 }
 
 std::string ask(const Endpoint &server, const std::string &request, const std::string &until, Seconds limit)

@@ -3,10 +3,6 @@
 #include "tests/support/nutcracker.h"
 
 #include <csignal>
-#include <cstdio>
-#include <filesystem>
-#include <iterator>
-#include <sstream>
 #include <stdexcept>
 
 #include "tests/support/server.h"
@@ -29,29 +25,6 @@ std::string pool(const NutcrackerOptions &options, const std::string &listen)
 	for (const auto &server : options.servers)
 		yaml += "   - " + server + (options.named ? " server" + std::to_string(number++) : "") + "\n";
 	return yaml;
-}
-
-// Whether this process listens on this TCP port: what accepts a connection there may be another's server, and
-// twemproxy's answers don't say whose they are.
-bool listens(pid_t pid, int port)
-{
-	char local[16];
-	std::snprintf(local, sizeof(local), ":%04X", port);
-	// "0: 0100007F:1F90 00000000:0000 0A ... inode": 0A is LISTEN, the inode the tenth word.
-	std::istringstream sockets(read_file("/proc/net/tcp"));
-	std::string inode;
-	for (std::string line; inode.empty() && std::getline(sockets, line);) {
-		std::istringstream words(line);
-		const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
-		if (word.size() > 9 && word[3] == "0A" && word[1].find(local) != std::string::npos)
-			inode = word[9];
-	}
-	std::error_code gone;
-	for (const auto &fd :
-	     std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
-		if (std::filesystem::read_symlink(fd, gone) == "socket:[" + inode + "]")
-			return true;
-	return false;
 }
 
 } // namespace

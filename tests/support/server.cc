@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <csignal>
+#include <cstdlib>
 #include <hiredis/hiredis.h>
 #include <stdexcept>
 #include <sys/socket.h>
@@ -52,6 +53,13 @@ int free_port()
 	return ntohs(address.sin_port);
 }
 
+std::string newer_server(const std::string &name)
+{
+	const char *said = getenv("FORKTAIL_SERVERS");
+	std::string path = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
+	return access(path.c_str(), X_OK) == 0 ? path : "";
+}
+
 Redis::Redis(const RedisOptions &options)
 {
 	std::string why;
@@ -59,7 +67,7 @@ Redis::Redis(const RedisOptions &options)
 	for (int attempt = 0; attempt < 5; attempt++)
 		if (start(options, why))
 			return;
-	throw std::runtime_error("redis-server does not answer: " + why);
+	throw std::runtime_error(options.program + " does not answer: " + why);
 }
 
 bool Redis::start(const RedisOptions &options, std::string &why)

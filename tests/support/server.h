@@ -53,6 +53,10 @@ private:
 	redisContext *connection_ = nullptr;
 };
 
+// A server that Debian 12 has not ("valkey-server", or Redis 8's "redis-server"), for RedisOptions::program:
+// the one that script/servers made. "": it could not, and the test has to say that it is skipped.
+std::string newer_server(const std::string &name);
+
 // A TCP port of 127.0.0.1 that nothing listens on at this moment.
 int free_port();
 

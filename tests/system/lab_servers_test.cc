@@ -29,6 +29,19 @@ ServerPlan Proxy(int count, bool tcp, const std::string &of)
 	return plan;
 }
 
+ServerPlan Threaded(ServerPlan plan)
+{
+	plan.config = {"--io-threads", "3"};
+	return plan;
+}
+
+ServerPlan Before(const std::string &of, bool tcp)
+{
+	ServerPlan plan = Plan("front", "haproxy", 1, tcp);
+	plan.of = of;
+	return plan;
+}
+
 std::vector<Case> Cases()
 {
 	return {
@@ -36,11 +49,14 @@ std::vector<Case> Cases()
 	    {{Plan("redis", "redis", 1, true)}, "redis"},
 	    {{Plan("redis", "redis", 3)}, "redis"},
 	    {{Plan("redis", "redis", 3, true)}, "redis2"},
-	    {{Plan("valkey", "valkey", 2, true)}, "valkey"},
+	    {{Threaded(Plan("redis", "redis8", 2))}, "redis"},
+	    {{Threaded(Plan("valkey", "valkey", 2, true))}, "valkey"},
 	    {{Plan("keydb", "keydb", 2, true)}, "keydb"},
 	    {{Plan("cache", "memcached")}, "cache"},
 	    {{Plan("cache", "memcached", 2, true)}, "cache"},
 	    {{Plan("redis", "redis", 3), Proxy(1, false, "redis")}, "proxy"},
+	    {{Plan("redis", "redis"), Before("redis", true)}, "front"},
+	    {{Plan("cache", "memcached", 1, true), Before("cache", false)}, "front"},
 	    {{Plan("cache", "memcached", 2, true), Proxy(2, true, "cache")}, "proxy"},
 	};
 }
@@ -74,10 +90,11 @@ TEST_CASE("Servers of each kind answer a load, and leave nothing")
 {
 	Case one = GENERATE(from_range(Cases()));
 	std::string path, version;
-	if (!FindServer(one.plans[0].kind, &path, &version)) {
-		WARN("SKIPPED: there is no " << one.plans[0].kind << " here");
-		return;
-	}
+	for (const ServerPlan &plan : one.plans)
+		if (!FindServer(plan.kind, &path, &version)) {
+			WARN("SKIPPED: there is no " << plan.kind << " here");
+			return;
+		}
 	Lab lab;
 	for (const ServerPlan &plan : one.plans)
 		lab.Start(plan);
@@ -186,6 +203,13 @@ TEST_CASE("A server that doesn't start is told with its own words, and leaves no
 		proxy.config = {"timeout: soon"};
 		CHECK_FALSE(lab.TryStart(proxy));
 		CHECK(lab.error.rfind("proxy (nutcracker) ended with status 1; it said:\n", 0) == 0);
+	}
+	SECTION("connections that could go to one server or another")
+	{
+		lab.Start(Plan("redis", "redis", 2));
+		CHECK_FALSE(lab.TryStart(Before("redis", true)));
+		CHECK(lab.error == "front passes whole connections on, so it can be in front of one server; "
+				   "of redis there are 2");
 	}
 	SECTION("a kind that there isn't")
 	{

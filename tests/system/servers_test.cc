@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The harness of memcached and twemproxy: that they start where they are asked to, answer, and leave nothing.
+// The harness of memcached, twemproxy and HAProxy: that they start where they are asked to, answer, and leave
+// nothing.
 #include <csignal>
 #include <filesystem>
 
 #include "tests/support/catch.h"
+#include "tests/support/haproxy.h"
 #include "tests/support/memcached.h"
 #include "tests/support/nutcracker.h"
 #include "tests/support/server.h"
@@ -143,6 +145,54 @@ TEST_CASE("twemproxy answers an error in place of a server that is gone")
 			 .distribution = "modula",
 			 .settings = {"timeout: 1000"}});
 	CHECK(ask(lost.endpoint(), "get k\r\n").rfind("SERVER_ERROR ", 0) == 0);
+}
+
+TEST_CASE("HAProxy passes a server's answers on, from its socket or its port, and is gone afterwards")
+{
+	for (const bool tcp : {false, true}) {
+		INFO("tcp " << tcp);
+		pid_t pid = 0;
+		std::string directory;
+		{
+			Memcached memcached({.tcp = !tcp, .config = {}});
+			Haproxy proxy({.server = memcached.endpoint(), .tcp = tcp});
+			pid = proxy.pid();
+			directory = proxy.directory();
+			CHECK(set(proxy.endpoint(), "k", "v") == "STORED\r\n");
+			CHECK(get(memcached.endpoint(), "k") == "VALUE k 0 1\r\nv\r\nEND\r\n");
+			const std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) +
+									  "/task");
+			CHECK(std::distance(begin(threads), end(threads)) == 2);
+			proxy.process().signal(SIGSTOP);
+		}
+		CHECK(gone(pid, directory));
+	}
+	CHECK_THROWS(Haproxy({.server = {"/nowhere", 0}, .threads = 100000}));
+}
+
+TEST_CASE("servers of a later Debian run with this one's paths, and have helpers")
+{
+	for (const std::string name : {"redis-server", "valkey-server"}) {
+		const std::string program = newer_server(name);
+		if (program.empty()) {
+			WARN("SKIPPED: script/servers has made no " << name << " here");
+			continue;
+		}
+		Redis redis({.tcp = true, .config = {"--io-threads", "2"}, .program = program});
+		INFO(name << " " << redis.info("redis_version"));
+		CHECK(redis.command({"SET", "k", "v"}) == "OK");
+		CHECK(
+		    redis.info(name == "redis-server" ? "redis_version" : "valkey_version").rfind("8.", 0) ==
+		    0);
+		const std::string process = "/proc/" + std::to_string(redis.pid());
+		// Its own file, by a path of this machine's.
+		CHECK(std::filesystem::read_symlink(process + "/exe") == std::filesystem::canonical(program));
+		CHECK(read_file(process + "/comm") == name + "\n");
+		bool helper = false;
+		for (const auto &thread : std::filesystem::directory_iterator(process + "/task"))
+			helper = helper || read_file(thread.path() / "comm") == "io_thd_1\n";
+		CHECK(helper);
+	}
 }
 
 TEST_CASE("twemproxy in front of Redis servers")

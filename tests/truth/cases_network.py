@@ -118,9 +118,9 @@ def full_sync(t, magnitudes):
         replica.shutdown(nosave=True)
 
 
-def memcached(t, *options):
+def memcached(t, *options, cpu=SERVER_CPU, env=None):
     port = free_port()
-    process = t.start(pinned(SERVER_CPU, ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", *options]))
+    process = t.start(pinned(cpu, ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", *options]), env=env)
 
     def answers():
         with socket.socket() as s:

@@ -43,15 +43,28 @@ ptrace = ctypes.CDLL(None, use_errno=True).ptrace
 ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
+def traced(threads):
+    """Stops threads, {tid: ms}, each for so long, as a debugger would and no other of their processes; returns
+    {tid: (since when, until when)}."""
+    times = {}
+    for tid in threads:
+        if ptrace(PTRACE_SEIZE, tid, None, None):
+            raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
+    for tid in threads:
+        ptrace(PTRACE_INTERRUPT, tid, None, None)
+        os.waitpid(tid, WALL)
+        times[tid] = now_ns()
+    for tid, ms in sorted(threads.items(), key=lambda thread: thread[1]):
+        time.sleep(max(0, (times[tid] - now_ns()) / 1e9 + ms / 1000))
+        ptrace(PTRACE_DETACH, tid, None, None)
+        times[tid] = (times[tid], now_ns())
+    return times
+
+
 def traced_for(tid, ms):
-    """Stops a thread for so long, as a debugger would; returns how long it was, in ns."""
-    if ptrace(PTRACE_SEIZE, tid, None, None) or ptrace(PTRACE_INTERRUPT, tid, None, None):
-        raise Skip("ptrace: " + os.strerror(ctypes.get_errno()))
-    os.waitpid(tid, WALL)
-    since = now_ns()
-    time.sleep(ms / 1000)
-    ptrace(PTRACE_DETACH, tid, None, None)
-    return now_ns() - since
+    """The same of one thread; returns how long it was, in ns."""
+    since, until = traced({tid: ms})[tid]
+    return until - since
 
 
 def sh(*argv):
@@ -175,17 +188,17 @@ def compressed_swap(trial, megabytes):
     trial.stack.callback(subprocess.run, ["swapoff", device])
 
 
-def preloaded(trial, library, variable, size):
-    """A library of the tests' that is preloaded into a server and counts in a file: the file, mapped, and the server's
-    environment."""
+def preloaded(trial, library, variable, size, writable=False):
+    """A library of the tests' that is preloaded into a server and counts in a file, or reads there what to do: the file,
+    mapped, and the server's environment."""
     path = os.path.join(os.path.dirname(BIN), "tests", f"lib{library}.so")
     if not os.path.exists(path):
         raise RuntimeError(f"{path} is missing: build all targets first")
     counts = os.path.join(trial.directory, library)
     with open(counts, "wb") as f:
         f.truncate(size)
-    with open(counts, "rb") as f:
-        table = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+    with open(counts, "r+b") as f:
+        table = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0))
     return table, {**os.environ, "LD_PRELOAD": path, variable: counts}
 
 
@@ -220,3 +233,25 @@ class CallsClock:
             return 0
 
         return spent_ns
+
+
+class ThreadShim:
+    """Has one thread of a server sleep, burn its CPU or hold a mutex, from inside the server (thread_shim.c)."""
+
+    CALLS = ("read", "write", "lock")
+    ORDER, RESULT, ASKED, DONE = struct.Struct("=4I16sQ"), struct.Struct("=4Q"), 1, 3
+
+    def __init__(self, trial):
+        self.table, self.environment = preloaded(trial, "truth_thread_shim", "FORKTAIL_THREAD_SHIM",
+                                                 self.ORDER.size + self.RESULT.size, writable=True)
+
+    def order(self, comm, call, ms, burn=False):
+        """A thread of this name is to be late in its next such call."""
+        self.ORDER.pack_into(self.table, 0, 0, self.CALLS.index(call), burn, 0, comm.encode(), int(ms * 1e6))
+        struct.pack_into("=I", self.table, 0, self.ASKED)
+
+    def done(self):
+        """{tid, start_ns, end_ns, cpu_ns} of who carried it out, once that is over; else None."""
+        if struct.unpack_from("=I", self.table)[0] != self.DONE:
+            return None
+        return dict(zip(("tid", "start_ns", "end_ns", "cpu_ns"), self.RESULT.unpack_from(self.table, self.ORDER.size)))

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What the kernel itself says a thread lost, by ways that forktail does not use: /proc/*/schedstat and the delay
-accounting of taskstats. The truth suite measures injections with it.
+accounting of taskstats; and which thread read which descriptor, by the kernel's own trace. The truth suite measures
+injections with it.
 
 Delay accounting is off by default; DelayAccounting switches it on for as long as it is held. Where a kernel has none,
 what needs it is skipped.
 """
+import contextlib
 import os
+import re
 import socket
 import struct
+import subprocess
 
 from trial import Skip
 
@@ -98,3 +102,69 @@ def threads(pid):
         with open(f"/proc/{pid}/task/{tid}/comm") as f:
             found[int(tid)] = f.read().strip()
     return found
+
+
+class Reads:
+    """Every read of a process' threads, from now on, by an instance of the kernel's trace for this alone."""
+
+    CALLS = ("read", "readv", "recvfrom", "recvmsg")
+    LINE = re.compile(r"-(\d+)\s+\[\d+\].*: sys_\w+\(fd: (?:0x)?([0-9a-f]+)")
+
+    def __init__(self, trial, pid):
+        self.path = f"/sys/kernel/tracing/instances/forktail-truth-{os.getpid()}"
+        try:
+            os.mkdir(self.path)
+        except OSError as e:
+            raise Skip(f"{self.path}: {e.strerror}") from e
+        trial.stack.callback(os.rmdir, self.path)
+        self.set("set_event_pid", " ".join(map(str, threads(pid))))
+        for call in self.CALLS:
+            self.set(f"events/syscalls/sys_enter_{call}/enable", 1)
+
+    def set(self, name, value):
+        with open(os.path.join(self.path, name), "w") as f:
+            f.write(str(value))
+
+    def by_descriptor(self):
+        """{descriptor: threads that read it}; and no more is traced."""
+        for call in self.CALLS:
+            self.set(f"events/syscalls/sys_enter_{call}/enable", 0)
+        found = {}
+        with open(os.path.join(self.path, "trace")) as f:
+            for line in f:
+                if match := self.LINE.search(line):
+                    found.setdefault(int(match[2], 16), set()).add(int(match[1]))
+        return found
+
+
+def sockets(pid):
+    """{descriptor: inode} of a process' sockets."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):  # closed since
+            if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}")):
+                found[int(fd)] = int(match[1])
+    return found
+
+
+def other_ends():
+    """{inode: inode of the other end} of this host's connections, TCP over IPv4 and Unix."""
+    found, by_ends = {}, {}
+    with open("/proc/net/tcp") as f:
+        for words in map(str.split, list(f)[1:]):
+            by_ends[words[1], words[2]] = int(words[9])
+    for (local, remote), inode in by_ends.items():
+        if (remote, local) in by_ends:
+            found[inode] = by_ends[remote, local]
+    listed = subprocess.run(["ss", "-x", "-n", "-H", "state", "connected"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    for line in listed.stdout.splitlines():  # ... address inode address inode
+        words = line.split()
+        found[int(words[-3])] = int(words[-1])
+    return found
+
+
+def served(load, server):
+    """The server's descriptor of each connection that a load generator has, in the order in which it opened them."""
+    descriptors = {inode: fd for fd, inode in sockets(server).items()}
+    ends = other_ends()
+    return [descriptors[ends[inode]] for _, inode in sorted(sockets(load).items()) if ends.get(inode) in descriptors]

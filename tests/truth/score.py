@@ -5,7 +5,9 @@ An injection's episodes are those that overlap it. The cause that most of their 
 forktail named; of two injections at once (among: 2) one of the two first causes. A cause that has a time on the
 server's thread is measured there (thread_ns); client-late and network are outside of it and measured by the
 request that had the most of it. Where what the server itself ran is what was injected, that has to be named too
-(activity), and where somebody else did it, he has to be (culprit).
+(activity), and where somebody else did it, he has to be (culprit). Where one of several threads was hit, most of the
+cause's time has to be at that one (thread), and where it serves some of the connections, the requests on these and no
+others have to be blamed on it (connections).
 """
 
 # What a machine does not do of its own accord to a server that nothing is injected into.
@@ -13,6 +15,7 @@ INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota",
                  "mmap-lock", "sleep")
 SLACK_NS = 20_000_000  # what an injection did may be felt after it: answers to what queued up
 NOT_ON_THREAD = ("client-late", "network")
+OF_REQUESTS_AIM = 0.95  # recall and precision
 
 
 class Scored:
@@ -25,6 +28,8 @@ class Scored:
         self.shares = {}  # of all causes, largest first
         self.attributed_ns = 0
         self.culprit_named = None  # None: there was none to name
+        self.thread_named = None  # the same
+        self.recall = self.precision = None  # of requests, where connections are known
         self.evidence = []
 
     @property
@@ -47,8 +52,18 @@ class Scored:
         return self.activity if self.named == "server-busy" and self.activity else self.named
 
     @property
+    def amiss(self):
+        """What is wrong beside the cause; words."""
+        said = ["culprit not named"] if self.culprit_named is False else []
+        said += ["at another thread"] if self.thread_named is False else []
+        if self.recall is not None and min(self.recall, self.precision) < OF_REQUESTS_AIM:
+            said.append(f"of its connections' requests {100 * self.recall:.1f} % named, "
+                        f"of those named {100 * self.precision:.1f} % theirs")
+        return said
+
+    @property
     def hit(self):
-        return self.label == self.wanted and self.culprit_named is not False
+        return self.label == self.wanted and not self.amiss
 
     @property
     def error(self):
@@ -74,6 +89,56 @@ def add(sums, key, ns):
 
 def most(sums):
     return max(sums, key=sums.get) if sums else None
+
+
+def parts_at(request, tid, threads):
+    """{cause: ns} of a slow request at a thread; `threads`: {hop's name: thread}."""
+    sums = {}
+    for p in request["parts"]:
+        if threads.get(p.get("hop")) == tid:
+            add(sums, p["cause"], p["direct_ns"] + p["queued_ns"])
+    return sums
+
+
+def hop_threads(explained):
+    """{hop's name: its thread}. Of a process with several threads it ends with that thread's name, and its number where
+    others are called the same."""
+    found = {}
+    for h in explained["hops"]:
+        found[h["name"]] = h["pid"]
+        for t in explained["account"]["threads"]:
+            if t["tgid"] == h["pid"] and h["name"].endswith((f", {t['comm']}", f", {t['comm']} {t['tid']}")):
+                found[h["name"]] = t["tid"]
+    return found
+
+
+def on_its_way(request, injection):
+    """How long a request was, while the injection lasted; ns."""
+    end = request["start_ns"] + request["latency_ns"]
+    return min(end, injection["end_ns"]) - max(request["start_ns"], injection["start_ns"])
+
+
+def at_thread(s, injection, explained):
+    """Whether it was said to be at the thread that was hit, and on which requests."""
+    threads = hop_threads(explained)
+    meanwhile = [r for r in explained["slow_requests"] if on_its_way(r, injection) > 0]
+    where = {}
+    for r in meanwhile:
+        for tid in set(threads.values()):
+            add(where, tid, parts_at(r, tid, threads).get(s.cause, 0))
+    s.thread_named = most(where) == injection["thread"] and max(where.values()) > 0
+    if "connections" in injection:
+        theirs = lambda r: r["connection"] in injection["connections"]
+        named = [r for r in meanwhile if s.cause in parts_at(r, injection["thread"], threads)]
+        hit = [r for r in meanwhile if theirs(r) and on_its_way(r, injection) >= injection["slow_ns"]]
+        s.recall = sum(r in named for r in hit) / len(hit) if hit else 0.0
+        s.precision = sum(map(theirs, named)) / len(named) if named else 0.0
+
+
+def blamed(explained, tid):
+    """How many slow requests are said to have lost time at a thread."""
+    threads = hop_threads(explained)
+    return sum(1 for r in explained["slow_requests"] if parts_at(r, tid, threads))
 
 
 def score(injection, explained):
@@ -110,6 +175,8 @@ def score(injection, explained):
         s.attributed_ns = activities.get(injection["activity"], 0)
     else:
         s.attributed_ns = on_thread.get(s.cause, 0)
+    if injection.get("thread"):
+        at_thread(s, injection, explained)
     if injection.get("culprit"):
         s.culprit_named = any(injection["culprit"] in text for text in s.evidence)
     return s

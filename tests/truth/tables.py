@@ -32,7 +32,7 @@ def line(outcome, seconds):
         said = f"{s.injection['magnitude']}: {s.label}"
         if not s.hit:
             shares = ", ".join(f"{name} {percent(share)}" for name, share in list(s.shares.items())[:4])
-            said += f" INSTEAD OF {s.wanted} ({shares}" + (", culprit not named" if s.culprit_named is False else "") + ")"
+            said += f" INSTEAD OF {s.wanted} ({', '.join([shares] + s.amiss)})"
         if truth:
             said += f" {ms(s.attributed_ns)} of {ms(truth)}"
         parts.append(said)

@@ -17,6 +17,7 @@ import redis
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+NEWER = os.environ.get("FORKTAIL_SERVERS", os.path.join(ROOT, "build-servers", "trixie", "usr", "bin"))
 SERVER_CPU, CLIENT_CPU = 0, 1
 RATE = 4000
 CALM_S = 0.7  # between injections: backlogs drain, episodes end
@@ -61,6 +62,14 @@ def stopped_for(process, ms):
     return now_ns() - since
 
 
+def newer(program):
+    """A server of a later Debian's, which script/servers made."""
+    path = os.path.join(NEWER, program)
+    if not os.access(path, os.X_OK):
+        raise Skip(f"{path} is missing: script/servers could not make it")
+    return path
+
+
 def pinned(cpu, argv):
     return ["taskset", "-c", str(cpu)] + argv
 
@@ -79,6 +88,7 @@ class Trial:
         self.injections = []
         self.load = self.recorder = None
         self.targets = []
+        self.innocent = []  # threads that nothing may be blamed on
 
     def __enter__(self):
         return self
@@ -94,14 +104,14 @@ class Trial:
         self.stack.callback(end, process)
         return process
 
-    def redis(self, *config, name="redis", cpu=SERVER_CPU, directory=None, tcp=0, target=True, env=None):
-        """A redis-server; returns a client connected to it, with its process as .process."""
+    def redis(self, *config, name="redis", cpu=SERVER_CPU, directory=None, tcp=0, target=True, env=None, program="redis-server"):
+        """A redis-server, or a relative; returns a client connected to it, with its process as .process."""
         socket = os.path.join(self.directory, name + ".sock")
         data = directory or os.path.join(self.directory, name)
         os.makedirs(data, exist_ok=True)
         log = os.path.join(self.directory, name + ".log")
         process = self.start(
-            pinned(cpu, ["redis-server", "--port", str(tcp), "--bind", "127.0.0.1", "--unixsocket", socket, "--dir", data, "--save", "",
+            pinned(cpu, [program, "--port", str(tcp), "--bind", "127.0.0.1", "--unixsocket", socket, "--dir", data, "--save", "",
                          "--logfile", log, "--enable-debug-command", "yes", "--slowlog-log-slower-than", "1000",
                          "--latency-monitor-threshold", "1"] + list(config)), env=env)
         client = redis.Redis(unix_socket_path=socket)
@@ -109,7 +119,7 @@ class Trial:
         def answers():
             if process.poll() is not None:
                 with open(log) as f:
-                    raise RuntimeError("redis-server ended: " + f.read()[-300:])
+                    raise RuntimeError(f"{program} ended: " + f.read()[-300:])
             try:
                 return client.ping()
             except redis.exceptions.RedisError:
@@ -141,13 +151,13 @@ class Trial:
 
     def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True):
         """Starts the recorder, unless `recorded` is false, and then the load at `where` (arguments of forktail-load that
-        name the server)."""
+        name the server). Without a rate `load` says when requests are due."""
         if recorded:
             self.record()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.start(
             # Before the suite itself, which shares its CPU and reads what slow commands answer.
-            pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), "--rate", str(rate), "-c", str(connections), "--ratio", ratio,
+            pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), *(("--rate", str(rate)) if rate else ()), "-c", str(connections), "--ratio", ratio,
                          "-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "1h", "--on-error",
                          "continue", "-o", log] + list(where) + list(load)))
         wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)

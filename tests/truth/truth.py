@@ -25,6 +25,7 @@ import cases_disk  # noqa: F401
 import cases_memory  # noqa: F401
 import cases_network  # noqa: F401
 import cases_pairs  # noqa: F401
+import cases_threads  # noqa: F401
 
 ACCOUNT_AIM, UNKNOWN_AIM = 0.001, 0.05
 SHORT_TRIES = 5  # of a case in the short form: a neighbour may have had the machine in the first
@@ -37,6 +38,7 @@ class Outcome:
         self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
+        self.innocent = {}  # {thread: slow requests blamed on it}, of those that nothing may be
 
     @property
     def wrong(self):
@@ -44,6 +46,7 @@ class Outcome:
         said = []
         if self.account_error > ACCOUNT_AIM:
             said.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
+        said += [f"{count} requests are blamed on thread {tid}, which served nobody" for tid, count in self.innocent.items() if count]
         if not self.case.causes:
             said += [f"{name} was named, which nobody injected" for name in self.elsewhere if name in score.INJECTED_ONLY]
             if self.unknown > UNKNOWN_AIM:
@@ -83,6 +86,7 @@ def run_case(case, delays, short, keep):
     outcome.elsewhere = score.elsewhere(t.injections, explained)
     outcome.unknown = sum(c["share"] for c in explained["causes"] if c["cause"] == "unknown")
     outcome.account_error = account_error(explained)
+    outcome.innocent = {tid: score.blamed(explained, tid) for tid in t.innocent}
     outcome.drops = explained["drops"]["count"]
     return outcome
 

@@ -50,6 +50,30 @@ bool holds(const std::string &text, const std::string &part)
 
 } // namespace
 
+TEST_CASE("a quota of a thread's own cgroup is noted too, once")
+{
+	Host host("cgroup cgroup rw,cpu,cpuacct");
+	REQUIRE(host.q);
+	host.proc.write("4711/cgroup", "3:cpu,cpuacct:/pod\n");
+	host.proc.write("4711/task/4711/cgroup", "3:cpu,cpuacct:/pod\n");
+	host.proc.write("4711/task/4712/cgroup", "3:cpu,cpuacct:/pod/helpers\n");
+	host.proc.write("4711/task/4713/cgroup", "3:cpu,cpuacct:/pod/helpers\n");
+	host.cgroups.write("pod/cpu.cfs_quota_us", "-1\n");
+	host.cgroups.write("pod/helpers/cpu.cfs_quota_us", "30000\n");
+	host.cgroups.write("pod/helpers/cpu.cfs_period_us", "100000\n");
+	host.cgroups.write("pod/helpers/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 2500\n");
+	CHECK(host.look());
+	host.proc.write("4711/task/4712/cgroup", "3:cpu,cpuacct:/pod\n");
+	CHECK(host.look());
+	host.proc.write("4711/task/4713/cgroup", "3:cpu,cpuacct:/pod\n");
+	CHECK_FALSE(host.look());
+
+	const Recorded r = host.written.finish();
+	REQUIRE(r.notes.size() == 2);
+	holds(r.notes[0], R"("cgroup":"/pod/helpers","quota_us":30000,"period_us":100000)");
+	holds(r.notes[1], R"("cgroup":"/pod/helpers","quota_us":0)");
+}
+
 TEST_CASE("a quota of any cgroup on the way to the root is noted when it comes, changes and goes")
 {
 	Host host("cgroup2 cgroup2 rw");

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: MIT
+"""Injections into one thread of servers that have several. Redis 7 waits for all of its helpers; each of memcached's, Redis 8's
+and HAProxy's threads has connections of its own; Valkey's helpers have jobs."""
+import os
+import time
+
+import host
+import kernel
+from cases_network import free_port, memcached
+from registry import case
+from trial import CLIENT_CPU, SERVER_CPU, newer, pinned, wait_for
+
+BOTH = f"{SERVER_CPU},{CLIENT_CPU}"
+# Redis 7 and Valkey give helpers work when several clients want something at once: 8 of them, each millisecond. So the
+# main thread begins to wait for a helper within that of its being stopped.
+BURSTS = {"rate": None, "connections": 32, "load": ["--profile", "steps:160000x0.05ms,0x0.95ms,repeat"]}
+# The same for four helpers, which have to be parked in between: five threads spin on two CPUs else, and that is all that
+# happens. A single request parks them.
+RARE_BURSTS = {"rate": None, "connections": 64, "load": ["--profile", "steps:640000x0.1ms,500x49.9ms,repeat"]}
+
+
+def redis7(t, threads, **how):
+    return parted(t.redis("--io-threads", str(threads), "--io-threads-do-reads", "yes", cpu=BOTH, **how), threads - 1)
+
+
+def newer_redis(t, program, threads, *config):
+    return parted(t.redis("--io-threads", str(threads), *config, cpu=BOTH, program=newer(program)), threads - 1)
+
+
+def parted(server, count):
+    """Helpers spin, which takes all of a CPU: not the one that the main thread needs."""
+    helpers = lambda: [tid for tid, comm in kernel.threads(server.tid).items() if comm.startswith("io_thd")]
+    wait_for("the helpers' names", lambda: len(helpers()) == count)
+    for tid in kernel.threads(server.tid):
+        os.sched_setaffinity(tid, {CLIENT_CPU if tid in helpers() else SERVER_CPU})
+    return server
+
+
+def thread(process, name):
+    return [tid for tid, comm in kernel.threads(process.pid).items() if comm == name][0]
+
+
+def stop(t, tid, ms, **more):
+    """Stops one thread of a process; by the injector's clock."""
+    with t.injecting("ptrace", f"{ms} ms", tid, culprit=str(os.getpid()), thread=tid, **more) as done:
+        done["stall_ns"] = host.traced_for(tid, ms)
+
+
+def stop_helper(t, server, magnitudes, name="io_thd_1"):
+    tid = thread(server.process, name)
+    for ms in magnitudes:
+        stop(t, tid, ms)
+
+
+def stop_its_connections(t, process, where, tid_of, magnitudes, **load):
+    """One thread of several is stopped that have connections of their own: nobody waits for it but these."""
+    t.begin(where, **load)
+    reads = kernel.Reads(t, process.pid)
+    time.sleep(0.5)
+    by = reads.by_descriptor()
+    tid = tid_of(by)
+    served = kernel.served(t.load.pid, process.pid)
+    connections = [i for i, fd in enumerate(served) if by.get(fd) == {tid}]
+    if not 0 < len(connections) < len(served):
+        raise RuntimeError(f"thread {tid} reads {len(connections)} of {len(served)} connections")
+    for ms in magnitudes:
+        stop(t, tid, ms, connections=connections)
+
+
+@case(27, "redis7-helper-stop", ["ptrace"], (10, 20, 60), threshold="4ms")
+def redis7_helper_stop(t, magnitudes):
+    server = redis7(t, 2)
+    t.begin(["-s", server.socket], **BURSTS)
+    stop_helper(t, server, magnitudes)
+
+
+@case(27, "redis7-helper-stop-tcp", ["ptrace"], (10, 20, 60), threshold="4ms")
+def redis7_helper_stop_tcp(t, magnitudes):
+    port = free_port()
+    server = redis7(t, 2, tcp=port)
+    t.begin(["-p", str(port)], **BURSTS)
+    stop_helper(t, server, magnitudes)
+
+
+@case(27, "redis7-two-helpers", ["ptrace"], (90, 180), threshold="8ms")
+def redis7_two_helpers(t, magnitudes):
+    """Two of four are stopped: the main thread waits for all of them, so for the one that is stopped longer, from the next
+    burst on."""
+    server = redis7(t, 5)
+    short, long = thread(server.process, "io_thd_1"), thread(server.process, "io_thd_3")
+    t.begin(["-s", server.socket], **RARE_BURSTS)
+    for ms in magnitudes:
+        with t.injecting("ptrace", f"{ms} ms, another {ms // 3}", long, culprit=str(os.getpid()), thread=long):
+            host.traced({short: ms / 3, long: ms})
+
+
+@case(28, "redis7-helper-hog", ["run-queue"], (10, 30), threshold="4ms")
+def redis7_helper_hog(t, magnitudes):
+    """The main thread, the load and this suite have one CPU meanwhile; the helper has the other one, and then has not."""
+    server = redis7(t, 2)
+    helper = thread(server.process, "io_thd_1")
+    t.begin(["-s", server.socket], cpu=SERVER_CPU, **BURSTS)
+    for ms in magnitudes:
+        process = host.hog(t, CLIENT_CPU, "chrt", "-f", "50")
+        os.sched_setaffinity(0, {SERVER_CPU})  # to be able to end it
+        with t.injecting("run-queue", f"{ms} ms", helper, truth=kernel.run_delay_ns, culprit=str(process.pid), thread=helper):
+            host.let_run(process, ms / 1000)
+            time.sleep(0.01)  # its wait is accounted for when it runs again
+        os.sched_setaffinity(0, {CLIENT_CPU})
+
+
+@case(28, "redis7-helper-quota", ["cpu-quota"], (50, 100), threshold="4ms")
+def redis7_helper_quota(t, magnitudes):
+    """A CPU cgroup that the helper alone is in: it spins, so it uses up whatever it is given."""
+    group = host.Cgroup(t, "cpu")
+    server = redis7(t, 2)
+    helper = thread(server.process, "io_thd_1")
+    group.set("tasks", helper)
+    group.set("cpu.cfs_quota_us", 200_000)  # as good as none, but the recorder has to know that there is one
+    t.begin(["-s", server.socket], **BURSTS)
+
+    def throttled_ns(_tid):
+        return int(dict(line.split() for line in group.get("cpu.stat").splitlines())["throttled_time"])
+
+    for period_ms in magnitudes:
+        with t.injecting("cpu-quota", f"0.3 CPUs, {period_ms} ms periods", helper, truth=throttled_ns, thread=helper):
+            group.set("cpu.cfs_period_us", period_ms * 1000)
+            group.set("cpu.cfs_quota_us", period_ms * 300)
+            time.sleep(0.5)
+            group.set("cpu.cfs_quota_us", 200_000)
+
+
+@case(29, "redis7-helper-burns", ["io-thread"], (10, 20, 60), threshold="4ms")
+def redis7_helper_burns(t, magnitudes):
+    """The helper is busy with what it was given, while the main thread waits for it."""
+    shim = host.ThreadShim(t)
+    server = redis7(t, 2, env=shim.environment)
+    t.begin(["-s", server.socket], **BURSTS)
+    for ms in magnitudes:
+        ordered(t, shim, "io-thread", "io_thd_1", "write", ms, burn=True)
+
+
+def ordered(t, shim, cause, comm, call, ms, burn=False, named=False):
+    """One order to the shim, carried out. Its time is what the shim measured."""
+    with t.injecting(cause, f"{ms} ms") as done:
+        shim.order(comm, call, ms, burn)
+        who = wait_for(f"the order to {comm}", shim.done)
+    done.update(who, stall_ns=who["end_ns"] - who["start_ns"], thread=who["tid"])
+    if named:
+        done["culprit"] = str(who["tid"])
+
+
+@case(30, "redis7-parked-helper", [], (10,), threshold="4ms")
+def redis7_parked_helper(t, magnitudes):
+    """One client never is work for helpers: they wait for a mutex that the main thread holds, and nobody for them."""
+    server = redis7(t, 4)
+    helper = thread(server.process, "io_thd_1")
+    t.innocent.append(helper)
+    t.begin(["-s", server.socket], connections=1, rate=2000)
+    until = time.monotonic() + magnitudes[0]
+    while time.monotonic() < until:
+        host.traced_for(helper, 30)
+        time.sleep(0.2)
+
+
+@case(31, "memcached-worker-of-4", ["ptrace"], (10, 50, 200), threshold="4ms")
+def memcached_worker_of_4(t, magnitudes):
+    process, port = memcached(t, "-t", "4", cpu=BOTH)
+    stop_its_connections(t, process, ["-p", str(port)], lambda by: worker_of(process, by), magnitudes,
+                         load=["--protocol", "memcache_text"])
+
+
+@case(31, "memcached-worker-unix", ["ptrace"], (10, 50, 200), threshold="4ms")
+def memcached_worker_unix(t, magnitudes):
+    path = os.path.join(t.directory, "memcached.sock")
+    process = t.start(pinned(BOTH, ["memcached", "-u", "root", "-s", path, "-t", "4"]))
+    wait_for("memcached's socket", lambda: os.path.exists(path))
+    t.targets.append(process.pid)
+    stop_its_connections(t, process, ["-s", path], lambda by: worker_of(process, by), magnitudes,
+                         load=["--protocol", "memcache_text"])
+
+
+def worker_of(process, by):
+    """A memcached's thread that has connections."""
+    workers = {tid for tid, comm in kernel.threads(process.pid).items() if comm == "mc-worker"}
+    return max(workers, key=lambda tid: sum(tids == {tid} for tids in by.values()))
+
+
+@case(31, "memcached-reconnects", ["ptrace"], (10, 50, 200), threshold="4ms")
+def memcached_reconnects(t, magnitudes):
+    """Connections that close and open all the time, each time with another worker."""
+    process, port = memcached(t, "-t", "4", cpu=BOTH)
+    t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "--reconnect", "100"])
+    for ms in magnitudes:
+        stop(t, thread(process, "mc-worker"), ms)
+
+
+@case(32, "memcached-lock", ["lock-wait"], (15, 40), threshold="4ms")
+def memcached_lock(t, magnitudes):
+    """All ask for one key, so its lock is what all workers need; one of them is asleep and has it."""
+    shim = host.ThreadShim(t)
+    process, port = memcached(t, "-t", "4", cpu=BOTH, env=shim.environment)
+    t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "-r", "1"], ratio="0:1")
+    for ms in magnitudes:
+        ordered(t, shim, "lock-wait", "mc-worker", "lock", ms, named=True)
+
+
+@case(33, "redis8-helper-stop", ["ptrace"], (10, 30, 100), threshold="4ms")
+def redis8_helper_stop(t, magnitudes):
+    # Its timer, ten times a second else, has the main thread wait for all helpers, and those for it.
+    server = newer_redis(t, "redis-server", 3, "--hz", "1", "--dynamic-hz", "no")
+    stop_its_connections(t, server.process, ["-s", server.socket], lambda _by: thread(server.process, "io_thd_1"), magnitudes)
+
+
+@case(34, "valkey-helper-stop", ["ptrace"], (10, 20, 60), threshold="4ms")
+def valkey_helper_stop(t, magnitudes):
+    server = newer_redis(t, "valkey-server", 3)
+    t.begin(["-s", server.socket], **BURSTS)
+    stop_helper(t, server, magnitudes)
+
+
+@case(35, "haproxy-thread-stop", ["ptrace"], (10, 50, 200), threshold="4ms")
+def haproxy_thread_stop(t, magnitudes):
+    process, port = haproxy(t, t.redis())
+
+    def another(by):
+        """One that has connections, and is not the process' first."""
+        return max(set(kernel.threads(process.pid)) - {process.pid}, key=lambda tid: sum(tids == {tid} for tids in by.values()))
+
+    stop_its_connections(t, process, ["-p", str(port)], another, magnitudes)
+
+
+def haproxy(t, server):
+    """HAProxy with two threads, which passes connections on to a server."""
+    port = free_port()
+    config = os.path.join(t.directory, "haproxy.cfg")
+    with open(config, "w") as f:
+        f.write("global\n  nbthread 2\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n"
+                f"listen redis\n  bind 127.0.0.1:{port}\n  server redis unix@{server.socket}\n")
+    process = t.start(pinned(BOTH, ["haproxy", "-db", "-f", config]))
+    t.targets.append(process.pid)
+    wait_for("haproxy's threads", lambda: len(kernel.threads(process.pid)) == 2)
+    time.sleep(0.5)
+    return process, port
+
+
+@case("control", "nothing-redis7", [], (10,), threshold="4ms")
+def nothing_redis7(t, magnitudes):
+    server = redis7(t, 2)
+    t.begin(["-s", server.socket], **BURSTS)
+    time.sleep(magnitudes[0])
+
+
+@case("control", "nothing-memcached", [], (10,), threshold="4ms")
+def nothing_memcached(t, magnitudes):
+    _process, port = memcached(t, "-t", "4", cpu=BOTH)
+    t.begin(["-p", str(port)], load=["--protocol", "memcache_text"])
+    time.sleep(magnitudes[0])
+
+
+@case("control", "nothing-redis8", [], (10,), threshold="4ms")
+def nothing_redis8(t, magnitudes):
+    server = newer_redis(t, "redis-server", 3)
+    t.begin(["-s", server.socket])
+    time.sleep(magnitudes[0])
+
+
+@case("control", "nothing-valkey", [], (10,), threshold="4ms")
+def nothing_valkey(t, magnitudes):
+    server = newer_redis(t, "valkey-server", 3)
+    t.begin(["-s", server.socket], **BURSTS)
+    time.sleep(magnitudes[0])
+
+
+@case("control", "nothing-haproxy", [], (10,), threshold="4ms")
+def nothing_haproxy(t, magnitudes):
+    _process, port = haproxy(t, t.redis())
+    t.begin(["-p", str(port)])
+    time.sleep(magnitudes[0])
