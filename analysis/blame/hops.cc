@@ -41,6 +41,11 @@ std::string HopName::text() const
 	       (thread.empty() ? "" : ", " + thread);
 }
 
+const char *RoleOf(const HopRow &row, const HopName &name)
+{
+	return row.proxy ? "proxy" : name.thread.empty() ? "instance" : "thread";
+}
+
 HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations)
 {
 	HopName name;

@@ -8,6 +8,7 @@
 
 #include "analysis/run/run.h"
 #include "analysis/timeline/timeline.h"
+#include "blame.h"
 
 namespace forktail
 {
@@ -23,6 +24,10 @@ struct HopName {
 	// "redis-server 127.0.0.1:6380"; without an address "redis-server 4321"; ", io_thd_1" after it.
 	std::string text() const;
 };
+
+// What part a hop plays: "proxy" (servers lie behind it), "instance", or, of a process with several threads on
+// the way, "thread".
+const char *RoleOf(const HopRow &row, const HopName &name);
 
 // `hop` as in blame.h: an index into timelines, which are those of run.servers and run.behind, then of
 // further threads, or, without a request log (`from_iterations`), of any threads with an event loop.

@@ -214,11 +214,13 @@ void WriteHops(Writer *w)
 	constexpr double worth_listing = 0.01;
 	if (b.hops.size() < 2 || b.slow.empty())
 		return;
-	std::vector<std::string> names;
+	std::vector<std::string> names, roles;
 	size_t width = 13;
 	uint64_t at_hops = 0;
 	for (const HopRow &row : b.hops) {
-		names.push_back(HopNameOf(w->e.run, w->e.timelines, row.hop, b.from_iterations).text());
+		HopName name = HopNameOf(w->e.run, w->e.timelines, row.hop, b.from_iterations);
+		names.push_back(name.text());
+		roles.push_back(RoleOf(row, name));
 		width = std::max(width, names.back().size());
 		at_hops += row.time_ns;
 	}
@@ -231,7 +233,7 @@ void WriteHops(Writer *w)
 		const HopRow &row = b.hops[i];
 		std::string line =
 		    Format("%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(),
-			   row.proxy ? "proxy" : "instance", FormatCount(row.requests).c_str(),
+			   roles[i].c_str(), FormatCount(row.requests).c_str(),
 			   FormatDuration(row.time_ns).c_str(), FormatPercent(row.share).c_str());
 		std::string causes = row.causes.empty() ? "-" : "";
 		for (size_t c = 0; c < row.causes.size() && c < causes_shown; c++) {
