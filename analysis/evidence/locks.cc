@@ -66,7 +66,7 @@ std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
 	return longest;
 }
 
-// "ran assoc_expand()", "waited in poll()": what a thread did in stretches in which nothing kept it.
+// "ran work()", "waited in poll()": what a thread did in stretches in which nothing kept it.
 std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<Foreign> &stretches)
 {
 	CauseTimes times = {};

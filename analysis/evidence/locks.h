@@ -15,8 +15,8 @@ std::string WaitedForText(const Scene &scene, Cause cause);
 // For how long, by the one that waited longest.
 uint64_t WaitedForNs(const Scene &scene, Cause cause);
 // What is told of lock-wait: the same with what the thread did meanwhile; or of a scene whose own thread
-// waited "waited 15.0 ms for a lock held by mc-itemcrawler (13), which ran assoc_expand()". "" if nobody
-// knows for whom.
+// waited "waited 15.0 ms for a lock held by mc-itemcrawler (13), which ran rehashing of a dictionary". "" if
+// nobody knows for whom.
 std::string LockSentence(const Scene &scene);
 
 } // namespace forktail

@@ -32,7 +32,7 @@ static const char *how;
 static uint64_t hold_ns;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_cond = PTHREAD_COND_INITIALIZER;
-static atomic_int has_it, waits, done;
+static atomic_int has_it, waits, done, middle_tid;
 static int never;
 static int go[2], slow[2], slow_go[2], middle_go[2];
 
@@ -129,6 +129,7 @@ static void *client(void *arg)
 static void *middle(void *arg)
 {
 	pthread_setname_np(pthread_self(), "middle");
+	atomic_store(&middle_tid, gettid());
 	for (;;) {
 		read_one(middle_go[0]);
 		atomic_store(&waits, 1);
@@ -183,6 +184,20 @@ static void wait_for(uint32_t ticket)
 	pthread_mutex_unlock(&lock);
 }
 
+/* "middle" is past its last other wait: once it sleeps, it waits for the lock. */
+static int middle_sleeps(void)
+{
+	char path[64], text[128] = "";
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&middle_tid));
+	FILE *stat = fopen(path, "r");
+	if (stat && !fgets(text, sizeof text, stat))
+		text[0] = '\0';
+	if (stat)
+		fclose(stat);
+	const char *state = strrchr(text, ')');
+	return state && strncmp(state, ") S", 3) == 0;
+}
+
 static void serve(void)
 {
 	static uint32_t served;
@@ -196,7 +211,8 @@ static void serve(void)
 		write_one(middle_go[1]);
 		while (!atomic_load(&waits))
 			;
-		sleep_ns(1000000); /* until it does */
+		while (!middle_sleeps())
+			;
 	}
 	uint64_t since_ns = now_ns();
 	wait_for(2 * served++ + 1);

@@ -4,6 +4,7 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/evidence/episodes.h"
+#include "analysis/timeline/others.h"
 
 using namespace forktail;
 using namespace ft::test;
@@ -192,6 +193,73 @@ TEST_CASE("evidence of a wait for the disk says how busy it was, and whose the w
 	      "wrote 4.00 MB, most for kworker/u4:1 (55), then redis-server (100); it was busy "
 	      "50.0 % of the time, with 1.7 requests at once; files were written by dd (4377), "
 	      "80.0 MB in 1.01 s, redis-server (100), 9.00 MB");
+}
+
+TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
+{
+	RunBuilder b;
+	OneRequest(&b, 40 * ms);
+	b.Thread(101, 0, 100 * ms, 0, "mc-assocmaint", kServer);
+	ft_span &wait = b.Off(FT_LOCK_WAIT, 10 * ms, 50 * ms, 50 * ms);
+	wait.arg[0] = 0x7f0000001000;
+	wait.arg[1] = 101 | uint64_t{101} << 32;
+	wait.syscall = 202;
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 20 * ms, 1, 101);
+	// The request's hop first, then the holder's, as explain has them.
+	auto evidence = [&](bool resolved) {
+		b.Finish();
+		ThreadTimelines threads(b.run);
+		std::vector<Timeline> timelines = {b.Timeline()};
+		if (resolved)
+			ResolveOthers(&threads, &timelines[0]);
+		timelines.push_back(threads.Of(b.ThreadIndex(101)));
+		Serving serving;
+		serving.connections = {{{0, UINT64_MAX, 0}}};
+		Blame blame = BlameRun(b.run, timelines, {1, 0}, {}, serving);
+		std::vector<Episode> episodes = FindEpisodes(&blame);
+		REQUIRE(episodes.size() == 1);
+		FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 1, &episodes);
+		uint64_t lock_ns = 0;
+		for (const EpisodeCause &c : episodes[0].causes)
+			lock_ns += c.cause == Cause::LockWait ? c.thread_ns : 0;
+		std::string text = std::to_string(lock_ns / ms) + " ms of locks\n";
+		for (const std::string &sentence : episodes[0].evidence)
+			text += sentence + "\n";
+		return text;
+	};
+	const std::string waited = "redis-server (100) waited ", it_held = " for a lock that it held";
+	SECTION("it ran")
+	{
+		b.CpuSample(20 * ms, b.Stack({"memcached", {{"work", "memcached"}}, {}}), FT_OWN_CODE, 101);
+		std::string text = evidence(true);
+		Holds(text, "40 ms of locks");
+		Holds(text, "mc-assocmaint: " + waited + "40.0 ms" + it_held + "; meanwhile it ran work()\n");
+	}
+	SECTION("it ran a library's code")
+	{
+		b.CpuSample(20 * ms, b.Stack({"memcached", {{"memset", "libc.so.6"}}, {}}), FT_OWN_CODE, 101);
+		Holds(evidence(true), "meanwhile it was in memset of libc.so.6\n");
+	}
+	SECTION("it waited for somebody slow")
+	{
+		b.Off(FT_IDLE, 12 * ms, 48 * ms, 48 * ms, 0, 101).syscall = 7;
+		Holds(evidence(true), it_held + "; meanwhile it waited in poll()\n");
+	}
+	SECTION("it was kept from running for most of the time")
+	{
+		b.Off(FT_STOPPED, 11 * ms, 46 * ms, 46 * ms, 0, 101);
+		std::string text = evidence(true);
+		Holds(text, "mc-assocmaint: the server was stopped (SIGSTOP) for 35.0 ms; " + waited +
+				"35.0 ms" + it_held + "\n");
+		Holds(text,
+		      "mc-assocmaint: " + waited + "5.00 ms" + it_held + "; meanwhile it ran its own code");
+	}
+	SECTION("and what another thread's time says nothing of is told of the one that waited")
+	{
+		Holds(evidence(false),
+		      "waited 40.0 ms for a lock held by mc-assocmaint (101), which ran its own "
+		      "code\n");
+	}
 }
 
 TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
