@@ -174,12 +174,16 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Run once after attaching: opens the accounts of the threads of processes in `targets`. */
+enum { PF_IO_WORKER = 0x10 }; /* the kernel's own thread, that works for a ring of the process it is in */
+
+/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Those of rings have none:
+ * nothing tells of one that begins later, and what they look like, blocked in the call that made them, is not
+ * what they are. */
 SEC("iter/task")
 int open_accounts(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	if (!task)
+	if (!task || task->flags & PF_IO_WORKER)
 		return 0;
 	u32 tgid = process_id_of(task);
 	u32 *traced_as = bpf_map_lookup_elem(&targets, &tgid);

@@ -367,9 +367,14 @@ std::string ClientMeanwhile(const Scene &scene)
 			AddTimes(client, std::max(from, p.start_ns),
 				 std::min(to, server.pieces[i + 1].start_ns), &times);
 	const Thread &thread = scene.client->thread;
-	return ", while the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) +
-	       ") waited for them for " + FormatDuration(times[Index(Cause::Idle)]) + " and ran for " +
-	       FormatDuration(times[Index(Cause::ServerBusy)]);
+	uint64_t waited_ns = times[Index(Cause::Idle)], ran_ns = times[Index(Cause::ServerBusy)];
+	std::string name =
+	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
+	if (ran_ns > waited_ns)
+		return ", or were there while " + name + " ran its own code for " + FormatDuration(ran_ns) +
+		       " of it";
+	return ", while " + name + " waited for them for " + FormatDuration(waited_ns) + " and ran for " +
+	       FormatDuration(ran_ns);
 }
 
 // Where it is known when answers arrived, what they waited for then is not network.

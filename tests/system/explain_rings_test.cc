@@ -54,17 +54,25 @@ void check_requests(const Json &j, uint32_t pid)
 	CHECK(warns(j, "works over io_uring"));
 }
 
-// Puts load on such a server, stops it for 100 ms, and checks what is made of it.
-void check_rings(const std::vector<std::string> &record)
+// Puts load on such a server, stops it for 100 ms, and checks what is made of it. With `workers` its ring has
+// the kernel's own threads do the work, which are there before the recording begins.
+void check_rings(const std::vector<std::string> &record, bool workers)
 {
 	TempDir dir;
 	const std::string socket = dir.file("uring.sock");
-	Process server({FORKTAIL_URING_SERVER, socket});
+	std::vector<std::string> argv = {FORKTAIL_URING_SERVER, socket};
+	if (workers)
+		argv.push_back("workers");
+	Process server(argv);
 	REQUIRE(eventually([&] { return access(socket.c_str(), F_OK) == 0 || !server.running(); }));
 	if (!server.running() && server.wait(Seconds(1)) == kNoRing) {
 		WARN("left out: this kernel refuses rings: " + server.err());
 		return;
 	}
+	if (workers)
+		REQUIRE(run({program("forktail-load"), "-q", "-s", socket, "-t", "get", "--rate", "2000",
+			     "-c", "4", "--no-observer", "--duration", "1"})
+			    .status == 0);
 	Recorder recorder(server.pid(), record);
 	Process load({program("forktail-load"), "-q", "-s", socket, "-t", "get", "--rate", "2000", "-c", "4",
 		      "--no-observer", "-o", dir.file("load.forktail"), "--duration", "3"});
@@ -80,6 +88,8 @@ void check_rings(const std::vector<std::string> &record)
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == true);
 	const uint64_t turns = recorded.count(pid, FT_ITERATION);
 	CHECK(turns > 500); // of 6,000 requests, those that took 20 us or more
+	for (const auto &[key, t] : recorded.threads)
+		CHECK((t.tgid != pid || t.tid == pid)); // of the kernel's threads nothing is recorded
 	std::filesystem::copy(recorder.path(), dir.file("server.forktail"));
 	const Result r =
 	    run({program("forktail"), "explain", dir.path(), "--json", "--requests", "--slow", "20ms"});
@@ -93,13 +103,19 @@ void check_rings(const std::vector<std::string> &record)
 TEST_CASE("a server over io_uring is idle where it waits for its ring")
 {
 	REQUIRE(root());
-	check_rings({});
+	check_rings({}, false);
+}
+
+TEST_CASE("the kernel's own workers of a ring are no threads of the server's")
+{
+	REQUIRE(root());
+	check_rings({}, true);
 }
 
 TEST_CASE("its turns are told by its waits also where system calls are traced")
 {
 	REQUIRE(root());
-	check_rings({"--exact"});
+	check_rings({"--exact"}, false);
 }
 
 TEST_CASE("of a server over epoll nothing is said of rings")

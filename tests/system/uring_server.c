@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A server whose event loop is an io_uring, since no such server can be had from a distribution: uring_server
- * PATH listens on a Unix socket and answers the commands of Redis' protocol that a load generator of GETs
- * asks, with "there is no such key". Accepts, reads and answers by the ring alone, and waits in
- * io_uring_enter. Exits with 77 where the kernel refuses rings. */
+ * PATH [workers] listens on a Unix socket and answers the commands of Redis' protocol that a load generator
+ * of GETs asks, with "there is no such key". Accepts, reads and answers by the ring alone, or has the
+ * kernel's workers do it, and waits in io_uring_enter. Exits with 77 where the kernel refuses rings. */
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stdatomic.h>
@@ -30,6 +30,7 @@ static struct {
 	_Atomic unsigned *sq_tail, *cq_head, *cq_tail;
 	unsigned sq_mask, cq_mask, unsubmitted;
 	unsigned *sq_array;
+	uint8_t flags; /* of every request */
 	struct io_uring_sqe *sqes;
 	struct io_uring_cqe *cqes;
 } ring;
@@ -72,6 +73,7 @@ static void ask(int op, int number, int fd, void *bytes, size_t size)
 	static const uint8_t codes[] = {IORING_OP_ACCEPT, IORING_OP_RECV, IORING_OP_SEND};
 	unsigned tail = atomic_load(ring.sq_tail), at = tail & ring.sq_mask;
 	ring.sqes[at] = (struct io_uring_sqe){.opcode = codes[op],
+					      .flags = ring.flags,
 					      .fd = fd,
 					      .addr = (uintptr_t)bytes,
 					      .len = (uint32_t)size,
@@ -177,8 +179,9 @@ static void done(int op, int number, int result, int listener)
 int main(int argc, char **argv)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	if (argc != 2 || strlen(argv[1]) >= sizeof address.sun_path)
+	if (argc < 2 || argc > 3 || strlen(argv[1]) >= sizeof address.sun_path)
 		return 2;
+	ring.flags = argc == 3 ? IOSQE_ASYNC : 0;
 	set_up();
 	strcpy(address.sun_path, argv[1]);
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

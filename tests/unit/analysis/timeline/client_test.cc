@@ -122,6 +122,20 @@ TEST_CASE("a load thread with too much to do is said to have run its own code")
 	CHECK(text.find("load-0 (200) ran its own code for 75.0 ms of these 75.0 ms") != std::string::npos);
 }
 
+TEST_CASE("an answer that a busy load thread may not have read is network, and that is said")
+{
+	Both b;
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms, 1, kLoad);
+	b.Request(5 * ms, 5 * ms, 80 * ms);
+	Blame blame = b.BlameBoth();
+	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find(
+		  "requests or answers were on their way, or were there while the load generator's thread "
+		  "load-0 (200) ran its own code for 75.0 ms of it") != std::string::npos);
+}
+
 TEST_CASE("what the load threads can't be found for stays as it is")
 {
 	Both b;
