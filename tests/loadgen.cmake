@@ -17,6 +17,9 @@ forktail_test(loadgen_run system TIMEOUT 300
 forktail_test(loadgen_open_loop system TIMEOUT 300
   SOURCES system/loadgen_open_loop_test.cc
   LIBRARIES forktail_test_support)
+forktail_test(loadgen_busy_poll system TIMEOUT 300
+  SOURCES system/loadgen_busy_poll_test.cc
+  LIBRARIES forktail_test_support)
 forktail_test(loadgen_input system TIMEOUT 300
   SOURCES system/loadgen_input_test.cc
   LIBRARIES forktail_test_support)
@@ -71,7 +74,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/loadgen_observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
+  foreach(test loadgen loadgen_run loadgen_busy_poll loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
           loadgen_report loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers
           loadgen_replay loadgen_tls loadgen_meta loadgen_resp3 loadgen_deliveries)
     add_dependencies(test_${test} forktail-load)

@@ -62,6 +62,12 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 {
 	Connection &connection = run->connections[ConnectionIndex(f, run, c.id)];
+	if (connection.opened_ns && connection.opened_ns < c.opened_ns) { // it was opened again
+		std::vector<Connection> earlier = std::move(connection.earlier);
+		connection.earlier = {};
+		earlier.push_back(connection);
+		connection.earlier = std::move(earlier);
+	}
 	connection.opened_ns = c.opened_ns;
 	connection.closed_ns = c.closed_ns;
 	connection.thread = c.thread;
@@ -77,6 +83,15 @@ template <typename T> bool Further(Column<T> *column, size_t before, bool in_blo
 	if (in_block && column->empty() && before)
 		std::fill_n(column->Extend(before), before, T{0});
 	return in_block || !column->empty();
+}
+
+void Truncate(Requests *q, size_t count)
+{
+	for (Column<uint64_t> *times : {&q->intended_ns, &q->start_ns, &q->end_ns, &q->arrival_ns})
+		times->Truncate(count);
+	for (Column<uint8_t> *bytes : {&q->op, &q->status, &q->behind})
+		bytes->Truncate(count);
+	q->connection.Truncate(count);
 }
 
 void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
@@ -134,14 +149,7 @@ void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
 				: 0;
 		kept++;
 	}
-	q.intended_ns.Truncate(kept);
-	q.start_ns.Truncate(kept);
-	q.end_ns.Truncate(kept);
-	q.connection.Truncate(kept);
-	q.op.Truncate(kept);
-	q.status.Truncate(kept);
-	q.behind.Truncate(kept);
-	q.arrival_ns.Truncate(kept);
+	Truncate(&q, kept);
 }
 
 void ReadThread(OpenFile *f, Run *run, const ft_thread &t)

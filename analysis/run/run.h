@@ -124,6 +124,8 @@ struct Connection {
 	uint32_t local_port = 0;
 	uint32_t server = 0; // index into servers
 	uint64_t inode = 0;  // of the load generator's socket; 0: not known
+	// Of one that was opened again: what it was with the sockets before this one, in order.
+	std::vector<Connection> earlier = {};
 };
 
 // The request log, by column. Order is the file's: per connection the order of completion.

@@ -150,22 +150,35 @@ ServedConnections FindServed(const Run &run)
 			by_port[s.peer_port].push_back(&s);
 		else
 			by_inode[s.peer_inode].push_back(&s);
-	for (size_t c = 0; c < all.size(); c++) {
-		const Connection &connection = run.connections[c];
-		uint32_t port =
-		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
+	auto add = [&](const Connection &connection, uint32_t port, std::vector<Served> *served) {
 		auto &table = connection.local_port ? by_port : by_inode;
 		auto found = table.find(connection.local_port ? connection.local_port : connection.inode);
 		if (found == table.end() || (!connection.local_port && !connection.inode))
-			continue;
+			return;
 		const Socket *best = nullptr;
 		for (const Socket *s : found->second)
 			if ((!connection.local_port || !port || s->local_port == port) &&
 			    Overlap(*s, connection) &&
 			    (!best || Overlap(*s, connection) > Overlap(*best, connection)))
 				best = s;
-		if (best)
-			all[c] = ServedOf(*best, waiters);
+		if (!best)
+			return;
+		for (const Served &s : ServedOf(*best, waiters))
+			served->push_back(s);
+	};
+	for (size_t c = 0; c < all.size(); c++) {
+		const Connection &connection = run.connections[c];
+		uint32_t port =
+		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
+		for (const Connection &earlier : connection.earlier) {
+			size_t first = all[c].size();
+			add(earlier, port, &all[c]);
+			// No longer than it was this one: another socket may be served while it is still
+			// known of.
+			for (size_t i = first; i < all[c].size(); i++)
+				all[c][i].to_ns = std::min(all[c][i].to_ns, earlier.closed_ns);
+		}
+		add(connection, port, &all[c]);
 	}
 	return all;
 }

@@ -161,6 +161,7 @@ static bool open_now(struct connection *c, unsigned patience_s)
 	const char *why = NULL;
 	uint64_t now = ft_now_ns();
 
+	c->life.begun_ns = now;
 	c->fd = socket_open(&e->socket, c->id, patience_s);
 	if (c->fd >= 0)
 		connection_secure(c, &why);

@@ -52,11 +52,36 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
-void connection_is_open(struct connection *c)
+static void log_its_socket(const struct connection *c, uint64_t now_ns)
+{
+	const struct lifetime *life = &c->life;
+	const struct ft_connection record = {
+	    .opened_ns = life->opened_ns,
+	    .closed_ns = life->closed_ns,
+	    .id = c->id,
+	    .thread = c->thread->index,
+	    .local_port = life->local_port,
+	    .server = c->group->node,
+	    .inode = life->inode,
+	};
+
+	log_socket(&c->thread->lane, &record, now_ns);
+}
+
+/* What is known of its socket, and what that is asked for. */
+static void note_socket(struct connection *c)
 {
 	c->life.local_port = socket_local_port(c->fd);
 	c->life.inode = socket_inode(c->fd);
 	c->arrival_times = c->thread->plan->arrival_times && !c->tls && arrival_ask(c->fd);
+}
+
+void connection_is_open(struct connection *c)
+{
+	c->life.opened_ns = c->life.begun_ns;
+	c->life.closed_ns = 0;
+	note_socket(c);
+	log_its_socket(c, c->life.opened_ns);
 }
 
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
@@ -70,7 +95,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	c->ring_size = plan_ring_size(t->plan);
 	c->life.opened_ns = ft_now_ns();
 	if (c->fd >= 0)
-		connection_is_open(c);
+		note_socket(c);
 	if (any_looked_at(t->plan)) {
 		c->gathered = gathered_new();
 		if (!c->gathered)
@@ -142,7 +167,6 @@ void connection_reset(struct connection *c)
 	c->taken = c->first = 0;
 	c->greetings = c->group->endpoint->greetings;
 	c->batch_ends = false;
-	c->life.closed_ns = 0;
 	memset(&c->scan, 0, sizeof(c->scan));
 	if (c->gathered)
 		gathered_reset(c->gathered);
@@ -284,6 +308,8 @@ void expire_handshakes(struct load_thread *t, uint64_t now_ns)
 
 void connection_close(struct connection *c, uint64_t now_ns)
 {
+	bool connecting = c->connecting;
+
 	leave_room(c);
 	if (c->thread->base)
 		event_del(&c->readable);
@@ -292,7 +318,11 @@ void connection_close(struct connection *c, uint64_t now_ns)
 	c->fd = -1;
 	c->connecting = false;
 	c->greetings = 0;
-	c->life.closed_ns = now_ns;
+	/* One that never was open has no socket to tell of. */
+	if (!connecting) {
+		c->life.closed_ns = now_ns;
+		log_its_socket(c, now_ns);
+	}
 }
 
 void connection_renew(struct connection *c, uint64_t now_ns)

@@ -37,7 +37,7 @@ void connection_reset(struct connection *c);
 /* Has the TLS handshake of a connection that was just opened, where there is to be one, and waits for it.
  * False: it failed, and *why says why. */
 bool connection_secure(struct connection *c, const char **why);
-/* Its socket is connected: notes what the log has of that, and asks for arrival times. */
+/* It was opened again, begun at life.begun_ns: notes what the log has of that, and asks for arrival times. */
 void connection_is_open(struct connection *c);
 /* A connect() failed: counts it. `why` NULL: as before. */
 void connection_note_refused(struct connection *c, const char *why, uint64_t now_ns);

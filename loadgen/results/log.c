@@ -97,6 +97,9 @@ static void *write_blocks(void *arg)
 		if (b->drop.count)
 			ft_writer_record(log->writer, FT_BLOCK_DROP, &b->drop);
 		b->drop.count = 0;
+		for (uint32_t i = 0; i < b->socket_count; i++)
+			ft_writer_record(log->writer, FT_BLOCK_CONNECTION, &b->sockets[i]);
+		b->socket_count = 0;
 		ft_requests_flush(&b->requests, log->writer);
 		pthread_mutex_lock(&log->lock);
 		log->writing = false;
@@ -246,9 +249,21 @@ void log_lane_next(struct log_lane *lane, uint64_t now_ns)
 		lane->open->drop = take_drops(lane, now_ns);
 }
 
+void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t now_ns)
+{
+	if (!lane->log)
+		return;
+	if (!lane->open || lane->open->socket_count == LOG_SOCKETS)
+		log_lane_next(lane, now_ns);
+	if (lane->open)
+		lane->open->sockets[lane->open->socket_count++] = *c;
+	else
+		lane->drops++;
+}
+
 void log_lane_flush(struct log_lane *lane, uint64_t now_ns)
 {
-	if (lane->log && lane->open && lane->open->requests.count)
+	if (lane->log && lane->open && (lane->open->requests.count || lane->open->socket_count))
 		log_lane_next(lane, now_ns);
 }
 

@@ -20,8 +20,12 @@ extern "C" {
 
 struct request_log;
 
+enum { LOG_SOCKETS = 32 };
+
 struct log_block {
 	struct ft_requests requests;
+	struct ft_connection sockets[LOG_SOCKETS]; /* of connections that were opened again, or closed */
+	uint32_t socket_count;
 	struct ft_drop drop; /* what was lost before it; count 0: nothing */
 	struct log_block *next;
 };
@@ -51,6 +55,10 @@ void log_lane_open(struct log_lane *lane, struct request_log *log);
 void log_lane_flush(struct log_lane *lane, uint64_t now_ns);
 /* Flushes, and reports drops. */
 void log_lane_close(struct log_lane *lane, uint64_t now_ns);
+
+/* A connection has another socket, or none any more: seldom beside requests, and like these it waits for
+ * nobody. */
+void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t now_ns);
 
 /* For log_append. */
 void log_lane_next(struct log_lane *lane, uint64_t now_ns);

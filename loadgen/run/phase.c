@@ -394,6 +394,8 @@ static void collect(struct run *r, struct phase *p)
 		phase_deliveries_end(r, p);
 		take_second(r, p, ft_now_ns());
 	}
+	if (r->log)
+		request_log_drain(r->log); /* threads have told of sockets, too: what comes last counts */
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		log_connections(r, &p->threads[i], true);
 	r->next_connection = atomic_load(&p->plan.next_connection);

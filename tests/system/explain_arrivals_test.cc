@@ -63,7 +63,7 @@ void end(BackgroundLoad &load)
 
 TEST_CASE("an answer that arrived while the load generator was stopped lay unread until it went on")
 {
-	Redis server({.tcp = true});
+	Redis server({.tcp = true, .config = {"--enable-debug-command", "yes"}});
 	BackgroundLoad load(closed_load(server));
 	load.under_way();
 	const Instants at = stop_both(server, load);
@@ -106,31 +106,33 @@ TEST_CASE("an answer that arrived while the load generator was stopped lay unrea
 
 TEST_CASE("nothing is said of arrivals when nobody asked")
 {
-	Redis server({.tcp = true});
-	const Run run(server, {"-n", "1000", "-q"}, {}, true);
-	for (const ft_request &q : run.log.requests)
+	Redis server({.tcp = true, .config = {}});
+	BackgroundLoad load({"-p", std::to_string(server.port()), "-n", "1000"});
+	load.end();
+	for (const ft_request &q : load.log.requests)
 		REQUIRE(q.arrival_ns == 0);
-	CHECK(run.json["runs"][0].count("by_arrival") == 0);
-	CHECK(run.result.out.find("arrived") == std::string::npos);
+	CHECK(load.figures.count("by_arrival") == 0);
+	CHECK(load.out().find("arrived") == std::string::npos);
 }
 
 TEST_CASE("arrivals are known of pipelined, blocking and renewed connections, and of long answers")
 {
-	Redis server({.tcp = true});
+	Redis server({.tcp = true, .config = {}});
 	for (const Arguments &how : {Arguments{"-P", "16"},
 				     {"--blocking", "-c", "2"},
 				     {"--reconnect", "50"},
-				     {"-d", "300000", "-t", "set,get", "-n", "200"}}) {
-		Arguments arguments = {"-n", "5000", "-q", "--arrival-times"};
+				     {"-d", "300000", "-t", "get", "-n", "2000"}}) {
+		Arguments arguments = {"-n", "5000", "--arrival-times", "-p", std::to_string(server.port())};
 		arguments.insert(arguments.end(), how.begin(), how.end());
-		const Run run(server, arguments, {}, true);
+		BackgroundLoad load(arguments);
+		load.end();
 		size_t known = 0;
-		for (const ft_request &q : run.log.requests) {
+		for (const ft_request &q : load.log.requests) {
 			known += q.arrival_ns != 0;
 			REQUIRE((!q.arrival_ns || (q.arrival_ns >= q.start_ns && q.arrival_ns <= q.end_ns)));
 		}
 		INFO(how[0]);
-		CHECK(known > run.log.requests.size() / 2);
+		CHECK(known > load.log.requests.size() / 2);
 	}
 }
 
@@ -138,7 +140,7 @@ TEST_CASE("explained: what lay unread is client-late, exactly, and what the serv
 {
 	REQUIRE(root());
 	TempDir dir;
-	Redis server({.tcp = true});
+	Redis server({.tcp = true, .config = {}});
 	BackgroundLoad load(closed_load(server));
 	load.under_way();
 	Process recorder({program("forktail"), "record", "--pid", std::to_string(server.pid()), "-o",

@@ -44,6 +44,8 @@ struct Log {
 	Json manifest, summary;
 	std::vector<ft_request> requests;
 	std::map<uint32_t, ft_connection> connections; // the last record of each
+	std::map<std::pair<uint32_t, uint64_t>, ft_connection>
+	    sockets; // likewise, by id and when it was opened
 	std::vector<ft_clock> clocks;
 	std::vector<ft_drop> drops;
 	std::vector<Json> notes;
@@ -120,6 +122,7 @@ inline Log read_log(const std::string &path)
 			if (block.kind == FT_BLOCK_CONNECTION) {
 				ft_block_record(&block, i, &c, sizeof(c));
 				log.connections[c.id] = c;
+				log.sockets[{c.id, c.opened_ns}] = c;
 			} else if (block.kind == FT_BLOCK_CLOCK) {
 				ft_block_record(&block, i, &clock, sizeof(clock));
 				log.clocks.push_back(clock);

@@ -295,6 +295,21 @@ TEST_CASE("a new connection every N requests, with login and database, on TCP an
 			CHECK(redis.command({"DBSIZE"}) == "400");
 			redis.command({"SELECT", "0"});
 			CHECK(redis.command({"DBSIZE"}) == "0");
+			// The log knows the socket of each request.
+			CHECK(run.log.sockets.size() >= 400u / static_cast<unsigned>(each));
+			std::set<uint64_t> inodes;
+			for (const auto &[which, s] : run.log.sockets)
+				inodes.insert(s.inode);
+			CHECK(inodes.size() == run.log.sockets.size());
+			for (const ft_request &q : run.log.requests) {
+				auto s = run.log.sockets.upper_bound({q.connection, q.start_ns});
+				REQUIRE(s != run.log.sockets.begin());
+				s--;
+				INFO(s->second.opened_ns << " to " << s->second.closed_ns << ", "
+							 << q.start_ns << " to " << q.end_ns);
+				REQUIRE(s->second.id == q.connection);
+				REQUIRE(q.end_ns <= s->second.closed_ns);
+			}
 			const bool thinks = how.back() == "1ms";
 			for (const auto &[id, some] : run.by_connection())
 				for (size_t i = 1; thinks && i < some.size(); i++)

@@ -174,6 +174,46 @@ TEST_CASE("servers behind a proxy are one list, whatever order each log names th
 	CHECK(plain.requests.Behind(5) == 0);
 }
 
+TEST_CASE("a connection that was opened again has had other sockets before")
+{
+	TempDir dir;
+	{
+		File f(dir.file("load.forktail"),
+		       R"({"program":"forktail-load","boot_id":"b1","ops":["GET"]})");
+		// As they are opened and closed; the last one is told of once more at the end.
+		const ft_connection records[] = {{kStart, 0, 7, 2, 100, 0, 1},
+						 {kStart, kStart + 10, 7, 2, 100, 0, 1},
+						 {kStart + 20, 0, 7, 2, 101, 0, 2},
+						 {kStart + 20, kStart + 30, 7, 2, 101, 0, 2},
+						 {kStart + 40, 0, 7, 2, 102, 0, 3},
+						 {kStart + 5, 0, 8, 1, 200, 0, 9},
+						 {kStart + 40, kStart + kMs, 7, 2, 102, 0, 3},
+						 {kStart + 5, kStart + kMs, 8, 1, 200, 0, 9}};
+		for (const ft_connection &c : records)
+			f.Record(FT_BLOCK_CONNECTION, c);
+		f.Close();
+	}
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	REQUIRE(run.connections.size() == 2);
+	const Connection &c = run.connections[0];
+	CHECK(c.local_port == 102);
+	CHECK(c.inode == 3);
+	CHECK(c.closed_ns == kStart + kMs);
+	CHECK(c.thread == 2);
+	REQUIRE(c.earlier.size() == 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		CHECK(c.earlier[i].opened_ns == kStart + 20 * i);
+		CHECK(c.earlier[i].closed_ns == kStart + 20 * i + 10);
+		CHECK(c.earlier[i].local_port == 100 + i);
+		CHECK(c.earlier[i].inode == 1 + i);
+		CHECK(c.earlier[i].earlier.empty());
+	}
+	CHECK(run.connections[1].earlier.empty());
+	CHECK(run.connections[1].closed_ns == kStart + kMs);
+}
+
 TEST_CASE("arrivals are known of those requests whose log says them, within the request")
 {
 	TempDir dir;

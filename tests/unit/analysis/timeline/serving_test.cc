@@ -148,3 +148,27 @@ TEST_CASE("A descriptor that is another thread's after the first one's end serve
 	CHECK(w.At(served, 0, 42 * ms) == 0);
 	CHECK(w.At(served, 0, 60 * ms) == 103);
 }
+
+TEST_CASE("A connection that was opened again is looked for by each of its sockets")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Seen(500, kGone, 2 * ms, 30 * ms, 40001);
+	w.Seen(501, 9, 20 * ms, 22 * ms, 40002);
+	w.Seen(502, 7, 60 * ms, 62 * ms, 40003);
+	w.Connect(40001, 0, 21 * ms); // the recorder saw it go later
+	forktail::Connection first = w.run.connections[0];
+	w.run.connections.clear();
+	w.Connect(40002, 21 * ms, 40 * ms);
+	forktail::Connection second = w.run.connections[0];
+	w.run.connections.clear();
+	w.Connect(40003, 61 * ms);
+	w.run.connections[0].earlier = {first, second};
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 5 * ms) == kOne);
+	CHECK(w.At(served, 0, 21 * ms) == kTwo);
+	CHECK(w.At(served, 0, 39 * ms) == kTwo);
+	CHECK(w.At(served, 0, 50 * ms) == 0); // it was closed
+	CHECK(w.At(served, 0, 70 * ms) == kOne);
+}
