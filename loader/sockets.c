@@ -4,8 +4,8 @@
  * of Unix sockets by netlink, because the text does not say who is connected to whom.
  *
  * The kernel walks through an instance's set under the lock that the server takes to add a connection or to
- * be told of events, so looks are few: what they take is measured, and the next is put off by many times
- * that. */
+ * be told of events, a microsecond for each connection. So looks are few: what they take is measured, and the
+ * next is put off by many times that, and by more as long as no descriptor comes or goes. */
 #include "sockets.h"
 
 #include <errno.h>
@@ -28,8 +28,11 @@
 
 enum {
 	LOOK_NS = 250000000,
-	SHARE = 200,	   /* of the time at most one part in so many is spent on looks */
-	TABLES_SHARE = 50, /* and on the tables, while connections are new: no server waits for those */
+	/* Of the time at most one part in so many is spent on looks: while connections come or go, and else.
+	 */
+	SHARE_CHANGING = 200,
+	SHARE_QUIET = 2000,
+	SHARE_TABLES = 50, /* and on the tables, while connections are new: no server waits for those */
 	INSTANCES_MAX = 4096,
 	NAMESPACES_MAX = 16,
 	SOCKETS_MAX = 65536,
@@ -63,7 +66,10 @@ struct sockets {
 	struct known_socket *all;
 	size_t count;
 	bool full;
-	uint64_t looks, last_look_ns, next_look_ns;
+	bool fresh; /* there are instances that were not looked at yet */
+	uint64_t looks, last_look_ns;
+	uint64_t took_ns, tables_took_ns; /* the last look */
+	uint64_t descriptors;		  /* that the processes had open then */
 	char *text;
 	size_t room;
 };
@@ -169,7 +175,7 @@ void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
 		if (s->instances[i].pid == pid && s->instances[i].epoll == epoll)
 			return;
 	s->instances[s->instance_count++] = (struct instance){pid, epoll};
-	s->next_look_ns = 0;
+	s->fresh = true;
 }
 
 /* The text of /proc/PID/fdinfo/FD, or NULL: gone. */
@@ -399,11 +405,41 @@ static void tell_who(struct sockets *s)
 		k->tries += !k->told;
 }
 
+/* How many descriptors the processes have open, or 0 before 6.2. */
+static uint64_t descriptors(const struct sockets *s)
+{
+	uint64_t sum = 0;
+	pid_t last = 0;
+	for (size_t i = 0; i < s->instance_count; i++) {
+		char path[64];
+		struct stat st;
+		snprintf(path, sizeof path, "/proc/%d/fd", s->instances[i].pid);
+		if (s->instances[i].pid != last && stat(path, &st) == 0)
+			sum += (uint64_t)st.st_size;
+		last = s->instances[i].pid;
+	}
+	return sum;
+}
+
+static bool is_due(struct sockets *s, uint64_t now_ns)
+{
+	if (s->fresh)
+		return true;
+	uint64_t since_ns = now_ns - s->last_look_ns;
+	if (since_ns < LOOK_NS || since_ns < SHARE_TABLES * s->tables_took_ns)
+		return false;
+	if (since_ns >= SHARE_QUIET * s->took_ns)
+		return true;
+	return since_ns >= SHARE_CHANGING * s->took_ns && descriptors(s) != s->descriptors;
+}
+
 void sockets_look(struct sockets *s, uint64_t now_ns)
 {
-	if (!s || now_ns < s->next_look_ns || !s->instance_count || !s->device)
+	if (!s || !s->instance_count || !s->device || !is_due(s, now_ns))
 		return;
+	s->fresh = false;
 	s->looks++;
+	s->descriptors = descriptors(s);
 	for (size_t i = 0; i < s->instance_count;) {
 		if (look_at(s, &s->instances[i]))
 			i++;
@@ -412,11 +448,9 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 	}
 	forget_gone(s, now_ns);
 	s->last_look_ns = now_ns;
-	uint64_t looked_ns = ft_now_ns();
+	s->took_ns = ft_now_ns() - now_ns;
 	tell_who(s);
-	uint64_t end_ns = ft_now_ns();
-	uint64_t pause_ns = SHARE * (looked_ns - now_ns) + TABLES_SHARE * (end_ns - looked_ns);
-	s->next_look_ns = end_ns + (pause_ns > LOOK_NS ? pause_ns : LOOK_NS);
+	s->tables_took_ns = ft_now_ns() - now_ns - s->took_ns;
 }
 
 void sockets_close(struct sockets *s)

@@ -25,7 +25,8 @@ struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t
 /* A thread of this process waits for events of the epoll instance. Nothing if `s` is NULL. */
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
 /* Looks at all instances and writes what has changed. Called often: it looks four times a second, or less
- * often where that would take more than half a percent of the time that servers may have to wait for it. */
+ * often where servers would have to wait for it for more than a 2000th of the time (a 200th while connections
+ * come or go). */
 void sockets_look(struct sockets *s, uint64_t now_ns);
 void sockets_close(struct sockets *s);
 

@@ -106,7 +106,7 @@ std::vector<ft_request> closed_loop()
 	std::priority_queue<ft_request, std::vector<ft_request>, decltype(later)> open(later);
 	for (uint32_t i = 0; i < 50; i++) {
 		const uint64_t start = 3'000'000'000'000 + i * 100;
-		open.push({start, start, latency.end_of(start), i, 0, 0, 0});
+		open.push({start, start, latency.end_of(start), i, 0, 0, 0, 0});
 	}
 	while (log.size() < REQUESTS) {
 		ft_request q = open.top();
