@@ -20,6 +20,12 @@ namespace
 constexpr int kDepth = 4;
 constexpr uint32_t kNobody = LockWait::kNobody;
 
+// Whether a holder was kept from going on there. One that sleeps by its own wish isn't.
+bool KeptFrom(const Piece &p)
+{
+	return p.span != kNoSpan && IsStall(p.cause) && p.cause != Cause::Sleep;
+}
+
 class Search
 {
 public:
@@ -113,8 +119,7 @@ void Search::Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held,
 		else if (p.cause == Cause::Idle && !held)
 			Add(start, end, otherwise, Cause::LockWait);
 		else
-			Add(start, end, thread,
-			    p.span != kNoSpan && IsStall(p.cause) ? p.cause : Cause::LockWait);
+			Add(start, end, thread, KeptFrom(p) ? p.cause : Cause::LockWait);
 	}
 	Add(to, to_ns, otherwise, Cause::LockWait);
 }

@@ -66,6 +66,7 @@ TEST_CASE("what kept the holder from going on is the wait's cause")
 	b.Off(FT_FSYNC, 30 * ms, 36 * ms, 40 * ms, 0, 101); // then it has to wait for a CPU
 	b.Off(FT_IDLE, 50 * ms, 55 * ms, 55 * ms, 0, 101);  // poll
 	b.Off(FT_NETWORK, 60 * ms, 65 * ms, 65 * ms, 0, 101);
+	b.Off(FT_SLEEP, 66 * ms, 67 * ms, 67 * ms, 0, 101); // by its own wish
 	CHECK(b.Found() == "10-20 101 stopped, 20-30 101 lock-wait, 30-36 101 fsync, 36-40 101 run-queue, "
 			   "40-70 101 lock-wait");
 }
