@@ -3,10 +3,10 @@
  * else. What it reports beyond truth is the kernel's part and this host's, not a load generator's;
  * forktail-load is to be held against it where truth itself is out of any client's reach (loadgen_accuracy).
  *
- *   delay_client SOCKET CONNECTIONS SECONDS PERCENTILE...
+ *   delay_client [busy] SOCKET CONNECTIONS SECONDS PERCENTILE...
  *
- * A closed loop of GETs on delay_server; key numbers count up from 0. Prints the number of requests, then
- * each percentile (nearest rank) in nanoseconds.
+ * With "busy" epoll_wait() returns at once, again and again. A closed loop of GETs on delay_server; key
+ * numbers count up from 0. Prints the number of requests, then each percentile (nearest rank) in nanoseconds.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -89,14 +89,14 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void run(int poll_fd, int number, uint64_t end_ns)
+static void run(int poll_fd, int number, uint64_t end_ns, int patience_ms)
 {
 	struct epoll_event events[EVENTS];
 
 	for (int i = 0; i < number; i++)
 		send_one(&connections[i]);
 	while (number > 0) {
-		int n = epoll_wait(poll_fd, events, EVENTS, -1);
+		int n = epoll_wait(poll_fd, events, EVENTS, patience_ms);
 
 		for (int i = 0; i < n; i++) {
 			struct connection *c = &connections[events[i].data.u32];
@@ -112,10 +112,13 @@ static void run(int poll_fd, int number, uint64_t end_ns)
 
 int main(int argc, char **argv)
 {
-	int number = argc > 4 ? atoi(argv[2]) : 0, poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	int busy = argc > 1 && strcmp(argv[1], "busy") == 0, number, poll_fd = epoll_create1(EPOLL_CLOEXEC);
 
+	argc -= busy;
+	argv += busy;
+	number = argc > 4 ? atoi(argv[2]) : 0;
 	if (number < 1 || number > CONNECTIONS_MAX || poll_fd < 0) {
-		fputs("usage: delay_client SOCKET CONNECTIONS SECONDS PERCENTILE...\n", stderr);
+		fputs("usage: delay_client [busy] SOCKET CONNECTIONS SECONDS PERCENTILE...\n", stderr);
 		return 2;
 	}
 	for (int i = 0; i < number; i++) {
@@ -124,7 +127,7 @@ int main(int argc, char **argv)
 		connections[i].fd = dial(argv[1]);
 		epoll_ctl(poll_fd, EPOLL_CTL_ADD, connections[i].fd, &e);
 	}
-	run(poll_fd, number, now_ns() + (uint64_t)(atof(argv[3]) * 1e9));
+	run(poll_fd, number, now_ns() + (uint64_t)(atof(argv[3]) * 1e9), busy ? 0 : -1);
 	qsort(latencies, count, sizeof(*latencies), ascending);
 	printf("%zu\n", count);
 	for (int i = 4; i < argc; i++) {
