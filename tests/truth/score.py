@@ -101,15 +101,8 @@ def parts_at(request, tid, threads):
 
 
 def hop_threads(explained):
-    """{hop's name: its thread}. Of a process with several threads it ends with that thread's name, and its number where
-    others are called the same."""
-    found = {}
-    for h in explained["hops"]:
-        found[h["name"]] = h["pid"]
-        for t in explained["account"]["threads"]:
-            if t["tgid"] == h["pid"] and h["name"].endswith((f", {t['comm']}", f", {t['comm']} {t['tid']}")):
-                found[h["name"]] = t["tid"]
-    return found
+    """{hop's name: its thread}; of a process that is one hop, its first."""
+    return {h["name"]: h["thread"]["tid"] if "thread" in h else h["pid"] for h in explained["hops"]}
 
 
 def on_its_way(request, injection):
