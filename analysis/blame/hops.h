@@ -25,8 +25,8 @@ struct HopName {
 	std::string text() const;
 };
 
-// What part a hop plays: "proxy" (servers lie behind it), "instance", or, of a process with several threads on
-// the way, "thread".
+// What part a hop plays: "proxy" (servers lie behind it), "instance", or, of a process with several threads
+// on the way, "thread".
 const char *RoleOf(const HopRow &row, const HopName &name);
 
 // `hop` as in blame.h: an index into timelines, which are those of run.servers and run.behind, then of

@@ -181,15 +181,9 @@ Out HopsJson(const Explanation &e)
 		Out causes = Out::array();
 		for (const HopCause &c : row.causes)
 			causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
-		Out hop = {{"name", name.text()},
-			   {"comm", name.comm},
-			   {"pid", name.pid},
-			   {"address", name.address},
-			   {"role", RoleOf(row, name)},
-			   {"served", row.served},
-			   {"requests", row.requests},
-			   {"time_ns", row.time_ns},
-			   {"share", row.share},
+		Out hop = {{"name", name.text()},      {"comm", name.comm},	    {"pid", name.pid},
+			   {"address", name.address},  {"role", RoleOf(row, name)}, {"served", row.served},
+			   {"requests", row.requests}, {"time_ns", row.time_ns},    {"share", row.share},
 			   {"causes", causes}};
 		if (!name.thread.empty())
 			hop["thread"] = {{"tid", name.tid}, {"name", name.thread}};

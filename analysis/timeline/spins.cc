@@ -17,7 +17,7 @@ namespace
 constexpr const char *kWaitFunctions[] = {
     "handleClientsWithPendingWritesUsingThreads", // Redis 6 and 7
     "handleClientsWithPendingReadsUsingThreads",
-    "beforeSleep", // what these are inlined into; its own work is next to none
+    "beforeSleep",	   // what these are inlined into; its own work is next to none
     "pauseIOThreadsRange", // Redis 8
     "resumeIOThreadsRange",
     "waitForClientIO", // Valkey 8

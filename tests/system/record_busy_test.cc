@@ -154,7 +154,8 @@ TEST_CASE("a recording that begins in the middle of a turn has the rest of it")
 	    r.longest([&](const ft_span &s) { return s.tid == alone.tid() && s.owner == FT_ITERATION; });
 	REQUIRE(turn);
 	const ft_thread &t = main_of(r, alone.tid());
-	// Nobody saw it begin; nor, if the next request was read before the loop waited, that there is a loop.
+	// Nobody saw it begin; nor, if the next request was read before the loop waited, that there is a
+	// loop.
 	CHECK((turn->flags & ~FT_SPAN_UNFINISHED) == FT_SPAN_SAMPLED);
 	CHECK(turn->start_ns < t.start_ns + 100 * ms);
 	CHECK(turn->duration_ns > 300 * ms);
