@@ -87,7 +87,7 @@ void check_rings(const std::vector<std::string> &record, bool workers)
 
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == true);
 	const uint64_t turns = recorded.count(pid, FT_ITERATION);
-	CHECK(turns > 500); // of 6,000 requests, those that took 20 us or more
+	CHECK(turns > 20); // most are too short to be told, or together where the CPU is taken
 	for (const auto &[key, t] : recorded.threads)
 		CHECK((t.tgid != pid || t.tid == pid)); // of the kernel's threads nothing is recorded
 	std::filesystem::copy(recorder.path(), dir.file("server.forktail"));
