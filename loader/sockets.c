@@ -32,7 +32,7 @@ enum {
 	 */
 	SHARE_CHANGING = 200,
 	SHARE_QUIET = 2000,
-	SHARE_TABLES = 50, /* and on the tables, while connections are new: no server waits for those */
+	SHARE_TABLES = 20, /* and on the tables, while connections are new: no server waits for those */
 	INSTANCES_MAX = 4096,
 	NAMESPACES_MAX = 16,
 	SOCKETS_MAX = 65536,
@@ -275,33 +275,33 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 	return true;
 }
 
-/* Who is at the other end of the TCP sockets that were not known before. */
-static void tell_tcp(struct sockets *s, pid_t pid)
+/* Who is at the other end of the sockets of a table that were not known before. One that listens has nobody
+ * there. */
+static void tell_tcp(struct sockets *s, pid_t pid, const char *table)
 {
-	static const char *const tables[] = {"tcp", "tcp6"};
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-		char path[64], line[512];
-		snprintf(path, sizeof path, "/proc/%d/net/%s", pid, tables[i]);
-		FILE *f = fopen(path, "re");
-		while (f && fgets(line, sizeof line, f)) {
-			unsigned local, peer;
-			unsigned long inode;
-			if (sscanf(line,
-				   " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*d %*d %lu",
-				   &local, &peer, &inode) != 3 ||
-			    !inode || !peer)
-				continue;
-			struct known_socket *k = find(s, inode);
-			if (!k || k->told)
-				continue;
-			k->record.local_port = local;
-			k->record.peer_port = peer;
-			k->told = true;
-			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	char path[64], line[512];
+	snprintf(path, sizeof path, "/proc/%d/net/%s", pid, table);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		unsigned local, peer;
+		unsigned long inode;
+		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*d %*d %lu",
+			   &local, &peer, &inode) != 3)
+			continue;
+		struct known_socket *k = inode ? find(s, inode) : NULL;
+		if (!k || k->told)
+			continue;
+		if (!peer) {
+			k->tries = TRIES;
+			continue;
 		}
-		if (f)
-			fclose(f);
+		k->record.local_port = local;
+		k->record.peer_port = peer;
+		k->told = true;
+		ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 	}
+	if (f)
+		fclose(f);
 }
 
 static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
@@ -398,7 +398,9 @@ static void tell_who(struct sockets *s)
 	for (size_t i = 0; i < s->instance_count; i++) {
 		pid_t pid = s->instances[i].pid;
 		if (pid != told && any_untold(s, pid))
-			tell_tcp(s, pid);
+			tell_tcp(s, pid, "tcp");
+		if (pid != told && any_untold(s, pid))
+			tell_tcp(s, pid, "tcp6");
 		told = pid;
 	}
 	for (struct known_socket *k = s->all; k; k = k->next)
