@@ -263,6 +263,8 @@ TurnCalls CallsOf(const ft_span &iteration)
 
 std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls)
 {
+	if (names.empty())
+		return "";
 	switch (GroupOf(names[0])) {
 	case Group::Answers:
 		return "was sending answers" + ClientsText("to", calls.writes, "write", calls);

@@ -24,7 +24,7 @@ struct TurnCalls {
 TurnCalls CallsOf(const ft_span &iteration);
 
 // What activities that are one thing to a user say together, after "the server": "ran KEYS", "was accepting
-// 4,010 and freeing 3,990 connections". `names`: of the activities.
+// 4,010 and freeing 3,990 connections". `names`: of the activities; of none "".
 std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls);
 
 std::string BusySentence(const Scene &scene);

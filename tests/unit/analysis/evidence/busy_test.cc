@@ -114,6 +114,12 @@ TEST_CASE("activities that are no group are said one by one")
 	CHECK(InTurn({"something-new"}, 0) == "ran something-new");
 }
 
+TEST_CASE("of no activity nothing is said")
+{
+	CHECK(InTurn({}, Packed(1, 1, 1, 1)).empty());
+	CHECK(InTurns({}, {}).empty());
+}
+
 TEST_CASE("server and kernel at the same work are told together")
 {
 	RunBuilder b;
