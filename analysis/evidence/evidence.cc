@@ -102,6 +102,18 @@ uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
 	return kNoHop;
 }
 
+// How long others waited for the scene's thread, in which it did what is a cause of theirs only.
+uint64_t ForeignNs(const Scene &scene, const std::vector<Timeline> &timelines, Cause cause)
+{
+	uint64_t ns = 0;
+	for (const Timeline &t : timelines)
+		for (const Foreign &f : t.foreign)
+			if (f.cause == cause && f.thread == scene.timeline.thread)
+				ns += std::max(std::min(f.end_ns, scene.to_ns), scene.from_ns) -
+				      std::min(std::max(f.start_ns, scene.from_ns), scene.to_ns);
+	return ns;
+}
+
 } // namespace
 
 OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
@@ -195,6 +207,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			AddTimes(scene.timeline, e.since_ns, e.end_ns, &on_thread);
 			on_thread[Index(Cause::Network)] += on_thread[Index(Cause::Idle)];
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
+			if (cause.cause == Cause::IoThread)
+				cause.thread_ns = ForeignNs(scene, timelines, cause.cause);
 			if (cause.cause == Cause::LockWait) // the holder's thread waits for nobody
 				cause.thread_ns += WaitedForNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)

@@ -5,6 +5,7 @@
 #include "spins.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace forktail
 {
@@ -22,6 +23,9 @@ constexpr const char *kWaitFunctions[] = {
     "resumeIOThreadsRange",
     "waitForClientIO", // Valkey 8
     "drainIOThreadsQueue",
+    "processIOThreadsReadDone", // what it does over and over while helpers have all there is to do
+    "processIOThreadsWriteDone",
+    "aeProcessEvents",
 };
 // Where helpers look for work.
 constexpr const char *kHelperLoops[] = {"IOThreadMain"};
@@ -33,17 +37,40 @@ constexpr uint64_t kNearNs = 5'000'000;
 
 enum class Doing : uint8_t { Unknown, Circles, Work };
 
-template <size_t N> Doing DoingOf(const Stack &stack, const char *const (&circles)[N])
+template <size_t N> bool IsOneOf(const std::string &function, const char *const (&names)[N])
 {
-	for (const StackFrame &frame : stack.frames) {
-		if (frame.function.empty())
-			continue;
-		for (const char *name : circles)
-			if (frame.function == name)
-				return Doing::Circles;
-		return Doing::Work;
-	}
+	return std::any_of(std::begin(names), std::end(names),
+			   [&](const char *name) { return function == name; });
+}
+
+// The main thread's, by the innermost function of the program that has a name. Of a library it is who calls
+// that matters: to look at the clock is no work.
+Doing DoingOfMain(const Stack &stack)
+{
+	for (const StackFrame &frame : stack.frames)
+		if (!frame.function.empty() && frame.module == stack.program)
+			return IsOneOf(frame.function, kWaitFunctions) ? Doing::Circles : Doing::Work;
 	return Doing::Unknown;
+}
+
+// A helper's, of which only the innermost function is known as a rule: what is in a library is at work, what
+// has no name in the program may look for it.
+Doing DoingOfHelper(const Stack &stack)
+{
+	if (stack.frames.empty())
+		return Doing::Unknown;
+	const StackFrame &frame = stack.frames[0];
+	if (frame.module != stack.program)
+		return Doing::Work;
+	if (frame.function.empty())
+		return Doing::Unknown;
+	return IsOneOf(frame.function, kHelperLoops) ? Doing::Circles : Doing::Work;
+}
+
+// What the kernel does for a thread is work, but for a look whether there are events.
+Doing DoingInKernel(const Run &run, uint16_t call)
+{
+	return call && SyscallName(run, call - 1).rfind("epoll_", 0) == 0 ? Doing::Unknown : Doing::Work;
 }
 
 // What a thread was doing at its samples.
@@ -54,15 +81,15 @@ struct Samples {
 	};
 	std::vector<One> all; // by time
 
-	template <size_t N> Samples(const Run &run, const Thread &t, const char *const (&circles)[N])
+	Samples(const Run &run, const Thread &t, Doing (*doing_of)(const Stack &))
 	{
 		for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++) {
 			const ft_cpu_sample &s = run.cpu_samples[i];
 			Doing doing = Doing::Unknown;
-			if (s.owner == FT_OWN_CODE)
-				doing = s.flags & FT_CPU_SAMPLE_KERNEL ? Doing::Work
-					: s.stack < run.stacks.size()  ? DoingOf(run.stacks[s.stack], circles)
-								       : Doing::Unknown;
+			if (s.owner == FT_OWN_CODE && s.flags & FT_CPU_SAMPLE_KERNEL)
+				doing = DoingInKernel(run, s.syscall);
+			else if (s.owner == FT_OWN_CODE && s.stack && s.stack < run.stacks.size())
+				doing = doing_of(run.stacks[s.stack]);
 			all.push_back({s.t_ns, (s.period ? s.period : 16) * uint64_t{62'500}, doing});
 		}
 	}
@@ -266,11 +293,10 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 	std::vector<Helper> helpers;
 	for (uint32_t i = 0; i < run.threads.size(); i++)
 		if (IsHelper(run.threads[i], thread))
-			helpers.push_back({i, &threads->Of(i), Samples(run, run.threads[i], kHelperLoops)});
+			helpers.push_back({i, &threads->Of(i), Samples(run, run.threads[i], DoingOfHelper)});
 	if (helpers.empty())
 		return {};
-	Search search = {main, Samples(run, thread, kWaitFunctions), std::move(helpers),
-			 UsualTurn(run, thread)};
+	Search search = {main, Samples(run, thread, DoingOfMain), std::move(helpers), UsualTurn(run, thread)};
 	for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count; i++) {
 		const ft_span &turn = run.iterations[i];
 		Covered covered;

@@ -195,7 +195,7 @@ def memcached_reconnects(t, magnitudes):
         stop(t, thread(process, "mc-worker"), ms)
 
 
-@case(32, "memcached-lock", ["sleep"], (15, 40), threshold="4ms")
+@case(32, "memcached-lock", ["lock-wait"], (15, 40), threshold="4ms")
 def memcached_lock(t, magnitudes):
     """All ask for one key, so its lock is what all workers need; one of them is asleep and has it. What it does is what the
     others wait for."""
@@ -203,7 +203,7 @@ def memcached_lock(t, magnitudes):
     process, port = memcached(t, "-t", "4", cpu=BOTH, env=shim.environment)
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "-r", "1"], ratio="0:1")
     for ms in magnitudes:
-        ordered(t, shim, "sleep", "mc-worker", "lock", ms, named=True)
+        ordered(t, shim, "lock-wait", "mc-worker", "lock", ms, named=True)
 
 
 @case(33, "redis8-helper-stop", ["ptrace"], (10, 30, 100), threshold="4ms")

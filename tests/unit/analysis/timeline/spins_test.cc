@@ -21,10 +21,11 @@ struct Threads : RunBuilder {
 		Thread(kServer, 0, 100 * ms);
 		Thread(kHelper, 0, 100 * ms, 0, "io_thd_1", kServer);
 		Thread(kOther, 0, 100 * ms, 0, "io_thd_2", kServer);
-		circles = Stack(
-		    {"redis-server",
-		     {{"", "redis-server"}, {"handleClientsWithPendingWritesUsingThreads", "redis-server"}},
-		     {}});
+		circles = Stack({"redis-server",
+				 {{"clock_gettime", "libc.so.6"},
+				  {"", "redis-server"},
+				  {"handleClientsWithPendingWritesUsingThreads", "redis-server"}},
+				 {}});
 		work = Stack({"redis-server", {{"lookupKey", "redis-server"}}, {}});
 		helper_loop = Stack({"redis-server", {{"IOThreadMain", "redis-server"}}, {}});
 		Turn(10 * ms, 40 * ms);
