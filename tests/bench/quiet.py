@@ -62,8 +62,8 @@ def field(path, name):
 
 
 def resident_kb(pids):
-    """Pages that a parent and its child share count twice."""
-    return sum(field(f"/proc/{pid}/status", "VmRSS") for pid in tree(pids))
+    """Each page once, however often it is mapped (the ring is, twice over), if others share it in part."""
+    return sum(field(f"/proc/{pid}/smaps_rollup", "Pss") for pid in tree(pids))
 
 
 def wakeups(pids):
