@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "analysis/blame/hops.h"
 #include "analysis/json_read.h"
 #include "analysis/units.h"
 #include "arrays.h"
@@ -258,6 +259,27 @@ void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArra
 	arrays->Add("metric_value", values);
 }
 
+// Where the time went, when there is more than one process or thread that requests came by.
+Json HopsJson(const Explanation &e)
+{
+	Json hops = Json::array();
+	if (e.blame.hops.size() < 2)
+		return hops;
+	for (const HopRow &row : e.blame.hops) {
+		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		Json causes = Json::array();
+		for (const HopCause &c : row.causes)
+			causes.push_back({{"cause", Index(c.cause)}, {"time_ns", c.time_ns}});
+		hops.push_back({{"name", name.text()},
+				{"role", RoleOf(row, name)},
+				{"requests", row.requests},
+				{"time_ns", row.time_ns},
+				{"share", row.share},
+				{"causes", causes}});
+	}
+	return hops;
+}
+
 Json PageJson(const Explanation &e, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
@@ -286,6 +308,7 @@ Json PageJson(const Explanation &e, ReportArrays *arrays)
 		     {"cause_names", names},
 		     {"cause_looks", looks},
 		     {"causes", CausesJson(blame)},
+		     {"hops", HopsJson(e)},
 		     {"episodes", EpisodesJson(e, clock)}};
 	AddPoints(e, clock, &page, arrays);
 	size_t left_out = AddLanes(e, clock, &page, arrays);

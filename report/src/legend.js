@@ -117,6 +117,30 @@ export function createCauseTable(context, run, host) {
   return update;
 }
 
+// What passed at each process or thread on the way of requests; nothing where there is only one.
+export function createHopTable(context, run, host) {
+  const {looks} = context;
+  if (run.hops.length === 0) {
+    host.remove();
+    return () => {};
+  }
+  const table = host.querySelector('table');
+  const heads = ['Process, thread', 'Role', `Slow ${run.from_iterations ? 'iterations' : 'requests'}`, 'Their time', 'Share', 'Causes'];
+  const update = () => {
+    const rows = run.hops.map((hop) => {
+      const causes = hop.causes.slice(0, 3).map(({cause, time_ns: time}) =>
+        element('span', {class: 'hop-cause'}, markOf(looks()[cause]), `${looks()[cause].name} ${percent(time / hop.time_ns)}`));
+      return element('tr', {}, element('th', {scope: 'row'}, hop.name), element('td', {}, hop.role),
+        element('td', {}, count(hop.requests)), element('td', {}, duration(hop.time_ns)), element('td', {}, percent(hop.share)),
+        element('td', {class: 'hop-causes'}, ...causes));
+    });
+    table.replaceChildren(element('thead', {}, element('tr', {}, ...heads.map((text) => element('th', {scope: 'col'}, text)))),
+      element('tbody', {}, ...rows));
+  };
+  update();
+  return update;
+}
+
 function whatIf(without, measured) {
   const gain = measured ? 1 - without / measured : 0;
   const cell = element('td', {}, duration(without));

@@ -5,7 +5,7 @@
 import {addLanes} from './lanes.js';
 import {addLatency} from './latency.js';
 import {addMetrics} from './metrics.js';
-import {createCauseTable, createFilter, createLegend} from './legend.js';
+import {createCauseTable, createFilter, createHopTable, createLegend} from './legend.js';
 import {createCharts, readTheme} from './charts.js';
 import {count, decimals, duration} from './format.js';
 import {createEpisodes} from './episodes.js';
@@ -78,6 +78,7 @@ function start() {
   fillHeader(run, byId('header'));
   updates.push(createLegend(context, run, byId('legend')));
   updates.push(createCauseTable(context, run, byId('causes')));
+  updates.push(createHopTable(context, run, byId('hops')));
   const episodes = createEpisodes(context, run, byId('episodes'));
   updates.push(episodes.update);
   context.choose = (i) => {

@@ -102,6 +102,7 @@ TEST_CASE("a page is written whole and carries the run")
 	CHECK(run["begin_s"] == 0.0);
 	CHECK(run["end_s"] == 5.0);
 	CHECK(run["warnings"].size() == 1);
+	CHECK(run["hops"].empty()); // one thread
 	// Arrays fill their element: the last one ends within four bytes of the buffer's end.
 	size_t end = 0;
 	for (const auto &[name, array] : run["arrays"].items()) {
@@ -109,6 +110,29 @@ TEST_CASE("a page is written whole and carries the run")
 		end = std::max(end, array[1].get<size_t>() + width * array[2].get<size_t>());
 	}
 	CHECK(Element(page, "arrays").size() == (end + 2) / 3 * 4);
+}
+
+TEST_CASE("where requests came by is on the page when it is more than one thread")
+{
+	TemporaryFile file;
+	std::string error;
+	Explanation e = SampleExplanation(Small());
+	Thread helper = e.run.threads[e.timelines[0].thread];
+	helper.tid = helper.tgid + 1;
+	helper.comm = "io_thd_1";
+	e.run.threads.push_back(helper);
+	e.timelines.push_back(e.timelines[0]);
+	e.timelines[1].thread = static_cast<uint32_t>(e.run.threads.size() - 1);
+	e.blame.hops = {{0, false, 10, 3, 900, 0.9, {{Cause::Fork, 800}, {Cause::ServerBusy, 100}}},
+			{1, false, 0, 1, 100, 0.1, {{Cause::Stopped, 100}}}};
+	REQUIRE(WriteReport(e, file.path, &error));
+	nlohmann::json hops = ft::test::parse_json(Element(ReadAll(file.path), "run"))["hops"];
+	REQUIRE(hops.size() == 2);
+	CHECK(hops[0]["name"].get<std::string>().find(", main thread") != std::string::npos);
+	CHECK(hops[0]["causes"][0]["cause"] == Index(Cause::Fork));
+	CHECK(hops[1]["name"].get<std::string>().find(", io_thd_1") != std::string::npos);
+	CHECK(hops[1]["role"] == "thread");
+	CHECK(hops[1]["time_ns"] == 100);
 }
 
 TEST_CASE("a page refers to nothing outside itself")
