@@ -32,7 +32,7 @@ constexpr const char *kHelperLoops[] = {"IOThreadMain"};
 
 // Without a sample in it, a wait is one only if the turn ends so soon after it.
 constexpr uint64_t kSoonNs = 200'000;
-// A sample of a helper tells what it was at work on as long as this, before and after.
+// For so long, a little more than there is between two samples, a sample tells what a thread does.
 constexpr uint64_t kNearNs = 5'000'000;
 
 enum class Doing : uint8_t { Unknown, Circles, Work };
@@ -259,12 +259,16 @@ struct Search {
 
 	void LookAtCircles(uint64_t start_ns, uint64_t end_ns, Covered *covered)
 	{
+		// Up to a sample at work it worked; up to the first of a turn it did little else than wait.
+		uint64_t worked_ns = start_ns;
 		for (auto s = samples.From(start_ns); s != samples.all.end() && s->t_ns < end_ns; ++s) {
+			if (s->doing == Doing::Work)
+				worked_ns = s->t_ns;
 			const Helper *helper = s->doing == Doing::Circles ? AtWork(s->t_ns) : nullptr;
 			if (!helper)
 				continue;
 			covered->Take(
-			    std::max(start_ns, s->t_ns - std::min(s->t_ns, s->period_ns)), s->t_ns,
+			    std::max(worked_ns, s->t_ns - std::min(s->t_ns, kNearNs)), s->t_ns,
 			    [&](uint64_t from, uint64_t to) { Move(from, to, *helper, Cause::IoThread); });
 		}
 	}

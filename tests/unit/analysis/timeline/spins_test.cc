@@ -125,6 +125,7 @@ TEST_CASE("A helper that is at work is what the main thread waits for")
 	Threads b;
 	b.Tally(FT_OWN_CODE, 12 * ms, 32 * ms, 20 * ms, 1, kHelper);
 	b.Tally(FT_OWN_CODE, 12 * ms, 32 * ms, 20 * ms, 1, kOther);
+	b.Sampled(b.work, 10, 12);
 	b.Sampled(b.circles, 12, 32);
 	b.Sampled(b.work, 12, 32, kHelper);
 	b.Sampled(b.helper_loop, 12, 32, kOther);
