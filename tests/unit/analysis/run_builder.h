@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "analysis/blame/blame.h"
@@ -162,6 +163,19 @@ inline uint64_t PartsSum(const forktail::Blame &b, const forktail::SlowRequest &
 	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
 		sum += b.parts[p].total_ns();
 	return sum;
+}
+
+// Time of the n-th slow request (by when it was due) of a cause at a hop. Its parts make up its latency.
+inline uint64_t TimeAt(const forktail::Blame &b, size_t n, forktail::Cause cause, uint16_t hop)
+{
+	uint64_t ns = 0;
+	const forktail::SlowRequest &r = b.slow.at(n);
+	if (PartsSum(b, r) != r.latency_ns)
+		throw std::runtime_error("a request's parts are not its latency");
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+		if (b.parts[p].cause == cause && b.parts[p].hop == hop)
+			ns += b.parts[p].total_ns();
+	return ns;
 }
 
 } // namespace ft::test

@@ -38,24 +38,8 @@ ft_span span_now(std::mt19937_64 *random)
 std::vector<uint64_t> starts_in(const Contents &c)
 {
 	std::vector<uint64_t> all;
-	for (const Block &b : c.blocks)
-		for (uint32_t i = 0; b.kind == FT_BLOCK_SPAN && i < b.count; i++) {
-			uint64_t start;
-			std::memcpy(&start, &b.payload[i * sizeof(ft_span)], sizeof(start));
-			all.push_back(start);
-		}
-	return all;
-}
-
-std::vector<ft_drop> drops_in(const Contents &c)
-{
-	std::vector<ft_drop> all;
-	for (const Block &b : c.blocks)
-		for (uint32_t i = 0; b.kind == FT_BLOCK_DROP && i < b.count; i++) {
-			ft_drop d;
-			std::memcpy(&d, &b.payload[i * sizeof(d)], sizeof(d));
-			all.push_back(d);
-		}
+	for (const ft_span &s : all_records<ft_span>(c, FT_BLOCK_SPAN))
+		all.push_back(s.start_ns);
 	return all;
 }
 
@@ -112,7 +96,7 @@ TEST_CASE("who records does not wait for a disk that stands still, and what it c
 	CHECK(blocks_of(c, FT_BLOCK_DETAIL) == 200);
 	const std::vector<uint64_t> kept = starts_in(c);
 	CHECK(std::is_sorted(kept.begin(), kept.end()));
-	const std::vector<ft_drop> drops = drops_in(c);
+	const std::vector<ft_drop> drops = all_records<ft_drop>(c, FT_BLOCK_DROP);
 	REQUIRE(drops.size() == 2);
 	uint64_t told = 0;
 	for (const ft_drop &d : drops) {
@@ -152,7 +136,7 @@ TEST_CASE("of blocks that others refer to there is an end, too, and it is counte
 	REQUIRE(c.rc == 0);
 	CHECK(lost > 500);
 	CHECK(lost + blocks_of(c, FT_BLOCK_DETAIL) == 1000);
-	const std::vector<ft_drop> drops = drops_in(c);
+	const std::vector<ft_drop> drops = all_records<ft_drop>(c, FT_BLOCK_DROP);
 	REQUIRE(drops.size() == 1);
 	CHECK(drops[0].count == lost);
 	CHECK(drops[0].detail == FT_BLOCK_DETAIL);
@@ -186,43 +170,14 @@ TEST_CASE("a patient writer waits for room and drops nothing")
 	const Contents c = read_recording(disk.file("r"));
 	REQUIRE(c.rc == 0);
 	CHECK(starts_in(c).size() == 20'000);
-	CHECK(drops_in(c).empty());
+	CHECK(all_records<ft_drop>(c, FT_BLOCK_DROP).empty());
 }
 
 TEST_CASE("of a killed writer with a queue all is there that the disk was given")
 {
 	TempDir dir;
-	int pipes[2];
-	REQUIRE(pipe(pipes) == 0);
-	const pid_t child = fork();
-	REQUIRE(child >= 0);
-	if (child == 0) {
-		ft_writer *w = nullptr;
-		ft_writer_open(&w, dir.file("r").c_str(), "{}");
-		ft_writer_background(w, kQueue);
-		for (uint32_t i = 0;; i++) {
-			const ft_span s = span_number(i);
-			ft_writer_record(w, FT_BLOCK_SPAN, &s);
-			if (i % 50 != 49)
-				continue;
-			ft_writer_drain(w);
-			const char drained = 1; // 50 more
-			if (write(pipes[1], &drained, 1) != 1)
-				_exit(1);
-		}
-	}
-	close(pipes[1]);
-	char drained;
-	size_t all = 0;
-	while (all < 200 && read(pipes[0], &drained, 1) == 1)
-		all++;
-	kill(child, SIGKILL);
-	int status;
-	waitpid(child, &status, 0);
-	REQUIRE(WIFSIGNALED(status));
-	while (read(pipes[0], &drained, 1) == 1)
-		all++;
-	close(pipes[0]);
+	const size_t all = kill_writer(
+	    dir.file("r"), 200, [](ft_writer *w) { ft_writer_background(w, kQueue); }, ft_writer_drain);
 	const Contents c = read_recording(dir.file("r"));
 	REQUIRE(c.rc == 0);
 	CHECK(starts_in(c).size() >= all * 50);

@@ -3,10 +3,13 @@
 // blocks as a list. The list of extents is taken from the bytes by a walk of its own, so that the reader
 // under test is not its own judge.
 #pragma once
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 #include <xxhash.h>
 
@@ -44,6 +47,19 @@ inline Contents read_recording(const std::string &path)
 	ft_reader_damage(r, &c.damage);
 	ft_reader_close(r);
 	return c;
+}
+
+// All records of a kind, in their order.
+template <typename R> std::vector<R> all_records(const Contents &c, unsigned kind)
+{
+	std::vector<R> all;
+	for (const Block &b : c.blocks)
+		for (uint32_t i = 0; b.kind == kind && i < b.count; i++) {
+			R record;
+			std::memcpy(&record, &b.payload[i * sizeof(R)], sizeof(R));
+			all.push_back(record);
+		}
+	return all;
 }
 
 struct Extent {
@@ -114,6 +130,47 @@ inline ft_span span_number(uint32_t i)
 	s.syscall = -1;
 	s.queue_cpu = static_cast<uint16_t>(1 + i % 8);
 	return s;
+}
+
+// A process that opens a recording, prepares its writer, writes spans without end and hands them on after
+// every 50; once it has said so `wanted` times it is killed. Returns how often it had by then.
+template <typename Prepare, typename HandOn>
+size_t kill_writer(const std::string &path, size_t wanted, Prepare prepare, HandOn hand_on)
+{
+	int pipes[2];
+	if (pipe(pipes))
+		throw std::runtime_error("no pipe");
+	const pid_t child = fork();
+	if (child < 0)
+		throw std::runtime_error("no process");
+	if (child == 0) {
+		ft_writer *w = nullptr;
+		ft_writer_open(&w, path.c_str(), "{}");
+		prepare(w);
+		for (uint32_t i = 0;; i++) {
+			const ft_span s = span_number(i);
+			ft_writer_record(w, FT_BLOCK_SPAN, &s);
+			if (i % 50 != 49)
+				continue;
+			hand_on(w);
+			if (write(pipes[1], "", 1) != 1)
+				_exit(1);
+		}
+	}
+	close(pipes[1]);
+	char said;
+	size_t times = 0;
+	while (times < wanted && read(pipes[0], &said, 1) == 1)
+		times++;
+	kill(child, SIGKILL);
+	int status;
+	waitpid(child, &status, 0);
+	if (times < wanted || !WIFSIGNALED(status))
+		throw std::runtime_error("the writer ended by itself");
+	while (read(pipes[0], &said, 1) == 1) // before it died
+		times++;
+	close(pipes[0]);
+	return times;
 }
 
 // Every kind of block in a file of a few kilobytes, some of it compressed.

@@ -116,37 +116,8 @@ TEST_CASE("a killed writer loses nothing that was flushed")
 	TempDir dir;
 	const std::string path = dir.file("r");
 	for (const unsigned wanted : {1u, 10u, 500u}) {
-		int pipes[2];
-		REQUIRE(pipe(pipes) == 0);
-		const pid_t child = fork();
-		REQUIRE(child >= 0);
-		if (child == 0) {
-			ft_writer *w = nullptr;
-			ft_writer_open(&w, path.c_str(), "{}");
-			for (uint32_t i = 0;; i++) {
-				const ft_span s = span_number(i);
-				ft_writer_record(w, FT_BLOCK_SPAN, &s);
-				if (i % 50 != 49)
-					continue;
-				ft_writer_flush(w);
-				const char flushed = 1; // 50 more
-				if (write(pipes[1], &flushed, 1) != 1)
-					_exit(1);
-			}
-		}
-		close(pipes[1]);
-		char flushed;
-		for (unsigned n = 0; n < wanted; n++)
-			REQUIRE(read(pipes[0], &flushed, 1) == 1);
-		kill(child, SIGKILL);
-		int status;
-		waitpid(child, &status, 0);
-		REQUIRE(WIFSIGNALED(status));
-		unsigned all = wanted; // those it said before it died
-		while (read(pipes[0], &flushed, 1) == 1)
-			all++;
-		close(pipes[0]);
-
+		const size_t all = kill_writer(
+		    path, wanted, [](ft_writer *) {}, ft_writer_flush);
 		const Contents c = read_recording(path);
 		REQUIRE(c.rc == 0);
 		CHECK(records_in(c, FT_BLOCK_SPAN) >= all * 50);

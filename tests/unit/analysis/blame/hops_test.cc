@@ -70,18 +70,6 @@ struct ProxyBuilder : RunBuilder {
 	std::vector<forktail::Timeline> timelines;
 };
 
-// Time of the n-th request (by when it was due) of a cause at a hop.
-uint64_t At(const Blame &b, size_t n, Cause cause, uint16_t hop)
-{
-	uint64_t ns = 0;
-	const SlowRequest &r = b.slow.at(n);
-	REQUIRE(PartsSum(b, r) == r.latency_ns);
-	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
-		if (b.parts[p].cause == cause && b.parts[p].hop == hop)
-			ns += b.parts[p].total_ns();
-	return ns;
-}
-
 // The proxy passes requests on in [10, 11) ms and answers in [60, 61); one instance forks in [12, 50) and
 // answers in [50, 55).
 ProxyBuilder Forked()
@@ -104,12 +92,12 @@ TEST_CASE("a stall at the instance is at the instance, and no request to another
 	b.Through(2, 10 * ms, 10 * ms, 61 * ms, 1);
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 2);
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 0, Cause::Fork, kAtOne) == 38 * ms);
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtOne) == 6 * ms);
-	CHECK(At(blame, 0, Cause::Network, kNoHop) == 5 * ms);
-	CHECK(At(blame, 1, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 1, Cause::Network, kNoHop) == 49 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Fork, kAtOne) == 38 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtOne) == 6 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Network, kNoHop) == 5 * ms);
+	CHECK(TimeAt(blame, 1, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 49 * ms);
 
 	REQUIRE(blame.hops.size() == 3);
 	CHECK(blame.hops[0].hop == kAtOne);
@@ -156,10 +144,10 @@ TEST_CASE("what the proxy does for others while a request is at its instance is 
 	b.Through(1, 10 * ms, 10 * ms, 61 * ms);
 	b.Through(2, 10 * ms, 10 * ms, 61 * ms, 1);
 	Blame blame = b.BlameAll();
-	CHECK(At(blame, 0, Cause::Fork, kAtOne) == 38 * ms);
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 1, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 1, Cause::Network, kNoHop) == 49 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Fork, kAtOne) == 38 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 1, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 49 * ms);
 }
 
 TEST_CASE("a proxy that is stalled as a request comes, or its answer, has that time")
@@ -174,11 +162,11 @@ TEST_CASE("a proxy that is stalled as a request comes, or its answer, has that t
 	b.Stall(FT_FORK, kOne, 33 * ms, 40 * ms);
 	b.Through(1, 12 * ms, 12 * ms, 44 * ms);
 	Blame blame = b.BlameAll();
-	CHECK(At(blame, 0, Cause::Fsync, kAtProxy) == 18 * ms);
-	CHECK(At(blame, 0, Cause::FileMeta, kAtProxy) == 10 * ms);
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtOne) == 1 * ms);
-	CHECK(At(blame, 0, Cause::Fork, kAtOne) == 0);
+	CHECK(TimeAt(blame, 0, Cause::Fsync, kAtProxy) == 18 * ms);
+	CHECK(TimeAt(blame, 0, Cause::FileMeta, kAtProxy) == 10 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtOne) == 1 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Fork, kAtOne) == 0);
 }
 
 TEST_CASE("who waits for a connection waits where the request that has it is")
@@ -189,8 +177,8 @@ TEST_CASE("who waits for a connection waits where the request that has it is")
 	b.Through(2, 20 * ms, 61 * ms, 61 * ms + 100 * us);
 	b.Loop("constant");
 	Blame blame = b.BlameAll();
-	CHECK(At(blame, 1, Cause::Fork, kAtOne) >= 30 * ms);
-	CHECK(At(blame, 1, Cause::ServerBusy, kAtOther) == 0);
+	CHECK(TimeAt(blame, 1, Cause::Fork, kAtOne) >= 30 * ms);
+	CHECK(TimeAt(blame, 1, Cause::ServerBusy, kAtOther) == 0);
 }
 
 TEST_CASE("in a pipeline a request waits for the answer in front of its own")
@@ -206,9 +194,9 @@ TEST_CASE("in a pipeline a request waits for the answer in front of its own")
 	b.Loop("closed", 2);
 	Blame blame = b.BlameAll();
 	// In the proportions of what the request in front met meanwhile.
-	CHECK(At(blame, 6, Cause::Fork, kAtOne) >= 29 * ms);
-	CHECK(At(blame, 6, Cause::Fork, kAtOne) <= 30 * ms);
-	CHECK(At(blame, 7, Cause::Fork, kAtOne) == 0);
+	CHECK(TimeAt(blame, 6, Cause::Fork, kAtOne) >= 29 * ms);
+	CHECK(TimeAt(blame, 6, Cause::Fork, kAtOne) <= 30 * ms);
+	CHECK(TimeAt(blame, 7, Cause::Fork, kAtOne) == 0);
 }
 
 TEST_CASE("requests that queue behind a stall of the instance are its, though they come after it")
@@ -235,8 +223,8 @@ TEST_CASE("a server behind that is not known, or was not recorded: the time is t
 	b.Own(kProxy, 60 * ms, 61 * ms);
 	b.Through(0, 10 * ms, 10 * ms, 61 * ms);
 	Blame blame = b.BlameAll();
-	CHECK(At(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
-	CHECK(At(blame, 0, Cause::Network, kNoHop) == 49 * ms);
+	CHECK(TimeAt(blame, 0, Cause::ServerBusy, kAtProxy) == 2 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Network, kNoHop) == 49 * ms);
 
 	ProxyBuilder c = Forked();
 	c.Own(kProxy, 60 * ms, 61 * ms);
@@ -244,7 +232,7 @@ TEST_CASE("a server behind that is not known, or was not recorded: the time is t
 	c.BlameAll();
 	c.timelines[1] = forktail::Timeline();
 	blame = BlameRun(c.run, c.timelines, {1, 0});
-	CHECK(At(blame, 0, Cause::Network, kNoHop) == 49 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Network, kNoHop) == 49 * ms);
 	CHECK(blame.hops.size() == 1);
 }
 

@@ -41,17 +41,6 @@ struct WorkersBuilder : RunBuilder {
 	forktail::Blame BlameAll() { return BlameRun(run, timelines, {1, 0}, {}, serving); }
 };
 
-uint64_t At(const Blame &b, size_t n, Cause cause, uint16_t hop)
-{
-	uint64_t ns = 0;
-	const SlowRequest &r = b.slow.at(n);
-	REQUIRE(PartsSum(b, r) == r.latency_ns);
-	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
-		if (b.parts[p].cause == cause && b.parts[p].hop == hop)
-			ns += b.parts[p].total_ns();
-	return ns;
-}
-
 } // namespace
 
 TEST_CASE("each request is blamed on the thread of its connection, and on none where that is not known")
@@ -64,12 +53,12 @@ TEST_CASE("each request is blamed on the thread of its connection, and on none w
 	b.serving.connections = {{{0, UINT64_MAX, 0}}, {{0, UINT64_MAX, 1}}, {}};
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 3);
-	CHECK(At(blame, 0, Cause::Stopped, 0) == 20 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 20 * ms);
 	CHECK(blame.slow[0].hop == 0);
-	CHECK(At(blame, 1, Cause::Network, kNoHop) == 25 * ms);
-	CHECK(At(blame, 1, Cause::Stopped, 0) == 0);
+	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 25 * ms);
+	CHECK(TimeAt(blame, 1, Cause::Stopped, 0) == 0);
 	CHECK(blame.slow[1].hop == 1);
-	CHECK(At(blame, 2, Cause::Unknown, kNoHop) == 25 * ms);
+	CHECK(TimeAt(blame, 2, Cause::Unknown, kNoHop) == 25 * ms);
 	CHECK(HopNameOf(b.run, b.timelines, 1, false).text() == "memcached 127.0.0.1:11211, mc-worker 102");
 	CHECK(HopNameOf(b.run, b.timelines, 2, false).text() == "memcached 127.0.0.1:11211, main thread");
 }
@@ -84,8 +73,8 @@ TEST_CASE("a connection that was moved is each thread's in its time")
 	b.serving.connections = {{{0, kBase + 20 * ms, 0}, {kBase + 20 * ms, UINT64_MAX, 1}}};
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 2);
-	CHECK(At(blame, 0, Cause::Stopped, 0) == 6 * ms);
-	CHECK(At(blame, 1, Cause::Network, kNoHop) == 8 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 6 * ms);
+	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 8 * ms);
 }
 
 TEST_CASE("what a thread waited for at another one is at that one")
@@ -101,9 +90,9 @@ TEST_CASE("what a thread waited for at another one is at that one")
 	b.serving.connections = {{{0, UINT64_MAX, 0}}};
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 1);
-	CHECK(At(blame, 0, Cause::RunQueue, 1) == 5 * ms);
-	CHECK(At(blame, 0, Cause::Stopped, 1) == 15 * ms);
-	CHECK(At(blame, 0, Cause::Stopped, 0) == 10 * ms);
+	CHECK(TimeAt(blame, 0, Cause::RunQueue, 1) == 5 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 1) == 15 * ms);
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 10 * ms);
 }
 
 TEST_CASE("what hands requests on to another thread is like a proxy to it")
@@ -117,7 +106,7 @@ TEST_CASE("what hands requests on to another thread is like a proxy to it")
 	b.serving.hands_to = {kNoHop, 0, kNoHop};
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 1);
-	CHECK(At(blame, 0, Cause::Stopped, 0) == 28 * ms); // who reads them is idle meanwhile
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 28 * ms); // who reads them is idle meanwhile
 	CHECK(blame.slow[0].hop == 1);
 	for (const HopRow &row : blame.hops)
 		CHECK_FALSE(row.proxy);
