@@ -11,5 +11,5 @@ set_tests_properties(system.truth_injectors PROPERTIES LABELS system TIMEOUT 120
   ENVIRONMENT FORKTAIL_BIN_DIR=${CMAKE_BINARY_DIR}/bin)
 # Its short form: each cause once. What a machine can't inject is listed as skipped, not passed.
 add_test(NAME system.truth COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/truth/truth.py --short)
-set_tests_properties(system.truth PROPERTIES LABELS system TIMEOUT 900 RUN_SERIAL ON
+set_tests_properties(system.truth PROPERTIES LABELS system TIMEOUT 1800 RUN_SERIAL ON
   ENVIRONMENT FORKTAIL_BIN_DIR=${CMAKE_BINARY_DIR}/bin)
