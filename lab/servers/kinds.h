@@ -4,6 +4,7 @@
 // and a test; docs/adding.md goes through one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace forktail
 
 struct Instance;
 struct Starting;
+
+// Whether a kind's program is the one that script/servers made: never, where this machine has none installed,
+// or whatever it has.
+enum class Made : uint8_t { No, IfMissing, Always };
 
 struct ServerKind {
 	const char *name;		    // in scenarios
@@ -34,7 +39,7 @@ struct ServerKind {
 	bool speaks_redis = false; // to a load: it stores data, replicates, forms a Cluster
 	bool needs_tcp = false;	   // others must reach it
 	bool carries = true;	   // requests go through it, so it is recorded
-	bool newer = false;	   // the one that script/servers made, whatever this machine has installed
+	Made made = Made::No;
 };
 
 // nullptr: there is none.

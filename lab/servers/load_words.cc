@@ -61,8 +61,8 @@ bool FindServer(const std::string &kind, std::string *path, std::string *version
 	if (!row)
 		return false;
 	for (const char *program : row->programs) {
-		*path = row->newer ? "" : FindProgram(program);
-		if (path->empty())
+		*path = row->made == Made::Always ? "" : FindProgram(program);
+		if (path->empty() && row->made != Made::No)
 			*path = NewerProgram(program);
 		if (path->empty())
 			continue;

@@ -11,7 +11,7 @@ namespace
 ServerKind Redis8()
 {
 	ServerKind kind = RedisKind("redis8", {"redis-server"});
-	kind.newer = true;
+	kind.made = Made::Always;
 	return kind;
 }
 

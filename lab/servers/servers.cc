@@ -78,9 +78,11 @@ bool StartServers(Session *session, const ServerPlan &plan, const std::string &l
 			*error = "can't start " + std::string(program) + " (" + program +
 				 "): " + std::strerror(ENOENT);
 		else
-			*error = "there is no program for a server of kind " + plan.kind + " (" + plan.name +
-				 ") on this machine" +
-				 (starting.kind && starting.kind->newer ? ": script/servers makes one" : "");
+			*error =
+			    "there is no program for a server of kind " + plan.kind + " (" + plan.name +
+			    ") on this machine" +
+			    (starting.kind && starting.kind->made != Made::No ? ": script/servers makes one"
+									      : "");
 		return false;
 	}
 	if (!MakeDirectory(logs, error) ||
