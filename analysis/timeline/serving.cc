@@ -163,21 +163,20 @@ ServedConnections FindServed(const Run &run)
 				best = s;
 		if (!best)
 			return;
+		// No longer than it was this socket: looks are some way apart, and the one before or after it
+		// may be another thread's.
+		uint64_t closed_ns = connection.closed_ns ? connection.closed_ns : UINT64_MAX;
 		for (const Served &s : ServedOf(*best, waiters))
-			served->push_back(s);
+			if (std::max(s.from_ns, connection.opened_ns) < std::min(s.to_ns, closed_ns))
+				served->push_back({std::max(s.from_ns, connection.opened_ns),
+						   std::min(s.to_ns, closed_ns), s.thread});
 	};
 	for (size_t c = 0; c < all.size(); c++) {
 		const Connection &connection = run.connections[c];
 		uint32_t port =
 		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
-		for (const Connection &earlier : connection.earlier) {
-			size_t first = all[c].size();
+		for (const Connection &earlier : connection.earlier)
 			add(earlier, port, &all[c]);
-			// No longer than it was this one: another socket may be served while it is still
-			// known of.
-			for (size_t i = first; i < all[c].size(); i++)
-				all[c][i].to_ns = std::min(all[c][i].to_ns, earlier.closed_ns);
-		}
 		add(connection, port, &all[c]);
 	}
 	return all;

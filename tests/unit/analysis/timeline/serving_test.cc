@@ -114,6 +114,26 @@ TEST_CASE("A port that is used again is another connection's")
 	CHECK(w.At(served, 1, 58 * ms) == kTwo);
 }
 
+TEST_CASE("A connection that is opened again is each socket's thread's from one opening to the next")
+{
+	Workers w;
+	w.Seen(500, 7, 0, 2 * ms, 40001);
+	w.Seen(500, kGone, 30 * ms, 40 * ms, 40001); // looks are 10 ms apart: it was closed at 35 ms
+	w.Seen(600, 9, 30 * ms, 40 * ms, 40002);
+	w.Connect(40002, 36 * ms);
+	forktail::Connection before;
+	before.opened_ns = kBase;
+	before.closed_ns = kBase + 35 * ms;
+	before.local_port = 40001;
+	w.run.connections[0].earlier = {before};
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 32 * ms) == kOne); // the new socket may have been there, by the looks alone
+	CHECK(w.At(served, 0, 37 * ms) == kTwo); // and the old one still
+	CHECK(served[0].size() == 2);
+	CHECK(served[0][0].to_ns <= served[0][1].from_ns);
+}
+
 TEST_CASE("The same client's port at another server is no connection of this one")
 {
 	Workers w;
