@@ -6,43 +6,39 @@
  * be read for the network namespace of any process. */
 #include "listeners.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "proc_sockets.h"
 #include "json/json_block.h"
 
 /* Gets a listening socket: its inode, and its port (path NULL) or its path. */
 typedef void (*listener_fn)(void *context, unsigned long inode, int port, const char *path);
 
+struct each {
+	listener_fn see;
+	void *context;
+};
+
+static void see_tcp(void *context, const struct tcp_socket *s)
+{
+	enum { LISTEN = 0x0a };
+	const struct each *each = context;
+	if (s->state == LISTEN)
+		each->see(each->context, s->inode, (int)s->local_port, NULL);
+}
+
 /* The listening TCP sockets of a process' network namespace; "self" for this one's. */
 static int each_tcp(const char *pid, listener_fn see, void *context)
 {
-	enum { LISTEN = 0x0a };
-	static const char *const tables[] = {"tcp", "tcp6"};
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-		char path[64], line[512];
-		snprintf(path, sizeof path, "/proc/%s/net/%s", pid, tables[i]);
-		FILE *f = fopen(path, "re");
-		if (!f && i == 0)
-			return -errno;
-		while (f && fgets(line, sizeof line, f)) {
-			unsigned int port, state;
-			unsigned long inode;
-			if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port,
-				   &state, &inode) == 3 &&
-			    state == LISTEN)
-				see(context, inode, (int)port, NULL);
-		}
-		if (f)
-			fclose(f);
-	}
-	return 0;
+	struct each each = {see, context};
+	int err = each_tcp_socket(pid, "tcp", see_tcp, &each);
+	each_tcp_socket(pid, "tcp6", see_tcp, &each);
+	return err;
 }
 
 static int each_unix(const char *pid, listener_fn see, void *context)
@@ -118,26 +114,22 @@ int listeners_on_path(struct inodes *found, const char *path)
 	return each_unix("self", see_path, &(struct search){.found = found, .path = path});
 }
 
+struct any {
+	bool (*see)(void *context, unsigned long inode);
+	void *context;
+};
+
+static bool see_link(void *context, const char *link)
+{
+	const struct any *any = context;
+	unsigned long inode;
+	return sscanf(link, "socket:[%lu]", &inode) == 1 && any->see(any->context, inode);
+}
+
 /* Calls `see` with each socket that a process holds until it returns true. */
 static bool any_socket(pid_t pid, bool (*see)(void *context, unsigned long inode), void *context)
 {
-	char path[PATH_MAX], link[64];
-	snprintf(path, sizeof path, "/proc/%d/fd", pid);
-	DIR *dir = opendir(path);
-	if (!dir)
-		return false;
-	bool found = false;
-	for (struct dirent *e; !found && (e = readdir(dir));) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
-		unsigned long inode;
-		if (n <= 0)
-			continue;
-		link[n] = 0;
-		if (sscanf(link, "socket:[%lu]", &inode) == 1)
-			found = see(context, inode);
-	}
-	closedir(dir);
-	return found;
+	return any_link(pid, see_link, &(struct any){see, context});
 }
 
 static bool is_wanted(void *context, unsigned long inode)

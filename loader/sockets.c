@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proc_sockets.h"
 #include "json/json_block.h"
 
 enum {
@@ -275,33 +276,40 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 	return true;
 }
 
-/* Who is at the other end of the sockets of a table that were not known before. One that listens has nobody
- * there. */
-static void tell_tcp(struct sockets *s, pid_t pid, const char *table)
+/* Whether there are sockets of this process, 0 for any, that it is worth to look for in the tables. */
+static bool any_untold(const struct sockets *s, pid_t pid)
 {
-	char path[64], line[512];
-	snprintf(path, sizeof path, "/proc/%d/net/%s", pid, table);
-	FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		unsigned local, peer;
-		unsigned long inode;
-		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*d %*d %lu",
-			   &local, &peer, &inode) != 3)
-			continue;
-		struct known_socket *k = inode ? find(s, inode) : NULL;
-		if (!k || k->told)
-			continue;
-		if (!peer) {
-			k->tries = TRIES;
-			continue;
-		}
-		k->record.local_port = local;
-		k->record.peer_port = peer;
-		k->told = true;
-		ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	for (const struct known_socket *k = s->all; k; k = k->next)
+		if (!k->told && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
+			return true;
+	return false;
+}
+
+/* Who is at the other end of a socket that was not known before. One that listens has nobody there. */
+static void tell_tcp_socket(void *context, const struct tcp_socket *t)
+{
+	struct sockets *s = context;
+	struct known_socket *k = t->inode ? find(s, t->inode) : NULL;
+	if (!k || k->told)
+		return;
+	if (!t->peer_port) {
+		k->tries = TRIES;
+		return;
 	}
-	if (f)
-		fclose(f);
+	k->record.local_port = t->local_port;
+	k->record.peer_port = t->peer_port;
+	k->told = true;
+	ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+}
+
+/* The same of all sockets in the network namespace of a process. */
+static void tell_tcp(struct sockets *s, pid_t pid)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", pid);
+	each_tcp_socket(text, "tcp", tell_tcp_socket, s);
+	if (any_untold(s, pid))
+		each_tcp_socket(text, "tcp6", tell_tcp_socket, s);
 }
 
 static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
@@ -379,15 +387,6 @@ static void forget_gone(struct sockets *s, uint64_t now)
 	}
 }
 
-/* Whether there are sockets of this process, 0 for any, that it is worth to look for in the tables. */
-static bool any_untold(const struct sockets *s, pid_t pid)
-{
-	for (const struct known_socket *k = s->all; k; k = k->next)
-		if (!k->told && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
-			return true;
-	return false;
-}
-
 static void tell_who(struct sockets *s)
 {
 	if (!any_untold(s, 0))
@@ -398,9 +397,7 @@ static void tell_who(struct sockets *s)
 	for (size_t i = 0; i < s->instance_count; i++) {
 		pid_t pid = s->instances[i].pid;
 		if (pid != told && any_untold(s, pid))
-			tell_tcp(s, pid, "tcp");
-		if (pid != told && any_untold(s, pid))
-			tell_tcp(s, pid, "tcp6");
+			tell_tcp(s, pid);
 		told = pid;
 	}
 	for (struct known_socket *k = s->all; k; k = k->next)
