@@ -48,6 +48,6 @@ const ServerKind *FindKind(const std::string &name);
 std::string KindNames();
 
 // A redis-server, or one that takes its arguments and commands.
-ServerKind RedisKind(const char *name, const std::vector<const char *> &programs);
+ServerKind RedisKind(const char *name, const std::vector<const char *> &programs, Made made = Made::No);
 
 } // namespace forktail

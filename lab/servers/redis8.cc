@@ -5,19 +5,8 @@
 
 namespace forktail
 {
-namespace
-{
-
-ServerKind Redis8()
-{
-	ServerKind kind = RedisKind("redis8", {"redis-server"});
-	kind.made = Made::Always;
-	return kind;
-}
-
-} // namespace
 
 extern const ServerKind kRedis8;
-const ServerKind kRedis8 = Redis8();
+const ServerKind kRedis8 = RedisKind("redis8", {"redis-server"}, Made::Always);
 
 } // namespace forktail

@@ -97,13 +97,14 @@ bool StartRedisInstance(const Starting &starting, const std::string &file,
 	return good;
 }
 
-ServerKind RedisKind(const char *name, const std::vector<const char *> &programs)
+ServerKind RedisKind(const char *name, const std::vector<const char *> &programs, Made made)
 {
 	return {.name = name,
 		.programs = programs,
 		.start = StartNode,
 		.ready = AwaitServing,
-		.speaks_redis = true};
+		.speaks_redis = true,
+		.made = made};
 }
 
 extern const ServerKind kRedis;

@@ -4,19 +4,8 @@
 
 namespace forktail
 {
-namespace
-{
-
-ServerKind Valkey()
-{
-	ServerKind kind = RedisKind("valkey", {"valkey-server"});
-	kind.made = Made::IfMissing;
-	return kind;
-}
-
-} // namespace
 
 extern const ServerKind kValkey;
-const ServerKind kValkey = Valkey();
+const ServerKind kValkey = RedisKind("valkey", {"valkey-server"}, Made::IfMissing);
 
 } // namespace forktail
