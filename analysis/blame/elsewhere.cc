@@ -22,16 +22,6 @@ AtHop &RowOf(uint16_t hop, std::vector<AtHop> *rows)
 	return rows->back();
 }
 
-// Calls `see` with each foreign interval that reaches into [from, to) and its length there.
-template <typename See> void EachForeign(const Timeline &t, uint64_t from_ns, uint64_t to_ns, See see)
-{
-	// They don't overlap, so that ends are in order like starts.
-	auto first = std::partition_point(t.foreign.begin(), t.foreign.end(),
-					  [&](const Foreign &f) { return f.end_ns <= from_ns; });
-	for (; first != t.foreign.end() && first->start_ns < to_ns; ++first)
-		see(*first, std::min(first->end_ns, to_ns) - std::max(first->start_ns, from_ns));
-}
-
 void MoveQueued(const Context &context, const Timeline &t, uint64_t since_ns, uint64_t due_ns, AtHop *at,
 		std::vector<AtHop> *others)
 {

@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
+
+#include "analysis/timeline/spins.h"
 
 namespace forktail
 {
@@ -24,6 +27,8 @@ struct Rule {
 	bool whole;	   // it is all of the name
 	const char *activity;
 };
+
+static_assert(std::size(kHelperWaits) == 6, "each has a rule below");
 
 // Redis, Valkey, KeyDB and memcached. The first that fits counts.
 const Rule kRules[] = {
@@ -136,12 +141,12 @@ const Rule kRules[] = {
     {"_writevToClient", true, "answer"},
     {"sendReplyToClient", true, "answer"},
     {"ioThreadWriteToClient", true, "answer"},
-    {"handleClientsWithPendingWritesUsingThreads", true, "wait/io-threads"},
-    {"handleClientsWithPendingReadsUsingThreads", true, "wait/io-threads"},
-    {"pauseIOThreadsRange", true, "wait/io-threads"},
-    {"resumeIOThreadsRange", true, "wait/io-threads"},
-    {"waitForClientIO", true, "wait/io-threads"},
-    {"drainIOThreadsQueue", true, "wait/io-threads"},
+    {kHelperWaits[0], true, "wait/io-threads"},
+    {kHelperWaits[1], true, "wait/io-threads"},
+    {kHelperWaits[2], true, "wait/io-threads"},
+    {kHelperWaits[3], true, "wait/io-threads"},
+    {kHelperWaits[4], true, "wait/io-threads"},
+    {kHelperWaits[5], true, "wait/io-threads"},
     {"handleClientsWithPending", false, "answer"},
     {"transmit", true, "answer"},
     {"msg_send", false, "answer"},

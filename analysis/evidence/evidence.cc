@@ -107,10 +107,10 @@ uint64_t ForeignNs(const Scene &scene, const std::vector<Timeline> &timelines, C
 {
 	uint64_t ns = 0;
 	for (const Timeline &t : timelines)
-		for (const Foreign &f : t.foreign)
+		EachForeign(t, scene.from_ns, scene.to_ns, [&](const Foreign &f, uint64_t there_ns) {
 			if (f.cause == cause && f.thread == scene.timeline.thread)
-				ns += std::max(std::min(f.end_ns, scene.to_ns), scene.from_ns) -
-				      std::min(std::max(f.start_ns, scene.from_ns), scene.to_ns);
+				ns += there_ns;
+		});
 	return ns;
 }
 
@@ -222,8 +222,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			std::string text = Sentence(scene, cause);
 			if (text.empty())
 				continue;
-			if (std::string waited = WaitedForText(scene, cause.cause);
-			    !waited.empty() && cause.cause != Cause::LockWait)
+			if (std::string waited = cause.cause == Cause::LockWait
+						     ? "" // its sentence says so itself
+						     : WaitedForText(scene, cause.cause);
+			    !waited.empty())
 				text += "; " + waited;
 			if (blame.hops.size() > 1 && cause.hop != kNoHop)
 				text =

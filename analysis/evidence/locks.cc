@@ -53,13 +53,10 @@ std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
 		if (t.foreign.empty() || t.thread == scene.timeline.thread)
 			continue;
 		Waited waited;
-		auto first = std::partition_point(t.foreign.begin(), t.foreign.end(), [&](const Foreign &f) {
-			return f.end_ns <= scene.from_ns;
+		EachForeign(t, scene.from_ns, scene.to_ns, [&](const Foreign &f, uint64_t) {
+			if (f.thread == scene.timeline.thread && f.cause == cause && InFutex(scene.run, t, f))
+				Add(scene, f, &waited);
 		});
-		for (; first != t.foreign.end() && first->start_ns < scene.to_ns; ++first)
-			if (first->thread == scene.timeline.thread && first->cause == cause &&
-			    InFutex(scene.run, t, *first))
-				Add(scene, *first, &waited);
 		if (waited.ns > longest.second.ns)
 			longest = {t.thread, std::move(waited)};
 	}

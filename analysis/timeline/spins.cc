@@ -13,17 +13,11 @@ namespace forktail
 namespace
 {
 
-// Where main threads wait for their helpers. What these call and what is inlined into them has no name of its
-// own in a binary as distributions build it.
-constexpr const char *kWaitFunctions[] = {
-    "handleClientsWithPendingWritesUsingThreads", // Redis 6 and 7
-    "handleClientsWithPendingReadsUsingThreads",
-    "beforeSleep",	   // what these are inlined into; its own work is next to none
-    "pauseIOThreadsRange", // Redis 8
-    "resumeIOThreadsRange",
-    "waitForClientIO", // Valkey 8
-    "drainIOThreadsQueue",
-    "processIOThreadsReadDone", // what it does over and over while helpers have all there is to do
+// Where a main thread is, too, while it waits; its own work there is next to none. What it calls there and
+// what is inlined has no name of its own in a binary as distributions build it.
+constexpr const char *kAround[] = {
+    "beforeSleep",		// what waits are inlined into
+    "processIOThreadsReadDone", // what Valkey does over and over while helpers have all there is to do
     "processIOThreadsWriteDone",
     "aeProcessEvents",
 };
@@ -49,7 +43,9 @@ Doing DoingOfMain(const Stack &stack)
 {
 	for (const StackFrame &frame : stack.frames)
 		if (!frame.function.empty() && frame.module == stack.program)
-			return IsOneOf(frame.function, kWaitFunctions) ? Doing::Circles : Doing::Work;
+			return IsOneOf(frame.function, kHelperWaits) || IsOneOf(frame.function, kAround)
+				   ? Doing::Circles
+				   : Doing::Work;
 	return Doing::Unknown;
 }
 

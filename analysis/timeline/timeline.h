@@ -4,6 +4,7 @@
 // tallies and where it estimates.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -71,6 +72,16 @@ struct Timeline {
 // Builds the timeline of run.threads[thread]. Where events of that thread may have been dropped, time that
 // no span covers is Unknown.
 Timeline BuildTimeline(const Run &run, uint32_t thread);
+
+// Calls `see` with each foreign interval that reaches into [from_ns, to_ns), and its length there.
+template <typename See> void EachForeign(const Timeline &t, uint64_t from_ns, uint64_t to_ns, See see)
+{
+	// They don't overlap, so that ends are in order like starts.
+	auto f = std::partition_point(t.foreign.begin(), t.foreign.end(),
+				      [&](const Foreign &x) { return x.end_ns <= from_ns; });
+	for (; f != t.foreign.end() && f->start_ns < to_ns; ++f)
+		see(*f, std::min(f->end_ns, to_ns) - std::max(f->start_ns, from_ns));
+}
 
 // Sums up and indexes anew the pieces of a timeline, which have changed.
 void IndexTimeline(Timeline *timeline);
