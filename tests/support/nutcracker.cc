@@ -2,9 +2,6 @@
 // A real twemproxy for a test; see nutcracker.h.
 #include "tests/support/nutcracker.h"
 
-#include <csignal>
-#include <stdexcept>
-
 #include "tests/support/server.h"
 
 namespace ft::test
@@ -29,53 +26,25 @@ std::string pool(const NutcrackerOptions &options, const std::string &listen)
 
 } // namespace
 
-Nutcracker::Nutcracker(const NutcrackerOptions &options) : tcp_(options.tcp)
+Nutcracker::Nutcracker(const NutcrackerOptions &options) : Proxy(options.tcp)
 {
-	std::string why;
-	// A port that was free may be taken by the time the proxy binds it: try another one.
-	for (int attempt = 0; attempt < 5; attempt++)
-		if (start(options, why))
-			return;
-	throw std::runtime_error("nutcracker does not answer: " + why);
-}
-
-bool Nutcracker::start(const NutcrackerOptions &options, std::string &why)
-{
-	port_ = tcp_ ? free_port() : 0;
-	stats_port_ = free_port(); // it has no way to do without one
-	write_file(dir_.file("pool.yml"),
-		   pool(options, tcp_ ? "127.0.0.1:" + std::to_string(port_) : socket()));
-	std::vector<std::string> argv = {
-	    "nutcracker", "-c", dir_.file("pool.yml"),	    "-o", dir_.file("log"), "-a",
-	    "127.0.0.1",  "-s", std::to_string(stats_port_)};
-	argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
-	process_ = std::make_unique<Process>(argv);
-
-	const bool up = eventually(
+	start(
 	    [&] {
-		    return !process_->running() ||
-			   (accepts(endpoint()) && (!tcp_ || listens(process_->pid(), port_)));
+		    stats_port_ = free_port(); // it has no way to do without one
+		    write_file(file("pool.yml"),
+			       pool(options, options.tcp ? "127.0.0.1:" + std::to_string(port()) : socket()));
+		    std::vector<std::string> argv = {"nutcracker", "-c",	file("pool.yml"),
+						     "-o",	   file("log"), "-a",
+						     "127.0.0.1",  "-s",	std::to_string(stats_port_)};
+		    argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
+		    return argv;
 	    },
-	    Seconds(30));
-	if (up && process_->running())
-		return true;
-	why = process_->err() + log();
-	process_.reset();
-	return false;
-}
-
-Nutcracker::~Nutcracker()
-{
-	if (!process_)
-		return;
-	process_->signal(SIGCONT); // a test may have stopped it
-	process_->signal(SIGTERM);
-	process_->wait(Seconds(10));
+	    [this] { return log(); });
 }
 
 std::string Nutcracker::log() const
 {
-	return read_file(dir_.file("log"));
+	return read_file(file("log"));
 }
 
 std::string Nutcracker::stats() const

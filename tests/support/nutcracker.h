@@ -3,13 +3,10 @@
 // in a temporary directory of its own or, when asked for, on a free TCP port of 127.0.0.1. Constructed means
 // it accepts connections; destroyed means it and its files are gone. The servers have to outlive it.
 #pragma once
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/support/endpoint.h"
-#include "tests/support/process.h"
-#include "tests/support/tempdir.h"
+#include "tests/support/proxy.h"
 
 namespace ft::test
 {
@@ -31,30 +28,15 @@ struct NutcrackerOptions {
 	std::vector<std::string> arguments = {};
 };
 
-class Nutcracker
+class Nutcracker : public Proxy
 {
 public:
 	explicit Nutcracker(const NutcrackerOptions &options);
-	~Nutcracker(); // SIGTERM, and SIGKILL if that does not end it within seconds
-	Nutcracker(const Nutcracker &) = delete;
-	Nutcracker &operator=(const Nutcracker &) = delete;
-
-	pid_t pid() const { return process_->pid(); }
-	Process &process() { return *process_; }
-	std::string socket() const { return tcp_ ? "" : dir_.file("proxy.sock"); } // "" with tcp
-	int port() const { return port_; }					   // 0 without tcp
-	Endpoint endpoint() const { return {socket(), port_}; }
-	const std::string &directory() const { return dir_.path(); }
 	std::string log() const;   // what the proxy has logged
 	std::string stats() const; // its statistics, JSON
 
 private:
-	bool start(const NutcrackerOptions &options, std::string &why);
-
-	TempDir dir_;
-	bool tcp_;
-	int port_ = 0, stats_port_ = 0;
-	std::unique_ptr<Process> process_;
+	int stats_port_ = 0;
 };
 
 } // namespace ft::test
