@@ -26,7 +26,7 @@ struct Moment {
 	size_t alive; // processes there are by then: the lab, its keeper, redis-server ...
 };
 const Moment kMoments[] = {
-    {"filling it", 0, 3}, {"filling it", 0.3, 4},   {"starting the recorder", 0, 3},
+    {"filling it", 0, 3}, {"filling it", 0.3, 3},   {"starting the recorder", 0, 3},
     {"load:", 0, 4},	  {"BGSAVE started", 0, 6},
 };
 
