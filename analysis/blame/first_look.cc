@@ -90,13 +90,23 @@ uint64_t Whole(double ns)
 
 } // namespace
 
-FirstLook LookAtAll(const Context &context)
+void FirstLook::Merge(const FirstLook &other)
+{
+	calm.Merge(other.calm);
+	for (size_t c = 0; c < without.size(); c++)
+		without[c].Merge(other.without[c]);
+}
+
+uint64_t StepThrough(uint64_t count)
+{
+	return count / kLooksThrough + 1;
+}
+
+void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers)
 {
 	const Requests &q = context.run.requests;
-	std::vector<FirstLook> workers(Workers(q.size()));
-	const size_t step = q.size() / kLooksThrough + 1;
-	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		FirstLook &look = workers[w];
+	ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
+		FirstLook &look = (*workers)[w];
 		auto without = [&](Cause c) -> LogHistogram & {
 			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
@@ -106,7 +116,7 @@ FirstLook LookAtAll(const Context &context)
 			if (IsError(q.status[i]))
 				continue;
 			const Through *t = context.ThroughOf(i);
-			if (t && i % step)
+			if (t && q.Number(i) % step)
 				continue;
 			Glance g = t ? LookThrough(context, *t, i, &spent) : Look(context, i, &hints);
 			for (size_t n = 0; n < (t ? step : 1); n++) {
@@ -118,12 +128,6 @@ FirstLook LookAtAll(const Context &context)
 			}
 		}
 	});
-	for (size_t w = 1; w < workers.size(); w++) {
-		workers[0].calm.Merge(workers[w].calm);
-		for (size_t c = 0; c < workers[0].without.size(); c++)
-			workers[0].without[c].Merge(workers[w].without[c]);
-	}
-	return std::move(workers[0]);
 }
 
 } // namespace forktail

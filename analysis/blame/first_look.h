@@ -12,7 +12,14 @@ namespace forktail
 struct FirstLook {
 	LogHistogram calm; // lower bounds of what requests would be without any stall
 	WithoutHistograms without;
+
+	void Merge(const FirstLook &other);
 };
-FirstLook LookAtAll(const Context &context);
+
+// Looks at the window of the log that is in memory, adding to those of the workers. Through a proxy, where a
+// look costs more, one request of `step` stands for all.
+void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers);
+// How many of `count` requests one stands for there.
+uint64_t StepThrough(uint64_t count);
 
 } // namespace forktail

@@ -192,20 +192,6 @@ struct HopSums {
 	}
 };
 
-Column<uint32_t> FindInFront(const Run &run)
-{
-	Column<uint32_t> in_front;
-	std::vector<uint32_t> last(run.connections.size(), kNoRequest);
-	uint32_t *out = in_front.Extend(run.requests.size());
-	for (size_t i = 0; i < run.requests.size(); i++) {
-		uint32_t &before = last[run.requests.connection[i]];
-		out[i] = before;
-		if (run.requests.status[i] != FT_STATUS_UNSENT)
-			before = static_cast<uint32_t>(i);
-	}
-	return in_front;
-}
-
 } // namespace
 
 void Spend(const Context &context, const Through &t, size_t i, Spent *s)
@@ -226,14 +212,14 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
 			 scratch->since_ns,
-			 static_cast<uint32_t>(i),
+			 q.Number(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
 			 0,
 			 q.op[i],
 			 q.status[i],
 			 t.front_hop};
-	NoteArrival(q, &r);
+	NoteRequest(q, i, &r);
 	for (const AtHop &h : scratch->hops)
 		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.Arrived(i),
 			   sheet);
@@ -242,50 +228,83 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 	AddRequest(&r, sheet);
 }
 
+void FindInFront(Context *context)
+{
+	const Requests &q = context->run.requests;
+	context->in_front.Truncate(0);
+	if (context->through.empty())
+		return;
+	std::vector<uint32_t> last(context->run.connections.size(), kNoRequest);
+	uint32_t *out = context->in_front.Extend(q.size());
+	for (size_t i = 0; i < q.size(); i++) {
+		uint32_t &before = last[q.connection[i]];
+		out[i] = before;
+		if (q.status[i] != FT_STATUS_UNSENT)
+			before = static_cast<uint32_t>(i);
+	}
+}
+
 void FindWays(const std::vector<Timeline> &timelines, Context *context)
 {
 	const Run &run = context->run;
 	size_t servers = context->servers.size(), ways_each = context->WaysOfServer();
 	size_t first_behind =
 	    timelines.size() < run.behind.size() ? 0 : std::max<size_t>(run.servers.size(), 1);
-	bool any_behind =
-	    !run.requests.behind.empty() && timelines.size() >= first_behind + run.behind.size();
-	if (!any_behind && context->serving.hands_to.empty())
-		return;
-	std::vector<bool> taken(servers * ways_each);
-	for (size_t i = 0; i < run.requests.size(); i++)
-		taken[context->WayOf(i)] = true;
-	// Where a way ends: the timeline of a server behind, or of another thread of the same process.
-	auto end_of = [&](size_t w) -> uint16_t {
-		size_t server = w / ways_each, behind = w % ways_each;
+	bool any_behind = timelines.size() >= first_behind + run.behind.size();
+	auto recorded = [&](size_t hop) {
+		return hop < timelines.size() && timelines[hop].thread < run.threads.size() &&
+		       run.threads[timelines[hop].thread].end_ns >
+			   run.threads[timelines[hop].thread].start_ns;
+	};
+	// Where a way ends: at a server behind, or another thread of the same process.
+	auto end_of = [&](size_t server, size_t behind) -> uint16_t {
 		if (behind < run.behind.size())
 			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
 		return context->serving.HandsTo(context->servers[server].hop);
 	};
-	auto is_way = [&](size_t w) {
-		uint16_t end = end_of(w);
-		return taken[w] && end < timelines.size() && !timelines[end].empty() &&
-		       !context->servers[w / ways_each].timeline->empty();
-	};
+	bool any = false;
+	std::vector<uint16_t> ends(servers * ways_each, kNoHop);
+	for (size_t w = 0; w < ends.size(); w++) {
+		uint16_t end = end_of(w / ways_each, w % ways_each);
+		if (!recorded(end) || !recorded(context->servers[w / ways_each].hop))
+			continue;
+		ends[w] = end;
+		any = true;
+	}
+	if (any)
+		context->way_ends = std::move(ends);
+}
+
+void NoteWays(Context *context)
+{
+	const Requests &q = context->run.requests;
+	if (context->way_ends.empty())
+		return;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		size_t w = context->WayOf(i);
+		uint16_t end = context->way_ends[w];
+		if (end == kNoHop || (!context->through.empty() && context->through[w]))
+			continue;
+		context->through.resize(context->way_ends.size());
+		context->through[w] = std::make_unique<Through>(
+		    Through{{}, {}, context->servers[w / context->WaysOfServer()].hop, end});
+	}
+}
+
+void BuildRoutes(Context *context)
+{
+	const Run &run = context->run;
 	uint64_t ways = 0;
-	for (size_t w = 0; w < taken.size(); w++)
-		ways += is_way(w);
+	for (const auto &through : context->through)
+		ways += through != nullptr;
 	if (!ways)
 		return;
-	context->through.resize(taken.size());
 	uint64_t max_sums = std::clamp<uint64_t>(kSums / ways, 64, kSums / 4);
-	for (size_t w = 0; w < taken.size(); w++) {
-		if (!is_way(w))
-			continue;
-		const Server &front = context->servers[w / ways_each];
-		uint16_t end = end_of(w);
-		context->through[w] = std::make_unique<Through>(
-		    Through{BuildRoute(*front.timeline, timelines[end], run.start_ns, run.end_ns, max_sums),
-			    {},
-			    front.hop,
-			    HopOf(run, timelines, end)});
-	}
-	context->in_front = FindInFront(run);
+	for (size_t w = 0; w < context->through.size(); w++)
+		if (Through *t = context->through[w].get())
+			t->route = BuildRoute(*context->servers[w / context->WaysOfServer()].timeline,
+					      *context->timelines[context->way_ends[w]], run.start_ns,
+					      run.end_ns, max_sums);
 }
 
 } // namespace forktail

@@ -35,8 +35,14 @@ struct Spent {
 	}
 };
 
-// Finds the ways through a proxy that requests took, without their backlogs; servers are known.
+// Finds where requests may go on to; servers are known.
 void FindWays(const std::vector<Timeline> &timelines, Context *context);
+// Keeps those ways that requests of the window took.
+void NoteWays(Context *context);
+// Finds out what passed on them, from the timelines as they are now.
+void BuildRoutes(Context *context);
+// Finds who was in front of whom, in the window.
+void FindInFront(Context *context);
 // Adds request i up into *spent, whose former content goes.
 void Spend(const Context &context, const Through &through, size_t i, Spent *spent);
 // Blames it.

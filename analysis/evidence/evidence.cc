@@ -165,7 +165,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		Episode &e = (*episodes)[index];
 		uint16_t served_by = worst[index]->hop;
 		const Timeline *served = served_by < timelines.size() ? &timelines[served_by] : nullptr;
-		int32_t client = blame.from_iterations ? -1 : clients.Of(run, worst[index]->index);
+		int32_t client = blame.from_iterations ? -1 : clients.Of(worst[index]->connection);
 		const Timeline &c = client < 0 ? no_timeline : clients.timelines[static_cast<size_t>(client)];
 		Scene client_scene = {run,	 c,	     client < 0 ? no_thread : run.threads[c.thread],
 				      landmarks, e.since_ns, e.end_ns,

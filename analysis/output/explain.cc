@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/blame/count.h"
 #include "analysis/units.h"
 #include "servers.h"
 
@@ -16,6 +17,8 @@ namespace
 constexpr uint64_t kSlowIterationNs = 1'000'000;
 // Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
 constexpr size_t kEvidenceEpisodes = 1000;
+// Requests of the log that are in memory at a time, twice: while a window is looked at the next one is read.
+constexpr size_t kWindow = 400'000;
 
 // Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
 // generators.
@@ -30,14 +33,10 @@ void FindLoops(Explanation *e)
 	}
 }
 
-void FindMeasured(Explanation *e)
+void FindMeasured(const LogFacts &facts, Explanation *e)
 {
-	const Requests &q = e->run.requests;
-	uint64_t first = e->run.start_ns, last = e->run.end_ns;
-	if (q.size()) {
-		first = *std::min_element(q.intended_ns.begin(), q.intended_ns.end());
-		last = *std::max_element(q.end_ns.begin(), q.end_ns.end());
-	}
+	uint64_t first = facts.count ? facts.first_due_ns : e->run.start_ns,
+		 last = facts.count ? facts.last_end_ns : e->run.end_ns;
 	e->zero_ns = first;
 	e->measured_ns = last - first;
 }
@@ -50,7 +49,7 @@ void NoteCoverage(Explanation *e)
 			e->notes.push_back(text);
 	};
 	for (const Timeline &t : e->timelines) {
-		if (t.empty() || e->run.requests.size() == 0)
+		if (t.empty() || e->blame.from_iterations)
 			continue;
 		uint64_t last = e->zero_ns + e->measured_ns;
 		uint64_t before = t.start_ns() > e->zero_ns ? t.start_ns() - e->zero_ns : 0;
@@ -86,6 +85,18 @@ void NoteRings(Explanation *e)
 					   "waits for, and which thread serves a connection can't be told");
 }
 
+// Among the notes on who serves whom.
+void NoteUnserved(size_t at, Explanation *e)
+{
+	const Blame &b = e->blame;
+	if (b.unserved_requests)
+		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
+				"which thread served it is not known of " +
+				    Plural(b.unserved_requests, "request", "requests") + " on " +
+				    Plural(b.unserved_connections, "connection", "connections") +
+				    ": what they met is unknown");
+}
+
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
@@ -119,18 +130,27 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		int *status)
 {
 	*status = 3;
-	if (!LoadRun(path, &e->run, error))
+	e->source = std::make_unique<RunSource>();
+	if (!e->source->Open(path, &e->run, error))
 		return false;
-	bool requests = e->run.requests.size() > 0;
+	e->log = e->source->OpenLog(kWindow, &e->run);
+	const LogFacts facts = CountRequests(e->run, e->log.get());
+	e->source->LoadServers(&e->run);
+	if (facts.count)
+		ExtendRun(facts.first_due_ns, facts.last_end_ns, &e->run);
+	e->source->Finish(&e->run);
+	bool requests = facts.count > 0;
+	e->blame.from_iterations = !requests;
 	if (requests)
-		FindServers(e);
+		FindServers(facts, e);
 	else
 		FindLoops(e);
 	if (!requests && e->timelines.empty()) {
 		*error = NothingToExplain(e->run);
 		return false;
 	}
-	FindMeasured(e);
+	size_t notes_of_servers = e->notes.size();
+	FindMeasured(facts, e);
 	NoteCoverage(e);
 	NoteEnded(e);
 	NoteRings(e);
@@ -138,9 +158,11 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
-	e->clients = FindClients(e->run);
-	e->blame = BlameRun(e->run, e->timelines, slow, e->clients, e->by_thread);
-	e->arrivals = FindArrivals(e->run);
+	e->clients = FindClients(e->run, facts.first_due_of);
+	e->blame =
+	    requests ? BlameLog(e->run, e->log.get(), facts, e->timelines, slow, e->clients, e->by_thread, {})
+		     : BlameRun(e->run, e->timelines, slow);
+	NoteUnserved(notes_of_servers, e);
 	e->episodes = FindEpisodes(&e->blame);
 	e->activities = ActivitiesOf(e->run);
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,

@@ -3,15 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "analysis/blame/arrivals.h"
 #include "analysis/blame/blame.h"
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
+#include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "analysis/run/source.h"
 #include "analysis/timeline/timeline.h"
 
 namespace forktail
@@ -33,7 +35,6 @@ struct Explanation {
 	Serving by_thread;
 	Clients clients;
 	Blame blame;
-	Arrivals arrivals;
 	std::vector<Episode> episodes;	// by start
 	std::vector<Account> accounts;	// per thread of the run
 	Activities activities;		// per CPU sample of the run
@@ -42,6 +43,9 @@ struct Explanation {
 	std::vector<std::string> notes; // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
+	// Where the run's requests come from, a window of which is in `run`; null: all of them are.
+	std::unique_ptr<RunSource> source;
+	std::unique_ptr<Log> log;
 };
 
 // Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).

@@ -34,33 +34,17 @@ uint16_t HopOfThread(uint32_t thread, Explanation *e)
 }
 
 // Of several servers, which requests went to.
-std::vector<bool> UsedServers(const Run &run)
+std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 {
 	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
-	for (size_t i = 0; run.servers.size() > 1 && i < run.requests.size(); i++) {
-		uint32_t server = run.connections[run.requests.connection[i]].server;
-		if (server < used.size())
-			used[server] = true;
-	}
+	for (size_t c = 0; c < facts.first_due_of.size(); c++)
+		if (run.connections[c].server < used.size() && facts.first_due_of[c] != UINT64_MAX)
+			used[run.connections[c].server] = true;
 	return used;
 }
 
-// How many requests went through a proxy to nobody knows which server.
-size_t UnknownBehind(const Run &run)
-{
-	const Requests &q = run.requests;
-	std::vector<bool> through(run.connections.size());
-	for (const Load &load : run.loads)
-		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
-			through[load.first_connection + c] = true;
-	size_t unknown = 0;
-	for (size_t i = 0; i < q.behind.size(); i++)
-		unknown += q.behind[i] == 0 && through[q.connection[i]] && q.status[i] != FT_STATUS_UNSENT;
-	return unknown;
-}
-
 // The servers behind proxies: those that were not recorded can't be blamed for anything.
-void FindBehind(Explanation *e)
+void FindBehind(const LogFacts &facts, Explanation *e)
 {
 	bool proxy =
 	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
@@ -79,7 +63,7 @@ void FindBehind(Explanation *e)
 		e->notes.push_back("time at " +
 				   Plural(count, "server behind the proxy", "servers behind the proxy") +
 				   " is called network: " + missing);
-	if (size_t unknown = UnknownBehind(e->run))
+	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
 		e->notes.push_back("which server behind the proxy it went to is not known of " +
 				   Plural(unknown, "request", "requests") + ": time there is called network");
 }
@@ -115,31 +99,6 @@ int MainOf(const Run &run, uint32_t helper)
 		    t.start_ns <= run.threads[i].end_ns)
 			return static_cast<int>(i);
 	return -1;
-}
-
-// What requests of connections without a thread are worth a note.
-void NoteUnmapped(const std::vector<bool> &several, Explanation *e)
-{
-	const Requests &q = e->run.requests;
-	std::vector<bool> seen(e->run.connections.size());
-	size_t requests = 0, connections = 0;
-	for (size_t i = 0; i < q.size(); i++) {
-		uint32_t c = q.connection[i], server = e->run.connections[c].server;
-		if (server >= several.size() || !several[server])
-			continue;
-		bool known = false;
-		for (const Serving::Stretch &s : e->by_thread.connections[c])
-			known |= s.from_ns <= q.start_ns[i] && q.start_ns[i] < s.to_ns;
-		if (known)
-			continue;
-		requests++;
-		connections += !seen[c];
-		seen[c] = true;
-	}
-	if (requests)
-		e->notes.push_back(
-		    "which thread served it is not known of " + Plural(requests, "request", "requests") +
-		    " on " + Plural(connections, "connection", "connections") + ": what they met is unknown");
 }
 
 // Further threads of servers, and who served which connection.
@@ -182,7 +141,6 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 		for (const Served &s : served[c])
 			by.connections[c].push_back({s.from_ns, s.to_ns, HopOfThread(s.thread, e)});
 	}
-	NoteUnmapped(several, e);
 }
 
 // What the threads that serve waited for at others, each of which becomes a hop.
@@ -201,11 +159,11 @@ void FindOthers(Explanation *e)
 
 } // namespace
 
-void FindServers(Explanation *e)
+void FindServers(const LogFacts &facts, Explanation *e)
 {
 	const ServedConnections served = FindServed(e->run);
 	const std::vector<Shares> shares = SharesOf(e->run, served);
-	std::vector<bool> used = UsedServers(e->run);
+	std::vector<bool> used = UsedServers(e->run, facts);
 	for (size_t s = 0; s < used.size(); s++) {
 		std::string why;
 		if (!used[s]) {
@@ -222,7 +180,7 @@ void FindServers(Explanation *e)
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
 					   " can't be explained: " + why);
 	}
-	FindBehind(e);
+	FindBehind(facts, e);
 	FindThreads(served, shares, e);
 	FindOthers(e);
 }

@@ -283,6 +283,13 @@ void NameWhatLiesInAbandoned(Run *run)
 
 } // namespace
 
+void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	bool empty = run->start_ns == 0 && run->end_ns == 0;
+	run->start_ns = empty ? from_ns : std::min(run->start_ns, from_ns);
+	run->end_ns = std::max(run->end_ns, to_ns);
+}
+
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
 {
 	const ft_clock *nearest = nullptr;

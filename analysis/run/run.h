@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "column.h"
@@ -128,8 +129,11 @@ struct Connection {
 	std::vector<Connection> earlier = {};
 };
 
-// The request log, by column. Order is the file's: per connection the order of completion.
+// A window of the request log (log.h), or all of it, by column. Order is the file's: per connection the order
+// of completion. The first `lead` are of the window before: those of this one are [lead, size()).
 struct Requests {
+	uint64_t first = 0; // number in the log of the window's first one
+	size_t lead = 0;
 	Column<uint64_t> intended_ns, start_ns, end_ns;
 	Column<uint32_t> connection; // index into Run::connections
 	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
@@ -138,6 +142,8 @@ struct Requests {
 	Column<uint64_t> arrival_ns;
 
 	size_t size() const { return end_ns.size(); }
+	// The number in the log of [i].
+	uint64_t Number(size_t i) const { return first + i - lead; }
 	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
 	uint32_t Behind(size_t i) const { return behind.empty() ? 0 : behind[i]; }
 	// As far as is known.
@@ -310,6 +316,9 @@ bool LoadRun(const std::string &path, Run *run, std::string *error);
 // The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0 if there is
 // none.
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
+
+// Makes the run's extent reach over what else is known to be of it, as its requests are.
+void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run);
 
 // What LoadRun does once all records are in: closes open threads, sorts, gives spans and tallies to
 // their threads, and waits for a CPU their holders. For tests that build a Run by hand, with spans and

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Reads recordings into a Run. One pass over each file; manifests first, because they say whether the files'
-// clocks are the same clock: CLOCK_MONOTONIC begins with the boot, so another boot id is another time.
+// Opens the recordings of a run. Manifests first, because they say whether the files' clocks are the same
+// clock: CLOCK_MONOTONIC begins with the boot, so another boot id is another time.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,8 +12,7 @@
 #include "analysis/json_read.h"
 #include "analysis/outside.h"
 #include "analysis/units.h"
-#include "read_blocks.h"
-#include "run.h"
+#include "source.h"
 
 namespace forktail
 {
@@ -133,36 +133,38 @@ std::string Describe(const ft_damage &d)
 	return text;
 }
 
-void FinishFile(OpenFile *f, Run *run)
+// What a file's damage and its log's come to.
+void WarnOfFile(const OpenFile &f, Run *run)
 {
-	for (size_t i = f->first_span; i < run->spans.size(); i++) {
+	std::string name = fs::path(f.about.path).filename().string();
+	std::vector<std::string> warnings;
+	if (std::string damage = Describe(f.about.damage); !damage.empty())
+		warnings.push_back(name + ": " + damage);
+	if (uint64_t slow_ns = Whole(f.manifest, "log_slow_ns"); slow_ns)
+		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
+				   std::to_string(slow_ns / 1000) +
+				   " us or more and failed ones are in it, and the percentiles are theirs");
+	if (f.malformed)
+		warnings.push_back(name + ": " + Plural(f.malformed, "request", "requests") +
+				   " of the log made no sense and were left out");
+	if (f.lost)
+		warnings.push_back(name + ": " + Plural(f.lost, "block", "blocks") +
+				   " could not be read: the file is damaged, or changed meanwhile");
+	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
+}
+
+// Records' ids become the run's, once all names of the file have been read.
+void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run)
+{
+	for (size_t i = first_span; i < run->spans.size(); i++) {
 		uint32_t &detail = run->spans[i].detail;
 		auto found = detail ? f->details.find(detail) : f->details.end();
 		detail = found == f->details.end() ? 0 : found->second;
 	}
-	for (size_t i = f->first_cpu_sample; i < run->cpu_samples.size(); i++) {
+	for (size_t i = first_cpu_sample; i < run->cpu_samples.size(); i++) {
 		auto found = f->stacks.find(run->cpu_samples[i].stack);
 		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
 	}
-	if (!run->loads.empty() && run->loads.back().file == run->files.size())
-		run->loads.back().connection_count =
-		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
-
-	Json summary = ParseVisibleObject(f->about.summary);
-	f->about.end_ns = Whole(summary, "end_ns");
-	f->about.end_reason = Text(summary, "reason");
-	ft_reader_damage(f->reader.get(), &f->about.damage);
-	std::string name = fs::path(f->about.path).filename().string();
-	if (std::string damage = Describe(f->about.damage); !damage.empty())
-		run->warnings.push_back(name + ": " + damage);
-	if (uint64_t slow_ns = Whole(f->manifest, "log_slow_ns"); slow_ns)
-		run->warnings.push_back(
-		    name + ": it was written with --log slow:, so only requests of " +
-		    std::to_string(slow_ns / 1000) +
-		    " us or more and failed ones are in it, and the percentiles are theirs");
-	if (f->malformed)
-		run->warnings.push_back(name + ": " + Plural(f->malformed, "request", "requests") +
-					" of the log made no sense and were left out");
 }
 
 void ReadRunInfo(const std::string &path, Run *run)
@@ -221,16 +223,18 @@ bool FindRecordings(const std::string &path, std::vector<std::string> *files, st
 }
 
 // Decides whose boot counts: the load generator's, since without requests there is less to explain.
-void DecideBoot(std::vector<OpenFile> *files, Run *run)
+void DecideBoot(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
 {
 	const OpenFile *reference = nullptr;
-	for (const OpenFile &f : *files)
-		if (!f.about.boot_id.empty() && (!reference || (reference->about.program != "forktail-load" &&
+	for (const auto &file : *files)
+		if (const OpenFile &f = *file;
+		    !f.about.boot_id.empty() && (!reference || (reference->about.program != "forktail-load" &&
 								f.about.program == "forktail-load")))
 			reference = &f;
 	if (!reference)
 		return;
-	for (OpenFile &f : *files) {
+	for (const auto &file : *files) {
+		OpenFile &f = *file;
 		if (f.about.boot_id.empty() || f.about.boot_id == reference->about.boot_id)
 			continue;
 		f.about.overlaid = false;
@@ -243,80 +247,163 @@ void DecideBoot(std::vector<OpenFile> *files, Run *run)
 	}
 }
 
-bool ReadRun(const std::string &path, Run *run, std::string *error)
+bool IsServers(uint32_t kind)
 {
-	std::vector<std::string> paths;
-	if (!FindRecordings(path, &paths, error))
+	switch (kind) {
+	case FT_BLOCK_SPAN:
+	case FT_BLOCK_TALLY:
+	case FT_BLOCK_IO:
+	case FT_BLOCK_TURN:
+	case FT_BLOCK_WRITES:
+	case FT_BLOCK_CPU_SAMPLE:
+		return true;
+	default:
 		return false;
-	run->path = Visible(path);
-	run->details.emplace_back();
-	run->stacks.emplace_back();
-
-	std::vector<OpenFile> files;
-	for (const std::string &file_path : paths) {
-		OpenFile f;
-		f.about.path = Visible(file_path);
-		char message[512];
-		ft_reader *reader = nullptr;
-		if (ft_reader_open(&reader, file_path.c_str(), message, sizeof message)) {
-			if (paths.size() == 1) {
-				*error = message;
-				return false;
-			}
-			*error = message; // the last one counts if none can be read
-			run->warnings.push_back(Visible(message));
-			continue;
-		}
-		f.reader.reset(reader);
-		// The manifest is the first block, unless the file's beginning is damaged.
-		ft_block block;
-		if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
-			ReadManifest(&f, PayloadText(block));
-		else {
-			run->warnings.push_back(
-			    fs::path(f.about.path).filename().string() +
-			    ": its manifest is lost, so what was recorded has to be guessed");
-			ft_reader_close(f.reader.release());
-			if (ft_reader_open(&reader, file_path.c_str(), message, sizeof message)) {
-				*error = message;
-				return false;
-			}
-			f.reader.reset(reader);
-		}
-		files.push_back(std::move(f));
 	}
-	if (files.empty())
-		return false;
-
-	DecideBoot(&files, run);
-	for (OpenFile &f : files) {
-		if (f.about.overlaid) {
-			UseManifest(&f, run);
-			f.first_span = run->spans.size();
-			f.first_cpu_sample = run->cpu_samples.size();
-			ft_block block;
-			while (ft_reader_next(f.reader.get(), &block) == 1)
-				ReadBlock(&f, run, block);
-			FinishFile(&f, run);
-		}
-		f.reader.reset();
-		run->files.push_back(f.about);
-	}
-	std::error_code ec;
-	if (fs::is_directory(path, ec))
-		ReadRunInfo((fs::path(path) / "run.json").string(), run);
-	IndexRun(run);
-	return true;
 }
 
 } // namespace
 
+std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
+{
+	char message[512];
+	ft_reader *reader = nullptr;
+	ft_reader_open(&reader, f.path.c_str(), message, sizeof message);
+	return std::unique_ptr<ft_reader, CloseReader>(reader);
+}
+
+bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error)
+{
+	for (const std::string &path : paths) {
+		auto f = std::make_unique<OpenFile>();
+		f->path = path;
+		f->about.path = Visible(path);
+		char message[512];
+		ft_reader *reader = nullptr;
+		if (ft_reader_open(&reader, path.c_str(), message, sizeof message)) {
+			*error = message; // the last one counts if none can be read
+			if (paths.size() > 1)
+				run->warnings.push_back(Visible(message));
+			continue;
+		}
+		f->reader.reset(reader);
+		// The manifest is the first block, unless the file's beginning is damaged.
+		ft_block block;
+		if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
+			ReadManifest(f.get(), PayloadText(block));
+		else
+			run->warnings.push_back(
+			    fs::path(f->about.path).filename().string() +
+			    ": its manifest is lost, so what was recorded has to be guessed");
+		files_.push_back(std::move(f));
+	}
+	return !files_.empty();
+}
+
+bool RunSource::ReadFile(OpenFile *f, Run *run, std::string *error)
+{
+	ft_places places;
+	int rc = ft_reader_places(f->reader.get(), false, &places, nullptr, nullptr);
+	if (rc) {
+		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
+		return false;
+	}
+	f->about.damage = places.damage;
+	for (size_t i = 0; i < places.count; i++) {
+		const ft_place &place = places.all[i];
+		ft_block block;
+		if (place.kind == FT_BLOCK_REQUEST)
+			log_.push_back({f, place});
+		else if (IsServers(place.kind))
+			servers_.push_back({f, place});
+		else if (ft_reader_read(f->reader.get(), &place, &block) == 1)
+			ReadBlock(f, run, block);
+		else
+			f->lost++;
+	}
+	ft_places_free(&places);
+	if (!run->loads.empty() && run->loads.back().file == run->files.size())
+		run->loads.back().connection_count =
+		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
+	Json summary = ParseVisibleObject(f->about.summary);
+	f->about.end_ns = Whole(summary, "end_ns");
+	f->about.end_reason = Text(summary, "reason");
+	return true;
+}
+
+bool RunSource::Open(const std::string &path, Run *run, std::string *error)
+{
+	std::vector<std::string> paths;
+	bool found = FindRecordings(path, &paths, error);
+	run->path = Visible(path);
+	run->details.emplace_back();
+	run->stacks.emplace_back();
+	if (!found || !OpenFiles(paths, run, error)) {
+		*error = Visible(*error); // it names files
+		return false;
+	}
+	DecideBoot(&files_, run);
+	warnings_at_ = run->warnings.size();
+	for (const auto &f : files_) {
+		if (f->about.overlaid) {
+			UseManifest(f.get(), run);
+			if (!ReadFile(f.get(), run, error)) {
+				*error = Visible(*error);
+				return false;
+			}
+		}
+		run->files.push_back(f->about);
+	}
+	std::error_code ec;
+	if (fs::is_directory(path, ec))
+		ReadRunInfo((fs::path(path) / "run.json").string(), run);
+	return true;
+}
+
+void RunSource::LoadServers(Run *run)
+{
+	for (size_t i = 0; i < servers_.size();) {
+		OpenFile *f = servers_[i].file;
+		size_t first_span = run->spans.size(), first_cpu_sample = run->cpu_samples.size();
+		for (; i < servers_.size() && servers_[i].file == f; i++) {
+			ft_block block;
+			if (ft_reader_read(f->reader.get(), &servers_[i].place, &block) == 1)
+				ReadBlock(f, run, block);
+			else
+				f->lost++;
+		}
+		TakeNames(f, first_span, first_cpu_sample, run);
+	}
+	IndexRun(run);
+}
+
+std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
+{
+	return std::make_unique<LogReader>(log_, window, run);
+}
+
+void RunSource::Finish(Run *run)
+{
+	std::vector<std::string> later(run->warnings.begin() + static_cast<ptrdiff_t>(warnings_at_),
+				       run->warnings.end());
+	run->warnings.resize(warnings_at_);
+	for (const auto &f : files_)
+		if (f->about.overlaid)
+			WarnOfFile(*f, run);
+	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
+}
+
 bool LoadRun(const std::string &path, Run *run, std::string *error)
 {
-	if (ReadRun(path, run, error))
-		return true;
-	*error = Visible(*error); // it names files
-	return false;
+	RunSource source;
+	if (!source.Open(path, run, error))
+		return false;
+	std::unique_ptr<LogReader> log = source.OpenLog(SIZE_MAX, run);
+	log->Rewind();
+	log->Next();
+	source.LoadServers(run);
+	source.Finish(run);
+	return true;
 }
 
 } // namespace forktail
