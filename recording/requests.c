@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cover.h"
 #include "layout.h"
 
 enum {
@@ -476,4 +477,36 @@ int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uin
 	    !decode_bytes(at, head.bytes[4], count, op))
 		return -EBADMSG;
 	return (int)count;
+}
+
+/* Three of the columns, and nothing is kept of a request. */
+struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count)
+{
+	static const uint8_t nothing[VARINT_MAX] = {1}; /* the varint */
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
+	const uint8_t *at;
+	uint64_t values[VARINT_COLUMNS][CHUNK], end_ns, earliest = UINT64_MAX, latest = 0;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
+		return (struct ft_cover){0};
+	c[3] = (struct column){.at = nothing, .end = nothing + VARINT_MAX, .step = 0};
+	end_ns = head.base_ns;
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+
+		if (!decode_rows(c, rows, values))
+			return (struct ft_cover){0};
+		for (uint32_t row = 0; row < rows; row++) {
+			uint64_t zigzag = values[0][row], intended_ns;
+
+			end_ns += zigzag >> 1 ^ -(zigzag & 1);
+			intended_ns = end_ns - values[1][row] - values[2][row];
+			earliest = intended_ns < earliest ? intended_ns : earliest;
+			latest = end_ns > latest ? end_ns : latest;
+		}
+	}
+	return ft_cover_between(earliest, latest);
 }
