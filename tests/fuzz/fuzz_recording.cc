@@ -20,6 +20,7 @@
 #include "analysis/output/explain.h"
 #define _Static_assert static_assert // layout.h is C
 #include "recording/layout.h"
+#include "recording/recording.h"
 #include "report/report.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
