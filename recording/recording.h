@@ -42,7 +42,8 @@ int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *r
 /* Writes one JSON object as a block of its own, at once; buffered records are written before it. */
 int ft_writer_json(struct ft_writer *w, enum ft_block_kind kind, const char *json);
 
-/* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. */
+/* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. (The index
+ * does not know the time of request columns that are written so.) */
 int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t record_size, uint32_t count,
 		    const void *payload, size_t bytes);
 
@@ -92,6 +93,8 @@ struct ft_requests {
 	uint8_t any_behind; /* 0: no request of the block has one, and the column is left out */
 	bool any_arrival;   /* likewise */
 	uint8_t *arrival;   /* next free byte of that varint column */
+	uint64_t first_ns;  /* the earliest intended_ns of the block */
+	uint64_t latest_ns; /* the latest end_ns of those that came before an earlier one */
 };
 
 int ft_requests_init(struct ft_requests *r);

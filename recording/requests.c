@@ -61,6 +61,8 @@ static void rewind_columns(struct ft_requests *r)
 	r->any_behind = 0;
 	r->arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
 	r->any_arrival = false;
+	r->first_ns = UINT64_MAX;
+	r->latest_ns = 0;
 }
 
 int ft_requests_init(struct ft_requests *r)
@@ -108,6 +110,13 @@ static __attribute__((noinline)) void append_arrival(struct ft_requests *r, cons
 	r->arrival = put_varint(r->arrival, q->arrival_ns ? q->end_ns - q->arrival_ns + 1 : 0);
 }
 
+/* The end before this one may have been the block's latest. */
+static void step_back(struct ft_requests *r)
+{
+	if (r->count && r->last_end_ns > r->latest_ns)
+		r->latest_ns = r->last_end_ns;
+}
+
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 {
 	/* Locals first: the compiler must take every byte stored below for one that may lie in *r or *q. */
@@ -117,7 +126,12 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	uint64_t step = request.end_ns - r->last_end_ns;
 
 	if (__builtin_expect(request.arrival_ns || r->any_arrival, 0))
-		append_arrival(r, &request);
+		append_arrival(r, q);
+	/* Branches that are hardly ever taken: a minimum and a maximum would each be a store. */
+	if (__builtin_expect(request.intended_ns < r->first_ns, 0))
+		r->first_ns = request.intended_ns;
+	if (__builtin_expect(request.end_ns < r->last_end_ns, 0))
+		step_back(r);
 	r->count++;
 	r->last_end_ns = request.end_ns;
 	r->end = put_varint(end, step << 1 ^ (uint64_t)((int64_t)step >> 63));
@@ -158,6 +172,7 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 	const uint8_t *arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
 	bool further = r->any_behind || r->any_arrival;
 	uint8_t *to = r->columns + sizeof(head);
+	uint64_t latest_ns = r->last_end_ns > r->latest_ns ? r->last_end_ns : r->latest_ns;
 	int rc;
 
 	if (!r->count)
@@ -172,7 +187,8 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 		to = move_further(to, r->behind, r->count, r->count);
 	if (r->any_arrival)
 		to = move_further(to, arrival, (size_t)(r->arrival - arrival), r->count);
-	rc = ft_writer_requests(w, further ? 2 : 1, r->count, r->columns, (size_t)(to - r->columns));
+	rc = ft_writer_requests(w, further ? 2 : 1, r->count, ft_cover_between(r->first_ns, latest_ns),
+				r->columns, (size_t)(to - r->columns));
 	rewind_columns(r);
 	return rc;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the tests of tables of blocks share: a file's table, and the blocks that are read by it.
 #pragma once
+#include <zstd.h>
+
 #include "tests/unit/recording/support.h"
 
 inline bool operator==(const ft_place &a, const ft_place &b)
@@ -61,4 +63,20 @@ inline std::vector<Block> blocks_at(const std::string &path, const Places &p)
 			blocks.push_back(block_of(block));
 	ft_reader_close(r);
 	return {blocks.rbegin(), blocks.rend()};
+}
+
+// The entries of the index block at an offset, as they lie in the file.
+inline std::vector<ft_index_entry> index_at(const std::string &bytes, uint64_t offset)
+{
+	ft_block_header h;
+	std::memcpy(&h, &bytes.at(offset), sizeof(h));
+	if (h.kind != FT_BLOCK_INDEX || h.record_size != sizeof(ft_index_entry))
+		throw std::runtime_error("no index block where one should be");
+	const char *stored = &bytes[offset + sizeof(h)];
+	std::vector<ft_index_entry> entries(h.count);
+	if (!(h.flags & FT_BLOCK_ZSTD))
+		std::memcpy(entries.data(), stored, h.raw_bytes);
+	else if (ZSTD_decompress(entries.data(), h.raw_bytes, stored, h.stored_bytes) != h.raw_bytes)
+		throw std::runtime_error("an index block that does not unpack");
+	return entries;
 }

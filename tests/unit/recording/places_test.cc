@@ -139,6 +139,25 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 	CHECK(p.end_ns == 30);
 }
 
+TEST_CASE("no kind of record is without a time")
+{
+	TempDir dir;
+	ft_writer *w = nullptr;
+	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
+	const std::string ones(1024, 1);
+	size_t kinds = 0;
+	for (int kind = 1; kind < FT_BLOCK_KINDS; kind++)
+		kinds += ft_writer_record(w, static_cast<ft_block_kind>(kind), ones.data()) == 0;
+	CHECK(kinds >= 13);
+	REQUIRE(ft_writer_close(w, nullptr) == 0);
+	const Places p = places_of(dir.file("r"), true);
+	REQUIRE(p.all.size() == 1 + kinds);
+	for (size_t i = 1; i < p.all.size(); i++) {
+		CAPTURE(p.all[i].kind);
+		CHECK(p.all[i].start_ns == 0x0101010101010101);
+	}
+}
+
 TEST_CASE("of requests the time begins when the first was due and ends with the last answer")
 {
 	TempDir dir;
