@@ -177,6 +177,15 @@ Backlog BacklogBuilder::Finish()
 	return std::move(b_);
 }
 
+uint64_t Backlog::Since(uint64_t t_ns) const
+{
+	if (clear_ns.empty() || t_ns < start_ns)
+		return t_ns;
+	size_t bucket = std::min<size_t>((t_ns - start_ns) >> shift, clear_ns.size() - 1);
+	uint64_t clear = clear_ns[bucket] <= t_ns ? clear_ns[bucket] : bucket ? clear_ns[bucket - 1] : 0;
+	return clear ? clear : t_ns;
+}
+
 uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 {
 	if (clear_ns.empty() || t_ns < start_ns)

@@ -69,6 +69,9 @@ struct Backlog {
 
 	// The last instant not after t_ns at which there was no backlog; 0: not known of any.
 	uint64_t ClearBefore(uint64_t t_ns) const;
+	// The same without a look at the timelines, which may not be there: it may be earlier, but for 0,
+	// where it is t_ns.
+	uint64_t Since(uint64_t t_ns) const;
 };
 
 // Makes one of the requests to a server, or of those that went on from it to one behind, as the log and the

@@ -35,8 +35,10 @@ namespace forktail
 namespace
 {
 
-constexpr size_t kStep = 100'000;      // requests that are blamed at a time
-constexpr double kUsualThreshold = 99; // the percentile from which on requests are slow
+constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered at once
+constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
+constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
+constexpr double kUsualThreshold = 99;	    // the percentile from which on requests are slow
 
 // The sums of Divide (divide.h), exact and by cause.
 struct ExactSums {
@@ -213,8 +215,10 @@ class Passes
 {
 public:
 	Passes(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
-	       const Clients &clients, const Serving &serving, const BlameLimits &limits)
-	    : log_(*log), facts_(facts), limits_(limits), context_{run, serving, clients, OutagesOf(run)},
+	       const Clients &clients, const Serving &serving, const BlameLimits &limits,
+	       const Stretches &stretches)
+	    : log_(*log), facts_(facts), limits_(limits),
+	      stretches_(stretches), context_{run, serving, clients, OutagesOf(run)},
 	      kept_(limits.kept, facts.answered())
 	{
 		FindHops(timelines, &context_);
@@ -229,7 +233,6 @@ public:
 		blame_.errors = facts_.count - facts_.answered();
 		FindUsual();
 		FindPercentilesAndBacklogs(threshold);
-		Derive(&context_);
 		LookAtAll();
 		BlameExactly();
 		kept_.Conclude(&look_.without, &blame_);
@@ -244,8 +247,18 @@ private:
 	void FindUsual()
 	{
 		Usual usual;
-		for (const SampledRequest &r : facts_.sample)
-			usual.Add(context_, r);
+		const std::vector<SampledRequest> &sample = facts_.sample;
+		for (size_t i = 0; i < sample.size(); i += kTogether) {
+			size_t end = std::min(sample.size(), i + kTogether);
+			uint64_t from_ns = UINT64_MAX, to_ns = 0;
+			for (size_t k = i; k < end; k++) {
+				from_ns = std::min(from_ns, sample[k].intended_ns);
+				to_ns = std::max(to_ns, sample[k].arrived_ns);
+			}
+			stretches_.cover(from_ns, to_ns);
+			for (size_t k = i; k < end; k++)
+				usual.Add(context_, sample[k]);
+		}
 		context_.usual_ns = usual.Latencies();
 		blame_.usual_ns.assign(context_.usual_ns.begin(),
 				       context_.usual_ns.begin() +
@@ -258,6 +271,26 @@ private:
 		FindServedBy(&context_);
 		slots->Wait(context_.run, &context_.taken);
 		FindInFront(&context_);
+	}
+
+	// Makes that what the window's requests met is there, from when there last was no backlog on.
+	void CoverWindow()
+	{
+		const Requests &q = requests();
+		uint64_t due_ns = UINT64_MAX, to_ns = 0;
+		for (size_t i = 0; i < q.size(); i++) {
+			due_ns = std::min(due_ns, q.intended_ns[i]);
+			to_ns = std::max(to_ns, q.end_ns[i]);
+		}
+		uint64_t from_ns = due_ns;
+		for (const Server &s : context_.servers)
+			from_ns = std::min(from_ns, s.backlog.Since(due_ns));
+		for (const auto &through : context_.through)
+			if (through)
+				from_ns = std::min(from_ns, through->backlog.Since(due_ns));
+		if (stretches_.cover(from_ns, to_ns) || !derived_)
+			Derive(&context_);
+		derived_ = true;
 	}
 
 	void FindPercentilesAndBacklogs(const Threshold &threshold)
@@ -273,7 +306,7 @@ private:
 		std::vector<BacklogBuilder> of_servers;
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
 		for (const Server &s : context_.servers)
-			of_servers.emplace_back(context_.run, s.timeline, nullptr, limits_.backlog_buckets);
+			of_servers.emplace_back(context_.run, s.timeline, nullptr, BucketsEach());
 		ConnectionSlots slots(context_.run);
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
@@ -302,16 +335,24 @@ private:
 		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
 		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
 				   facts_.longest_unread_ns};
-		for (size_t s = 0; s < of_servers.size(); s++) {
-			of_servers[s].AddIdle();
+		stretches_.each([&](uint64_t, uint64_t) {
+			for (BacklogBuilder &b : of_servers)
+				b.AddIdle();
+			for (auto &b : of_ways)
+				if (b)
+					b->AddIdle();
+		});
+		for (size_t s = 0; s < of_servers.size(); s++)
 			context_.servers[s].backlog = of_servers[s].Finish();
-		}
-		for (size_t w = 0; w < of_ways.size(); w++) {
-			if (!of_ways[w])
-				continue;
-			of_ways[w]->AddIdle();
-			context_.through[w]->backlog = of_ways[w]->Finish();
-		}
+		for (size_t w = 0; w < of_ways.size(); w++)
+			if (of_ways[w])
+				context_.through[w]->backlog = of_ways[w]->Finish();
+	}
+	uint64_t BucketsEach() const
+	{
+		return std::max(limits_.backlog_buckets /
+				    std::max<size_t>(context_.servers.size(), context_.way_ends.size()),
+				kLeastBuckets);
 	}
 	// Of ways that were found to be taken.
 	void StartBacklogs(std::vector<std::unique_ptr<BacklogBuilder>> *of_ways)
@@ -321,7 +362,7 @@ private:
 			if (context_.through[w] && !(*of_ways)[w])
 				(*of_ways)[w] = std::make_unique<BacklogBuilder>(
 				    context_.run, context_.servers[w / context_.WaysOfServer()].timeline,
-				    context_.timelines[context_.way_ends[w]], limits_.backlog_buckets);
+				    context_.timelines[context_.way_ends[w]], BucketsEach());
 	}
 	void AddToBacklog(size_t i, BacklogBuilder *backlog)
 	{
@@ -340,6 +381,7 @@ private:
 		uint64_t step = StepThrough(log_.Count());
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
+			CoverWindow();
 			LookAtWindow(context_, step, &workers);
 			CountWhoServed();
 		});
@@ -390,6 +432,7 @@ private:
 		};
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
+			CoverWindow();
 			// In steps: all of them may be slow, and sheets are large.
 			for (size_t at = requests().lead; at < requests().size(); at += kStep) {
 				ForRanges(at, std::min(at + kStep, requests().size()), blame);
@@ -402,6 +445,8 @@ private:
 	Log &log_;
 	const LogFacts &facts_;
 	const BlameLimits limits_;
+	const Stretches &stretches_;
+	bool derived_ = false;
 	Context context_;
 	FirstLook look_;
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
@@ -409,60 +454,6 @@ private:
 	Kept kept_;
 	Blame blame_;
 };
-
-Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
-{
-	Blame blame;
-	blame.from_iterations = true;
-	Sheet sheet;
-
-	std::vector<uint64_t> values;
-	for (const Timeline &timeline : timelines) {
-		if (timeline.thread >= run.threads.size())
-			continue;
-		uint16_t hop = HopOf(run, timelines, static_cast<size_t>(&timeline - timelines.data()));
-		CountServed(hop, run.threads[timeline.thread].iteration_count, &blame);
-		const Thread &thread = run.threads[timeline.thread];
-		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
-		     i++) {
-			const ft_span &s = run.iterations[i];
-			if (MayBeMany(s))
-				continue;
-			SlowRequest r = {s.start_ns,
-					 s.duration_ns,
-					 s.start_ns,
-					 i,
-					 0,
-					 static_cast<uint32_t>(sheet.parts.size()),
-					 0,
-					 0,
-					 FT_STATUS_OK,
-					 hop};
-			CauseTimes direct = {};
-			AddTimes(timeline, s.start_ns, s.start_ns + s.duration_ns, &direct);
-			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
-			AddParts(direct, {}, hop, &sheet);
-			AddRequest(&r, &sheet);
-			values.push_back(s.duration_ns);
-		}
-	}
-	blame.count = values.size();
-	blame.by_status[FT_STATUS_OK] = values.size();
-	blame.latencies = LatenciesOf(values.data(), values.size());
-	blame.threshold_ns = threshold.ns;
-	if (!threshold.ns && !values.empty()) {
-		double percentile = threshold.percentile > 0 ? threshold.percentile : kUsualThreshold;
-		uint64_t *nth = values.data() + Rank(values.size(), percentile) - 1;
-		std::nth_element(values.data(), nth, values.data() + values.size());
-		blame.threshold_ns = *nth;
-	}
-	Kept kept(SIZE_MAX, blame.count);
-	kept.SetThreshold(blame.threshold_ns);
-	kept.Take(&sheet);
-	kept.Conclude(nullptr, &blame);
-	kept.FillHops(&blame);
-	return blame;
-}
 
 } // namespace
 
@@ -477,21 +468,87 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 	       threshold->ns > 0;
 }
 
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		      const BlameLimits &limits, const Stretches &stretches)
+{
+	// Calls see(hop, timeline, iteration's index) for each that is one.
+	auto each = [&](auto see) {
+		stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (const Timeline &t : timelines) {
+				if (t.thread >= run.threads.size())
+					continue;
+				uint16_t hop =
+				    HopOf(run, timelines, static_cast<size_t>(&t - timelines.data()));
+				const Thread &thread = run.threads[t.thread];
+				for (size_t i = thread.first_iteration;
+				     i < thread.first_iteration + thread.iteration_count; i++)
+					if (run.iterations[i].start_ns >= from_ns &&
+					    run.iterations[i].start_ns < to_ns)
+						see(hop, t, i);
+			}
+		});
+	};
+	Blame blame;
+	blame.from_iterations = true;
+	LogHistogram durations;
+	unsigned __int128 sum = 0;
+	each([&](uint16_t hop, const Timeline &, size_t i) {
+		CountServed(hop, 1, &blame);
+		if (MayBeMany(run.iterations[i]))
+			return;
+		durations.Add(run.iterations[i].duration_ns);
+		sum += run.iterations[i].duration_ns;
+	});
+	Percentiles percentiles(durations, sum,
+				threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
+	do {
+		each([&](uint16_t, const Timeline &, size_t i) {
+			if (!MayBeMany(run.iterations[i]))
+				percentiles.Add(run.iterations[i].duration_ns);
+		});
+	} while (!percentiles.EndPass());
+	blame.count = durations.count;
+	blame.by_status[FT_STATUS_OK] = durations.count;
+	blame.latencies = percentiles.Result();
+	blame.threshold_ns = threshold.ns ? threshold.ns : percentiles.Further();
+	Kept kept(limits.kept, blame.count);
+	kept.SetThreshold(blame.threshold_ns);
+	Sheet sheet;
+	do {
+		each([&](uint16_t hop, const Timeline &t, size_t i) {
+			const ft_span &s = run.iterations[i];
+			if (MayBeMany(s))
+				return;
+			SlowRequest r = {s.start_ns, s.duration_ns, s.start_ns, i, 0, 0, 0,
+					 0,	     FT_STATUS_OK,  hop};
+			CauseTimes direct = {};
+			AddTimes(t, s.start_ns, s.start_ns + s.duration_ns, &direct);
+			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
+			AddParts(direct, {}, hop, &sheet);
+			AddRequest(&r, &sheet);
+			kept.Take(&sheet);
+		});
+	} while (kept.Again());
+	kept.Conclude(nullptr, &blame);
+	kept.FillHops(&blame);
+	return blame;
+}
+
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients, const Serving &serving)
 {
 	if (run.requests.size() == 0)
-		return BlameIterations(run, timelines, threshold);
+		return BlameIterations(run, timelines, threshold, {}, {});
 	WholeLog log(run);
 	LogFacts facts = CountRequests(run, &log);
-	return BlameLog(run, &log, facts, timelines, threshold, clients, serving, {});
+	return BlameLog(run, &log, facts, timelines, threshold, clients, serving, {}, {});
 }
 
 Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
-	       const BlameLimits &limits)
+	       const BlameLimits &limits, const Stretches &stretches)
 {
-	return Passes(run, log, facts, timelines, clients, serving, limits).Make(threshold);
+	return Passes(run, log, facts, timelines, clients, serving, limits, stretches).Make(threshold);
 }
 
 } // namespace forktail

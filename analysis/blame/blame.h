@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -162,9 +163,23 @@ struct LogFacts;
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients = {}, const Serving &serving = {});
 
+// Of a run of whose threads' doings only a stretch is there: makes that those in [from_ns, to_ns) are, and
+// what is known of load threads' too. True: the timelines have been made again, in place.
+using Cover = std::function<bool(uint64_t from_ns, uint64_t to_ns)>;
+// Calls see(from_ns, to_ns) for each of some stretches that are all of the run, one after the other, each
+// being there.
+using EachStretch = std::function<void(const std::function<void(uint64_t from_ns, uint64_t to_ns)> &see)>;
+struct Stretches {
+	Cover cover = [](uint64_t, uint64_t) { return false; };
+	EachStretch each = [](const auto &see) { see(0, UINT64_MAX); };
+};
+
 // The same of a log that is gone through in windows, and whose requests have been counted (count.h).
 Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
-	       const BlameLimits &limits);
+	       const BlameLimits &limits, const Stretches &stretches);
+// Without a log, of event-loop iterations.
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		      const BlameLimits &limits, const Stretches &stretches);
 
 } // namespace forktail

@@ -16,11 +16,13 @@ namespace forktail
 namespace
 {
 
+// Its timeline is made by MakeTimelines.
 void AddServing(int thread, Explanation *e)
 {
 	e->serving.push_back(thread);
-	e->timelines.push_back(thread >= 0 ? BuildTimeline(e->run, static_cast<uint32_t>(thread))
-					   : Timeline());
+	e->timelines.emplace_back();
+	if (thread >= 0)
+		e->timelines.back().thread = static_cast<uint32_t>(thread);
 }
 
 // The hop of a thread, which is made one if it is none.
@@ -44,7 +46,7 @@ std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 }
 
 // The servers behind proxies: those that were not recorded can't be blamed for anything.
-void FindBehind(const LogFacts &facts, Explanation *e)
+void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 {
 	bool proxy =
 	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
@@ -52,7 +54,7 @@ void FindBehind(const LogFacts &facts, Explanation *e)
 	size_t count = 0;
 	for (const Behind &instance : e->run.behind) {
 		std::string why;
-		AddServing(InstanceThread(e->run, instance, &why), e);
+		AddServing(InstanceThread(e->run, accounts, instance, &why), e);
 		if (e->serving.back() >= 0)
 			continue;
 		missing += (count++ ? "; " : "") + why;
@@ -143,23 +145,43 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 	}
 }
 
-// What the threads that serve waited for at others, each of which becomes a hop.
-void FindOthers(Explanation *e)
+// What the threads that serve waited for at others, each of which becomes a hop: in the order of those that
+// waited.
+void FindOthers(const Stretches &stretches, Explanation *e)
 {
-	ThreadTimelines threads(e->run);
-	for (Timeline &t : e->timelines)
-		if (!t.empty())
-			ResolveOthers(&threads, &t);
-	for (size_t i = 0, serving = e->timelines.size(); i < serving; i++)
-		for (const Foreign &f : std::vector<Foreign>(e->timelines[i].foreign))
+	std::vector<std::vector<uint32_t>> waited_for(e->timelines.size());
+	stretches.each([&](uint64_t, uint64_t) {
+		for (size_t i = 0; i < waited_for.size(); i++)
+			for (const Foreign &f : e->timelines[i].foreign)
+				if (std::find(waited_for[i].begin(), waited_for[i].end(), f.thread) ==
+				    waited_for[i].end())
+					waited_for[i].push_back(f.thread);
+	});
+	for (const std::vector<uint32_t> &threads : waited_for)
+		for (uint32_t thread : threads)
 			if (std::none_of(e->timelines.begin(), e->timelines.end(),
-					 [&](const Timeline &t) { return t.thread == f.thread; }))
-				e->timelines.push_back(threads.Of(f.thread));
+					 [&](const Timeline &t) { return t.thread == thread; }))
+				e->timelines.push_back(BuildTimeline(e->run, thread));
 }
 
 } // namespace
 
-void FindServers(const LogFacts &facts, Explanation *e)
+void MakeTimelines(Explanation *e)
+{
+	ThreadTimelines threads(e->run);
+	for (size_t i = 0; i < e->timelines.size(); i++) {
+		Timeline &t = e->timelines[i];
+		if (t.thread >= e->run.threads.size())
+			continue;
+		t = BuildTimeline(e->run, t.thread);
+		if (i < e->serving.size() && !t.empty() && !e->by_loops)
+			ResolveOthers(&threads, &t);
+	}
+	for (Timeline &t : e->clients.timelines)
+		t = BuildTimeline(e->run, t.thread);
+}
+
+void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretches &stretches, Explanation *e)
 {
 	const ServedConnections served = FindServed(e->run);
 	const std::vector<Shares> shares = SharesOf(e->run, served);
@@ -170,19 +192,20 @@ void FindServers(const LogFacts &facts, Explanation *e)
 			AddServing(-1, e);
 			continue;
 		}
-		AddServing(
-		    !shares[s].empty()
-			? static_cast<int>(MostShared(shares[s]))
-			: ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
-		    e);
+		AddServing(!shares[s].empty()
+			       ? static_cast<int>(MostShared(shares[s]))
+			       : ServingThread(e->run, accounts,
+					       e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
+			   e);
 		if (e->serving.back() < 0)
 			e->notes.push_back("the time of requests" +
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
 					   " can't be explained: " + why);
 	}
-	FindBehind(facts, e);
+	FindBehind(facts, accounts, e);
 	FindThreads(served, shares, e);
-	FindOthers(e);
+	MakeTimelines(e);
+	FindOthers(stretches, e);
 }
 
 } // namespace forktail

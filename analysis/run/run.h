@@ -74,6 +74,7 @@ struct Thread {
 	size_t iteration_count = 0;
 	size_t first_cpu_sample = 0;
 	size_t cpu_sample_count = 0;
+	uint64_t usual_turn_ns = 0; // median of its iterations, where that was found out; else 0
 };
 
 // A wait in futex of span length, by who waited and start, with whom it may have been for.
@@ -251,7 +252,9 @@ struct Run {
 	std::vector<RecordingFile> files;
 	RunInfo info;
 
-	// Recorder.
+	// Recorder. Of what threads did only a stretch may be there: all spans, tallies, samples, turns,
+	// block requests and writes that reach into it (source.h).
+	uint64_t loaded_from_ns = 0, loaded_to_ns = UINT64_MAX;
 	uint64_t min_span_ns = 0;
 	uint32_t cpus = 0;
 	std::vector<Target> targets;
@@ -319,6 +322,22 @@ uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
 
 // Makes the run's extent reach over what else is known to be of it, as its requests are.
 void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run);
+
+// Puts a stretch of what threads did in order: each record to its thread. The run's threads are all known and
+// sorted, and so is what there is little of.
+void IndexStretch(Run *run);
+// Sorts what there is little of, but threads. How many records make no sense, and are left out.
+uint64_t IndexFacts(Run *run);
+// Leaves out records of what threads did that make no sense. How many.
+uint64_t DropNonsense(Run *run);
+// Event-loop iterations among spans come apart from them.
+void SeparateIterations(Run *run);
+// By start, and by id.
+void SortThreads(Run *run);
+void WarnOfNonsense(uint64_t dropped, Run *run);
+void WarnOfMadeThreads(uint64_t made, Run *run);
+// The earliest and latest instant that anything but requests speaks of.
+void FindExtent(Run *run);
 
 // What LoadRun does once all records are in: closes open threads, sorts, gives spans and tallies to
 // their threads, and waits for a CPU their holders. For tests that build a Run by hand, with spans and

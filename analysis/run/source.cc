@@ -13,6 +13,7 @@
 #include "analysis/outside.h"
 #include "analysis/units.h"
 #include "source.h"
+#include "survey.h"
 
 namespace forktail
 {
@@ -300,15 +301,16 @@ bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::
 	return !files_.empty();
 }
 
-bool RunSource::ReadFile(OpenFile *f, Run *run, std::string *error)
+bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 {
 	ft_places places;
-	int rc = ft_reader_places(f->reader.get(), false, &places, nullptr, nullptr);
+	int rc = ft_reader_places(f->reader.get(), scan, &places, nullptr, nullptr);
 	if (rc) {
 		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
 		return false;
 	}
 	f->about.damage = places.damage;
+	f->indexed = places.indexed;
 	for (size_t i = 0; i < places.count; i++) {
 		const ft_place &place = places.all[i];
 		ft_block block;
@@ -331,7 +333,7 @@ bool RunSource::ReadFile(OpenFile *f, Run *run, std::string *error)
 	return true;
 }
 
-bool RunSource::Open(const std::string &path, Run *run, std::string *error)
+bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error)
 {
 	std::vector<std::string> paths;
 	bool found = FindRecordings(path, &paths, error);
@@ -347,7 +349,7 @@ bool RunSource::Open(const std::string &path, Run *run, std::string *error)
 	for (const auto &f : files_) {
 		if (f->about.overlaid) {
 			UseManifest(f.get(), run);
-			if (!ReadFile(f.get(), run, error)) {
+			if (!ReadFile(f.get(), scan, run, error)) {
 				*error = Visible(*error);
 				return false;
 			}
@@ -377,6 +379,156 @@ void RunSource::LoadServers(Run *run)
 	IndexRun(run);
 }
 
+bool RunSource::Misled() const
+{
+	return std::any_of(files_.begin(), files_.end(), [](const auto &f) { return f->indexed && f->lost; });
+}
+
+namespace
+{
+
+// What records become in memory, put in order and with the timelines that are made of them.
+constexpr uint64_t kGrows = 4;
+// What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
+constexpr uint64_t kAroundNs = 1'000'000'000;
+
+void Clear(Run *run)
+{
+	run->spans.Truncate(0);
+	run->tallies.Truncate(0);
+	run->iterations.Truncate(0);
+	run->cpu_samples.Truncate(0);
+	run->ios.clear();
+	run->writes.clear();
+	run->turns.clear();
+}
+
+// Keeps, of records from `first` on, those that reach into [from_ns, to_ns].
+template <typename Records, typename Start, typename End>
+void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t kept = first;
+	for (size_t i = first; i < records->size(); i++)
+		if (start_of((*records)[i]) <= to_ns && end_of((*records)[i]) >= from_ns)
+			(*records)[kept++] = (*records)[i];
+	if constexpr (requires { records->Truncate(kept); })
+		records->Truncate(kept);
+	else
+		records->resize(kept);
+}
+
+struct Sizes {
+	size_t spans, tallies, cpu_samples, ios, writes, turns;
+};
+Sizes SizesOf(const Run &run)
+{
+	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(),
+		run.ios.size(),	  run.writes.size(),  run.turns.size()};
+}
+
+void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	auto start = [](const auto &r) { return r.start_ns; };
+	auto lasts = [](const auto &r) { return r.start_ns + r.duration_ns; };
+	auto end = [](const auto &r) { return r.end_ns; };
+	auto at = [](const ft_cpu_sample &s) { return s.t_ns; };
+	Trim(&run->spans, first.spans, start, lasts, from_ns, to_ns);
+	Trim(&run->tallies, first.tallies, start, end, from_ns, to_ns);
+	Trim(&run->cpu_samples, first.cpu_samples, at, at, from_ns, to_ns);
+	Trim(&run->ios, first.ios, start, lasts, from_ns, to_ns);
+	Trim(&run->writes, first.writes, start, end, from_ns, to_ns);
+	Trim(&run->turns, first.turns, start, end, from_ns, to_ns);
+}
+
+} // namespace
+
+void RunSource::OpenServers(uint64_t bytes, Run *run)
+{
+	uint64_t all = 0;
+	for (const ServerBlock &b : servers_)
+		all += b.place.raw_bytes;
+	if (all <= bytes / kGrows) {
+		LoadServers(run);
+		return;
+	}
+	stretch_bytes_ = bytes / kGrows;
+	uint64_t dropped = IndexFacts(run);
+	details_ = run->details.size();
+	Survey survey(*run);
+	stretches_ = {{0, UINT64_MAX}};
+	uint64_t in_stretch = 0;
+	for (const ServerBlock &b : servers_) {
+		Run records;
+		ft_block block;
+		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1) {
+			b.file->lost++;
+			continue;
+		}
+		ReadBlock(b.file, &records, block);
+		survey.Add(&records);
+		// Blocks come in the order in which they ended; those of several files one file after the
+		// other.
+		in_stretch += b.place.raw_bytes;
+		Stretch &last = stretches_.back();
+		if (in_stretch < stretch_bytes_ / 2 || b.place.end_ns <= last.from_ns)
+			continue;
+		last.to_ns = b.place.end_ns;
+		stretches_.push_back({last.to_ns, UINT64_MAX});
+		in_stretch = 0;
+	}
+	survey.Finish(dropped, run);
+	run->loaded_from_ns = run->loaded_to_ns = 0;
+}
+
+bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	if (!stretch_bytes_ ||
+	    (from_ns >= run->loaded_from_ns + kAroundNs / 2 && to_ns + kAroundNs / 2 <= run->loaded_to_ns))
+		return false;
+	// As much more after it as there is room for: what is asked for next.
+	uint64_t bytes = 0, until_ns = to_ns;
+	std::vector<std::pair<uint64_t, uint64_t>> later; // end and bytes
+	for (const ServerBlock &b : servers_) {
+		if (b.place.end_ns < from_ns || b.place.start_ns > to_ns) {
+			if (b.place.end_ns > to_ns)
+				later.push_back({b.place.end_ns, b.place.raw_bytes});
+			continue;
+		}
+		bytes += b.place.raw_bytes;
+	}
+	std::sort(later.begin(), later.end());
+	for (const auto &[end_ns, more] : later) {
+		bytes += more;
+		if (bytes > stretch_bytes_ / 2)
+			break;
+		until_ns = end_ns;
+	}
+	Load(from_ns - std::min(from_ns, kAroundNs),
+	     until_ns > UINT64_MAX - kAroundNs ? UINT64_MAX : until_ns + kAroundNs, run);
+	return true;
+}
+
+void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	Clear(run);
+	run->details.resize(details_);
+	for (const ServerBlock &b : servers_) {
+		bool timed = b.place.end_ns;
+		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))
+			continue;
+		ft_block block;
+		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1)
+			continue; // it was counted
+		Sizes first = SizesOf(*run);
+		ReadBlock(b.file, run, block);
+		TrimRun(first, from_ns, to_ns, run);
+		TakeNames(b.file, first.spans, first.cpu_samples, run);
+	}
+	run->loaded_from_ns = from_ns;
+	run->loaded_to_ns = to_ns;
+	IndexStretch(run);
+}
+
 std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
 {
 	return std::make_unique<LogReader>(log_, window, run);
@@ -396,7 +548,7 @@ void RunSource::Finish(Run *run)
 bool LoadRun(const std::string &path, Run *run, std::string *error)
 {
 	RunSource source;
-	if (!source.Open(path, run, error))
+	if (!source.Open(path, true, run, error))
 		return false;
 	std::unique_ptr<LogReader> log = source.OpenLog(SIZE_MAX, run);
 	log->Rewind();
