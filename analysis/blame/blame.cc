@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/run/sort_nearly.h"
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
 #include "context.h"
@@ -214,7 +215,7 @@ private:
 class Passes
 {
 public:
-	Passes(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+	Passes(const Run &run, Log *log, LogFacts &facts, const std::vector<Timeline> &timelines,
 	       const Clients &clients, const Serving &serving, const BlameLimits &limits,
 	       const Stretches &stretches)
 	    : log_(*log), facts_(facts), limits_(limits),
@@ -244,21 +245,35 @@ public:
 private:
 	const Requests &requests() const { return context_.run.requests; }
 
+	// One pass over the run's stretches: what is usual, by the requests that were sampled, and when
+	// servers had nothing to do.
 	void FindUsual()
 	{
+		for (const Server &s : context_.servers)
+			of_servers_.emplace_back(context_.run, s.timeline, nullptr, BucketsEach());
 		Usual usual;
-		const std::vector<SampledRequest> &sample = facts_.sample;
-		for (size_t i = 0; i < sample.size(); i += kTogether) {
-			size_t end = std::min(sample.size(), i + kTogether);
-			uint64_t from_ns = UINT64_MAX, to_ns = 0;
-			for (size_t k = i; k < end; k++) {
-				from_ns = std::min(from_ns, sample[k].intended_ns);
-				to_ns = std::max(to_ns, sample[k].arrived_ns);
+		std::vector<SampledRequest> &sample = facts_.sample;
+		SortNearly(sample.data(), sample.data() + sample.size(),
+			   [](const SampledRequest &a, const SampledRequest &b) {
+				   return a.arrived_ns < b.arrived_ns;
+			   });
+		auto next = sample.begin();
+		std::vector<SampledRequest> long_ones; // that begin before the stretch that they end in
+		stretches_.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (BacklogBuilder &b : of_servers_)
+				b.AddIdle();
+			for (; next != sample.end() && next->arrived_ns < to_ns; ++next) {
+				if (next->intended_ns >= from_ns)
+					usual.Add(context_, *next);
+				else
+					long_ones.push_back(*next);
 			}
-			stretches_.cover(from_ns, to_ns);
-			for (size_t k = i; k < end; k++)
-				usual.Add(context_, sample[k]);
+		});
+		for (const SampledRequest &r : long_ones) {
+			stretches_.cover(r.intended_ns, r.arrived_ns);
+			usual.Add(context_, r);
 		}
+		sample = {};
 		context_.usual_ns = usual.Latencies();
 		blame_.usual_ns.assign(context_.usual_ns.begin(),
 				       context_.usual_ns.begin() +
@@ -303,10 +318,7 @@ private:
 			if (!requests().arrival_ns.empty() && requests().arrival_ns[i])
 				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
 		};
-		std::vector<BacklogBuilder> of_servers;
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
-		for (const Server &s : context_.servers)
-			of_servers.emplace_back(context_.run, s.timeline, nullptr, BucketsEach());
 		ConnectionSlots slots(context_.run);
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
@@ -316,7 +328,7 @@ private:
 				if (IsError(requests().status[i]))
 					continue;
 				add(i);
-				AddToBacklog(i, &of_servers[context_.ServerIndex(i)]);
+				AddToBacklog(i, &of_servers_[context_.ServerIndex(i)]);
 				if (!of_ways.empty())
 					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
 			}
@@ -335,15 +347,15 @@ private:
 		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
 		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
 				   facts_.longest_unread_ns};
-		stretches_.each([&](uint64_t, uint64_t) {
-			for (BacklogBuilder &b : of_servers)
-				b.AddIdle();
-			for (auto &b : of_ways)
-				if (b)
-					b->AddIdle();
-		});
-		for (size_t s = 0; s < of_servers.size(); s++)
-			context_.servers[s].backlog = of_servers[s].Finish();
+		if (!of_ways.empty())
+			stretches_.each([&](uint64_t, uint64_t) {
+				for (auto &b : of_ways)
+					if (b)
+						b->AddIdle();
+			});
+		for (size_t s = 0; s < of_servers_.size(); s++)
+			context_.servers[s].backlog = of_servers_[s].Finish();
+		of_servers_.clear();
 		for (size_t w = 0; w < of_ways.size(); w++)
 			if (of_ways[w])
 				context_.through[w]->backlog = of_ways[w]->Finish();
@@ -443,12 +455,13 @@ private:
 	}
 
 	Log &log_;
-	const LogFacts &facts_;
+	LogFacts &facts_;
 	const BlameLimits limits_;
 	const Stretches &stretches_;
 	bool derived_ = false;
 	Context context_;
 	FirstLook look_;
+	std::vector<BacklogBuilder> of_servers_;   // while they are made
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
 	std::vector<bool> unserved_;		   // by connection
 	Kept kept_;
@@ -541,10 +554,10 @@ Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Thr
 		return BlameIterations(run, timelines, threshold, {}, {});
 	WholeLog log(run);
 	LogFacts facts = CountRequests(run, &log);
-	return BlameLog(run, &log, facts, timelines, threshold, clients, serving, {}, {});
+	return BlameLog(run, &log, std::move(facts), timelines, threshold, clients, serving, {}, {});
 }
 
-Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
 	       const BlameLimits &limits, const Stretches &stretches)
 {

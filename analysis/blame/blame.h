@@ -175,7 +175,7 @@ struct Stretches {
 };
 
 // The same of a log that is gone through in windows, and whose requests have been counted (count.h).
-Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
 	       const BlameLimits &limits, const Stretches &stretches);
 // Without a log, of event-loop iterations.

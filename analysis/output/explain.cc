@@ -202,6 +202,7 @@ Accounts AddUp(OwnCodes *codes, Explanation *e)
 		e->activities = ActivitiesOf(e->run);
 		accounts.Add(e->run, from_ns, to_ns);
 		codes->Add(from_ns, to_ns);
+		e->waits_for_locks |= !e->run.lock_waits.empty();
 	});
 	for (size_t t = 0; t < e->run.threads.size(); t++)
 		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
@@ -267,7 +268,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
 	e->clients = FindClients(e->run, facts.first_due_of);
-	e->blame = requests ? BlameLog(e->run, e->log.get(), facts, e->timelines, slow, e->clients,
+	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
 				       e->by_thread, memory.limits, e->stretches)
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
 	NoteUnserved(notes_of_servers, e);

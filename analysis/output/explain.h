@@ -34,6 +34,7 @@ struct Explanation {
 	std::vector<int> serving;
 	std::vector<Timeline> timelines; // likewise (at least one entry), then of threads those waited for
 	Serving by_thread;
+	bool waits_for_locks = false; // some thread did
 	bool by_loops = false; // there is no log, and timelines are of all threads with an event loop
 	Clients clients;
 	Blame blame;

@@ -149,6 +149,9 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 // waited.
 void FindOthers(const Stretches &stretches, Explanation *e)
 {
+	auto is_helper = [](const Thread &t) { return t.comm.rfind("io_thd_", 0) == 0; };
+	if (!e->waits_for_locks && std::none_of(e->run.threads.begin(), e->run.threads.end(), is_helper))
+		return;
 	std::vector<std::vector<uint32_t>> waited_for(e->timelines.size());
 	stretches.each([&](uint64_t, uint64_t) {
 		for (size_t i = 0; i < waited_for.size(); i++)

@@ -10,6 +10,7 @@
 
 #include "analysis/run/holders.h"
 #include "analysis/run/lock_waits.h"
+#include "analysis/run/sort_nearly.h"
 #include "analysis/run/thread_finder.h"
 #include "analysis/units.h"
 #include "recording/syscalls.h"
@@ -90,26 +91,6 @@ template <typename T> uint64_t StartOf(const T &record)
 uint64_t StartOf(const ft_cpu_sample &s)
 {
 	return s.t_ns;
-}
-
-// Records come nearly in order: each goes to its place among the last few. Those that don't are sorted.
-template <typename T, typename Before> void SortNearly(T *begin, T *end, Before before)
-{
-	size_t room = 8 * static_cast<size_t>(end - begin);
-	for (T *at = begin; at != end; at++) {
-		if (at == begin || !before(*at, at[-1]))
-			continue;
-		T moved = *at, *to = at;
-		for (; to != begin && before(moved, to[-1]); to--) {
-			*to = to[-1];
-			if (room-- == 0) {
-				to[-1] = moved;
-				std::sort(begin, end, before);
-				return;
-			}
-		}
-		*to = moved;
-	}
 }
 
 // Groups records by thread, sorts each group, and tells every thread where its group lies.

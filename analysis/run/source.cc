@@ -392,6 +392,11 @@ constexpr uint64_t kGrows = 4;
 // What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
 constexpr uint64_t kAroundNs = 1'000'000'000;
 
+uint64_t After(uint64_t t_ns, uint64_t ns)
+{
+	return t_ns > UINT64_MAX - ns ? UINT64_MAX : t_ns + ns;
+}
+
 void Clear(Run *run)
 {
 	run->spans.Truncate(0);
@@ -482,8 +487,8 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 
 bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
 {
-	if (!stretch_bytes_ ||
-	    (from_ns >= run->loaded_from_ns + kAroundNs / 2 && to_ns + kAroundNs / 2 <= run->loaded_to_ns))
+	if (!stretch_bytes_ || (from_ns >= After(run->loaded_from_ns, kAroundNs / 2) &&
+				After(to_ns, kAroundNs / 2) <= run->loaded_to_ns))
 		return false;
 	// As much more after it as there is room for: what is asked for next.
 	uint64_t bytes = 0, until_ns = to_ns;
@@ -503,8 +508,7 @@ bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
 			break;
 		until_ns = end_ns;
 	}
-	Load(from_ns - std::min(from_ns, kAroundNs),
-	     until_ns > UINT64_MAX - kAroundNs ? UINT64_MAX : until_ns + kAroundNs, run);
+	Load(from_ns - std::min(from_ns, kAroundNs), After(until_ns, kAroundNs), run);
 	return true;
 }
 
