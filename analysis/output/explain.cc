@@ -169,10 +169,12 @@ struct Memory {
 };
 Memory Divide(uint64_t bytes)
 {
+	constexpr uint64_t always = 40 << 20; // histograms, the program itself, what there is little of
+	bytes = bytes > 2 * always ? bytes - always : bytes / 2;
 	constexpr uint64_t request = 110; // twice: read ahead, and looked at
-	constexpr uint64_t kept = 320;	  // with its parts, its episode and what is needed to sort
+	constexpr uint64_t kept = 270;	  // with its parts, its episode and what is needed to sort
 	constexpr uint64_t bucket = 13;
-	return {std::max<size_t>(bytes / 6 / request, FT_REQUEST_BLOCK),
+	return {std::max<size_t>(bytes / 7 / request, FT_REQUEST_BLOCK),
 		bytes / 4,
 		{std::max<size_t>(bytes / 4 / kept, 1000), std::max<uint64_t>(bytes / 5 / bucket, 1 << 10)}};
 }

@@ -52,6 +52,10 @@ struct Threads : RunBuilder {
 	forktail::Timeline Resolved()
 	{
 		Finish();
+		Accounts accounts;
+		accounts.Add(run, 0, UINT64_MAX);
+		for (size_t i = 0; i < run.threads.size(); i++)
+			run.threads[i].usual_turn_ns = accounts.UsualTurnNs(i);
 		forktail::Timeline t = Timeline(kServer);
 		ThreadTimelines threads(run);
 		ResolveOthers(&threads, &t);
