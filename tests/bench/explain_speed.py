@@ -29,7 +29,7 @@ import quiet
 
 PAGE = os.path.join(bench.ROOT, "docs", "explain-speed.md")
 BEGIN, END = "<!-- explain: begin figures -->\n", "<!-- explain: end figures -->"
-MILLIONS = (10, 40, 200)
+MILLIONS, RATE = (10, 40, 200), 50000
 BUSY = 3  # exit status
 
 
@@ -103,7 +103,8 @@ class Bench:
                 os.mkdir(made)
                 subprocess.run([os.path.join(self.options.build, "bench_explain_run"), made, f"{millions:g}",
                                 str(self.options.rate)], check=True)
-                self.measure(f"{millions:g} million made", made)
+                at = "" if self.options.rate == RATE else f" at {self.options.rate:,}/s"
+                self.measure(f"{millions:g} million made{at}", made)
                 for name in os.listdir(made):
                     os.unlink(os.path.join(made, name))
                 os.rmdir(made)
@@ -136,7 +137,7 @@ def arguments():
     parser.add_argument("--against", metavar="DIR")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--run", action="append", default=[], metavar="DIR")
-    parser.add_argument("--rate", type=int, default=50000, help="requests per second of runs that are made")
+    parser.add_argument("--rate", type=int, default=RATE, help="requests per second of runs that are made")
     parser.add_argument("build", metavar="BUILD_DIR")
     parser.add_argument("millions", nargs="*", type=float, metavar="MILLION_REQUESTS")
     options = parser.parse_args()
