@@ -22,7 +22,7 @@ forktail_test(explain_clients system SOURCES system/explain_clients_test.cc
   LIBRARIES forktail_analysis forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_clients forktail forktail-load forktail-record)
 
-# Writes a run of 10 million requests; tests/bench/explain.sh times `forktail explain` on it.
+# Writes a run of any number of requests: tests/bench/explain.sh measures `forktail explain` on it.
 add_executable(bench_explain_run bench/explain_run.cc)
 target_link_libraries(bench_explain_run PRIVATE forktail_recording)
 forktail_test(explain_server_word system
@@ -72,3 +72,7 @@ forktail_test(explain_locks system SOURCES system/explain_locks_test.cc
 target_compile_definitions(test_explain_locks PRIVATE FORKTAIL_LOCK_KEEPER="$<TARGET_FILE:lock_keeper>"
                            FORKTAIL_TRACER="$<TARGET_FILE:tracer>")
 add_dependencies(test_explain_locks forktail forktail-load forktail-record lock_keeper tracer)
+
+forktail_test(explain_memory system SOURCES system/explain_memory_test.cc
+  LIBRARIES forktail_test_support TIMEOUT 300)
+add_dependencies(test_explain_memory forktail forktail-load forktail-record bench_explain_run)

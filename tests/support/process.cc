@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -133,7 +134,9 @@ std::optional<int> Process::wait(Seconds limit)
 			throw std::system_error(errno, std::generic_category(), "poll");
 	}
 	int raw = 0;
-	checked(waitpid(pid_, &raw, 0), "waitpid");
+	rusage usage = {};
+	checked(wait4(pid_, &raw, 0, &usage), "wait4");
+	peak_bytes_ = static_cast<size_t>(usage.ru_maxrss) * 1024;
 	status_ = WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
 	return status_;
 }
@@ -161,6 +164,7 @@ Result run(const std::vector<std::string> &argv, Seconds limit, const ProcessOpt
 	result.status = status.value_or(-1);
 	result.out = process.out();
 	result.err = process.err();
+	result.peak_bytes = process.peak_bytes();
 	return result;
 }
 

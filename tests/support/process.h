@@ -38,10 +38,14 @@ public:
 	// All it has printed so far.
 	std::string out() const;
 	std::string err() const;
+	// The most memory it ever had (ru_maxrss), once it has ended. The kernel counts from the fork on, so
+	// it is at least what the test had then.
+	size_t peak_bytes() const { return peak_bytes_; }
 
 private:
 	pid_t pid_ = -1;
 	int pidfd_ = -1, out_ = -1, err_ = -1;
+	size_t peak_bytes_ = 0;
 	std::optional<int> status_;
 };
 
@@ -49,6 +53,7 @@ struct Result {
 	int status = -1; // as Process::wait() has it
 	bool timed_out = false;
 	std::string out, err;
+	size_t peak_bytes = 0; // as Process::peak_bytes() has it
 };
 
 // Runs a command to its end, or to its SIGKILL after `limit`.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/memory_cgroup.h"
 #include "tests/support/process.h"
 #include "tests/support/server.h"
 
@@ -32,6 +33,22 @@ TEST_CASE("a program that is not there exits with 127")
 	const Result r = run({"/nonexistent/program"});
 	CHECK(r.status == 127);
 	CHECK(r.err.find("/nonexistent/program") != std::string::npos);
+}
+
+TEST_CASE("the most memory a program had is told, and limited where a limit can be had")
+{
+	const std::vector<std::string> hundred = {"dd", "if=/dev/zero", "of=/dev/null", "bs=100M", "count=1"};
+	const Result r = run(hundred);
+	CHECK(r.status == 0);
+	CHECK(r.peak_bytes >= 100 << 20);
+	CHECK(r.peak_bytes < 130 << 20);
+	MemoryCgroup cgroup(64 << 20);
+	if (!cgroup.usable()) {
+		WARN("SKIPPED: the limit; no memory cgroup can be made here");
+		return;
+	}
+	CHECK(run(cgroup.within(hundred)).status == 128 + SIGKILL);
+	CHECK(run(cgroup.within({"sh", "-c", "echo ready; exit 7"})).status == 7);
 }
 
 TEST_CASE("environment and directory reach the program")

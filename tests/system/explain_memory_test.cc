@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+// The memory of `forktail explain` and `forktail report`: a run is looked at in stretches, as many as
+// --memory makes necessary. Into how many must not be seen in what is said, whatever the kind of run; and
+// with the default the length of a run must not be seen in the memory.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/memcached.h"
+#include "tests/support/memory_cgroup.h"
+#include "tests/support/nutcracker.h"
+#include "tests/support/server.h"
+#include "tests/support/tempdir.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+// Little enough for a second or two of a busy server to be several stretches, and enough for each of the runs
+// below to be one.
+constexpr char kLittle[] = "32M", kMuch[] = "2G";
+constexpr size_t kDefaultBytes = 256 << 20;
+
+// A directory with what was recorded of some processes and, or not, of a load.
+struct Made {
+	TempDir dir;
+	std::unique_ptr<Process> recorder, load;
+
+	explicit Made(const std::vector<pid_t> &pids)
+	{
+		std::string list;
+		for (const pid_t pid : pids)
+			list += (list.empty() ? "" : ",") + std::to_string(pid);
+		recorder = std::make_unique<Process>(std::vector<std::string>{
+		    program("forktail"), "record", "--pid", list, "-o", dir.file("server.forktail")});
+		REQUIRE(eventually(
+		    [&] { return recorder->err().find("recording ") == 0 || !recorder->running(); },
+		    Seconds(60)));
+		INFO(recorder->err());
+		REQUIRE(recorder->running());
+	}
+	void Load(const std::vector<std::string> &more, const char *log = "load.forktail")
+	{
+		std::vector<std::string> argv = {program("forktail"), "load", "-q"};
+		if (log)
+			argv.insert(argv.end(), {"-o", dir.file(log)});
+		argv.insert(argv.end(), more.begin(), more.end());
+		load = std::make_unique<Process>(argv);
+	}
+	void Stop()
+	{
+		const auto ended = load->wait(Seconds(60));
+		INFO(load->err());
+		REQUIRE(ended == 0);
+		recorder->signal(SIGINT);
+		const auto recorded = recorder->wait(Seconds(60));
+		INFO(recorder->err());
+		REQUIRE(recorded == 0);
+	}
+	Result Explain(const std::vector<std::string> &more) const
+	{
+		std::vector<std::string> argv = {program("forktail"), "explain", dir.path()};
+		argv.insert(argv.end(), more.begin(), more.end());
+		const Result r = run(argv);
+		INFO(r.err);
+		REQUIRE(r.status == 0);
+		return r;
+	}
+};
+
+// Where two explanations differ, the first few places of it.
+std::string differences(const std::string &one, const std::string &other)
+{
+	const Json changes = Json::diff(parse_json(one), parse_json(other));
+	std::string text;
+	for (size_t i = 0; i < std::min<size_t>(changes.size(), 5); i++)
+		text += changes[i].dump() + "\n";
+	return text;
+}
+
+// The same is said of it whatever the memory; what it says is handed back.
+Json check_same(const Made &made)
+{
+	const std::vector<std::vector<std::string>> forms = {
+	    {}, {"--json"}, {"--json", "--requests"}, {"--json", "--slow", "p50"}};
+	Json last;
+	for (std::vector<std::string> form : forms) {
+		form.insert(form.end(), {"--memory", kLittle});
+		const Result little = made.Explain(form);
+		form.back() = kMuch;
+		const Result much = made.Explain(form);
+		if (little.out == much.out) {
+			SUCCEED();
+		} else if (form[0] == "--json") {
+			FAIL_CHECK(differences(much.out, little.out));
+		} else {
+			CHECK(little.out == much.out);
+		}
+		if (form[0] == "--json")
+			last = parse_json(much.out);
+	}
+	return last;
+}
+
+// A made-up run of any length, and forktail at it within the default's memory.
+struct Long {
+	TempDir dir;
+	std::string path = dir.file("run");
+	MemoryCgroup cgroup{kDefaultBytes};
+
+	Long(double millions, uint64_t per_second)
+	{
+		std::filesystem::create_directory(path);
+		REQUIRE(run({program("bench_explain_run"), path, std::to_string(millions),
+			     std::to_string(per_second)})
+			    .status == 0);
+		if (!cgroup.usable())
+			WARN("SKIPPED: the limit; no memory cgroup can be made here");
+	}
+	// What it prints.
+	std::string Forktail(std::vector<std::string> argv) const
+	{
+		argv.insert(argv.begin(), program("forktail"));
+		const Result r = run(cgroup.usable() ? cgroup.within(argv) : argv, Seconds(120));
+		INFO(argv[1] << " ended with " << r.status << ": " << r.err);
+		REQUIRE(r.status == 0); // 137: the kernel killed it for want of memory
+		CHECK(r.peak_bytes < kDefaultBytes);
+		return r.out;
+	}
+};
+
+} // namespace
+
+TEST_CASE("an open loop with a snapshot is explained alike in one stretch and in many")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	redis.command({"DEBUG", "POPULATE", "500000", "key", "100"});
+	Made made({redis.pid()});
+	made.Load({"-s", redis.socket(), "--rate", "20000", "--duration", "4", "-r", "500000", "-d", "100",
+		   "--ratio", "1:4"});
+	sleep_for(Seconds(1));
+	CHECK(redis.command({"BGSAVE"}) == "Background saving started");
+	made.Stop();
+	const Json said = check_same(made);
+	CHECK(said["requests"]["count"] == 80'000);
+	CHECK(said["causes"].size() > 2);
+}
+
+TEST_CASE("a pipelined closed loop is explained alike in one stretch and in many, and in less memory")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	Made made({redis.pid()});
+	made.Load({"-s", redis.socket(), "-n", "1000000", "-P", "16", "-c", "20", "-r", "100000"});
+	sleep_for(Seconds(1));
+	redis.command({"DEBUG", "SLEEP", "0.1"});
+	made.Stop();
+	const Json said = check_same(made);
+	CHECK(said["requests"]["count"] == 1'000'000);
+	CHECK(made.Explain({"--memory", kLittle}).peak_bytes < made.Explain({"--memory", kMuch}).peak_bytes);
+}
+
+TEST_CASE("requests through a proxy are explained alike in one stretch and in many")
+{
+	REQUIRE(geteuid() == 0);
+	std::vector<std::unique_ptr<Redis>> servers;
+	NutcrackerOptions options;
+	options.tcp = true;
+	std::vector<pid_t> pids;
+	std::string behind;
+	for (int i = 0; i < 2; i++) {
+		servers.push_back(std::make_unique<Redis>(
+		    RedisOptions{.tcp = true, .config = {"--enable-debug-command", "yes"}}));
+		const std::string where = "127.0.0.1:" + std::to_string(servers[i]->port());
+		options.servers.push_back(where + ":1");
+		behind += (i ? ",server" : "server") + std::to_string(i) + "=" + where;
+		pids.push_back(servers[i]->pid());
+	}
+	Nutcracker proxy(options);
+	pids.push_back(proxy.pid());
+	Made made(pids);
+	made.Load({"-p", std::to_string(proxy.port()), "--behind", behind, "-n", "200000", "-P", "16", "-c",
+		   "20", "-r", "100000"});
+	sleep_for(Seconds(0.5));
+	servers[1]->command({"DEBUG", "SLEEP", "0.1"});
+	made.Stop();
+	const Json said = check_same(made);
+	CHECK(said["requests"]["count"] == 200'000);
+	CHECK(said["hops"].size() == 3);
+}
+
+TEST_CASE("a memcached with threads is explained alike in one stretch and in many")
+{
+	REQUIRE(geteuid() == 0);
+	Memcached memcached({.tcp = false, .config = {"-t", "4"}});
+	Made made({memcached.pid()});
+	made.Load({"-s", memcached.socket(), "--protocol", "memcache_text", "-n", "150000", "-c", "40", "-r",
+		   "100000"});
+	sleep_for(Seconds(0.5));
+	memcached.process().signal(SIGSTOP);
+	sleep_for(Seconds(0.1));
+	memcached.process().signal(SIGCONT);
+	made.Stop();
+	const Json said = check_same(made);
+	CHECK(said["requests"]["count"] == 150'000);
+	CHECK(said["hops"].size() > 1);
+}
+
+TEST_CASE("turns that stand in for requests are explained alike in one stretch and in many")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	redis.command({"DEBUG", "POPULATE", "500000", "key", "100"});
+	Made made({redis.pid()});
+	made.Load({"-s", redis.socket(), "--rate", "20000", "--duration", "3", "-r", "500000"}, nullptr);
+	sleep_for(Seconds(1));
+	CHECK(redis.command({"BGSAVE"}) == "Background saving started");
+	made.Stop();
+	const Json said = check_same(made);
+	CHECK(said["requests"]["from"] == "iterations");
+	CHECK(said["requests"]["count"].get<uint64_t>() > 0);
+}
+
+// No tests of time: when runs were loaded whole, these took gigabytes.
+TEST_CASE("20 million requests take no more memory than is promised, slow ones or not")
+{
+	Long made(20, 50'000);
+	made.Forktail({"explain", made.path});
+	const Json said = parse_json(made.Forktail({"explain", made.path, "--json"}));
+	CHECK(said["requests"]["count"] == 20'000'000);
+	made.Forktail({"report", made.path, "-o", made.dir.file("page.html")});
+	CHECK(std::filesystem::file_size(made.dir.file("page.html")) > 100'000);
+	const Json all = parse_json(made.Forktail({"explain", made.path, "--json", "--slow", "1us"}));
+	CHECK(all["slow"]["count"] == 20'000'000);
+}
+
+TEST_CASE("an hour of a server's spans and tallies takes no more memory than is promised")
+{
+	Long made(0.36, 100);
+	const Json said = parse_json(made.Forktail({"explain", made.path, "--json"}));
+	CHECK(said["requests"]["count"] == 360'000);
+	CHECK(said["requests"]["duration_ns"].get<double>() == Approx(3600e9).epsilon(0.001));
+	// Each request is an episode of its own then, as they don't overlap.
+	made.Forktail({"explain", made.path, "--slow", "1us"});
+	made.Forktail({"report", made.path, "-o", made.dir.file("page.html")});
+}
