@@ -32,20 +32,33 @@ void AddTo(const CauseTimes &times, uint16_t hop, Spent *s)
 		to[static_cast<size_t>(c)] += times[static_cast<size_t>(c)];
 }
 
-// Adds [from, to) of request i's time on its way, and returns how much of it was idleness of all hops.
-uint64_t AddOwn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+// A request on its way.
+struct Going {
+	const Context &context;
+	size_t request;
+	const Through *through; // null: not through a proxy, as far as is known
+	Cuts cuts;
+};
+
+Going GoingOf(const Context &context, size_t i)
 {
 	const Requests &q = context.run.requests;
+	const Through *t = context.ThroughOf(i);
+	return {context, i, t, t ? CutsOf(t->route, q.start_ns[i], q.Arrived(i)) : Cuts{}};
+}
+
+// Adds [from, to) of its time, and returns how much of it was idleness of all hops.
+uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)
+{
 	if (from_ns >= to_ns)
 		return 0;
-	if (const Through *t = context.ThroughOf(i)) {
-		RouteTimes times;
-		AddRequestTimes(t->route, q.start_ns[i], q.Arrived(i), from_ns, to_ns, &times);
-		AddTo(times.front, t->front_hop, s);
-		AddTo(times.back, t->back_hop, s);
-		return times.between_ns;
+	if (const Through *t = going.through) {
+		s->At(t->front_hop);
+		s->At(t->back_hop); // from here on nothing moves
+		return AddRequestTimes(t->route, going.cuts, from_ns, to_ns, &s->At(t->front_hop).direct,
+				       &s->At(t->back_hop).direct);
 	}
-	const Server &server = context.ServerOf(i);
+	const Server &server = going.context.ServerOf(going.request);
 	CauseTimes times = {};
 	AddTimes(*server.timeline, from_ns, to_ns, &times);
 	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
@@ -80,10 +93,11 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 {
 	const Requests &q = context.run.requests;
 	uint32_t front = context.in_front[i];
+	const Going going = GoingOf(context, i);
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
-		return AddOwn(context, i, from_ns, to_ns, s);
+		return AddOwn(going, from_ns, to_ns, s);
 	Spent own;
-	uint64_t idle_ns = AddOwn(context, i, from_ns, to_ns, &own);
+	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, &own);
 	// What takes no longer than usual waits for nobody.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
 		for (const AtHop &h : own.hops)
@@ -101,13 +115,13 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 		uint64_t until = std::min(to_ns, q.end_ns[oldest]);
 		if (until <= from_ns)
 			continue;
-		uint64_t idle_here = AddOwn(context, i, from_ns, until, s);
+		uint64_t idle_here = AddOwn(going, from_ns, until, s);
 		own.hops.clear();
-		uint64_t idle_there = AddOwn(context, oldest, from_ns, until, &own);
+		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, &own);
 		idle_ns += AddScaled(own, idle_there, idle_here, s);
 		from_ns = until;
 	}
-	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
+	return idle_ns + AddOwn(going, from_ns, to_ns, s);
 }
 
 // Adds [from, to), in which request i waited for its connection: at each instant what the oldest one on it
@@ -115,6 +129,7 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
 {
 	const Requests &q = context.run.requests;
+	const Going going = GoingOf(context, i);
 	uint64_t idle_ns = 0;
 	uint32_t oldest = context.in_front[i];
 	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;) {
@@ -125,14 +140,14 @@ uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to
 		uint64_t held_from = std::clamp(since, from_ns, to_ns),
 			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
 		if (held_from < to_ns) {
-			idle_ns += AddOwn(context, i, held_to, to_ns, s); // it was free
-			idle_ns += AddOwn(context, oldest, held_from, held_to, s);
+			idle_ns += AddOwn(going, held_to, to_ns, s); // it was free
+			idle_ns += AddOwn(GoingOf(context, oldest), held_from, held_to, s);
 			to_ns = held_from;
 			n++;
 		}
 		oldest = before;
 	}
-	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
+	return idle_ns + AddOwn(going, from_ns, to_ns, s);
 }
 
 // The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
@@ -273,14 +288,15 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 	if (!ways)
 		return;
 	context->through.resize(taken.size());
-	uint64_t max_sums = std::clamp<uint64_t>(kSums / ways, 64, kSums / 4);
+	const RouteGrid grid =
+	    GridOf(run.start_ns, run.end_ns, std::clamp<uint64_t>(kSums / ways, 64, kSums / 4));
 	for (size_t w = 0; w < taken.size(); w++) {
 		if (!is_way(w))
 			continue;
 		const Server &front = context->servers[w / ways_each];
 		uint16_t end = end_of(w);
 		context->through[w] = std::make_unique<Through>(
-		    Through{BuildRoute(*front.timeline, timelines[end], run.start_ns, run.end_ns, max_sums),
+		    Through{BuildRoute(*front.timeline, timelines[end], grid, run.start_ns, run.end_ns),
 			    {},
 			    front.hop,
 			    HopOf(run, timelines, end)});

@@ -11,22 +11,18 @@ namespace forktail
 
 constexpr size_t kApportionMax = 128; // two processes' causes together fit
 
-// Sets share[i], i < count <= kApportionMax, to about amount * weight[i] / sum of weights (within 1), so that
-// the shares sum to `amount`. All weights 0: everything goes to share[0].
-inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uint64_t *share)
+// Apportion with intermediate numbers of this type; `total` is the weights' sum, and not 0.
+template <typename Number>
+void ApportionIn(uint64_t amount, const uint64_t *weight, size_t count, Number total, uint64_t *share)
 {
-	unsigned __int128 total = 0;
-	for (size_t i = 0; i < count; i++)
-		total += weight[i];
-	if (total == 0) {
-		for (size_t i = 0; i < count; i++)
-			share[i] = i ? 0 : amount;
-		return;
-	}
-	unsigned __int128 rest[kApportionMax];
+	Number rest[kApportionMax];
 	uint64_t given = 0;
 	for (size_t i = 0; i < count; i++) {
-		unsigned __int128 product = static_cast<unsigned __int128>(amount) * weight[i];
+		share[i] = 0;
+		rest[i] = 0;
+		if (!weight[i])
+			continue;
+		Number product = static_cast<Number>(amount) * weight[i];
 		share[i] = static_cast<uint64_t>(product / total);
 		rest[i] = product % total;
 		given += share[i];
@@ -40,6 +36,28 @@ inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uin
 		share[best]++;
 		rest[best] = 0;
 	}
+}
+
+// Sets share[i], i < count <= kApportionMax, to about amount * weight[i] / sum of weights (within 1), so that
+// the shares sum to `amount`. All weights 0: everything goes to share[0].
+inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uint64_t *share)
+{
+	unsigned __int128 total = 0;
+	uint64_t bits = amount;
+	for (size_t i = 0; i < count; i++) {
+		total += weight[i];
+		bits |= weight[i];
+	}
+	if (total == 0) {
+		for (size_t i = 0; i < count; i++)
+			share[i] = i ? 0 : amount;
+		return;
+	}
+	// Up to four seconds, products fit into one word: as a rule.
+	if (bits >> 32)
+		ApportionIn<unsigned __int128>(amount, weight, count, total, share);
+	else
+		ApportionIn<uint64_t>(amount, weight, count, static_cast<uint64_t>(total), share);
 }
 
 } // namespace forktail
