@@ -283,7 +283,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
 
 	FirstLook look = LookAtAll(context);
-	uint64_t blame_from = std::min(blame.threshold_ns, look.calm.PercentileFloor(99));
+	uint64_t blame_from = std::min(blame.threshold_ns, look.bounds.SlowestPercent());
 	std::vector<Sheet> sheets(Workers(q.size()));
 	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
 		Spent scratch;

@@ -4,6 +4,8 @@
 // a request's stalls may be off by a nanosecond per mix it meets and ends.
 #include "first_look.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "analysis/timeline/curve.h"
@@ -70,14 +72,20 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	return {sums.stall, sums.busy, sums.network, sums.late, sums.latency};
 }
 
+using Stalls = std::array<uint64_t, kStallCauses>;
+
 // Through a proxy there is no quicker way.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spent *s)
+Glance LookThrough(const Context &context, const Through &t, size_t i, Spent *s, Stalls *stalls)
 {
 	Spend(context, t, i, s);
+	*stalls = {};
 	uint64_t stall = 0;
-	for (const AtHop &h : s->hops)
-		for (size_t c = 0; c < kStallCauses; c++)
+	for (const AtHop &h : s->hops) {
+		for (size_t c = 0; c < kStallCauses; c++) {
+			(*stalls)[c] += h.direct[c] + h.queued[c];
 			stall += h.direct[c] + h.queued[c];
+		}
+	}
 	return {static_cast<double>(stall), static_cast<double>(s->Sum(Cause::ServerBusy)),
 		static_cast<double>(s->between_ns), static_cast<double>(s->late_ns),
 		static_cast<double>(context.run.requests.Latency(i))};
@@ -88,7 +96,61 @@ uint64_t Whole(double ns)
 	return ns > 0 ? static_cast<uint64_t>(ns + 0.5) : 0;
 }
 
+void AddTimes(double ns, uint64_t times, LogHistogram *h)
+{
+	uint64_t value = Whole(ns);
+	h->slots[LogHistogram::Slot(value)] += static_cast<uint32_t>(times);
+	h->count += times;
+	h->max = std::max(h->max, value);
+}
+
 } // namespace
+
+LogHistogram *Bounds::Of(size_t cause)
+{
+	// So far no request had any of it.
+	if (!without[cause])
+		without[cause] = std::make_unique<LogHistogram>(calm);
+	return without[cause].get();
+}
+
+void Bounds::Add(double latency_ns, double stalls_ns, uint64_t requests)
+{
+	for (auto &histogram : without)
+		if (histogram)
+			AddTimes(latency_ns - stalls_ns - kSlackNs, requests, histogram.get());
+	AddTimes(latency_ns - stalls_ns - kSlackNs, requests, &calm);
+}
+
+void Bounds::Add(double latency_ns, const Stalls &stalls_ns, uint64_t requests)
+{
+	for (size_t c = 0; c < without.size(); c++)
+		if (stalls_ns[c] || without[c])
+			AddTimes(latency_ns - static_cast<double>(stalls_ns[c]) - kSlackNs, requests, Of(c));
+	AddTimes(latency_ns - kSlackNs, requests, &calm);
+}
+
+void Bounds::Merge(Bounds *other)
+{
+	for (size_t c = 0; c < without.size(); c++)
+		if (without[c] || other->without[c])
+			Of(c)->Merge(*other->Of(c));
+	calm.Merge(other->calm);
+	sampled += other->sampled;
+}
+
+uint64_t Bounds::SlowestPercent() const
+{
+	// A sample may miss the place of the slowest percent: eight standard errors are more than it does.
+	double percentile = 99;
+	if (sampled)
+		percentile -= std::min(9.0, 800 * std::sqrt(0.01 * 0.99 / static_cast<double>(sampled)));
+	uint64_t least = calm.PercentileFloor(percentile);
+	for (auto &histogram : without)
+		if (histogram)
+			least = std::min(least, histogram->PercentileFloor(percentile));
+	return least;
+}
 
 FirstLook LookAtAll(const Context &context)
 {
@@ -97,29 +159,34 @@ FirstLook LookAtAll(const Context &context)
 	const size_t step = q.size() / kLooksThrough + 1;
 	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
 		FirstLook &look = workers[w];
-		auto without = [&](Cause c) -> LogHistogram & {
-			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
+		auto without = [&](Cause c) {
+			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
 		std::vector<uint32_t> hints(context.servers.size());
 		Spent spent;
+		Stalls stalls;
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
 				continue;
 			const Through *t = context.ThroughOf(i);
 			if (t && i % step)
 				continue;
-			Glance g = t ? LookThrough(context, *t, i, &spent) : Look(context, i, &hints);
-			for (size_t n = 0; n < (t ? step : 1); n++) {
-				look.calm.Add(Whole(g.latency - g.stall - kSlackNs));
-				without(Cause::ServerBusy).Add(Whole(g.latency - g.busy));
-				without(Cause::ClientLate).Add(Whole(g.latency - g.late));
-				without(Cause::Network).Add(Whole(g.latency - g.net));
-				without(Cause::Unknown).Add(Whole(g.stall + g.busy + g.net + g.late));
-			}
+			Glance g =
+			    t ? LookThrough(context, *t, i, &spent, &stalls) : Look(context, i, &hints);
+			size_t stands_for = t ? step : 1;
+			look.bounds.sampled += stands_for > 1;
+			if (t)
+				look.bounds.Add(g.latency, stalls, stands_for);
+			else
+				look.bounds.Add(g.latency, g.stall, stands_for);
+			AddTimes(g.latency - g.busy, stands_for, without(Cause::ServerBusy));
+			AddTimes(g.latency - g.late, stands_for, without(Cause::ClientLate));
+			AddTimes(g.latency - g.net, stands_for, without(Cause::Network));
+			AddTimes(g.stall + g.busy + g.net + g.late, stands_for, without(Cause::Unknown));
 		}
 	});
 	for (size_t w = 1; w < workers.size(); w++) {
-		workers[0].calm.Merge(workers[w].calm);
+		workers[0].bounds.Merge(&workers[w].bounds);
 		for (size_t c = 0; c < workers[0].without.size(); c++)
 			workers[0].without[c].Merge(workers[w].without[c]);
 	}
