@@ -286,7 +286,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 	uint64_t blame_from = std::min(blame.threshold_ns, look.bounds.SlowestPercent());
 	std::vector<Sheet> sheets(Workers(q.size()));
 	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		Spent scratch;
+		Spending scratch;
 		for (size_t i = begin; i < end; i++) {
 			if (q.Latency(i) < (IsError(q.status[i]) ? blame.threshold_ns : blame_from))
 				continue;

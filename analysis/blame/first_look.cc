@@ -75,9 +75,10 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 using Stalls = std::array<uint64_t, kStallCauses>;
 
 // Through a proxy there is no quicker way.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spent *s, Stalls *stalls)
+Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, Stalls *stalls)
 {
-	Spend(context, t, i, s);
+	Spend(context, t, i, scratch);
+	const Spent *s = &scratch->spent;
 	*stalls = {};
 	uint64_t stall = 0;
 	for (const AtHop &h : s->hops) {
@@ -163,7 +164,7 @@ FirstLook LookAtAll(const Context &context)
 			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
 		std::vector<uint32_t> hints(context.servers.size());
-		Spent spent;
+		Spending scratch;
 		Stalls stalls;
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
@@ -172,7 +173,7 @@ FirstLook LookAtAll(const Context &context)
 			if (t && i % step)
 				continue;
 			Glance g =
-			    t ? LookThrough(context, *t, i, &spent, &stalls) : Look(context, i, &hints);
+			    t ? LookThrough(context, *t, i, &scratch, &stalls) : Look(context, i, &hints);
 			size_t stands_for = t ? step : 1;
 			look.bounds.sampled += stands_for > 1;
 			if (t)

@@ -18,54 +18,10 @@ namespace forktail
 namespace
 {
 
-// How many intervals in which another one was the oldest on a connection are looked at.
-constexpr int kHolders = 200;
 // How many requests in front of one, on their way at the same time on its connection.
 constexpr size_t kInFront = 256;
 // Sums of all ways together, of about a kilobyte each.
 constexpr uint64_t kSums = 32'768;
-
-void AddTo(const CauseTimes &times, uint16_t hop, Spent *s)
-{
-	CauseTimes &to = s->At(hop).direct;
-	for (int c = 0; c < kCauses; c++)
-		to[static_cast<size_t>(c)] += times[static_cast<size_t>(c)];
-}
-
-// A request on its way.
-struct Going {
-	const Context &context;
-	size_t request;
-	const Through *through; // null: not through a proxy, as far as is known
-	Cuts cuts;
-};
-
-Going GoingOf(const Context &context, size_t i)
-{
-	const Requests &q = context.run.requests;
-	const Through *t = context.ThroughOf(i);
-	return {context, i, t, t ? CutsOf(t->route, q.start_ns[i], q.Arrived(i)) : Cuts{}};
-}
-
-// Adds [from, to) of its time, and returns how much of it was idleness of all hops.
-uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	if (from_ns >= to_ns)
-		return 0;
-	if (const Through *t = going.through) {
-		s->At(t->front_hop);
-		s->At(t->back_hop); // from here on nothing moves
-		return AddRequestTimes(t->route, going.cuts, from_ns, to_ns, &s->At(t->front_hop).direct,
-				       &s->At(t->back_hop).direct);
-	}
-	const Server &server = going.context.ServerOf(going.request);
-	CauseTimes times = {};
-	AddTimes(*server.timeline, from_ns, to_ns, &times);
-	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
-	times[Index(Cause::Idle)] = times[Index(Cause::Network)] = 0;
-	AddTo(times, server.hop, s);
-	return idle_ns;
-}
 
 // Adds `ns` in the proportions of `all`, whose idle_ns is the rest of it. Returns the share of that.
 uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
@@ -81,7 +37,7 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 	for (size_t h = 0; h < hops; h++) {
 		CauseTimes parts = {};
 		Apportion(share[h + 1], all.hops[h].direct.data(), parts.size(), parts.data());
-		AddTo(parts, all.hops[h].hop, s);
+		s->Add(parts, all.hops[h].hop);
 	}
 	return share[0];
 }
@@ -101,7 +57,7 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	// What takes no longer than usual waits for nobody.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
 		for (const AtHop &h : own.hops)
-			AddTo(h.direct, h.hop, s);
+			s->Add(h.direct, h.hop);
 		return idle_ns;
 	}
 	std::array<uint32_t, kInFront> waiting;
@@ -124,32 +80,6 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	return idle_ns + AddOwn(going, from_ns, to_ns, s);
 }
 
-// Adds [from, to), in which request i waited for its connection: at each instant what the oldest one on it
-// that had no answer waited for. That may have gone to another server behind the proxy.
-uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	const Going going = GoingOf(context, i);
-	uint64_t idle_ns = 0;
-	uint32_t oldest = context.in_front[i];
-	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;) {
-		uint32_t before = context.in_front[oldest];
-		uint64_t since = q.start_ns[oldest];
-		if (before != kNoRequest)
-			since = std::max(since, q.end_ns[before]);
-		uint64_t held_from = std::clamp(since, from_ns, to_ns),
-			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
-		if (held_from < to_ns) {
-			idle_ns += AddOwn(going, held_to, to_ns, s); // it was free
-			idle_ns += AddOwn(GoingOf(context, oldest), held_from, held_to, s);
-			to_ns = held_from;
-			n++;
-		}
-		oldest = before;
-	}
-	return idle_ns + AddOwn(going, from_ns, to_ns, s);
-}
-
 // The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
 struct HopSums {
 	using Number = uint64_t;
@@ -161,6 +91,7 @@ struct HopSums {
 	const Context &context;
 	const Through &through;
 	size_t i;
+	Held *held;
 	Spent *spent;
 	uint64_t network = 0, late = 0;
 	uint64_t since_ns = 0;
@@ -168,7 +99,7 @@ struct HopSums {
 
 	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
 	{
-		return AddHeld(context, i, from_ns, to_ns, spent);
+		return held->Add(context, i, from_ns, to_ns, spent);
 	}
 	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
 	{
@@ -223,24 +154,26 @@ Column<uint32_t> FindInFront(const Run &run)
 
 } // namespace
 
-void Spend(const Context &context, const Through &t, size_t i, Spent *s)
+void Spend(const Context &context, const Through &t, size_t i, Spending *scratch)
 {
+	Spent *s = &scratch->spent;
 	s->hops.clear();
 	s->since_ns = context.run.requests.intended_ns[i];
-	HopSums sums = {context, t, i, s};
+	HopSums sums = {context, t, i, &scratch->held, s};
 	Divide(context, i, &sums);
 	s->between_ns = sums.network;
 	s->late_ns = sums.late;
 }
 
-void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scratch, Sheet *sheet)
+void BlameThrough(const Context &context, const Through &t, size_t i, Spending *scratch, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	uint64_t due = q.intended_ns[i];
 	Spend(context, t, i, scratch);
+	const Spent &spent = scratch->spent;
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
-			 scratch->since_ns,
+			 spent.since_ns,
 			 static_cast<uint32_t>(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
@@ -249,11 +182,10 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 			 q.status[i],
 			 t.front_hop};
 	NoteArrival(q, &r);
-	for (const AtHop &h : scratch->hops)
-		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.Arrived(i),
-			   sheet);
-	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
-	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
+	for (const AtHop &h : spent.hops)
+		AddPartsAt(context, *context.timelines[h.hop], h, spent.since_ns, due, q.Arrived(i), sheet);
+	AddPart(Cause::Network, kNoHop, spent.between_ns, 0, sheet);
+	AddPart(Cause::ClientLate, kNoHop, spent.late_ns, 0, sheet);
 	AddRequest(&r, sheet);
 }
 

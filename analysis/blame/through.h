@@ -7,39 +7,24 @@
 #include <vector>
 
 #include "context.h"
-#include "elsewhere.h"
+#include "held.h"
 #include "sheet.h"
+#include "spent.h"
 
 namespace forktail
 {
 
-// What one request was spent on, hop by hop.
-struct Spent {
-	std::vector<AtHop> hops;
-	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
-
-	AtHop &At(uint16_t hop)
-	{
-		for (AtHop &h : hops)
-			if (h.hop == hop)
-				return h;
-		hops.push_back({hop});
-		return hops.back();
-	}
-	uint64_t Sum(Cause cause) const
-	{
-		uint64_t ns = 0;
-		for (const AtHop &h : hops)
-			ns += h.direct[static_cast<size_t>(Index(cause))];
-		return ns;
-	}
+// Of each worker: what one request was spent on, and what is kept for the next one.
+struct Spending {
+	Spent spent;
+	Held held;
 };
 
 // Finds the ways through a proxy that requests took, without their backlogs; servers are known.
 void FindWays(const std::vector<Timeline> &timelines, Context *context);
-// Adds request i up into *spent, whose former content goes.
-void Spend(const Context &context, const Through &through, size_t i, Spent *spent);
+// Adds request i up into scratch->spent, whose former content goes.
+void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
 // Blames it.
-void BlameThrough(const Context &context, const Through &through, size_t i, Spent *scratch, Sheet *sheet);
+void BlameThrough(const Context &context, const Through &through, size_t i, Spending *scratch, Sheet *sheet);
 
 } // namespace forktail

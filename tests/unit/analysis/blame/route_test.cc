@@ -1,66 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Routes keep sums of steps and of whole pieces: what they add is, to the nanosecond, what a plain walk over
 // the pieces of both threads adds that divides each of them anew.
-#include <random>
-
 #include "analysis/blame/route.h"
 #include "analysis/timeline/apportion.h"
 #include "tests/support/catch.h"
+#include "tests/unit/analysis/random_timeline.h"
 
 using namespace forktail;
+using namespace ft::test;
 
 namespace
 {
-
-using Random = std::mt19937_64;
-
-constexpr uint64_t kMs = 1'000'000;
-
-uint64_t Pick(Random &random, uint64_t low, uint64_t high)
-{
-	return std::uniform_int_distribution<uint64_t>(low, high)(random);
-}
-
-// Mostly idleness and own code, as servers are.
-Cause RandomCause(Random &random)
-{
-	switch (Pick(random, 0, 4)) {
-	case 0:
-		return Cause::ServerBusy;
-	case 1:
-		return Cause::Network;
-	case 2:
-	case 3:
-		return Cause::Idle;
-	default:
-		return static_cast<Cause>(Pick(random, 0, kTimelineCauses - 1));
-	}
-}
-
-Timeline RandomTimeline(Random &random, uint64_t start_ns, uint64_t length_ns)
-{
-	Timeline t;
-	uint64_t longest = Pick(random, 1, 3) == 1 ? 5 * kMs : kMs / 4;
-	for (uint64_t at = start_ns; at < start_ns + length_ns; at += Pick(random, 1, longest)) {
-		Piece piece = {at, 0, kNoMix, RandomCause(random)};
-		if (Pick(random, 0, 2)) {
-			piece.span = kNoSpan;
-			piece.mix = static_cast<uint32_t>(t.mixes.size());
-			piece.cause = Cause::ServerBusy;
-			Mix mix = {static_cast<uint32_t>(t.mix_parts.size()),
-				   static_cast<uint32_t>(Pick(random, 1, 6)), 0};
-			for (uint32_t i = 0; i < mix.part_count; i++) {
-				t.mix_parts.push_back({RandomCause(random), Pick(random, 1, kMs)});
-				mix.total_ns += t.mix_parts.back().ns;
-			}
-			t.mixes.push_back(mix);
-		}
-		t.pieces.push_back(piece);
-	}
-	t.pieces.push_back({start_ns + length_ns, kNoSpan, kNoMix, Cause::Unknown});
-	IndexTimeline(&t);
-	return t;
-}
 
 uint64_t TakeIdle(CauseTimes *times, bool own_code)
 {
