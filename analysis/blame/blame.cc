@@ -283,7 +283,8 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
 
 	FirstLook look = LookAtAll(context);
-	uint64_t blame_from = std::min(blame.threshold_ns, look.bounds.SlowestPercent());
+	const Matter matter = {blame.threshold_ns, look.bounds.SlowestPercent()};
+	uint64_t blame_from = matter.least_ns();
 	std::vector<Sheet> sheets(Workers(q.size()));
 	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
 		Spending scratch;
@@ -291,7 +292,7 @@ Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, cons
 			if (q.Latency(i) < (IsError(q.status[i]) ? blame.threshold_ns : blame_from))
 				continue;
 			if (const Through *t = context.ThroughOf(i))
-				BlameThrough(context, *t, i, &scratch, &sheets[w]);
+				BlameThrough(context, *t, i, matter, &scratch, &sheets[w]);
 			else
 				BlameRequest(context, i, &sheets[w]);
 		}

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "analysis/timeline/curve.h"
@@ -72,24 +73,15 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	return {sums.stall, sums.busy, sums.network, sums.late, sums.latency};
 }
 
-using Stalls = std::array<uint64_t, kStallCauses>;
-
 // Through a proxy there is no quicker way.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, Stalls *stalls)
+Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, StallTimes *stalls)
 {
 	Spend(context, t, i, scratch);
-	const Spent *s = &scratch->spent;
-	*stalls = {};
-	uint64_t stall = 0;
-	for (const AtHop &h : s->hops) {
-		for (size_t c = 0; c < kStallCauses; c++) {
-			(*stalls)[c] += h.direct[c] + h.queued[c];
-			stall += h.direct[c] + h.queued[c];
-		}
-	}
-	return {static_cast<double>(stall), static_cast<double>(s->Sum(Cause::ServerBusy)),
-		static_cast<double>(s->between_ns), static_cast<double>(s->late_ns),
-		static_cast<double>(context.run.requests.Latency(i))};
+	const Spent &s = scratch->spent;
+	*stalls = s.Stalls();
+	return {static_cast<double>(std::accumulate(stalls->begin(), stalls->end(), uint64_t{0})),
+		static_cast<double>(s.Sum(Cause::ServerBusy)), static_cast<double>(s.between_ns),
+		static_cast<double>(s.late_ns), static_cast<double>(context.run.requests.Latency(i))};
 }
 
 uint64_t Whole(double ns)
@@ -123,7 +115,7 @@ void Bounds::Add(double latency_ns, double stalls_ns, uint64_t requests)
 	AddTimes(latency_ns - stalls_ns - kSlackNs, requests, &calm);
 }
 
-void Bounds::Add(double latency_ns, const Stalls &stalls_ns, uint64_t requests)
+void Bounds::Add(double latency_ns, const StallTimes &stalls_ns, uint64_t requests)
 {
 	for (size_t c = 0; c < without.size(); c++)
 		if (stalls_ns[c] || without[c])
@@ -140,17 +132,18 @@ void Bounds::Merge(Bounds *other)
 	sampled += other->sampled;
 }
 
-uint64_t Bounds::SlowestPercent() const
+StallTimes Bounds::SlowestPercent() const
 {
 	// A sample may miss the place of the slowest percent: eight standard errors are more than it does.
 	double percentile = 99;
 	if (sampled)
 		percentile -= std::min(9.0, 800 * std::sqrt(0.01 * 0.99 / static_cast<double>(sampled)));
-	uint64_t least = calm.PercentileFloor(percentile);
-	for (auto &histogram : without)
-		if (histogram)
-			least = std::min(least, histogram->PercentileFloor(percentile));
-	return least;
+	StallTimes ns;
+	ns.fill(calm.PercentileFloor(percentile));
+	for (size_t c = 0; c < ns.size(); c++)
+		if (without[c])
+			ns[c] = without[c]->PercentileFloor(percentile);
+	return ns;
 }
 
 FirstLook LookAtAll(const Context &context)
@@ -165,7 +158,7 @@ FirstLook LookAtAll(const Context &context)
 		};
 		std::vector<uint32_t> hints(context.servers.size());
 		Spending scratch;
-		Stalls stalls;
+		StallTimes stalls;
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
 				continue;

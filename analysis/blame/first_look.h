@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "percentile.h"
+#include "spent.h"
 #include "whatif.h"
 
 namespace forktail
@@ -22,10 +23,10 @@ struct Bounds {
 
 	// Of `requests` requests like this one.
 	void Add(double latency_ns, double stalls_ns, uint64_t requests);
-	void Add(double latency_ns, const std::array<uint64_t, kStallCauses> &stalls_ns, uint64_t requests);
+	void Add(double latency_ns, const StallTimes &stalls_ns, uint64_t requests);
 	void Merge(Bounds *other);
-	// No request that took less is among the slowest percent with any one stall taken out.
-	uint64_t SlowestPercent() const;
+	// By stall: no request that takes less with that one taken out is among the slowest percent then.
+	StallTimes SlowestPercent() const;
 
 private:
 	LogHistogram *Of(size_t cause);

@@ -2,6 +2,7 @@
 // What one request that went through a proxy was spent on, hop by hop.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace forktail
 {
+
+using StallTimes = std::array<uint64_t, static_cast<size_t>(kStallCauses)>;
 
 struct Spent {
 	std::vector<AtHop> hops; // in the order in which they were come by
@@ -28,6 +31,15 @@ struct Spent {
 		CauseTimes &to = At(hop).direct;
 		for (size_t c = 0; c < kCauses; c++)
 			to[c] += times[c];
+	}
+	// At all hops, queued time included.
+	StallTimes Stalls() const
+	{
+		StallTimes ns = {};
+		for (const AtHop &h : hops)
+			for (size_t c = 0; c < ns.size(); c++)
+				ns[c] += h.direct[c] + h.queued[c];
+		return ns;
 	}
 	uint64_t Sum(Cause cause) const
 	{

@@ -165,12 +165,21 @@ void Spend(const Context &context, const Through &t, size_t i, Spending *scratch
 	s->late_ns = sums.late;
 }
 
-void BlameThrough(const Context &context, const Through &t, size_t i, Spending *scratch, Sheet *sheet)
+void BlameThrough(const Context &context, const Through &t, size_t i, const Matter &matter, Spending *scratch,
+		  Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	uint64_t due = q.intended_ns[i];
 	Spend(context, t, i, scratch);
 	const Spent &spent = scratch->spent;
+	if (q.Latency(i) < matter.threshold_ns) {
+		const StallTimes stalls = spent.Stalls();
+		bool matters = false;
+		for (size_t c = 0; c < stalls.size() && !matters; c++)
+			matters = q.Latency(i) - stalls[c] >= matter.floor_ns[c];
+		if (!matters)
+			return;
+	}
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
 			 spent.since_ns,

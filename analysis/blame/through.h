@@ -2,6 +2,7 @@
 // Requests that went through a proxy: what each was spent on, hop by hop.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -24,7 +25,19 @@ struct Spending {
 void FindWays(const std::vector<Timeline> &timelines, Context *context);
 // Adds request i up into scratch->spent, whose former content goes.
 void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
-// Blames it.
-void BlameThrough(const Context &context, const Through &through, size_t i, Spending *scratch, Sheet *sheet);
+// Which requests are blamed: those of threshold_ns or more, and those that take, without some stall, as long
+// as floor_ns says.
+struct Matter {
+	uint64_t threshold_ns;
+	StallTimes floor_ns;
+
+	uint64_t least_ns() const
+	{
+		return std::min(threshold_ns, *std::min_element(floor_ns.begin(), floor_ns.end()));
+	}
+};
+// Blames it, if it is one of those.
+void BlameThrough(const Context &context, const Through &through, size_t i, const Matter &matter,
+		  Spending *scratch, Sheet *sheet);
 
 } // namespace forktail

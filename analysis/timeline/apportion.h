@@ -15,25 +15,28 @@ constexpr size_t kApportionMax = 128; // two processes' causes together fit
 template <typename Number>
 void ApportionIn(uint64_t amount, const uint64_t *weight, size_t count, Number total, uint64_t *share)
 {
+	// What weighs nothing gets nothing.
 	Number rest[kApportionMax];
+	uint8_t at[kApportionMax];
+	size_t weighing = 0;
 	uint64_t given = 0;
 	for (size_t i = 0; i < count; i++) {
 		share[i] = 0;
-		rest[i] = 0;
 		if (!weight[i])
 			continue;
 		Number product = static_cast<Number>(amount) * weight[i];
 		share[i] = static_cast<uint64_t>(product / total);
-		rest[i] = product % total;
+		rest[weighing] = product % total;
+		at[weighing++] = static_cast<uint8_t>(i);
 		given += share[i];
 	}
-	// Fewer than `count` nanoseconds are left; the first of equal remainders goes first.
+	// Fewer than `weighing` nanoseconds are left; the first of equal remainders goes first.
 	for (uint64_t left = amount - given; left; left--) {
 		size_t best = 0;
-		for (size_t i = 1; i < count; i++)
-			if (rest[i] > rest[best])
-				best = i;
-		share[best]++;
+		for (size_t k = 1; k < weighing; k++)
+			if (rest[k] > rest[best])
+				best = k;
+		share[at[best]]++;
 		rest[best] = 0;
 	}
 }
