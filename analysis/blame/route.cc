@@ -144,8 +144,13 @@ WholePieces WholePiecesOf(const Pair &pair, uint64_t start_ns, uint64_t end_ns)
 	if (first.empty() || start_ns >= first.end_ns() || end_ns <= first.start_ns())
 		return whole;
 	whole.from = PieceAt(first, std::max(start_ns, first.start_ns()));
+	auto end = std::lower_bound(first.pieces.begin() + whole.from, first.pieces.end() - 1, end_ns,
+				    [](const Piece &p, uint64_t ns) { return p.start_ns < ns; });
+	size_t count = static_cast<size_t>(end - first.pieces.begin()) - whole.from;
+	whole.begin.reserve(count + 1);
+	whole.times.reserve(4 * count);
 	whole.begin.push_back(0);
-	for (uint32_t i = whole.from; i + 1 < first.pieces.size() && first.pieces[i].start_ns < end_ns; i++) {
+	for (uint32_t i = whole.from; i < whole.from + count; i++) {
 		std::array<CauseTimes, 2> times = {};
 		uint64_t between_ns = AddPartOf(pair, first.pieces[i], first.pieces[i].start_ns,
 						first.pieces[i + 1].start_ns, &times[0], &times[1]);
@@ -281,6 +286,7 @@ Route BuildRoute(const Timeline &front, const Timeline &back, const RouteGrid &g
 		std::vector<RouteTimes> &sums = r.sums[static_cast<int>(first)];
 		r.whole[static_cast<int>(first)] =
 		    WholePiecesOf(PairOf(r, first), r.start_ns, to_ns + step_ns);
+		sums.reserve(to_ns < r.start_ns ? 0 : ((to_ns - r.start_ns) >> r.shift) + 1);
 		for (uint64_t at = r.start_ns; at <= to_ns; at += step_ns) {
 			sums.push_back(sum);
 			sum.between_ns += AddWalking(r, first, at, at + step_ns, &sum.front, &sum.back);

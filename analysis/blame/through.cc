@@ -45,18 +45,18 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 // The same as AddOwn, with what a pipeline adds: a proxy answers in order, so that a request may wait, where
 // its own way is idle, for those in front of it that went elsewhere. At each instant that is the oldest one
 // without an answer.
-uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *own, Spent *s)
 {
 	const Requests &q = context.run.requests;
 	uint32_t front = context.in_front[i];
 	const Going going = GoingOf(context, i);
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
 		return AddOwn(going, from_ns, to_ns, s);
-	Spent own;
-	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, &own);
+	own->hops.clear();
+	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, own);
 	// What takes no longer than usual waits for nobody.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
-		for (const AtHop &h : own.hops)
+		for (const AtHop &h : own->hops)
 			s->Add(h.direct, h.hop);
 		return idle_ns;
 	}
@@ -72,9 +72,9 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 		if (until <= from_ns)
 			continue;
 		uint64_t idle_here = AddOwn(going, from_ns, until, s);
-		own.hops.clear();
-		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, &own);
-		idle_ns += AddScaled(own, idle_there, idle_here, s);
+		own->hops.clear();
+		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, own);
+		idle_ns += AddScaled(*own, idle_there, idle_here, s);
 		from_ns = until;
 	}
 	return idle_ns + AddOwn(going, from_ns, to_ns, s);
@@ -92,7 +92,7 @@ struct HopSums {
 	const Through &through;
 	size_t i;
 	Held *held;
-	Spent *spent;
+	Spent *own, *spent;
 	uint64_t network = 0, late = 0;
 	uint64_t since_ns = 0;
 	Stalls before = {};
@@ -103,7 +103,7 @@ struct HopSums {
 	}
 	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
 	{
-		return forktail::AddServed(context, i, from_ns, to_ns, spent);
+		return forktail::AddServed(context, i, from_ns, to_ns, own, spent);
 	}
 	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
 	uint64_t StalledBefore(uint64_t due_ns)
@@ -159,7 +159,7 @@ void Spend(const Context &context, const Through &t, size_t i, Spending *scratch
 	Spent *s = &scratch->spent;
 	s->hops.clear();
 	s->since_ns = context.run.requests.intended_ns[i];
-	HopSums sums = {context, t, i, &scratch->held, s};
+	HopSums sums = {context, t, i, &scratch->held, &scratch->own, s};
 	Divide(context, i, &sums);
 	s->between_ns = sums.network;
 	s->late_ns = sums.late;

@@ -18,6 +18,7 @@ namespace forktail
 // Of each worker: what one request was spent on, and what is kept for the next one.
 struct Spending {
 	Spent spent;
+	Spent own; // of another one on the way
 	Held held;
 };
 
