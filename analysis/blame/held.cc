@@ -11,8 +11,8 @@ namespace forktail
 namespace
 {
 
-// Connections that something is kept for, about 50 kB each, and ways of those who wait for one.
-constexpr size_t kLines = 512;
+// Connections that something is kept for, about 40 kB each, and ways of those who wait for one.
+constexpr size_t kLines = 256;
 constexpr size_t kWays = 4;
 
 // Since when a request was the oldest on its connection without an answer, if it ever was.
@@ -50,21 +50,28 @@ void SlidingSums::Restart(uint64_t begin)
 	begin_ = end_ = begin;
 	idle_ns_ = 0;
 	sums_.clear();
-	kept_.clear();
+	counts_.clear();
 	parts_.clear();
 }
 
 void SlidingSums::TakeAway()
 {
-	const Kept &kept = kept_.front();
-	for (uint32_t n = kept.parts; n; n--) {
+	for (uint32_t n = counts_.front(); n; n--) {
 		const Part &part = parts_.front();
-		sums_[part.sum].direct[part.cause] -= part.ns;
+		(part.idle ? idle_ns_ : sums_[part.sum].direct[part.cause]) -= part.ns;
 		parts_.pop_front();
 	}
-	idle_ns_ -= kept.idle_ns;
-	kept_.pop_front();
+	counts_.pop_front();
 	begin_++;
+}
+
+void SlidingSums::KeepPart(uint64_t ns, Part part)
+{
+	(part.idle ? idle_ns_ : sums_[part.sum].direct[part.cause]) += ns;
+	for (; ns; ns -= part.ns) {
+		part.ns = static_cast<uint32_t>(std::min<uint64_t>(ns, UINT32_MAX));
+		parts_.push_back(part);
+	}
 }
 
 void SlidingSums::Keep(const Spent &spent, uint64_t idle_ns)
@@ -77,20 +84,15 @@ void SlidingSums::Keep(const Spent &spent, uint64_t idle_ns)
 			h++;
 		if (h == sums_.size())
 			sums_.push_back({at.hop, 0});
-		HopSum &sum = sums_[h];
-		sum.place = static_cast<uint16_t>(place);
-		sum.last = end_;
-		for (size_t c = 0; c < kCauses; c++) {
-			sum.direct[c] += at.direct[c];
-			for (uint64_t left = at.direct[c]; left;) {
-				uint32_t ns = static_cast<uint32_t>(std::min<uint64_t>(left, UINT32_MAX));
-				parts_.push_back({ns, static_cast<uint16_t>(h), static_cast<uint8_t>(c)});
-				left -= ns;
-			}
-		}
+		sums_[h].place = static_cast<uint16_t>(place);
+		sums_[h].last = end_;
+		for (size_t c = 0; c < kCauses; c++)
+			if (at.direct[c])
+				KeepPart(at.direct[c],
+					 {0, static_cast<uint16_t>(h), static_cast<uint8_t>(c), false});
 	}
-	idle_ns_ += idle_ns;
-	kept_.push_back({idle_ns, static_cast<uint32_t>(parts_.size() - before)});
+	KeepPart(idle_ns, {0, 0, 0, true});
+	counts_.push_back(static_cast<uint32_t>(parts_.size() - before));
 	end_++;
 }
 
@@ -136,19 +138,14 @@ void Held::Line::Restart()
 
 void Held::Append(const Context &context, uint32_t request, Line *line)
 {
-	Holder holder = {OldestSince(context, request), context.run.requests.end_ns[request], request, false};
+	Holder holder = {OldestSince(context, request), context.run.requests.end_ns[request], request};
 	line->disordered |= holder.to_ns < holder.from_ns;
 	line->last = request;
-	if (!line->holders.empty()) {
-		const Holder &before = line->holders.back();
-		holder.free_before = holder.from_ns > before.to_ns;
-		// Of several with one answer the last one counts: the others never were the oldest.
-		if (before.from_ns == holder.from_ns) {
-			holder.free_before = before.free_before;
-			line->holders.pop_back();
-			if (line->held.end() > line->first + line->holders.size())
-				line->Restart();
-		}
+	// Of several with one answer the last one counts: the others never were the oldest.
+	if (!line->holders.empty() && line->holders.back().from_ns == holder.from_ns) {
+		line->holders.pop_back();
+		if (line->held.end() > line->first + line->holders.size())
+			line->Restart();
 	}
 	line->holders.push_back(holder);
 }

@@ -39,10 +39,7 @@ private:
 		uint32_t ns;
 		uint16_t sum; // index into sums_
 		uint8_t cause;
-	};
-	struct Kept {
-		uint64_t idle_ns;
-		uint32_t parts;
+		bool idle; // of all hops: neither of the two
 	};
 	struct HopSum {
 		uint16_t hop;
@@ -52,10 +49,11 @@ private:
 	};
 	void TakeAway();
 	void Keep(const Spent &spent, uint64_t idle_ns);
+	void KeepPart(uint64_t ns, Part part);
 
 	uint64_t begin_ = 0, end_ = 0, idle_ns_ = 0;
 	std::vector<HopSum> sums_;
-	std::deque<Kept> kept_; // of each interval
+	std::deque<uint32_t> counts_; // of each interval: how many of the parts
 	std::deque<Part> parts_;
 };
 
@@ -71,7 +69,6 @@ private:
 	struct Holder {
 		uint64_t from_ns, to_ns;
 		uint32_t request;
-		bool free_before; // nobody was, just before
 	};
 	// Holders of one connection are numbered in their order; their times do not overlap.
 	struct Line {

@@ -85,13 +85,13 @@ uint64_t AddWhole(const WholePieces &whole, uint32_t piece, CauseTimes *of_first
 {
 	uint64_t between_ns = 0;
 	for (uint32_t i = whole.begin[piece - whole.from]; i < whole.begin[piece - whole.from + 1]; i++) {
-		const WholePieces::Time &t = whole.times[i];
-		if (t.place < kTimelineCauses)
-			(*of_first)[t.place] += t.ns;
-		else if (t.place < 2 * kTimelineCauses)
-			(*of_second)[t.place - kTimelineCauses] += t.ns;
+		uint8_t place = whole.place[i];
+		if (place < kTimelineCauses)
+			(*of_first)[place] += whole.ns[i];
+		else if (place < 2 * kTimelineCauses)
+			(*of_second)[place - kTimelineCauses] += whole.ns[i];
 		else
-			between_ns += t.ns;
+			between_ns += whole.ns[i];
 	}
 	return between_ns;
 }
@@ -148,7 +148,6 @@ WholePieces WholePiecesOf(const Pair &pair, uint64_t start_ns, uint64_t end_ns)
 				    [](const Piece &p, uint64_t ns) { return p.start_ns < ns; });
 	size_t count = static_cast<size_t>(end - first.pieces.begin()) - whole.from;
 	whole.begin.reserve(count + 1);
-	whole.times.reserve(4 * count);
 	whole.begin.push_back(0);
 	for (uint32_t i = whole.from; i < whole.from + count; i++) {
 		std::array<CauseTimes, 2> times = {};
@@ -157,14 +156,14 @@ WholePieces WholePiecesOf(const Pair &pair, uint64_t start_ns, uint64_t end_ns)
 		auto keep = [&](size_t place, uint64_t ns) {
 			for (uint64_t part; ns; ns -= part) {
 				part = std::min<uint64_t>(ns, UINT32_MAX);
-				whole.times.push_back(
-				    {static_cast<uint32_t>(place), static_cast<uint32_t>(part)});
+				whole.ns.push_back(static_cast<uint32_t>(part));
+				whole.place.push_back(static_cast<uint8_t>(place));
 			}
 		};
 		for (size_t place = 0; place < 2 * kTimelineCauses; place++)
 			keep(place, times[place / kTimelineCauses][place % kTimelineCauses]);
 		keep(2 * kTimelineCauses, between_ns);
-		whole.begin.push_back(static_cast<uint32_t>(whole.times.size()));
+		whole.begin.push_back(static_cast<uint32_t>(whole.ns.size()));
 	}
 	return whole;
 }

@@ -49,13 +49,12 @@ enum class First : uint8_t { Front, Back };
 // What whole pieces of the one that is looked at first were spent on: most of what a walk comes by, so that
 // it needs not divide them again.
 struct WholePieces {
-	struct Time {
-		uint32_t place; // a cause at the first; + kTimelineCauses: at the second; then, between
-		uint32_t ns;
-	};
 	uint32_t from = 0;	     // of the first's pieces
-	std::vector<uint32_t> begin; // of each one's in `times`, and where the last one's end
-	std::vector<Time> times;
+	std::vector<uint32_t> begin; // of each one's times, and where the last one's end
+	std::vector<uint32_t> ns;
+	// A cause at the first; + kTimelineCauses: at the second; then, between the two.
+	std::vector<uint8_t> place;
+	static_assert(2 * kTimelineCauses <= UINT8_MAX);
 
 	bool Has(uint32_t piece) const { return piece >= from && piece - from + size_t{1} < begin.size(); }
 };

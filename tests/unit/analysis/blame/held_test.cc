@@ -81,6 +81,17 @@ struct Pipelines {
 	}
 };
 
+void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, Held *held)
+{
+	Spent kept, walked;
+	CHECK(held->Add(context, i, from, to, &kept) == AddHeldWalking(context, i, from, to, &walked));
+	REQUIRE(kept.hops.size() == walked.hops.size());
+	for (size_t h = 0; h < kept.hops.size(); h++) {
+		REQUIRE(kept.hops[h].hop == walked.hops[h].hop);
+		REQUIRE(kept.hops[h].direct == walked.hops[h].direct);
+	}
+}
+
 } // namespace
 
 TEST_CASE("what is kept of those who held a connection is what a walk over them says")
@@ -100,14 +111,35 @@ TEST_CASE("what is kept of those who held a connection is what a walk over them 
 			if (Pick(random, 0, 9) == 0)
 				from = Pick(random, from, to);
 			INFO("seed " << seed << ", request " << i << ", [" << from << ", " << to << ")");
-			Spent kept, walked;
-			CHECK(held.Add(context, i, from, to, &kept) ==
-			      AddHeldWalking(context, i, from, to, &walked));
-			REQUIRE(kept.hops.size() == walked.hops.size());
-			for (size_t h = 0; h < kept.hops.size(); h++) {
-				REQUIRE(kept.hops[h].hop == walked.hops[h].hop);
-				REQUIRE(kept.hops[h].direct == walked.hops[h].direct);
-			}
+			CheckSame(context, i, from, to, &held);
 		}
 	}
+}
+
+TEST_CASE("who held a connection for seconds is kept and let go as well")
+{
+	constexpr uint64_t kLong = 6'000'000'000; // more than 32 bits hold
+	Pipelines pipelines(1);
+	pipelines.run.requests = {};
+	pipelines.run.behind.resize(2);
+	pipelines.timelines.clear();
+	for (Cause cause : {Cause::Network, Cause::Fork}) {
+		Timeline t;
+		t.pieces = {{kStart, 0, kNoMix, cause}, {kStart + 20 * kLong, kNoSpan, kNoMix, cause}};
+		IndexTimeline(&t);
+		pipelines.timelines.push_back(t);
+	}
+	for (uint64_t n = 0; n < 8; n++)
+		pipelines.Add(0, kStart + n * kLong, kStart + (n + 1) * kLong);
+	for (uint8_t &behind : pipelines.run.requests.behind)
+		behind = 1;
+	for (uint8_t &status : pipelines.run.requests.status)
+		status = FT_STATUS_OK;
+	const Context context = pipelines.Make();
+	Held held;
+	for (size_t i = 4; i < 8; i++)
+		CheckSame(context, i, kStart + (i - 4) * kLong + 1, kStart + i * kLong, &held);
+	Spent all;
+	held.Add(context, 7, kStart + 3 * kLong + 1, kStart + 7 * kLong, &all);
+	CHECK(all.At(1).direct[static_cast<size_t>(Index(Cause::Fork))] == 4 * kLong - 1);
 }
