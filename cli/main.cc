@@ -92,6 +92,15 @@ bool ParseSlow(const std::string &text, forktail::Threshold *slow)
 	return false;
 }
 
+// How much memory the explanation of a run may take, however long that is.
+void AddMemory(CLI::App *app, forktail::ExplainOptions *options)
+{
+	app->add_option("--memory", options->memory_bytes,
+			"memory to take, about, however long the run is: 64M, 2G; default 256M")
+	    ->transform(CLI::AsSizeValue(false))
+	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44));
+}
+
 int Explain(int argc, char **argv)
 {
 	CLI::App app("Says what made the slow requests of a run slow.", "forktail explain");
@@ -103,6 +112,7 @@ int Explain(int argc, char **argv)
 	app.add_option("--episodes", options.episodes, "episodes to show")->capture_default_str();
 	app.add_flag("--json", json, "print JSON (docs/explain-json.md)");
 	app.add_flag("--requests", options.requests, "with --json: list every slow request and its parts");
+	AddMemory(&app, &options);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -136,6 +146,7 @@ int Report(int argc, char **argv)
 	forktail::ExplainOptions options;
 	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
 	app.add_option("-o,--output", out, "the page")->required();
+	AddMemory(&app, &options);
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))

@@ -25,7 +25,10 @@ enum {
 	AHEAD_BYTES = 1 << 20,	  /* allocated at a time, so that small blocks don't each ask the disk */
 	SUMMARY_BYTES = 16 << 10, /* kept for the summary when the disk is full */
 	COMPRESS_MIN = 512,	  /* below it, a frame's own header eats the gain */
-	INDEX_MOST = 1 << 16,	  /* entries, a megabyte: a recorder's memory doesn't grow with its time */
+	/* Entries of an index block, 160 KB of them, then it is written: a recorder's memory doesn't grow
+	 * with its time. */
+	INDEX_EACH = 4096,
+	INDEX_ROOM = INDEX_EACH + 2, /* summary and trailer come after an index block that failed, too */
 };
 
 static size_t block_bytes(size_t payload)
@@ -33,9 +36,9 @@ static size_t block_bytes(size_t payload)
 	return sizeof(struct ft_block_header) + payload;
 }
 
-static size_t index_bytes(const struct ft_file *f)
+static size_t index_bytes(size_t entries)
 {
-	return block_bytes((f->index_count + 2) * sizeof(struct ft_index_entry));
+	return block_bytes(entries * sizeof(struct ft_index_entry));
 }
 
 /* Makes the disk give space for `bytes` at the end and `keep` after them. */
@@ -88,24 +91,24 @@ static int write_all(int fd, const struct ft_block_header *header, const void *p
 	return 0;
 }
 
-static void note_block(struct ft_file *f, const struct ft_block_header *header)
+static void note_block(struct ft_file *f, const struct ft_block_header *header, struct ft_cover cover)
 {
-	if (f->index_count == f->index_room) {
-		size_t room = f->index_room ? f->index_room * 2 : 1024;
-		struct ft_index_entry *grown = NULL;
-		if (room <= INDEX_MOST)
-			grown = realloc(f->index, room * sizeof(*grown));
-		if (!grown)
-			return; /* the index is a convenience; one that covers the beginning is still right */
-		f->index = grown;
-		f->index_room = room;
-	}
-	f->index[f->index_count++] =
-	    (struct ft_index_entry){.offset = f->offset, .kind = header->kind, .count = header->count};
+	if (header->kind == FT_BLOCK_INDEX)
+		f->index_count = 0; /* the next one begins with this one */
+	f->index[f->index_count++] = (struct ft_index_entry){
+	    .offset = f->offset,
+	    .kind = header->kind,
+	    .count = header->count,
+	    .start_ns = cover.start_ns,
+	    .end_ns = cover.end_ns,
+	    .stored_bytes = header->stored_bytes,
+	    .raw_bytes = header->raw_bytes,
+	};
 }
 
 /* Appends a block whose payload is ready to be stored, leaving `keep` bytes of space after it. */
-static int append(struct ft_file *f, struct ft_block_header *header, const void *payload, size_t keep)
+static int append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
+		  const void *payload, size_t keep)
 {
 	size_t bytes = block_bytes(header->stored_bytes);
 	int rc = make_room(f, bytes, keep);
@@ -122,7 +125,7 @@ static int append(struct ft_file *f, struct ft_block_header *header, const void 
 	 * has given already. Until then, and if that never comes, a reader skips it. */
 	if (rc)
 		return rc;
-	note_block(f, header);
+	note_block(f, header, cover);
 	f->blocks++;
 	__atomic_store_n(&f->offset, f->offset + bytes, __ATOMIC_RELAXED);
 	return 0;
@@ -156,13 +159,16 @@ static int append_packed(struct ft_file *f, struct ft_block_header *header, cons
 	const void *stored = pack(f, header, payload);
 
 	header->payload_xxh32 = XXH32(stored, header->stored_bytes, 0);
-	return append(f, header, stored, keep);
+	return append(f, header, ft_cover_records(header->kind, header->record_size, header->count, payload),
+		      stored, keep);
 }
 
-/* What must stay free after any block but the closing ones. */
+/* What must stay free after any block but the closing ones: for summary, index and trailer, and for the index
+ * block that may be due before them. */
 static size_t closing_bytes(const struct ft_file *f)
 {
-	return SUMMARY_BYTES + index_bytes(f) + block_bytes(sizeof(struct ft_trailer));
+	return SUMMARY_BYTES + index_bytes(f->index_count + 2) + index_bytes(2) +
+	       block_bytes(sizeof(struct ft_trailer));
 }
 
 static int fail(struct ft_file *f, int rc)
@@ -182,17 +188,38 @@ int ft_file_open(struct ft_file *f, const char *path)
 	f->zstd = ZSTD_createCCtx();
 	if (!f->zstd)
 		return -ENOMEM;
+	f->index = malloc(INDEX_ROOM * sizeof(*f->index));
+	if (!f->index)
+		return -ENOMEM;
 	f->fd = ft_output_open(path);
 	return f->fd < 0 ? f->fd : 0;
 }
 
-int ft_file_append(struct ft_file *f, struct ft_block_header *header, const void *payload, bool pack)
+static int write_index(struct ft_file *f, size_t keep)
 {
+	struct ft_block_header header = {
+	    .kind = FT_BLOCK_INDEX,
+	    .record_size = sizeof(*f->index),
+	    .count = (uint32_t)f->index_count,
+	    .raw_bytes = (uint32_t)(f->index_count * sizeof(*f->index)),
+	};
+
+	return fail(f, append_packed(f, &header, f->index, keep));
+}
+
+int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
+		   const void *payload, bool pack)
+{
+	int rc;
+
 	if (f->error)
 		return f->error;
 	header->stored_bytes = header->raw_bytes;
-	return fail(f, pack ? append_packed(f, header, payload, closing_bytes(f))
-			    : append(f, header, payload, closing_bytes(f)));
+	rc = fail(f, pack ? append_packed(f, header, payload, closing_bytes(f))
+			  : append(f, header, cover, payload, closing_bytes(f)));
+	if (!rc && f->index_count >= INDEX_EACH)
+		rc = write_index(f, SUMMARY_BYTES + index_bytes(2) + block_bytes(sizeof(struct ft_trailer)));
+	return rc;
 }
 
 /* The closing blocks are written in spite of an earlier error: their space was kept. A block of theirs
@@ -206,16 +233,10 @@ static void write_end(struct ft_file *f, const char *summary)
 	if (summary && strlen(summary) <= FT_BLOCK_LIMIT) {
 		header = (struct ft_block_header){
 		    .kind = FT_BLOCK_SUMMARY, .count = 1, .raw_bytes = (uint32_t)strlen(summary)};
-		fail(f, append_packed(f, &header, summary, index_bytes(f) + trailer_bytes));
+		fail(f, append_packed(f, &header, summary, index_bytes(f->index_count + 1) + trailer_bytes));
 	}
-	header = (struct ft_block_header){
-	    .kind = FT_BLOCK_INDEX,
-	    .record_size = sizeof(*f->index),
-	    .count = (uint32_t)f->index_count,
-	    .raw_bytes = (uint32_t)(f->index_count * sizeof(*f->index)),
-	};
 	trailer.index_offset = f->offset;
-	if (fail(f, append_packed(f, &header, f->index, trailer_bytes)))
+	if (write_index(f, trailer_bytes))
 		trailer.index_offset = 0;
 	trailer.blocks = f->blocks;
 	header = (struct ft_block_header){

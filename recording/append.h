@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <zstd.h>
 
+#include "cover.h"
 #include "format.h"
 
 struct ft_file {
@@ -20,8 +21,8 @@ struct ft_file {
 	uint64_t allocated; /* the disk has space for the file up to here; UINT64_MAX: it can't be told */
 	uint64_t limit;	    /* of the file's size: writing beyond it would raise SIGXFSZ */
 	uint32_t blocks;
-	struct ft_index_entry *index;
-	size_t index_count, index_room;
+	struct ft_index_entry *index; /* of what comes next: the index block before, the blocks since */
+	size_t index_count;
 	ZSTD_CCtx *zstd;
 	void *packed;
 	size_t packed_room;
@@ -33,8 +34,9 @@ int ft_file_open(struct ft_file *f, const char *path);
 
 /* Appends a block of which the header tells kind, count and the payload's size; the space that closing takes
  * stays free behind it. `pack`: compress it where that pays; without it the payload's hash is in the header
- * already. 0 or the file's first error. */
-int ft_file_append(struct ft_file *f, struct ft_block_header *header, const void *payload, bool pack);
+ * already. `cover` is of request columns; of records it is found here. 0 or the file's first error. */
+int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
+		   const void *payload, bool pack);
 
 /* Writes summary (or NULL), index and trailer, and closes. The file's first error. */
 int ft_file_end(struct ft_file *f, const char *summary);

@@ -41,7 +41,7 @@ enum ft_block_kind {
 	FT_BLOCK_REQUEST = 14,	  /* request columns, see recording.h's ft_requests_decode */
 	FT_BLOCK_HISTOGRAM = 15,  /* JSON object: a latency histogram */
 	FT_BLOCK_SUMMARY = 16,	  /* JSON object: why and how the recording ended */
-	FT_BLOCK_INDEX = 17,	  /* struct ft_index_entry, one a block */
+	FT_BLOCK_INDEX = 17,	  /* struct ft_index_entry, one a block since the index block before */
 	FT_BLOCK_TRAILER = 18,	  /* struct ft_trailer; always the last block */
 	FT_BLOCK_STACK = 19, /* JSON object: {"id":n,"program":"...","frames":[[function,module],...],...} */
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
@@ -295,14 +295,22 @@ struct ft_request {
 	uint64_t arrival_ns;
 };
 
+/* A block before the index block. The first entry of every index block but the first is the index block
+ * before it, so that they are a chain from the trailer to the file's beginning. */
 struct ft_index_entry {
 	uint64_t offset; /* of the block header, from the file's beginning */
 	uint32_t kind;
 	uint32_t count;
+	/* From the earliest begin to the latest end of its records; both 0: a kind without time, or not known
+	 */
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint32_t stored_bytes; /* as in the block's header; an entry of an old writer has none of these */
+	uint32_t raw_bytes;
 };
 
 struct ft_trailer {
-	uint64_t index_offset; /* of the index block's header */
+	uint64_t index_offset; /* of the last index block's header */
 	uint64_t blocks;       /* before the trailer */
 };
 

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "cover.h"
 #include "format.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -27,7 +28,7 @@ _Static_assert(sizeof(struct ft_sample) == 24, "sample");
 _Static_assert(sizeof(struct ft_drop) == 32, "drop");
 _Static_assert(sizeof(struct ft_clock) == 32, "clock");
 _Static_assert(sizeof(struct ft_connection) == 40, "connection");
-_Static_assert(sizeof(struct ft_index_entry) == 16, "index entry");
+_Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
 _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
 
@@ -71,8 +72,9 @@ static inline uint32_t ft_record_size(unsigned kind)
 }
 
 struct ft_writer;
-/* ft_writer_block for request columns, whose version hangs on which of them there are. */
-int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, const void *payload,
-		       size_t bytes);
+/* ft_writer_block for request columns, whose version hangs on which of them there are. Their appender knows
+ * which time they cover. */
+int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, struct ft_cover cover,
+		       const void *payload, size_t bytes);
 
 #endif

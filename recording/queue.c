@@ -14,6 +14,7 @@
 struct queued {
 	struct queued *next;
 	struct ft_block_header header;
+	struct ft_cover cover;
 	bool pack;
 	uint8_t payload[];
 };
@@ -56,13 +57,14 @@ static bool has_room(const struct ft_queue *q, const struct ft_block_header *hea
 }
 
 /* Adds a block at the end. False: memory is out. */
-static bool add(struct ft_queue *q, const struct ft_block_header *header, const void *payload, bool pack)
+static bool add(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
+		const void *payload, bool pack)
 {
 	struct queued *b = malloc(room_of(header));
 
 	if (!b)
 		return false;
-	*b = (struct queued){.header = *header, .pack = pack};
+	*b = (struct queued){.header = *header, .cover = cover, .pack = pack};
 	memcpy(b->payload, payload, header->raw_bytes);
 	*q->last = b;
 	q->last = &b->next;
@@ -114,11 +116,12 @@ static void add_lost(struct ft_queue *q)
 								 .detail = kind};
 	}
 	header.raw_bytes = header.count * header.record_size;
-	if (header.count && add(q, &header, drops, true))
+	if (header.count && add(q, &header, (struct ft_cover){0}, drops, true))
 		memset(q->lost, 0, sizeof(q->lost));
 }
 
-int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, const void *payload, bool pack)
+int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
+		 const void *payload, bool pack)
 {
 	int rc = ft_file_error(q->file);
 
@@ -131,7 +134,7 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, const
 		/* Vital blocks go on while others are dropped: one drop block for each would only fill up. */
 		if (!is_vital(header))
 			add_lost(q);
-		if (!add(q, header, payload, pack))
+		if (!add(q, header, cover, payload, pack))
 			lose(q, header, payload);
 	} else {
 		lose(q, header, payload);
@@ -167,7 +170,8 @@ static void *write_blocks(void *arg)
 		}
 		size_t bytes = room_of(&b->header);
 		pthread_mutex_unlock(&q->lock);
-		ft_file_append(q->file, &b->header, b->payload, b->pack); /* its error stays with the file */
+		ft_file_append(q->file, &b->header, b->cover, b->payload,
+			       b->pack); /* its error stays with the file */
 		free(b);
 		pthread_mutex_lock(&q->lock);
 		q->bytes -= bytes;

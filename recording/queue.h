@@ -25,7 +25,8 @@ int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes);
 
 /* Copies a block as ft_file_append would take it. The file's error, if it has one. Never waits, but of a
  * patient queue for room. */
-int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, const void *payload, bool pack);
+int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
+		 const void *payload, bool pack);
 
 void ft_queue_patient(struct ft_queue *q);
 

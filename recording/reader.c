@@ -7,7 +7,7 @@
  *
  * pread() rather than mmap(): a file that is cut while it is read must not end the process with SIGBUS.
  */
-#include "recording.h"
+#include "reading.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,36 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zstd.h>
 
 #include "layout.h"
 
-enum { WINDOW_BYTES = 64 << 10 };
-
-struct bytes {
-	uint8_t *data;
-	size_t room;
-};
-
-struct ft_reader {
-	int fd;
-	uint64_t size;	 /* as it was when opened: of a file still being written, what was there */
-	uint64_t at;	 /* end of the last whole block */
-	uint64_t futile; /* bytes hashed or unpacked in vain, to bound the work a hostile file can ask for */
-	uint32_t expected; /* sequence number */
-	uint8_t newer;	   /* a version above ours that was met */
-	bool pending;	   /* the block found by opening was not handed out yet */
-	struct ft_block block;
-	struct ft_damage damage;
-	struct bytes stored, raw;
-	ZSTD_DCtx *zstd;
-	uint64_t window_at;
-	size_t window_bytes;
-	uint8_t window[WINDOW_BYTES];
-};
-
 /* A byte more than asked for is there and zero, so that JSON can be handed to code that wants a string. */
-static int make_room(struct bytes *b, size_t bytes)
+static int make_room(struct ft_bytes *b, size_t bytes)
 {
 	void *grown;
 
@@ -87,7 +62,8 @@ static uint64_t find_magic(struct ft_reader *r, uint64_t at)
 
 		if (at < r->window_at || at + sizeof(magic) > r->window_at + r->window_bytes) {
 			r->window_at = at;
-			r->window_bytes = r->size - at < WINDOW_BYTES ? (size_t)(r->size - at) : WINDOW_BYTES;
+			r->window_bytes =
+			    r->size - at < FT_WINDOW_BYTES ? (size_t)(r->size - at) : FT_WINDOW_BYTES;
 			read_at(r, r->window, r->window_bytes, at);
 		}
 		from = r->window + (at - r->window_at);
@@ -120,8 +96,15 @@ static bool header_holds(struct ft_reader *r, const struct ft_block_header *h, u
 	return !ft_record_size(h->kind);
 }
 
-/* 1: the whole block at `offset` is in r->block. 0: there is none. Negative: out of memory. */
-static int load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset)
+bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h)
+{
+	if (offset > r->size || r->size - offset < sizeof(*h))
+		return false;
+	read_at(r, h, sizeof(*h), offset);
+	return header_holds(r, h, offset);
+}
+
+int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset)
 {
 	const uint8_t *payload;
 	int rc = make_room(&r->stored, h->stored_bytes);
@@ -131,7 +114,7 @@ static int load(struct ft_reader *r, const struct ft_block_header *h, uint64_t o
 	payload = r->stored.data;
 	read_at(r, r->stored.data, h->stored_bytes, offset + sizeof(*h));
 	if (XXH32(payload, h->stored_bytes, 0) != h->payload_xxh32) {
-		r->futile += h->stored_bytes;
+		r->walk.futile += h->stored_bytes;
 		return 0;
 	}
 	if (h->flags & FT_BLOCK_ZSTD) {
@@ -141,7 +124,7 @@ static int load(struct ft_reader *r, const struct ft_block_header *h, uint64_t o
 		payload = r->raw.data;
 		if (ZSTD_decompressDCtx(r->zstd, r->raw.data, h->raw_bytes, r->stored.data,
 					h->stored_bytes) != h->raw_bytes) {
-			r->futile += h->raw_bytes;
+			r->walk.futile += h->raw_bytes;
 			return 0;
 		}
 	}
@@ -158,48 +141,47 @@ static int load(struct ft_reader *r, const struct ft_block_header *h, uint64_t o
 
 static void skip_to(struct ft_reader *r, uint64_t offset)
 {
-	if (offset == r->at)
+	if (offset == r->walk.at)
 		return;
-	r->damage.bytes_skipped += offset - r->at;
-	r->damage.gaps++;
-	r->at = offset;
+	r->walk.damage.bytes_skipped += offset - r->walk.at;
+	r->walk.damage.gaps++;
+	r->walk.at = offset;
 }
 
 static void count_missing(struct ft_reader *r, uint32_t sequence)
 {
-	uint32_t missing = sequence > r->expected ? sequence - r->expected : 0;
+	uint32_t missing = sequence > r->walk.expected ? sequence - r->walk.expected : 0;
 
-	if (missing > UINT32_MAX - r->damage.blocks_missing)
-		missing = UINT32_MAX - r->damage.blocks_missing;
-	r->damage.blocks_missing += missing;
-	r->expected = sequence + 1;
+	if (missing > UINT32_MAX - r->walk.damage.blocks_missing)
+		missing = UINT32_MAX - r->walk.damage.blocks_missing;
+	r->walk.damage.blocks_missing += missing;
+	r->walk.expected = sequence + 1;
 }
 
-/* Finds the next whole block of any kind. */
-static int advance(struct ft_reader *r)
+int ft_reader_advance(struct ft_reader *r)
 {
-	uint64_t at = r->at;
+	uint64_t at = r->walk.at;
 
 	while (r->size - at >= sizeof(struct ft_block_header)) {
 		struct ft_block_header h;
 		int rc = 0;
 
-		read_at(r, &h, sizeof(h), at);
-		if (header_holds(r, &h, at)) {
-			rc = load(r, &h, at);
+		if (ft_reader_header(r, at, &h)) {
+			rc = ft_reader_load(r, &h, at);
 			if (rc < 0)
 				return rc;
 		}
 		if (rc) {
 			skip_to(r, at);
 			count_missing(r, h.sequence);
-			r->at += sizeof(h) + h.stored_bytes;
+			r->walk.at += sizeof(h) + h.stored_bytes;
 			if (h.kind == FT_BLOCK_TRAILER)
-				r->damage.no_trailer = false;
+				r->walk.damage.no_trailer = false;
 			return 1;
 		}
 		/* A file made of headers that all claim the same bytes would be hashed over and over. */
-		at = find_magic(r, at + (r->futile > 4 * r->size + FT_BLOCK_LIMIT ? WINDOW_BYTES : 1));
+		at =
+		    find_magic(r, at + (r->walk.futile > 4 * r->size + FT_BLOCK_LIMIT ? FT_WINDOW_BYTES : 1));
 	}
 	skip_to(r, r->size);
 	return 0;
@@ -228,9 +210,9 @@ static int open_checked(struct ft_reader *r, const char *path, char *error, size
 		return say(error, error_size, -ENODATA, "%s is empty: %s", path,
 			   "nothing was written to it, or its disk was full");
 	r->size = (uint64_t)st.st_size;
-	r->damage.no_trailer = true;
+	r->walk = ft_walk_begin();
 	r->zstd = ZSTD_createDCtx();
-	rc = r->zstd ? advance(r) : -ENOMEM;
+	rc = r->zstd ? ft_reader_advance(r) : -ENOMEM;
 	if (rc < 0)
 		return say(error, error_size, rc, "cannot read %s: %s", path, strerror(-rc));
 	r->pending = rc == 1;
@@ -266,10 +248,19 @@ int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t
 	return rc;
 }
 
+/* The block that opening has found is read again: its place is wanted for another. */
+struct ft_walk ft_reader_leave(struct ft_reader *r)
+{
+	if (r->pending)
+		r->walk = ft_walk_begin();
+	r->pending = false;
+	return r->walk;
+}
+
 int ft_reader_next(struct ft_reader *r, struct ft_block *block)
 {
 	do {
-		int rc = r->pending ? 1 : advance(r);
+		int rc = r->pending ? 1 : ft_reader_advance(r);
 		r->pending = false;
 		if (rc <= 0)
 			return rc;
@@ -291,7 +282,7 @@ void ft_block_record(const struct ft_block *block, uint32_t i, void *record, siz
 
 void ft_reader_damage(const struct ft_reader *r, struct ft_damage *damage)
 {
-	*damage = r->damage;
+	*damage = r->walk.damage;
 }
 
 void ft_reader_close(struct ft_reader *r)

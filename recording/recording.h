@@ -42,7 +42,8 @@ int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *r
 /* Writes one JSON object as a block of its own, at once; buffered records are written before it. */
 int ft_writer_json(struct ft_writer *w, enum ft_block_kind kind, const char *json);
 
-/* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. */
+/* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. (The index
+ * does not know the time of request columns that are written so.) */
 int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t record_size, uint32_t count,
 		    const void *payload, size_t bytes);
 
@@ -92,6 +93,8 @@ struct ft_requests {
 	uint8_t any_behind; /* 0: no request of the block has one, and the column is left out */
 	bool any_arrival;   /* likewise */
 	uint8_t *arrival;   /* next free byte of that varint column */
+	uint64_t first_ns;  /* the earliest intended_ns of the block */
+	uint64_t latest_ns; /* the latest end_ns of those that came before an earlier one */
 };
 
 int ft_requests_init(struct ft_requests *r);
@@ -158,6 +161,38 @@ void ft_block_record(const struct ft_block *block, uint32_t i, void *record, siz
 /* Complete once ft_reader_next has returned 0. */
 void ft_reader_damage(const struct ft_reader *r, struct ft_damage *damage);
 void ft_reader_close(struct ft_reader *r);
+
+/* Where a whole block lies, and which time its records speak of. */
+struct ft_place {
+	uint64_t offset; /* of its header */
+	/* From the earliest begin to the latest end of its records, of requests from when they were due; at
+	 * most 2^62, and the end is no earlier than the start, whatever the records say. Both 0: a kind
+	 * without time, a block without records or with columns that make no sense. */
+	uint64_t start_ns, end_ns;
+	uint32_t kind, count, stored_bytes, raw_bytes;
+};
+
+struct ft_places {
+	struct ft_place *all;
+	size_t count;
+	struct ft_damage damage;
+	bool indexed; /* taken from the index: none of the blocks was read, and damage within them not seen */
+};
+
+/* All whole blocks of the file, in order (index and trailer are not shown): from its index where that can be
+ * trusted and has times, else every block is read once, and damage is counted as ft_reader_next() does.
+ * `scan`: never from the index. `progress` may be NULL; it is called now and then with how many bytes are
+ * done, and of how many, and ends the call with -ECANCELED unless it returns 0. 0, or a negative errno, and
+ * *out is empty. Where ft_reader_next() is doesn't change. */
+int ft_reader_places(struct ft_reader *r, bool scan, struct ft_places *out,
+		     int (*progress)(void *arg, uint64_t done, uint64_t all), void *arg);
+void ft_places_free(struct ft_places *p);
+
+/* Reads the block at a place: 1 and *block, valid until the next call on this reader; 0 when no whole block
+ * of that kind and size is there (any more): it is damaged, the file has changed, or the index was wrong. Any
+ * number of readers may be open on one file, each for one thread. Where ft_reader_next() is doesn't change.
+ */
+int ft_reader_read(struct ft_reader *r, const struct ft_place *place, struct ft_block *block);
 
 /* ---- clocks ---- */
 

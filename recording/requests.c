@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cover.h"
 #include "layout.h"
 
 enum {
@@ -60,6 +61,8 @@ static void rewind_columns(struct ft_requests *r)
 	r->any_behind = 0;
 	r->arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
 	r->any_arrival = false;
+	r->first_ns = UINT64_MAX;
+	r->latest_ns = 0;
 }
 
 int ft_requests_init(struct ft_requests *r)
@@ -107,6 +110,13 @@ static __attribute__((noinline)) void append_arrival(struct ft_requests *r, cons
 	r->arrival = put_varint(r->arrival, q->arrival_ns ? q->end_ns - q->arrival_ns + 1 : 0);
 }
 
+/* The end before this one may have been the block's latest. */
+static void step_back(struct ft_requests *r)
+{
+	if (r->count && r->last_end_ns > r->latest_ns)
+		r->latest_ns = r->last_end_ns;
+}
+
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 {
 	/* Locals first: the compiler must take every byte stored below for one that may lie in *r or *q. */
@@ -116,7 +126,12 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	uint64_t step = request.end_ns - r->last_end_ns;
 
 	if (__builtin_expect(request.arrival_ns || r->any_arrival, 0))
-		append_arrival(r, &request);
+		append_arrival(r, q);
+	/* Branches that are hardly ever taken: a minimum and a maximum would each be a store. */
+	if (__builtin_expect(request.intended_ns < r->first_ns, 0))
+		r->first_ns = request.intended_ns;
+	if (__builtin_expect(request.end_ns < r->last_end_ns, 0))
+		step_back(r);
 	r->count++;
 	r->last_end_ns = request.end_ns;
 	r->end = put_varint(end, step << 1 ^ (uint64_t)((int64_t)step >> 63));
@@ -157,6 +172,7 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 	const uint8_t *arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
 	bool further = r->any_behind || r->any_arrival;
 	uint8_t *to = r->columns + sizeof(head);
+	uint64_t latest_ns = r->last_end_ns > r->latest_ns ? r->last_end_ns : r->latest_ns;
 	int rc;
 
 	if (!r->count)
@@ -171,7 +187,8 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 		to = move_further(to, r->behind, r->count, r->count);
 	if (r->any_arrival)
 		to = move_further(to, arrival, (size_t)(r->arrival - arrival), r->count);
-	rc = ft_writer_requests(w, further ? 2 : 1, r->count, r->columns, (size_t)(to - r->columns));
+	rc = ft_writer_requests(w, further ? 2 : 1, r->count, ft_cover_between(r->first_ns, latest_ns),
+				r->columns, (size_t)(to - r->columns));
 	rewind_columns(r);
 	return rc;
 }
@@ -476,4 +493,36 @@ int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uin
 	    !decode_bytes(at, head.bytes[4], count, op))
 		return -EBADMSG;
 	return (int)count;
+}
+
+/* Three of the columns, and nothing is kept of a request. */
+struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count)
+{
+	static const uint8_t nothing[VARINT_MAX] = {1}; /* the varint */
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
+	const uint8_t *at;
+	uint64_t values[VARINT_COLUMNS][CHUNK], end_ns, earliest = UINT64_MAX, latest = 0;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
+		return (struct ft_cover){0};
+	c[3] = (struct column){.at = nothing, .end = nothing + VARINT_MAX, .step = 0};
+	end_ns = head.base_ns;
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+
+		if (!decode_rows(c, rows, values))
+			return (struct ft_cover){0};
+		for (uint32_t row = 0; row < rows; row++) {
+			uint64_t zigzag = values[0][row], intended_ns;
+
+			end_ns += zigzag >> 1 ^ -(zigzag & 1);
+			intended_ns = end_ns - values[1][row] - values[2][row];
+			earliest = intended_ns < earliest ? intended_ns : earliest;
+			latest = end_ns > latest ? end_ns : latest;
+		}
+	}
+	return ft_cover_between(earliest, latest);
 }

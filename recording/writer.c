@@ -31,10 +31,12 @@ struct ft_writer {
 };
 
 /* Hands a block on. */
-static int emit(struct ft_writer *w, struct ft_block_header *header, const void *payload, bool pack)
+static int emit(struct ft_writer *w, struct ft_block_header *header, const void *payload)
 {
-	return w->queue ? ft_queue_put(w->queue, header, payload, pack)
-			: ft_file_append(&w->file, header, payload, pack);
+	static const struct ft_cover told_by_records = {0};
+
+	return w->queue ? ft_queue_put(w->queue, header, told_by_records, payload, true)
+			: ft_file_append(&w->file, header, told_by_records, payload, true);
 }
 
 static int flush_kind(struct ft_writer *w, unsigned kind)
@@ -50,7 +52,7 @@ static int flush_kind(struct ft_writer *w, unsigned kind)
 	if (!b->count)
 		return 0;
 	b->count = 0;
-	return emit(w, &header, b->bytes, true);
+	return emit(w, &header, b->bytes);
 }
 
 static int flush_all(struct ft_writer *w)
@@ -130,7 +132,7 @@ int ft_writer_json(struct ft_writer *w, enum ft_block_kind kind, const char *jso
 	pthread_mutex_lock(&w->lock);
 	rc = flush_all(w);
 	if (!rc)
-		rc = emit(w, &header, json, true);
+		rc = emit(w, &header, json);
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }
@@ -147,21 +149,21 @@ int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t recor
 	int rc;
 
 	if (kind == FT_BLOCK_REQUEST)
-		return ft_writer_requests(w, 1, count, payload, bytes);
+		return ft_writer_requests(w, 1, count, (struct ft_cover){0}, payload, bytes);
 	if (bytes > FT_BLOCK_LIMIT)
 		return -EMSGSIZE;
 	if (record_size != 0 ? (uint64_t)record_size * count != bytes : ft_record_size(kind) != 0)
 		return -EINVAL;
 	pthread_mutex_lock(&w->lock);
-	rc = emit(w, &header, payload, true);
+	rc = emit(w, &header, payload);
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }
 
 /* Request columns are stored as they are (requests.c says why), so load threads hash theirs side by side and
  * wait for each other only while the kernel takes the bytes. */
-int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, const void *payload,
-		       size_t bytes)
+int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, struct ft_cover cover,
+		       const void *payload, size_t bytes)
 {
 	struct ft_block_header header = {
 	    .kind = FT_BLOCK_REQUEST,
@@ -175,7 +177,8 @@ int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, con
 		return -EMSGSIZE;
 	header.payload_xxh32 = XXH32(payload, bytes, 0);
 	pthread_mutex_lock(&w->lock);
-	rc = emit(w, &header, payload, false);
+	rc = w->queue ? ft_queue_put(w->queue, &header, cover, payload, false)
+		      : ft_file_append(&w->file, &header, cover, payload, false);
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }

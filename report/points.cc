@@ -154,19 +154,24 @@ bool IsInside(const std::vector<Interval> &intervals, uint64_t t_ns)
 	return after != intervals.begin() && t_ns <= (after - 1)->second;
 }
 
-// Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow.
-template <typename Each> void ForNormal(const Explanation &e, Each each)
+// Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow, or not among the slow
+// ones that are kept.
+template <typename Each> void ForOthers(const Explanation &e, Each each)
 {
+	const uint64_t below_ns = std::max(e.blame.threshold_ns, e.blame.kept_from_ns);
 	if (e.blame.from_iterations) {
 		for (const ft_span &s : e.run.iterations)
-			if (s.duration_ns < e.blame.threshold_ns)
+			if (s.duration_ns < below_ns)
 				each(s.start_ns, s.duration_ns);
 		return;
 	}
-	const Requests &q = e.run.requests;
-	for (size_t i = 0; i < q.size(); i++)
-		if (q.Latency(i) < e.blame.threshold_ns && q.status[i] != FT_STATUS_UNSENT)
-			each(q.intended_ns[i], q.Latency(i));
+	WholeLog whole(e.run);
+	ForWindows(e.log ? e.log.get() : &whole, [&] {
+		const Requests &q = e.run.requests;
+		for (size_t i = q.lead; i < q.size(); i++)
+			if (q.Latency(i) < below_ns && q.status[i] != FT_STATUS_UNSENT)
+				each(q.intended_ns[i], q.Latency(i));
+	});
 }
 
 void CollectNear(const Explanation &e, const ReportClock &clock, size_t limit, ReportPoints *out)
@@ -178,7 +183,7 @@ void CollectNear(const Explanation &e, const ReportClock &clock, size_t limit, R
 	};
 	std::vector<Near> found;
 	size_t seen = 0;
-	ForNormal(e, [&](uint64_t start_ns, uint64_t latency_ns) {
+	ForOthers(e, [&](uint64_t start_ns, uint64_t latency_ns) {
 		if (!IsInside(around, start_ns) || seen++ % out->near_stride)
 			return;
 		found.push_back({clock.Tick(start_ns), static_cast<float>(latency_ns)});
@@ -204,7 +209,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 {
 	const Blame &blame = explanation.blame;
 	ReportPoints out;
-	out.slow = blame.slow.size();
+	out.slow = std::max<uint64_t>(blame.slow_count, blame.slow.size());
 	Grid grid(clock, limits.columns);
 
 	std::vector<bool> chosen = ChoosePoints(blame, clock, limits.points);
@@ -226,7 +231,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 		out.share2.push_back(Share(part(1).total_ns(), s.latency_ns));
 		out.op.push_back(s.op);
 	}
-	ForNormal(explanation,
+	ForOthers(explanation,
 		  [&](uint64_t start_ns, uint64_t latency_ns) { grid.Add(start_ns, latency_ns); });
 	while (grid.columns > 256 && grid.Used() > limits.cells)
 		grid.Halve();

@@ -3,36 +3,16 @@
 // it. Then nothing tells the two ways apart, and nothing is said.
 #include "arrivals.h"
 
-#include <algorithm>
-
-#include "percentile.h"
-
 namespace forktail
 {
 
-Arrivals FindArrivals(const Run &run)
+void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
 {
-	const Requests &q = run.requests;
-	Arrivals all;
-	if (q.arrival_ns.empty())
-		return all;
-	Column<uint64_t> values;
-	values.Extend(q.size());
-	for (size_t i = 0; i < q.size(); i++) {
-		if (q.arrival_ns[i] == 0 || IsError(q.status[i]))
-			continue;
-		values[all.known++] = q.arrival_ns[i] - q.intended_ns[i];
-		all.unread_ns += q.Unread(i);
-		all.longest_unread_ns = std::max(all.longest_unread_ns, q.Unread(i));
-	}
-	all.latencies = LatenciesOf(values.data(), all.known);
-	return all;
-}
-
-void NoteArrival(const Requests &requests, SlowRequest *r)
-{
-	r->arrived = !requests.arrival_ns.empty() && requests.arrival_ns[r->index];
-	r->unread_ns = requests.Unread(r->index);
+	r->sent_ns = requests.start_ns[i];
+	r->connection = requests.connection[i];
+	r->behind = static_cast<uint8_t>(requests.Behind(i));
+	r->arrived = !requests.arrival_ns.empty() && requests.arrival_ns[i];
+	r->unread_ns = requests.Unread(i);
 }
 
 OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns)

@@ -4,7 +4,7 @@
 #include "backlog.h"
 
 #include <algorithm>
-#include <deque>
+#include <utility>
 
 namespace forktail
 {
@@ -12,69 +12,73 @@ namespace forktail
 namespace
 {
 
-constexpr uint64_t kMaxBuckets = 1 << 22;
 constexpr uint32_t kMinShift = 16; // 65 us: finer than most queues, small enough for minutes of run
 
 // A request due at an instant and answered within this many times the usual latency met no backlog.
 constexpr uint64_t kUsualTimes = 2;
 
-// What one connection (one place of its pipeline) carried, as far back as a request may have been due.
-struct Slot {
-	struct Use {
-		uint64_t start_ns;
-		uint64_t free_ns; // of the slot before it, in all
-	};
-	std::deque<Use> uses;
-	uint64_t end_ns = 0; // of the last
-
-	// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
-	uint64_t FreeSince(uint64_t due_ns)
-	{
-		while (uses.size() > 1 && uses[1].start_ns <= due_ns)
-			uses.pop_front();
-		if (uses.size() < 2)
-			return 0;
-		uint64_t gap_ns = uses[1].free_ns - uses[0].free_ns;
-		uint64_t within_ns = std::min(gap_ns, uses[1].start_ns - std::min(uses[1].start_ns, due_ns));
-		return uses.back().free_ns - uses[1].free_ns + within_ns;
-	}
-	void Take(uint64_t start_ns, uint64_t until_ns)
-	{
-		uint64_t before = uses.empty() ? 0 : uses.back().free_ns;
-		uses.push_back({start_ns, before + (start_ns - std::min(start_ns, end_ns))});
-		end_ns = until_ns;
-	}
-};
-
 } // namespace
 
-ConnectionWaits WaitsForConnection(const Run &run)
+// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
+uint64_t ConnectionSlots::Slot::FreeSince(uint64_t due_ns)
 {
-	const Requests &q = run.requests;
-	ConnectionWaits taken;
-	bool open_loop = run.loads.empty();
-	for (const Load &load : run.loads)
-		open_loop |= load.arrival != "closed";
-	if (!open_loop)
-		return taken;
+	while (uses.size() - first > 1 && uses[first + 1].start_ns <= due_ns)
+		first++;
+	if (uses.size() - first < 2)
+		return 0;
+	const Use &oldest = uses[first], &next = uses[first + 1];
+	uint64_t gap_ns = next.free_ns - oldest.free_ns;
+	uint64_t within_ns = std::min(gap_ns, next.start_ns - std::min(next.start_ns, due_ns));
+	return uses.back().free_ns - next.free_ns + within_ns;
+}
 
-	// Of each connection the last `pipeline` completions: a slot was free once the oldest had come.
-	std::vector<uint32_t> depth(run.connections.size(), 1);
+void ConnectionSlots::Slot::Take(uint64_t start_ns, uint64_t until_ns)
+{
+	uint64_t before = uses.empty() ? 0 : uses.back().free_ns;
+	if (first >= 16 && first >= uses.size() / 2) {
+		uses.erase(uses.begin(), uses.begin() + static_cast<ptrdiff_t>(first));
+		first = 0;
+	}
+	uses.push_back({start_ns, before + (start_ns - std::min(start_ns, end_ns))});
+	end_ns = until_ns;
+}
+
+ConnectionSlots::ConnectionSlots(const Run &run) : open_loop_(run.loads.empty())
+{
+	for (const Load &load : run.loads)
+		open_loop_ |= load.arrival != "closed";
+}
+
+// Of each connection the last `pipeline` completions: a slot was free once the oldest had come.
+void ConnectionSlots::Grow(const Run &run)
+{
+	size_t known = depth_.size();
+	depth_.resize(run.connections.size(), 1);
 	for (const Load &load : run.loads)
 		for (uint32_t c = 0; c < load.connection_count; c++)
-			if (load.first_connection + c < depth.size())
-				depth[load.first_connection + c] = load.pipeline;
-	std::vector<size_t> first(run.connections.size() + 1);
-	for (size_t c = 0; c < depth.size(); c++)
-		first[c + 1] = first[c] + depth[c];
-	std::vector<Slot> slots(first.back());
-	std::vector<uint32_t> next(run.connections.size());
+			if (load.first_connection + c < depth_.size())
+				depth_[load.first_connection + c] = load.pipeline;
+	for (size_t c = known; c < depth_.size(); c++) {
+		first_.push_back(slots_.size());
+		slots_.resize(slots_.size() + depth_[c]);
+	}
+	next_.resize(depth_.size());
+}
 
-	uint64_t *until = taken.until_ns.Extend(q.size()), *free = taken.free_ns.Extend(q.size());
+void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
+{
+	const Requests &q = run.requests;
+	waits->until_ns.Truncate(0);
+	waits->free_ns.Truncate(0);
+	if (!open_loop_)
+		return;
+	if (depth_.size() < run.connections.size())
+		Grow(run);
+	uint64_t *until = waits->until_ns.Extend(q.size()), *free = waits->free_ns.Extend(q.size());
 	bool any = false;
-	for (size_t i = 0; i < q.size(); i++) {
+	for (size_t i = q.lead; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
-		Slot &slot = slots[first[c] + next[c]];
+		Slot &slot = slots_[first_[c] + next_[c]];
 		// An answer that lay unread took it no more.
 		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
 		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
@@ -83,11 +87,12 @@ ConnectionWaits WaitsForConnection(const Run &run)
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		slot.Take(q.start_ns[i], q.Arrived(i));
-		next[c] = next[c] + 1 == depth[c] ? 0 : next[c] + 1;
+		next_[c] = next_[c] + 1 == depth_[c] ? 0 : next_[c] + 1;
 	}
-	if (!any)
-		return {};
-	return taken;
+	if (any)
+		return;
+	waits->until_ns.Truncate(0);
+	waits->free_ns.Truncate(0);
 }
 
 namespace
@@ -105,64 +110,80 @@ bool IdleAt(const Timeline &t, uint64_t t_ns)
 
 } // namespace
 
-Backlog BuildBacklog(const Run &run, const BacklogOf &of, const std::vector<uint64_t> &usual_ns,
-		     const ConnectionWaits &taken)
+BacklogBuilder::BacklogBuilder(const Run &run, const Timeline *timeline, const Timeline *behind,
+			       uint64_t most)
 {
-	Backlog b;
-	b.timeline = &of.timeline;
-	b.behind = of.back;
-	b.start_ns = run.start_ns;
-	b.shift = kMinShift;
+	b_.timeline = timeline;
+	b_.behind = behind;
+	b_.start_ns = run.start_ns;
+	b_.shift = kMinShift;
 	uint64_t length_ns = run.end_ns - run.start_ns;
-	while (length_ns >> b.shift >= kMaxBuckets)
-		b.shift++;
-	size_t buckets = (length_ns >> b.shift) + 1;
-	b.clear_ns.resize(buckets);
-	auto bucket = [&](uint64_t t_ns) {
-		return std::min<size_t>(t_ns <= b.start_ns ? 0 : (t_ns - b.start_ns) >> b.shift, buckets - 1);
-	};
+	while (length_ns >> b_.shift >= most)
+		b_.shift++;
+	b_.clear_ns.resize((length_ns >> b_.shift) + 1);
+}
 
-	const Requests &q = run.requests;
-	std::vector<int32_t> waits(taken.empty() ? 0 : buckets + 1);
-	for (size_t i = 0; i < q.size(); i++) {
-		uint32_t server =
-		    of.served_by.empty() ? run.connections[q.connection[i]].server : of.served_by[i];
-		if (server != of.server || IsError(q.status[i]) || (of.behind && q.behind[i] != of.behind))
-			continue;
-		uint64_t due = q.intended_ns[i], usual = usual_ns[q.op[i]];
-		if (q.Arrived(i) - due <= kUsualTimes * usual) {
-			uint64_t &clear = b.clear_ns[bucket(due)];
-			clear = std::max(clear, due);
-		} else if (!taken.empty() && taken.until_ns[i] - due > usual + taken.free_ns[i]) {
-			waits[bucket(due)]++;
-			waits[bucket(taken.until_ns[i]) + 1]--;
-		}
+size_t BacklogBuilder::Bucket(uint64_t t_ns) const
+{
+	return std::min<size_t>(t_ns <= b_.start_ns ? 0 : (t_ns - b_.start_ns) >> b_.shift,
+				b_.clear_ns.size() - 1);
+}
+
+void BacklogBuilder::Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
+			 uint64_t free_ns)
+{
+	if (arrived_ns - due_ns <= kUsualTimes * usual_ns) {
+		uint64_t &clear = b_.clear_ns[Bucket(due_ns)];
+		clear = std::max(clear, due_ns);
+	} else if (until_ns - due_ns > usual_ns + free_ns) {
+		waits_.resize(b_.clear_ns.size() + 1);
+		waits_[Bucket(due_ns)]++;
+		waits_[Bucket(until_ns) + 1]--;
 	}
-	// Idle: both, where there are two. The end of an idle span lies just outside of it.
-	auto take_idle = [&](const Timeline &one, const Timeline *other) {
-		for (uint64_t t_ns : one.idle_ns) {
-			if (other && !IdleAt(*other, t_ns - 1))
-				continue;
-			uint64_t &clear = b.clear_ns[bucket(t_ns)];
-			clear = std::max(clear, t_ns);
-		}
-	};
-	take_idle(of.timeline, of.back);
-	if (of.back)
-		take_idle(*of.back, &of.timeline);
+}
 
-	b.waiting.resize(buckets);
+// Idle: both, where there are two. The end of an idle span lies just outside of it.
+void BacklogBuilder::TakeIdle(const Timeline &one, const Timeline *other)
+{
+	for (uint64_t t_ns : one.idle_ns) {
+		if (other && !IdleAt(*other, t_ns - 1))
+			continue;
+		uint64_t &clear = b_.clear_ns[Bucket(t_ns)];
+		clear = std::max(clear, t_ns);
+	}
+}
+
+void BacklogBuilder::AddIdle()
+{
+	TakeIdle(*b_.timeline, b_.behind);
+	if (b_.behind)
+		TakeIdle(*b_.behind, b_.timeline);
+}
+
+Backlog BacklogBuilder::Finish()
+{
+	b_.waiting.resize(b_.clear_ns.size());
 	int64_t waiting = 0;
 	uint64_t clear = 0;
-	for (size_t i = 0; i < buckets; i++) {
-		if (!waits.empty())
-			waiting += waits[i];
-		b.waiting[i] = waiting > 0;
-		if (b.clear_ns[i] && !b.waiting[i])
-			clear = b.clear_ns[i];
-		b.clear_ns[i] = clear;
+	for (size_t i = 0; i < b_.clear_ns.size(); i++) {
+		if (!waits_.empty())
+			waiting += waits_[i];
+		b_.waiting[i] = waiting > 0;
+		if (b_.clear_ns[i] && !b_.waiting[i])
+			clear = b_.clear_ns[i];
+		b_.clear_ns[i] = clear;
 	}
-	return b;
+	waits_ = {};
+	return std::move(b_);
+}
+
+uint64_t Backlog::Since(uint64_t t_ns) const
+{
+	if (clear_ns.empty() || t_ns < start_ns)
+		return t_ns;
+	size_t bucket = std::min<size_t>((t_ns - start_ns) >> shift, clear_ns.size() - 1);
+	uint64_t clear = clear_ns[bucket] <= t_ns ? clear_ns[bucket] : bucket ? clear_ns[bucket - 1] : 0;
+	return clear ? clear : t_ns;
 }
 
 uint64_t Backlog::ClearBefore(uint64_t t_ns) const

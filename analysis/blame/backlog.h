@@ -25,7 +25,38 @@ struct ConnectionWaits {
 
 	bool empty() const { return until_ns.empty(); }
 };
-ConnectionWaits WaitsForConnection(const Run &run);
+
+// What each connection carried, as the log is gone through from its beginning.
+class ConnectionSlots
+{
+public:
+	// In a closed loop none waits, and there is nothing to keep.
+	explicit ConnectionSlots(const Run &run);
+	// Of the window of the log that is in run.requests.
+	void Wait(const Run &run, ConnectionWaits *waits);
+
+private:
+	// What one place of a connection's pipeline carried, as far back as a request may have been due.
+	struct Slot {
+		struct Use {
+			uint64_t start_ns;
+			uint64_t free_ns; // of the slot before it, in all
+		};
+		std::vector<Use> uses; // from `first` on
+		size_t first = 0;
+		uint64_t end_ns = 0; // of the last
+
+		uint64_t FreeSince(uint64_t due_ns);
+		void Take(uint64_t start_ns, uint64_t until_ns);
+	};
+	void Grow(const Run &run);
+
+	bool open_loop_;
+	std::vector<uint32_t> depth_; // by connection
+	std::vector<size_t> first_;   // its slots in slots_
+	std::vector<uint32_t> next_;
+	std::vector<Slot> slots_;
+};
 
 // When one server's queue was known to be empty, or as short as usual.
 struct Backlog {
@@ -38,21 +69,31 @@ struct Backlog {
 
 	// The last instant not after t_ns at which there was no backlog; 0: not known of any.
 	uint64_t ClearBefore(uint64_t t_ns) const;
+	// The same without a look at the timelines, which may not be there: it may be earlier, but for 0,
+	// where it is t_ns.
+	uint64_t Since(uint64_t t_ns) const;
 };
 
-// Whose backlog.
-struct BacklogOf {
-	const Timeline &timeline;
-	uint32_t server; // a request's entry in served_by or, if that is empty, its connection's server
-	const Column<uint16_t> &served_by;
-	// Where they went on to; the backlog is empty when both are idle.
-	const Timeline *back = nullptr;
-	// Of those only that went to this server behind it (1 + index into run.behind); 0: of all.
-	uint32_t behind = 0;
-};
+// Makes one of the requests to a server, or of those that went on from it to one behind, as the log and the
+// timelines are gone through.
+class BacklogBuilder
+{
+public:
+	// `behind` nullptr: they went nowhere else. `most`: buckets it may have.
+	BacklogBuilder(const Run &run, const Timeline *timeline, const Timeline *behind, uint64_t most);
+	// `until_ns`: for a connection; `free_ns`: of the time up to that the connection was free.
+	void Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
+		 uint64_t free_ns);
+	// That nothing was to do, as far as timelines tell now.
+	void AddIdle();
+	Backlog Finish();
 
-// `usual_ns` is per op (0: not known).
-Backlog BuildBacklog(const Run &run, const BacklogOf &of, const std::vector<uint64_t> &usual_ns,
-		     const ConnectionWaits &taken);
+private:
+	size_t Bucket(uint64_t t_ns) const;
+	void TakeIdle(const Timeline &one, const Timeline *other);
+
+	Backlog b_;
+	std::vector<int32_t> waits_; // how many more wait from the bucket on
+};
 
 } // namespace forktail

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Blames requests. docs/attribution.md tells the rules; this is how they are kept fast.
+// Blames requests. docs/attribution.md tells the rules; this is how they are kept fast, and small.
 //
 // A run has millions of requests, few of which matter: the slow ones, and those that would be among the
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
 // below what each would be without any stall; from that follows a latency no faster request of which can
-// reach the tail. Only what is at or above it is blamed exactly.
+// reach the tail. Only what is at or above it is blamed exactly. All of that goes through the log a window at
+// a time, and keeps what does not grow with it.
 #include "blame.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
 #include "context.h"
+#include "count.h"
 #include "divide.h"
 #include "elsewhere.h"
 #include "first_look.h"
 #include "hop_rows.h"
+#include "kept.h"
 #include "parallel.h"
 #include "percentile.h"
 #include "sheet.h"
 #include "through.h"
 #include "units/parse.h"
+#include "usual.h"
 
 namespace forktail
 {
@@ -32,7 +35,10 @@ namespace forktail
 namespace
 {
 
-constexpr size_t kUsualSample = 1'000'000;
+constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered at once
+constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
+constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
+constexpr double kUsualThreshold = 99;	    // the percentile from which on requests are slow
 
 // The sums of Divide (divide.h), exact and by cause.
 struct ExactSums {
@@ -87,102 +93,19 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
 			 sums.since_ns ? sums.since_ns : due,
-			 static_cast<uint32_t>(i),
+			 q.Number(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
 			 0,
 			 q.op[i],
 			 q.status[i],
 			 server.hop};
-	NoteArrival(q, &r);
+	NoteRequest(q, i, &r);
 	if (r.arrived)
 		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i));
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
 		   q.Arrived(i), sheet);
 	AddRequest(&r, sheet);
-}
-
-// Did a stall that was long enough for a span lie in [from, to)?
-bool MetStall(const Timeline &t, uint64_t from_ns, uint64_t to_ns)
-{
-	from_ns = std::max(from_ns, t.start_ns());
-	to_ns = std::min(to_ns, t.end_ns());
-	if (from_ns >= to_ns)
-		return false;
-	for (uint32_t p = PieceAt(t, from_ns); t.pieces[p].start_ns < to_ns; p++)
-		if (t.pieces[p].span != kNoSpan && IsStall(t.pieces[p].cause))
-			return true;
-	return false;
-}
-
-// Per op, the median latency of answered requests that met no stall worth a span. If none did, the median
-// of all of them: better a backlog overlooked than one invented. Of a long log every n-th request is taken,
-// which leaves the median of a million of them.
-std::vector<uint64_t> UsualLatencies(const Context &context)
-{
-	const Requests &q = context.run.requests;
-	std::vector<std::vector<uint64_t>> calm(256), all(256);
-	size_t step = q.size() / kUsualSample + 1;
-	for (size_t i = 0; i < q.size(); i += step) {
-		if (IsError(q.status[i]))
-			continue;
-		all[q.op[i]].push_back(q.Latency(i));
-		const Through *t = context.ThroughOf(i);
-		if (!MetStall(*context.ServerOf(i).timeline, q.intended_ns[i], q.Arrived(i)) &&
-		    !(t && MetStall(*t->route.back, q.intended_ns[i], q.Arrived(i))))
-			calm[q.op[i]].push_back(q.Latency(i));
-	}
-	std::vector<uint64_t> usual(256);
-	for (size_t op = 0; op < 256; op++) {
-		std::vector<uint64_t> &values = calm[op].empty() ? all[op] : calm[op];
-		if (values.empty())
-			continue;
-		uint64_t *median = values.data() + Rank(values.size(), 50) - 1;
-		std::nth_element(values.data(), median, values.data() + values.size());
-		usual[op] = *median;
-	}
-	return usual;
-}
-
-uint64_t ThresholdOf(const Threshold &threshold, uint64_t *values, size_t count)
-{
-	if (threshold.ns || count == 0)
-		return threshold.ns;
-	double percentile = threshold.percentile > 0 ? threshold.percentile : 99;
-	uint64_t *nth = values + Rank(count, percentile) - 1;
-	std::nth_element(values, nth, values + count);
-	return *nth;
-}
-
-// Puts the workers' sheets together, picks the slow ones and fills the table of causes.
-void Conclude(std::vector<Sheet> *sheets, const WithoutHistograms *histograms, uint64_t answered,
-	      Blame *blame)
-{
-	Blamed blamed;
-	size_t requests = 0, parts = 0;
-	for (const Sheet &s : *sheets) {
-		requests += s.requests.size();
-		parts += s.parts.size();
-	}
-	blamed.reserve(requests);
-	blame->parts.reserve(parts);
-	for (Sheet &s : *sheets) {
-		for (SlowRequest &r : s.requests) {
-			r.first_part += static_cast<uint32_t>(blame->parts.size());
-			blamed.push_back(r);
-		}
-		blame->parts.insert(blame->parts.end(), s.parts.begin(), s.parts.end());
-		s = Sheet();
-	}
-	for (const SlowRequest &r : blamed) {
-		if (r.latency_ns < blame->threshold_ns)
-			continue;
-		blame->slow.push_back(r);
-		blame->slow_ns += r.latency_ns;
-	}
-	std::stable_sort(blame->slow.begin(), blame->slow.end(),
-			 [](const SlowRequest &a, const SlowRequest &b) { return a.start_ns < b.start_ns; });
-	FillCauses(blamed, histograms, answered, blame);
 }
 
 void FindHops(const std::vector<Timeline> &timelines, Context *context)
@@ -195,7 +118,7 @@ void FindHops(const std::vector<Timeline> &timelines, Context *context)
 		context->timelines.push_back(&t);
 }
 
-// Who serves requests, and by whom each was served.
+// Who serves requests.
 void FindServers(const std::vector<Timeline> &timelines, Context *context)
 {
 	static const Timeline nobody;
@@ -204,148 +127,334 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
 	if (run.behind.empty() && serving.connections.empty())
 		first = timelines.size();
-	auto add = [&](const Timeline &t, uint16_t hop) {
-		context->servers.push_back({&t, BuildCurve(t), {}, hop});
-		for (const Timeline &client : context->clients.timelines)
-			context->stalled_idle.push_back(FindStalledIdle(t, client));
-	};
+	auto add = [&](const Timeline &t, uint16_t hop) { context->servers.push_back({&t, {}, {}, hop}); };
 	for (size_t s = 0; s < first; s++)
 		add(timelines[s], HopOf(run, timelines, s));
 	if (serving.connections.empty())
 		return;
-	std::vector<uint16_t> server_of(timelines.size()); // by hop
+	context->server_of_hop.resize(timelines.size());
 	for (size_t s = first; s-- > 0;)
-		server_of[s] = static_cast<uint16_t>(s);
+		context->server_of_hop[s] = static_cast<uint16_t>(s);
 	for (uint16_t hop : serving.more) {
-		server_of[hop] = static_cast<uint16_t>(context->servers.size());
+		context->server_of_hop[hop] = static_cast<uint16_t>(context->servers.size());
 		add(timelines[hop], hop);
 	}
-	uint16_t unknown = static_cast<uint16_t>(context->servers.size());
 	add(nobody, kNoHop);
-	uint16_t *served_by = context->served_by.Extend(run.requests.size());
-	for (size_t i = 0; i < run.requests.size(); i++) {
-		served_by[i] = unknown;
-		for (const Serving::Stretch &s : serving.connections[run.requests.connection[i]])
-			if (s.from_ns <= run.requests.start_ns[i] && run.requests.start_ns[i] < s.to_ns)
-				served_by[i] = server_of[s.hop];
-	}
 }
 
-void BuildBacklogs(Context *context)
+// What follows from the timelines as they are now.
+void Derive(Context *context)
 {
-	const Run &run = context->run;
-	for (uint32_t s = 0; s < context->servers.size(); s++)
-		context->servers[s].backlog =
-		    BuildBacklog(run, {*context->servers[s].timeline, s, context->served_by},
-				 context->usual_ns, context->taken);
-	for (size_t w = 0; w < context->through.size(); w++) {
-		Through *t = context->through[w].get();
-		if (!t)
-			continue;
-		size_t behind = w % context->WaysOfServer();
-		t->backlog = BuildBacklog(
-		    run,
-		    {*t->route.front, static_cast<uint32_t>(w / context->WaysOfServer()), context->served_by,
-		     t->route.back, behind < run.behind.size() ? static_cast<uint32_t>(behind + 1) : 0},
-		    context->usual_ns, context->taken);
+	context->stalled_idle.clear();
+	for (Server &s : context->servers) {
+		s.curve = BuildCurve(*s.timeline);
+		for (const Timeline &client : context->clients.timelines)
+			context->stalled_idle.push_back(FindStalledIdle(*s.timeline, client));
 	}
+	BuildRoutes(context);
 }
 
-Blame BlameRequests(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-		    const Clients &clients, const Serving &serving)
+// By whom each request of the window was served.
+void FindServedBy(Context *context)
 {
-	const Requests &q = run.requests;
-	Blame blame;
-	blame.count = q.size();
+	context->served_by.Truncate(0);
+	if (context->server_of_hop.empty())
+		return;
+	const Requests &q = context->run.requests;
+	uint16_t *served_by = context->served_by.Extend(q.size());
+	for (size_t i = 0; i < q.size(); i++)
+		served_by[i] =
+		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.start_ns[i]));
+}
 
-	uint64_t answered = 0;
+// The percentiles of a run, and one more if it is asked for, of values that are gone through twice or so.
+class Percentiles
+{
+public:
+	Percentiles(const LogHistogram &all, unsigned __int128 sum, double further)
+	    : finder_(all, RanksOf(all.count, further))
 	{
-		Column<uint64_t> values;
-		values.Extend(q.size());
-		for (size_t i = 0; i < q.size(); i++) {
-			blame.by_status[q.status[i]]++;
-			if (!IsError(q.status[i]))
-				values[answered++] = q.Latency(i);
-		}
-		blame.errors = q.size() - answered;
-		blame.latencies = LatenciesOf(values.data(), answered);
-		blame.threshold_ns = ThresholdOf(threshold, values.data(), answered);
+		found_.max = all.max;
+		if (all.count)
+			found_.mean = static_cast<double>(sum) / static_cast<double>(all.count);
+	}
+	void Add(uint64_t value) { finder_.Add(value); }
+	// False: they have to be gone through once more.
+	bool EndPass()
+	{
+		finder_.EndPass();
+		return finder_.Done();
+	}
+	Latencies Result() const
+	{
+		Latencies l = found_;
+		uint64_t *const to[] = {&l.p50, &l.p90, &l.p99, &l.p99_9, &l.p99_99};
+		for (size_t i = 0; i < std::size(to); i++)
+			*to[i] = finder_.Value(i);
+		return l;
+	}
+	uint64_t Further() const { return finder_.Value(std::size(kPoints)); }
+
+private:
+	static constexpr double kPoints[] = {50, 90, 99, 99.9, 99.99};
+	static std::vector<uint64_t> RanksOf(uint64_t count, double further)
+	{
+		std::vector<uint64_t> ranks;
+		for (double p : kPoints)
+			ranks.push_back(Rank(count, p));
+		ranks.push_back(Rank(count, further));
+		return ranks;
 	}
 
-	Context context = {run, serving,       {}, {}, {}, {}, WaitsForConnection(run), {}, clients, {}, {},
-			   {},	OutagesOf(run)};
-	FindHops(timelines, &context);
-	FindServers(timelines, &context);
-	FindWays(timelines, &context);
-	context.usual_ns = UsualLatencies(context);
-	BuildBacklogs(&context);
-	blame.usual_ns.assign(context.usual_ns.begin(),
-			      context.usual_ns.begin() + static_cast<ptrdiff_t>(run.ops.size()));
+	RankFinder finder_;
+	Latencies found_;
+};
 
-	FirstLook look = LookAtAll(context);
-	const Matter matter = {blame.threshold_ns, look.bounds.SlowestPercent()};
-	uint64_t blame_from = matter.least_ns();
-	std::vector<Sheet> sheets(Workers(q.size()));
-	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		Spending scratch;
-		for (size_t i = begin; i < end; i++) {
-			if (q.Latency(i) < (IsError(q.status[i]) ? blame.threshold_ns : blame_from))
-				continue;
-			if (const Through *t = context.ThroughOf(i))
-				BlameThrough(context, *t, i, matter, &scratch, &sheets[w]);
-			else
-				BlameRequest(context, i, &sheets[w]);
-		}
-	});
-	Conclude(&sheets, &look.without, answered, &blame);
-	CountServed(context, &blame);
-	FillHops(&blame);
-	return blame;
-}
-
-Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold)
+// The passes over a log whose requests have been counted.
+class Passes
 {
-	Blame blame;
-	blame.from_iterations = true;
-	std::vector<Sheet> sheets(1);
-	std::vector<uint64_t> values;
-	for (const Timeline &timeline : timelines) {
-		if (timeline.thread >= run.threads.size())
-			continue;
-		uint16_t hop = HopOf(run, timelines, static_cast<size_t>(&timeline - timelines.data()));
-		CountServed(hop, run.threads[timeline.thread].iteration_count, &blame);
-		const Thread &thread = run.threads[timeline.thread];
-		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
-		     i++) {
-			const ft_span &s = run.iterations[i];
-			if (MayBeMany(s))
+public:
+	Passes(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+	       const Clients &clients, const Serving &serving, const BlameLimits &limits,
+	       const Stretches &stretches)
+	    : log_(*log), facts_(facts), limits_(limits),
+	      stretches_(stretches), context_{run, serving, clients, OutagesOf(run)},
+	      kept_(limits.kept, facts.answered())
+	{
+		FindHops(timelines, &context_);
+		FindServers(timelines, &context_);
+		FindWays(timelines, &context_);
+	}
+
+	Blame Make(const Threshold &threshold)
+	{
+		blame_.count = facts_.count;
+		blame_.by_status = facts_.by_status;
+		blame_.errors = facts_.count - facts_.answered();
+		FindUsual();
+		FindPercentilesAndBacklogs(threshold);
+		LookAtAll();
+		BlameExactly();
+		kept_.Conclude(&look_.without, &blame_);
+		CountServed(context_, served_, served_on_, &blame_);
+		kept_.FillHops(&blame_);
+		return std::move(blame_);
+	}
+
+private:
+	const Requests &requests() const { return context_.run.requests; }
+
+	void FindUsual()
+	{
+		Usual usual;
+		const std::vector<SampledRequest> &sample = facts_.sample;
+		for (size_t i = 0; i < sample.size(); i += kTogether) {
+			size_t end = std::min(sample.size(), i + kTogether);
+			uint64_t from_ns = UINT64_MAX, to_ns = 0;
+			for (size_t k = i; k < end; k++) {
+				from_ns = std::min(from_ns, sample[k].intended_ns);
+				to_ns = std::max(to_ns, sample[k].arrived_ns);
+			}
+			stretches_.cover(from_ns, to_ns);
+			for (size_t k = i; k < end; k++)
+				usual.Add(context_, sample[k]);
+		}
+		context_.usual_ns = usual.Latencies();
+		blame_.usual_ns.assign(context_.usual_ns.begin(),
+				       context_.usual_ns.begin() +
+					   static_cast<ptrdiff_t>(context_.run.ops.size()));
+	}
+
+	// What is known of the window's requests beside their times. Slots: of windows in order.
+	void StartWindow(ConnectionSlots *slots)
+	{
+		FindServedBy(&context_);
+		slots->Wait(context_.run, &context_.taken);
+		FindInFront(&context_);
+	}
+
+	// Makes that what the window's requests met is there, from when there last was no backlog on.
+	void CoverWindow()
+	{
+		const Requests &q = requests();
+		uint64_t due_ns = UINT64_MAX, to_ns = 0;
+		for (size_t i = 0; i < q.size(); i++) {
+			due_ns = std::min(due_ns, q.intended_ns[i]);
+			to_ns = std::max(to_ns, q.end_ns[i]);
+		}
+		uint64_t from_ns = due_ns;
+		for (const Server &s : context_.servers)
+			from_ns = std::min(from_ns, s.backlog.Since(due_ns));
+		for (const auto &through : context_.through)
+			if (through)
+				from_ns = std::min(from_ns, through->backlog.Since(due_ns));
+		if (stretches_.cover(from_ns, to_ns) || !derived_)
+			Derive(&context_);
+		derived_ = true;
+	}
+
+	void FindPercentilesAndBacklogs(const Threshold &threshold)
+	{
+		Percentiles latencies(facts_.latencies, facts_.latencies_ns,
+				      threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
+		Percentiles arrivals(facts_.arrivals, facts_.arrivals_ns, kUsualThreshold);
+		auto add = [&](size_t i) {
+			latencies.Add(requests().Latency(i));
+			if (!requests().arrival_ns.empty() && requests().arrival_ns[i])
+				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
+		};
+		std::vector<BacklogBuilder> of_servers;
+		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
+		for (const Server &s : context_.servers)
+			of_servers.emplace_back(context_.run, s.timeline, nullptr, BucketsEach());
+		ConnectionSlots slots(context_.run);
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			NoteWays(&context_);
+			StartBacklogs(&of_ways);
+			for (size_t i = requests().lead; i < requests().size(); i++) {
+				if (IsError(requests().status[i]))
+					continue;
+				add(i);
+				AddToBacklog(i, &of_servers[context_.ServerIndex(i)]);
+				if (!of_ways.empty())
+					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
+			}
+		});
+		for (;;) {
+			bool known = latencies.EndPass(), arrivals_known = arrivals.EndPass();
+			if (known && arrivals_known)
+				break;
+			ForWindows(&log_, [&] {
+				for (size_t i = requests().lead; i < requests().size(); i++)
+					if (!IsError(requests().status[i]))
+						add(i);
+			});
+		}
+		blame_.latencies = latencies.Result();
+		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
+		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
+				   facts_.longest_unread_ns};
+		stretches_.each([&](uint64_t, uint64_t) {
+			for (BacklogBuilder &b : of_servers)
+				b.AddIdle();
+			for (auto &b : of_ways)
+				if (b)
+					b->AddIdle();
+		});
+		for (size_t s = 0; s < of_servers.size(); s++)
+			context_.servers[s].backlog = of_servers[s].Finish();
+		for (size_t w = 0; w < of_ways.size(); w++)
+			if (of_ways[w])
+				context_.through[w]->backlog = of_ways[w]->Finish();
+	}
+	uint64_t BucketsEach() const
+	{
+		return std::max(limits_.backlog_buckets /
+				    std::max<size_t>(context_.servers.size(), context_.way_ends.size()),
+				kLeastBuckets);
+	}
+	// Of ways that were found to be taken.
+	void StartBacklogs(std::vector<std::unique_ptr<BacklogBuilder>> *of_ways)
+	{
+		of_ways->resize(context_.through.size());
+		for (size_t w = 0; w < of_ways->size(); w++)
+			if (context_.through[w] && !(*of_ways)[w])
+				(*of_ways)[w] = std::make_unique<BacklogBuilder>(
+				    context_.run, context_.servers[w / context_.WaysOfServer()].timeline,
+				    context_.timelines[context_.way_ends[w]], BucketsEach());
+	}
+	void AddToBacklog(size_t i, BacklogBuilder *backlog)
+	{
+		if (backlog)
+			backlog->Add(requests().intended_ns[i], requests().Arrived(i),
+				     context_.usual_ns[requests().op[i]], context_.Until(i),
+				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
+	}
+
+	void LookAtAll()
+	{
+		std::vector<FirstLook> workers(MaxWorkers());
+		ConnectionSlots slots(context_.run);
+		served_.resize(context_.servers.size());
+		served_on_.resize(context_.through.size());
+		uint64_t step = StepThrough(log_.Count());
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			CoverWindow();
+			LookAtWindow(context_, step, &workers);
+			CountWhoServed();
+		});
+		for (const FirstLook &worker : workers)
+			look_.Merge(worker);
+	}
+
+	void CountWhoServed()
+	{
+		unserved_.resize(context_.run.connections.size());
+		for (size_t i = requests().lead; i < requests().size(); i++) {
+			size_t server = context_.ServerIndex(i);
+			served_[server]++;
+			if (context_.ThroughOf(i))
+				served_on_[context_.WayOf(i)]++;
+			if (context_.server_of_hop.empty() || server + 1 < context_.servers.size())
 				continue;
-			SlowRequest r = {s.start_ns,
-					 s.duration_ns,
-					 s.start_ns,
-					 static_cast<uint32_t>(i),
-					 0,
-					 static_cast<uint32_t>(sheets[0].parts.size()),
-					 0,
-					 0,
-					 FT_STATUS_OK,
-					 hop};
-			CauseTimes direct = {};
-			AddTimes(timeline, s.start_ns, s.start_ns + s.duration_ns, &direct);
-			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
-			AddParts(direct, {}, hop, &sheets[0]);
-			AddRequest(&r, &sheets[0]);
-			values.push_back(s.duration_ns);
+			blame_.unserved_requests++;
+			blame_.unserved_connections += !unserved_[requests().connection[i]];
+			unserved_[requests().connection[i]] = true;
 		}
 	}
-	blame.count = values.size();
-	blame.by_status[FT_STATUS_OK] = values.size();
-	blame.latencies = LatenciesOf(values.data(), values.size());
-	blame.threshold_ns = ThresholdOf(threshold, values.data(), values.size());
-	Conclude(&sheets, nullptr, blame.count, &blame);
-	FillHops(&blame);
-	return blame;
-}
+
+	void BlameExactly()
+	{
+		kept_.SetThreshold(blame_.threshold_ns);
+		const Matter matter = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
+		do {
+			BlameThose(matter);
+		} while (kept_.Again());
+	}
+
+	void BlameThose(const Matter &matter)
+	{
+		const uint64_t from_ns = matter.least_ns();
+		ConnectionSlots slots(context_.run);
+		std::vector<Sheet> sheets(MaxWorkers());
+		auto blame = [&](size_t begin, size_t end, size_t w) {
+			const Requests &q = requests();
+			Spending scratch;
+			for (size_t i = begin; i < end; i++) {
+				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
+					continue;
+				if (const Through *t = context_.ThroughOf(i))
+					BlameThrough(context_, *t, i, matter, &scratch, &sheets[w]);
+				else
+					BlameRequest(context_, i, &sheets[w]);
+			}
+		};
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			CoverWindow();
+			// In steps: all of them may be slow, and sheets are large.
+			for (size_t at = requests().lead; at < requests().size(); at += kStep) {
+				ForRanges(at, std::min(at + kStep, requests().size()), blame);
+				for (Sheet &sheet : sheets)
+					kept_.Take(&sheet);
+			}
+		});
+	}
+
+	Log &log_;
+	const LogFacts &facts_;
+	const BlameLimits limits_;
+	const Stretches &stretches_;
+	bool derived_ = false;
+	Context context_;
+	FirstLook look_;
+	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
+	std::vector<bool> unserved_;		   // by connection
+	Kept kept_;
+	Blame blame_;
+};
 
 } // namespace
 
@@ -360,11 +469,87 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 	       threshold->ns > 0;
 }
 
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		      const BlameLimits &limits, const Stretches &stretches)
+{
+	// Calls see(hop, timeline, iteration's index) for each that is one.
+	auto each = [&](auto see) {
+		stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (const Timeline &t : timelines) {
+				if (t.thread >= run.threads.size())
+					continue;
+				uint16_t hop =
+				    HopOf(run, timelines, static_cast<size_t>(&t - timelines.data()));
+				const Thread &thread = run.threads[t.thread];
+				for (size_t i = thread.first_iteration;
+				     i < thread.first_iteration + thread.iteration_count; i++)
+					if (run.iterations[i].start_ns >= from_ns &&
+					    run.iterations[i].start_ns < to_ns)
+						see(hop, t, i);
+			}
+		});
+	};
+	Blame blame;
+	blame.from_iterations = true;
+	LogHistogram durations;
+	unsigned __int128 sum = 0;
+	each([&](uint16_t hop, const Timeline &, size_t i) {
+		CountServed(hop, 1, &blame);
+		if (MayBeMany(run.iterations[i]))
+			return;
+		durations.Add(run.iterations[i].duration_ns);
+		sum += run.iterations[i].duration_ns;
+	});
+	Percentiles percentiles(durations, sum,
+				threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
+	do {
+		each([&](uint16_t, const Timeline &, size_t i) {
+			if (!MayBeMany(run.iterations[i]))
+				percentiles.Add(run.iterations[i].duration_ns);
+		});
+	} while (!percentiles.EndPass());
+	blame.count = durations.count;
+	blame.by_status[FT_STATUS_OK] = durations.count;
+	blame.latencies = percentiles.Result();
+	blame.threshold_ns = threshold.ns ? threshold.ns : percentiles.Further();
+	Kept kept(limits.kept, blame.count);
+	kept.SetThreshold(blame.threshold_ns);
+	Sheet sheet;
+	do {
+		each([&](uint16_t hop, const Timeline &t, size_t i) {
+			const ft_span &s = run.iterations[i];
+			if (MayBeMany(s))
+				return;
+			SlowRequest r = {s.start_ns, s.duration_ns, s.start_ns, i, 0, 0, 0,
+					 0,	     FT_STATUS_OK,  hop};
+			CauseTimes direct = {};
+			AddTimes(t, s.start_ns, s.start_ns + s.duration_ns, &direct);
+			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
+			AddParts(direct, {}, hop, &sheet);
+			AddRequest(&r, &sheet);
+			kept.Take(&sheet);
+		});
+	} while (kept.Again());
+	kept.Conclude(nullptr, &blame);
+	kept.FillHops(&blame);
+	return blame;
+}
+
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients, const Serving &serving)
 {
-	return run.requests.size() ? BlameRequests(run, timelines, threshold, clients, serving)
-				   : BlameIterations(run, timelines, threshold);
+	if (run.requests.size() == 0)
+		return BlameIterations(run, timelines, threshold, {}, {});
+	WholeLog log(run);
+	LogFacts facts = CountRequests(run, &log);
+	return BlameLog(run, &log, facts, timelines, threshold, clients, serving, {}, {});
+}
+
+Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+	       const Threshold &threshold, const Clients &clients, const Serving &serving,
+	       const BlameLimits &limits, const Stretches &stretches)
+{
+	return Passes(run, log, facts, timelines, clients, serving, limits, stretches).Make(threshold);
 }
 
 } // namespace forktail

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "analysis/run/log.h"
 #include "analysis/run/run.h"
 #include "analysis/timeline/causes.h"
 #include "analysis/timeline/client.h"
@@ -50,16 +52,19 @@ struct SlowRequest {
 	uint64_t start_ns; // intended; an iteration's start
 	uint64_t latency_ns;
 	uint64_t since_ns; // its causes lie in [since_ns, end_ns()): earlier than start_ns if it queued
-	uint32_t index;	   // into Run::requests, or Run::iterations
+	uint64_t index;	   // number in the request log, or in Run::iterations
 	uint32_t episode;  // index into episodes, set by FindEpisodes
 	uint32_t first_part;
 	uint16_t part_count;
 	uint8_t op;
-	uint8_t status;		// enum ft_status
-	uint16_t hop = kNoHop;	// that served it, or that it came to first; kNoHop: not known
-	bool arrived = false;	// it is known when its answer arrived; then
-	uint64_t unread_ns = 0; // how long that lay unread at the client
-	OnTheWay way = {};	// of servers that were asked directly
+	uint8_t status;		 // enum ft_status
+	uint16_t hop = kNoHop;	 // that served it, or that it came to first; kNoHop: not known
+	bool arrived = false;	 // it is known when its answer arrived; then
+	uint64_t unread_ns = 0;	 // how long that lay unread at the client
+	OnTheWay way = {};	 // of servers that were asked directly
+	uint64_t sent_ns = 0;	 // not of an iteration, as the rest
+	uint32_t connection = 0; // index into Run::connections
+	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: not known
 	uint64_t end_ns() const { return start_ns + latency_ns; }
 };
 
@@ -114,6 +119,13 @@ struct Threshold {
 // Parses "1ms", "500us", "2s", "p99", "p99.9".
 bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error);
 
+// Of all answered requests whose answer's arrival is known, as it is with `--arrival-times`.
+struct Arrivals {
+	uint64_t known = 0;
+	Latencies latencies; // from when they were due to the arrival
+	uint64_t unread_ns = 0, longest_unread_ns = 0;
+};
+
 struct Blame {
 	bool from_iterations = false; // no request log: event-loop iterations stand in for requests
 	uint64_t count = 0;	      // requests (or iterations) in all
@@ -121,13 +133,27 @@ struct Blame {
 	std::array<uint64_t, 256> by_status = {};
 	Latencies latencies;
 	uint64_t threshold_ns = 0;
-	std::vector<SlowRequest> slow; // by start
+	// Slow requests by start: the slowest BlameLimits::kept, where there are more.
+	std::vector<SlowRequest> slow;
 	std::vector<Part> parts;
-	uint64_t slow_ns = 0;		// sum of slow requests' latencies
+	uint64_t slow_count = 0;	// of all slow requests
+	uint64_t kept_from_ns = 0;	// those that took at least that long are in `slow`; 0: all slow ones
+	uint64_t slow_ns = 0;		// sum of all slow requests' latencies
 	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only those with time
 	std::vector<HopRow> hops;	// those that requests came by, by time
 	std::vector<uint64_t> usual_ns; // per op: median latency of requests that met no stall; 0: none
+	Arrivals arrivals;
+	// On connections of which it is not known which of several threads served them then.
+	uint64_t unserved_requests = 0, unserved_connections = 0;
 };
+
+// What memory is spent on: it bounds what is told apart, not what is summed up.
+struct BlameLimits {
+	size_t kept = 200'000;		    // slow requests that are kept
+	uint64_t backlog_buckets = 1 << 22; // of time, for each server
+};
+
+struct LogFacts;
 
 // Blames requests (or, without a log, iterations) on the timelines: one per entry of run.servers (at least
 // one; an empty one makes all time Unknown), then one per entry of run.behind (an empty one: time there is
@@ -136,5 +162,24 @@ struct Blame {
 // Network.
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients = {}, const Serving &serving = {});
+
+// Of a run of whose threads' doings only a stretch is there: makes that those in [from_ns, to_ns) are, and
+// what is known of load threads' too. True: the timelines have been made again, in place.
+using Cover = std::function<bool(uint64_t from_ns, uint64_t to_ns)>;
+// Calls see(from_ns, to_ns) for each of some stretches that are all of the run, one after the other, each
+// being there.
+using EachStretch = std::function<void(const std::function<void(uint64_t from_ns, uint64_t to_ns)> &see)>;
+struct Stretches {
+	Cover cover = [](uint64_t, uint64_t) { return false; };
+	EachStretch each = [](const auto &see) { see(0, UINT64_MAX); };
+};
+
+// The same of a log that is gone through in windows, and whose requests have been counted (count.h).
+Blame BlameLog(const Run &run, Log *log, const LogFacts &facts, const std::vector<Timeline> &timelines,
+	       const Threshold &threshold, const Clients &clients, const Serving &serving,
+	       const BlameLimits &limits, const Stretches &stretches);
+// Without a log, of event-loop iterations.
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		      const BlameLimits &limits, const Stretches &stretches);
 
 } // namespace forktail

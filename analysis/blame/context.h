@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What requests are blamed with: servers, ways through a proxy, outages, and what is usual. Made once a run
-// and then only read, so that all workers share it.
+// What requests are blamed with: servers, ways through a proxy, outages, and what is usual. While the
+// requests of a window are looked at it is only read, so that all workers share it.
 #pragma once
 
 #include <cstdint>
@@ -35,25 +35,31 @@ struct Through {
 struct Context {
 	const Run &run;
 	const Serving &serving;
-	std::vector<const Timeline *> timelines; // by hop
-	std::vector<uint16_t> hop_of_thread;	 // by Run::threads; kNoHop: it has no timeline here
-	std::vector<Server> servers; // one per run.servers; then further threads that serve, then nobody
-	Column<uint16_t> served_by;  // per request, into servers; empty: by its connection's server
-	ConnectionWaits taken;
-	std::vector<uint64_t> usual_ns;
 	const Clients &clients;
-	std::vector<StalledIdle> stalled_idle; // by server, then load thread
-	// By server, then by server behind it and, last, the thread that it hands on to; null: nothing went
-	// there, or it was not recorded.
-	std::vector<std::unique_ptr<Through>> through;
-	// Per request the one that was answered before it on its connection; empty without such ways.
-	Column<uint32_t> in_front;
 	std::vector<Outage> outages;
+	std::vector<const Timeline *> timelines = {}; // by hop
+	std::vector<uint16_t> hop_of_thread = {};     // by Run::threads; kNoHop: it has no timeline here
+	// One per run.servers; then further threads that serve, then nobody.
+	std::vector<Server> servers = {};
+	std::vector<uint16_t> server_of_hop = {};   // into servers; empty: each connection is its server's
+	std::vector<StalledIdle> stalled_idle = {}; // by server, then load thread
+	std::vector<uint64_t> usual_ns = {};
+	// Ways that requests may go on from a server: by server, then by server behind it and, last, the
+	// thread that it hands on to. Where they end, kNoHop: there is none, or it was not recorded; and
+	// those that were gone.
+	std::vector<uint16_t> way_ends = {};
+	std::vector<std::unique_ptr<Through>> through = {};
+
+	// Of the window of the log that is in run.requests, per request.
+	Column<uint16_t> served_by = {}; // into servers; empty: by its connection's server
+	ConnectionWaits taken = {};
+	// The one that was answered before it on its connection; empty without such ways.
+	Column<uint32_t> in_front = {};
 
 	// How long the server was idle and the request's load thread stalled.
 	uint64_t ClientStalled(size_t i, uint64_t from_ns, uint64_t to_ns) const
 	{
-		int32_t client = clients.Of(run, i);
+		int32_t client = clients.Of(run.requests.connection[i]);
 		if (client < 0)
 			return 0;
 		return stalled_idle[ServerIndex(i) * clients.timelines.size() + static_cast<size_t>(client)]
@@ -63,22 +69,35 @@ struct Context {
 	{
 		return thread < hop_of_thread.size() ? hop_of_thread[thread] : kNoHop;
 	}
+	size_t ServerOfConnection(uint32_t connection, uint64_t sent_ns) const
+	{
+		if (server_of_hop.empty()) {
+			uint32_t server = run.connections[connection].server;
+			return server < servers.size() ? server : 0;
+		}
+		size_t server = servers.size() - 1;
+		if (connection < serving.connections.size())
+			for (const Serving::Stretch &s : serving.connections[connection])
+				if (s.from_ns <= sent_ns && sent_ns < s.to_ns)
+					server = server_of_hop[s.hop];
+		return server;
+	}
 	size_t ServerIndex(size_t i) const
 	{
-		if (!served_by.empty())
-			return served_by[i];
-		uint32_t server = run.connections[run.requests.connection[i]].server;
-		return server < servers.size() ? server : 0;
+		return served_by.empty()
+			   ? ServerOfConnection(run.requests.connection[i], run.requests.start_ns[i])
+			   : served_by[i];
 	}
 	const Server &ServerOf(size_t i) const { return servers[ServerIndex(i)]; }
 	// How many entries of `through` a server has.
 	size_t WaysOfServer() const { return run.behind.size() + 1; }
-	// The request's entry in `through`, whatever is there.
-	size_t WayOf(size_t i) const
+	// The entry in `through` of requests to a server that went on to one behind it, 1 + index into
+	// run.behind; 0: nobody says to which.
+	size_t WayOf(size_t server, uint32_t behind) const
 	{
-		uint32_t behind = run.requests.Behind(i);
-		return ServerIndex(i) * WaysOfServer() + (behind ? behind - 1 : run.behind.size());
+		return server * WaysOfServer() + (behind ? behind - 1 : run.behind.size());
 	}
+	size_t WayOf(size_t i) const { return WayOf(ServerIndex(i), run.requests.Behind(i)); }
 	const Through *ThroughOf(size_t i) const
 	{
 		return through.empty() ? nullptr : through[WayOf(i)].get();

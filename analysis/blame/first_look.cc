@@ -123,13 +123,13 @@ void Bounds::Add(double latency_ns, const StallTimes &stalls_ns, uint64_t reques
 	AddTimes(latency_ns - kSlackNs, requests, &calm);
 }
 
-void Bounds::Merge(Bounds *other)
+void Bounds::Merge(const Bounds &other)
 {
 	for (size_t c = 0; c < without.size(); c++)
-		if (without[c] || other->without[c])
-			Of(c)->Merge(*other->Of(c));
-	calm.Merge(other->calm);
-	sampled += other->sampled;
+		if (without[c] || other.without[c])
+			Of(c)->Merge(other.without[c] ? *other.without[c] : other.calm);
+	calm.Merge(other.calm);
+	sampled += other.sampled;
 }
 
 StallTimes Bounds::SlowestPercent() const
@@ -146,13 +146,23 @@ StallTimes Bounds::SlowestPercent() const
 	return ns;
 }
 
-FirstLook LookAtAll(const Context &context)
+void FirstLook::Merge(const FirstLook &other)
+{
+	bounds.Merge(other.bounds);
+	for (size_t c = 0; c < without.size(); c++)
+		without[c].Merge(other.without[c]);
+}
+
+uint64_t StepThrough(uint64_t count)
+{
+	return count / kLooksThrough + 1;
+}
+
+void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers)
 {
 	const Requests &q = context.run.requests;
-	std::vector<FirstLook> workers(Workers(q.size()));
-	const size_t step = q.size() / kLooksThrough + 1;
-	ForRanges(q.size(), [&](size_t begin, size_t end, size_t w) {
-		FirstLook &look = workers[w];
+	ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
+		FirstLook &look = (*workers)[w];
 		auto without = [&](Cause c) {
 			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
@@ -163,11 +173,11 @@ FirstLook LookAtAll(const Context &context)
 			if (IsError(q.status[i]))
 				continue;
 			const Through *t = context.ThroughOf(i);
-			if (t && i % step)
+			if (t && q.Number(i) % step)
 				continue;
 			Glance g =
 			    t ? LookThrough(context, *t, i, &scratch, &stalls) : Look(context, i, &hints);
-			size_t stands_for = t ? step : 1;
+			uint64_t stands_for = t ? step : 1;
 			look.bounds.sampled += stands_for > 1;
 			if (t)
 				look.bounds.Add(g.latency, stalls, stands_for);
@@ -179,12 +189,6 @@ FirstLook LookAtAll(const Context &context)
 			AddTimes(g.stall + g.busy + g.net + g.late, stands_for, without(Cause::Unknown));
 		}
 	});
-	for (size_t w = 1; w < workers.size(); w++) {
-		workers[0].bounds.Merge(&workers[w].bounds);
-		for (size_t c = 0; c < workers[0].without.size(); c++)
-			workers[0].without[c].Merge(workers[w].without[c]);
-	}
-	return std::move(workers[0]);
 }
 
 } // namespace forktail

@@ -24,7 +24,7 @@ struct Bounds {
 	// Of `requests` requests like this one.
 	void Add(double latency_ns, double stalls_ns, uint64_t requests);
 	void Add(double latency_ns, const StallTimes &stalls_ns, uint64_t requests);
-	void Merge(Bounds *other);
+	void Merge(const Bounds &other);
 	// By stall: no request that takes less with that one taken out is among the slowest percent then.
 	StallTimes SlowestPercent() const;
 
@@ -35,7 +35,14 @@ private:
 struct FirstLook {
 	Bounds bounds;
 	WithoutHistograms without;
+
+	void Merge(const FirstLook &other);
 };
-FirstLook LookAtAll(const Context &context);
+
+// Looks at the window of the log that is in memory, adding to those of the workers. Through a proxy, where a
+// look costs more, one request of `step` stands for all.
+void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers);
+// How many of `count` requests one stands for there.
+uint64_t StepThrough(uint64_t count);
 
 } // namespace forktail

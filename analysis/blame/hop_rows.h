@@ -12,9 +12,12 @@ namespace forktail
 
 // The hop that a timeline is: those of one thread are one.
 uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t index);
-// How many requests of the run came by each, and what passed there over the slow ones.
+// The hop's row, which is made if there is none.
+HopRow &RowOf(uint16_t hop, std::vector<HopRow> *rows);
+// How many requests of the run came by each.
 void CountServed(uint16_t hop, uint64_t requests, Blame *blame);
-void CountServed(const Context &context, Blame *blame);
-void FillHops(Blame *blame);
+// The same, by server and by way as the context has them.
+void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
+		 const std::vector<uint64_t> &by_way, Blame *blame);
 
 } // namespace forktail

@@ -11,22 +11,26 @@
 namespace forktail
 {
 
+// Workers there are at most, at least 1.
+inline size_t MaxWorkers()
+{
+	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
+}
 // Workers that ForRanges uses for `count` items, at least 1.
 inline size_t Workers(size_t count)
 {
-	size_t cores = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
-	return std::min(cores, count / 50'000 + 1);
+	return std::min(MaxWorkers(), count / 50'000 + 1);
 }
 
-// Calls f(begin, end, worker) for Workers(count) ranges that cover [0, count) in order.
-template <typename F> void ForRanges(size_t count, F f)
+// Calls f(begin, end, worker) for Workers(last - first) ranges that cover [first, last) in order.
+template <typename F> void ForRanges(size_t first, size_t last, F f)
 {
-	size_t workers = Workers(count);
+	size_t count = last - first, workers = Workers(count);
 	std::vector<std::thread> threads;
+	auto begin = [=](size_t w) { return first + count * w / workers; };
 	for (size_t w = 1; w < workers; w++)
-		threads.emplace_back(
-		    [&f, w, workers, count] { f(count * w / workers, count * (w + 1) / workers, w); });
-	f(size_t{0}, count / workers, size_t{0});
+		threads.emplace_back([&f, begin, w] { f(begin(w), begin(w + 1), w); });
+	f(begin(0), begin(1), size_t{0});
 	for (std::thread &t : threads)
 		t.join();
 }

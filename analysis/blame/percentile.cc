@@ -74,17 +74,126 @@ void LogHistogram::Merge(const LogHistogram &other)
 	max = std::max(max, other.max);
 }
 
-uint64_t LogHistogram::PercentileFloor(double percentile) const
+size_t LogHistogram::SlotOfRank(uint64_t rank, uint64_t *before) const
 {
-	uint64_t rank = Rank(count, percentile), seen = 0;
-	if (rank == 0)
-		return 0;
+	uint64_t seen = 0;
 	for (size_t i = 0; i < slots.size(); i++) {
+		*before = seen;
 		seen += slots[i];
 		if (seen >= rank)
-			return Floor(i);
+			return i;
 	}
-	return max;
+	return slots.size();
+}
+
+uint64_t LogHistogram::PercentileFloor(double percentile) const
+{
+	uint64_t rank = Rank(count, percentile), before = 0;
+	if (rank == 0)
+		return 0;
+	size_t slot = SlotOfRank(rank, &before);
+	return slot < slots.size() ? Floor(slot) : max;
+}
+
+namespace
+{
+
+constexpr uint64_t kKeep = 100'000; // values of one rank
+constexpr uint64_t kSlots = 1 << 17;
+
+} // namespace
+
+RankFinder::RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks)
+{
+	for (uint64_t rank : ranks) {
+		uint64_t before = 0;
+		size_t slot = all.count ? all.SlotOfRank(rank, &before) : 0;
+		wanted_.push_back({});
+		if (!all.count) {
+			wanted_.back().known = true;
+			continue;
+		}
+		uint64_t high = slot + 1 < all.slots.size() ? LogHistogram::Floor(slot + 1) - 1 : UINT64_MAX;
+		Narrow(&wanted_.back(), LogHistogram::Floor(slot), high, rank - before, all.slots[slot]);
+	}
+	Cover();
+}
+
+// From here on it is the value of that rank of the `count` in [low, high].
+void RankFinder::Narrow(Wanted *w, uint64_t low, uint64_t high, uint64_t rank, uint64_t count)
+{
+	*w = {rank, low, high, count <= kKeep, 0, {}, {}, low == high, low};
+	if (w->known || w->keep)
+		return;
+	while ((high - low) >> w->shift >= kSlots)
+		w->shift++;
+	w->counts.resize(((high - low) >> w->shift) + 1);
+}
+
+void RankFinder::Cover()
+{
+	low_ = 1;
+	high_ = 0;
+	for (const Wanted &w : wanted_) {
+		if (w.known)
+			continue;
+		low_ = low_ > high_ ? w.low : std::min(low_, w.low);
+		high_ = std::max(high_, w.high);
+	}
+}
+
+bool RankFinder::Done() const
+{
+	return low_ > high_;
+}
+
+void RankFinder::AddInside(uint64_t value)
+{
+	for (Wanted &w : wanted_) {
+		if (w.known || value < w.low || value > w.high)
+			continue;
+		if (w.keep)
+			w.values.push_back(value);
+		else
+			w.counts[(value - w.low) >> w.shift]++;
+	}
+}
+
+void RankFinder::Merge(const RankFinder &other)
+{
+	for (size_t i = 0; i < wanted_.size(); i++) {
+		Wanted &w = wanted_[i];
+		const Wanted &more = other.wanted_[i];
+		w.values.insert(w.values.end(), more.values.begin(), more.values.end());
+		for (size_t k = 0; k < w.counts.size(); k++)
+			w.counts[k] += more.counts[k];
+	}
+}
+
+void RankFinder::EndPass()
+{
+	for (Wanted &w : wanted_) {
+		if (w.known)
+			continue;
+		if (w.keep) {
+			w.known = true;
+			if (w.values.empty()) // there are fewer than were counted
+				continue;
+			auto nth = w.values.begin() +
+				   static_cast<ptrdiff_t>(std::min<uint64_t>(w.rank, w.values.size()) - 1);
+			std::nth_element(w.values.begin(), nth, w.values.end());
+			w.value = *nth;
+			w.values = {};
+			continue;
+		}
+		uint64_t seen = 0, slot = 0;
+		while (slot + 1 < w.counts.size() && seen + w.counts[slot] < w.rank)
+			seen += w.counts[slot++];
+		uint64_t low = w.low + (slot << w.shift);
+		uint64_t high = std::min(w.high, low + (uint64_t{1} << w.shift) - 1);
+		Narrow(&w, low, high, w.rank - seen, w.counts[slot]);
+	}
+	Cover();
 }
 
 } // namespace forktail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Percentiles: exact ones by selection, and a fine histogram where millions of derived values are not worth
-// keeping.
+// Percentiles: exact ones by selection, of values at hand or of values that can only be gone through again,
+// and a fine histogram where millions of derived values are not worth keeping.
 #pragma once
 
 #include <bit>
@@ -47,8 +47,53 @@ struct LogHistogram {
 		max = value > max ? value : max;
 	}
 	void Merge(const LogHistogram &other);
+	// The slot that holds a rank (1..count), and how many values lie in slots before it.
+	size_t SlotOfRank(uint64_t rank, uint64_t *before) const;
 	// The least value the percentile's bucket can hold; 0 when empty.
 	uint64_t PercentileFloor(double percentile) const;
+};
+
+// The values of some ranks, exactly, of values that are gone through once for a histogram and then once more,
+// for those in the histogram's slots that hold a rank: they are kept while they are few, counted by finer and
+// finer slots, each time they are gone through again, while they are many. Munro and Paterson, "Selection and
+// sorting with limited storage" (1980), is about how few times that takes; here it is one as a rule.
+class RankFinder
+{
+public:
+	// `ranks`: 1..all.count each; all.count 0: there is nothing to find.
+	RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks);
+	// Whether all are known.
+	bool Done() const;
+	// One that is empty, to add to beside this one.
+	RankFinder Fork() const { return *this; }
+	void Add(uint64_t value)
+	{
+		if (value >= low_ && value <= high_)
+			AddInside(value);
+	}
+	void Merge(const RankFinder &other);
+	// All values have been added.
+	void EndPass();
+	// Of ranks[i], in the constructor's order.
+	uint64_t Value(size_t i) const { return wanted_[i].value; }
+
+private:
+	struct Wanted {
+		uint64_t rank; // among those in [low, high]
+		uint64_t low, high;
+		bool keep; // values; else counts by slots of 2^shift
+		uint32_t shift;
+		std::vector<uint64_t> values;
+		std::vector<uint32_t> counts;
+		bool known;
+		uint64_t value;
+	};
+	void AddInside(uint64_t value);
+	void Narrow(Wanted *w, uint64_t low, uint64_t high, uint64_t rank, uint64_t count);
+	void Cover();
+
+	std::vector<Wanted> wanted_;
+	uint64_t low_ = 1, high_ = 0; // around those that are not known
 };
 
 } // namespace forktail

@@ -138,20 +138,6 @@ struct HopSums {
 	}
 };
 
-Column<uint32_t> FindInFront(const Run &run)
-{
-	Column<uint32_t> in_front;
-	std::vector<uint32_t> last(run.connections.size(), kNoRequest);
-	uint32_t *out = in_front.Extend(run.requests.size());
-	for (size_t i = 0; i < run.requests.size(); i++) {
-		uint32_t &before = last[run.requests.connection[i]];
-		out[i] = before;
-		if (run.requests.status[i] != FT_STATUS_UNSENT)
-			before = static_cast<uint32_t>(i);
-	}
-	return in_front;
-}
-
 } // namespace
 
 void Spend(const Context &context, const Through &t, size_t i, Spending *scratch)
@@ -183,19 +169,35 @@ void BlameThrough(const Context &context, const Through &t, size_t i, const Matt
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
 			 spent.since_ns,
-			 static_cast<uint32_t>(i),
+			 q.Number(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
 			 0,
 			 q.op[i],
 			 q.status[i],
 			 t.front_hop};
-	NoteArrival(q, &r);
+	NoteRequest(q, i, &r);
 	for (const AtHop &h : spent.hops)
 		AddPartsAt(context, *context.timelines[h.hop], h, spent.since_ns, due, q.Arrived(i), sheet);
 	AddPart(Cause::Network, kNoHop, spent.between_ns, 0, sheet);
 	AddPart(Cause::ClientLate, kNoHop, spent.late_ns, 0, sheet);
 	AddRequest(&r, sheet);
+}
+
+void FindInFront(Context *context)
+{
+	const Requests &q = context->run.requests;
+	context->in_front.Truncate(0);
+	if (context->through.empty())
+		return;
+	std::vector<uint32_t> last(context->run.connections.size(), kNoRequest);
+	uint32_t *out = context->in_front.Extend(q.size());
+	for (size_t i = 0; i < q.size(); i++) {
+		uint32_t &before = last[q.connection[i]];
+		out[i] = before;
+		if (q.status[i] != FT_STATUS_UNSENT)
+			before = static_cast<uint32_t>(i);
+	}
 }
 
 void FindWays(const std::vector<Timeline> &timelines, Context *context)
@@ -204,45 +206,73 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 	size_t servers = context->servers.size(), ways_each = context->WaysOfServer();
 	size_t first_behind =
 	    timelines.size() < run.behind.size() ? 0 : std::max<size_t>(run.servers.size(), 1);
-	bool any_behind =
-	    !run.requests.behind.empty() && timelines.size() >= first_behind + run.behind.size();
-	if (!any_behind && context->serving.hands_to.empty())
-		return;
-	std::vector<bool> taken(servers * ways_each);
-	for (size_t i = 0; i < run.requests.size(); i++)
-		taken[context->WayOf(i)] = true;
-	// Where a way ends: the timeline of a server behind, or of another thread of the same process.
-	auto end_of = [&](size_t w) -> uint16_t {
-		size_t server = w / ways_each, behind = w % ways_each;
+	bool any_behind = timelines.size() >= first_behind + run.behind.size();
+	auto recorded = [&](size_t hop) {
+		return hop < timelines.size() && timelines[hop].thread < run.threads.size() &&
+		       run.threads[timelines[hop].thread].end_ns >
+			   run.threads[timelines[hop].thread].start_ns;
+	};
+	// Where a way ends: at a server behind, or another thread of the same process.
+	auto end_of = [&](size_t server, size_t behind) -> uint16_t {
 		if (behind < run.behind.size())
 			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
 		return context->serving.HandsTo(context->servers[server].hop);
 	};
-	auto is_way = [&](size_t w) {
-		uint16_t end = end_of(w);
-		return taken[w] && end < timelines.size() && !timelines[end].empty() &&
-		       !context->servers[w / ways_each].timeline->empty();
-	};
+	bool any = false;
+	std::vector<uint16_t> ends(servers * ways_each, kNoHop);
+	for (size_t w = 0; w < ends.size(); w++) {
+		uint16_t end = end_of(w / ways_each, w % ways_each);
+		if (!recorded(end) || !recorded(context->servers[w / ways_each].hop))
+			continue;
+		ends[w] = end;
+		any = true;
+	}
+	if (any)
+		context->way_ends = std::move(ends);
+}
+
+void NoteWays(Context *context)
+{
+	const Requests &q = context->run.requests;
+	if (context->way_ends.empty())
+		return;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		size_t w = context->WayOf(i);
+		uint16_t end = context->way_ends[w];
+		if (end == kNoHop || (!context->through.empty() && context->through[w]))
+			continue;
+		context->through.resize(context->way_ends.size());
+		context->through[w] = std::make_unique<Through>(
+		    Through{{}, {}, context->servers[w / context->WaysOfServer()].hop, end});
+	}
+}
+
+void BuildRoutes(Context *context)
+{
+	const Run &run = context->run;
 	uint64_t ways = 0;
-	for (size_t w = 0; w < taken.size(); w++)
-		ways += is_way(w);
+	for (const auto &through : context->through)
+		ways += through != nullptr;
 	if (!ways)
 		return;
-	context->through.resize(taken.size());
 	const RouteGrid grid =
 	    GridOf(run.start_ns, run.end_ns, std::clamp<uint64_t>(kSums / ways, 64, kSums / 4));
-	for (size_t w = 0; w < taken.size(); w++) {
-		if (!is_way(w))
+	for (size_t w = 0; w < context->through.size(); w++) {
+		Through *t = context->through[w].get();
+		if (!t)
 			continue;
-		const Server &front = context->servers[w / ways_each];
-		uint16_t end = end_of(w);
-		context->through[w] = std::make_unique<Through>(
-		    Through{BuildRoute(*front.timeline, timelines[end], grid, run.start_ns, run.end_ns),
-			    {},
-			    front.hop,
-			    HopOf(run, timelines, end)});
+		const Timeline &front = *context->servers[w / context->WaysOfServer()].timeline,
+			       &back = *context->timelines[context->way_ends[w]];
+		// Where neither is known there is nothing to keep.
+		uint64_t from_ns = run.end_ns, to_ns = run.start_ns;
+		for (const Timeline *timeline : {&front, &back}) {
+			if (timeline->empty())
+				continue;
+			from_ns = std::min(from_ns, std::max(timeline->start_ns(), run.start_ns));
+			to_ns = std::max(to_ns, std::min(timeline->end_ns(), run.end_ns));
+		}
+		t->route = BuildRoute(front, back, grid, from_ns, to_ns);
 	}
-	context->in_front = FindInFront(run);
 }
 
 } // namespace forktail

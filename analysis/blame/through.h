@@ -22,8 +22,14 @@ struct Spending {
 	Held held;
 };
 
-// Finds the ways through a proxy that requests took, without their backlogs; servers are known.
+// Finds where requests may go on to; servers are known.
 void FindWays(const std::vector<Timeline> &timelines, Context *context);
+// Keeps those ways that requests of the window took.
+void NoteWays(Context *context);
+// Finds out what passed on them, from the timelines as they are now.
+void BuildRoutes(Context *context);
+// Finds who was in front of whom, in the window.
+void FindInFront(Context *context);
 // Adds request i up into scratch->spent, whose former content goes.
 void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
 // Which requests are blamed: those of threshold_ns or more, and those that take, without some stall, as long

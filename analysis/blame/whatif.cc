@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A percentile without a cause is the percentile of all requests with that cause's part taken out of each.
-// Exact where every request that can matter was blamed in full; within a histogram's 0.05 % otherwise.
+// Exact where every request that can matter was blamed in full and kept; within a histogram's 0.05 %
+// otherwise.
 #include "whatif.h"
 
 #include <algorithm>
@@ -40,43 +41,90 @@ Latencies FromHistogram(const LogHistogram &h, const Latencies &all)
 
 } // namespace
 
-void FillCauses(const Blamed &blamed, const WithoutHistograms *histograms, uint64_t answered, Blame *blame)
+void WithoutTails::Count(const SlowRequest &r, Cause cause, uint64_t without_ns)
 {
-	std::array<CauseRow, kCauses> rows = {};
-	for (const SlowRequest &r : blame->slow) {
-		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
-			const Part &part = blame->parts[p];
-			CauseRow &row = rows[static_cast<size_t>(Index(part.cause))];
-			bool seen = false; // at another hop
-			for (size_t before = r.first_part; before < p; before++)
-				seen |= blame->parts[before].cause == part.cause;
-			row.requests += !seen;
-			row.direct_ns += part.direct_ns;
-			row.queued_ns += part.queued_ns;
-		}
+	Difference &d = of_cause_[cause];
+	d.slots[LogHistogram::Slot(r.latency_ns)]--;
+	d.slots[LogHistogram::Slot(without_ns)]++;
+}
+
+void WithoutTails::Add(const SlowRequest &r, const Part *parts)
+{
+	if (IsError(r.status))
+		return;
+	std::array<uint64_t, kCauses> of = {};
+	for (size_t p = 0; p < r.part_count; p++)
+		of[static_cast<size_t>(Index(parts[p].cause))] += parts[p].total_ns();
+	if (!finders_.empty()) {
+		for (auto &[cause, finder] : finders_)
+			finder.Add(r.latency_ns - of[static_cast<size_t>(Index(cause))]);
+		return;
 	}
-	for (int c = 0; c < kCauses; c++) {
-		CauseRow &row = rows[static_cast<size_t>(c)];
-		row.cause = static_cast<Cause>(c);
-		if (row.total_ns() == 0)
-			continue;
-		row.share = blame->slow_ns
-				? static_cast<double>(row.total_ns()) / static_cast<double>(blame->slow_ns)
-				: 0;
-		if (histograms && !IsStall(row.cause)) {
-			row.without = FromHistogram((*histograms)[static_cast<size_t>(c - kStallCauses)],
-						    blame->latencies);
+	all_.Add(r.latency_ns);
+	for (int c = 0; c < kCauses; c++)
+		if (uint64_t ns = of[static_cast<size_t>(c)])
+			Count(r, static_cast<Cause>(c), r.latency_ns - ns);
+}
+
+// p99, p99.9, p99.99 and the largest, among those that were added.
+std::vector<uint64_t> WithoutTails::Ranks() const
+{
+	std::vector<uint64_t> ranks;
+	for (double percentile : {99.0, 99.9, 99.99, 100.0}) {
+		uint64_t above = answered_ - Rank(answered_, percentile);
+		ranks.push_back(all_.count - std::min(above, all_.count - 1));
+	}
+	return ranks;
+}
+
+void WithoutTails::EndPass()
+{
+	for (auto &[cause, difference] : of_cause_) {
+		LogHistogram without = all_;
+		for (size_t i = 0; i < without.slots.size(); i++)
+			without.slots[i] += static_cast<uint32_t>(difference.slots[i]);
+		finders_.emplace(cause, RankFinder(without, Ranks()));
+	}
+	of_cause_.clear();
+}
+
+bool WithoutTails::EndFurtherPass()
+{
+	bool done = true;
+	for (auto &[cause, finder] : finders_) {
+		finder.EndPass();
+		done &= finder.Done();
+	}
+	return done;
+}
+
+Latencies WithoutTails::Without(Cause cause) const
+{
+	Latencies l;
+	auto found = finders_.find(cause);
+	if (found == finders_.end())
+		return l;
+	l.p99 = found->second.Value(0);
+	l.p99_9 = found->second.Value(1);
+	l.p99_99 = found->second.Value(2);
+	l.max = found->second.Value(3);
+	return l;
+}
+
+void FillWhatIf(const WhatIf &from, Blame *blame)
+{
+	for (CauseRow &row : blame->causes) {
+		if (from.histograms && !IsStall(row.cause)) {
+			row.without = FromHistogram(
+			    (*from.histograms)[static_cast<size_t>(Index(row.cause) - kStallCauses)],
+			    blame->latencies);
+		} else if (from.tails) {
+			row.without = from.tails->Without(row.cause);
 		} else {
-			std::vector<uint64_t> values = LatenciesWithout(blamed, blame->parts, row.cause);
-			TopPercentiles(values.data(), values.size(), answered, &row.without);
+			std::vector<uint64_t> values = LatenciesWithout(from.blamed, from.parts, row.cause);
+			TopPercentiles(values.data(), values.size(), from.answered, &row.without);
 		}
-		blame->causes.push_back(row);
 	}
-	std::stable_sort(blame->causes.begin(), blame->causes.end(),
-			 [](const CauseRow &a, const CauseRow &b) {
-				 bool a_last = a.cause == Cause::Unknown, b_last = b.cause == Cause::Unknown;
-				 return a_last != b_last ? b_last : a.total_ns() > b.total_ns();
-			 });
 }
 
 } // namespace forktail

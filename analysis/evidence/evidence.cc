@@ -20,6 +20,8 @@ namespace
 
 // A cause below this share of an episode gets no sentence, unless it is the first.
 constexpr double kWorthSaying = 0.03;
+// What is told of an episode may have begun or ended so much before or after it.
+constexpr uint64_t kAroundNs = 1'000'000'000;
 // Sentences of the server itself for an episode, at most.
 constexpr size_t kServerWords = 2;
 
@@ -114,6 +116,19 @@ uint64_t ForeignNs(const Scene &scene, const std::vector<Timeline> &timelines, C
 	return ns;
 }
 
+void FindLandmarks(const Run &run, Landmarks *landmarks)
+{
+	*landmarks = {};
+	for (uint32_t i = 0; i < run.spans.size(); i++) {
+		const ft_span &s = run.spans[i];
+		// Whole, where system calls were traced; else what a thread waited for in it.
+		if (s.owner == FT_FSYNC && (!s.off_cpu || s.depth == 0))
+			landmarks->fsyncs.push_back(i);
+		else if (s.owner == FT_FORK && !s.off_cpu)
+			landmarks->forks.push_back(i);
+	}
+}
+
 } // namespace
 
 OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
@@ -142,30 +157,30 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
-		  std::vector<Episode> *episodes, const Clients &clients)
+		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover)
 {
 	std::vector<const SlowRequest *> worst(episodes->size());
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
 			worst[r.episode] = &r;
 	Landmarks landmarks;
-	for (uint32_t i = 0; i < run.spans.size(); i++) {
-		const ft_span &s = run.spans[i];
-		// Whole, where system calls were traced; else what a thread waited for in it.
-		if (s.owner == FT_FSYNC && (!s.off_cpu || s.depth == 0))
-			landmarks.fsyncs.push_back(i);
-		else if (s.owner == FT_FORK && !s.off_cpu)
-			landmarks.forks.push_back(i);
-	}
+	FindLandmarks(run, &landmarks);
 
 	ThreadTimelines threads(run);
 	static const Thread no_thread;
 	static const Timeline no_timeline;
-	for (uint32_t index : WorstEpisodes(*episodes, episodes_limit)) {
+	// By time, so that what is near to each other is read once.
+	std::vector<uint32_t> order = WorstEpisodes(*episodes, episodes_limit);
+	std::sort(order.begin(), order.end());
+	for (uint32_t index : order) {
 		Episode &e = (*episodes)[index];
+		if (cover && cover(e.since_ns - std::min(e.since_ns, kAroundNs), e.end_ns + kAroundNs)) {
+			threads = ThreadTimelines(run);
+			FindLandmarks(run, &landmarks);
+		}
 		uint16_t served_by = worst[index]->hop;
 		const Timeline *served = served_by < timelines.size() ? &timelines[served_by] : nullptr;
-		int32_t client = blame.from_iterations ? -1 : clients.Of(run, worst[index]->index);
+		int32_t client = blame.from_iterations ? -1 : clients.Of(worst[index]->connection);
 		const Timeline &c = client < 0 ? no_timeline : clients.timelines[static_cast<size_t>(client)];
 		Scene client_scene = {run,	 c,	     client < 0 ? no_thread : run.threads[c.thread],
 				      landmarks, e.since_ns, e.end_ns,

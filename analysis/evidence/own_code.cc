@@ -37,6 +37,19 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 	}
 }
 
+void OwnCodeCount::Add(const OwnCodeCount &other)
+{
+	for (const auto &[name, more] : other.counted_) {
+		Counted &counted = counted_[name];
+		counted.samples += more.samples;
+		counted.lua_samples += more.lua_samples;
+		counted.kernel_samples += more.kernel_samples;
+		counted.weight += more.weight;
+		for (const auto &[stack, samples] : more.stacks)
+			counted.stacks[stack] += samples;
+	}
+}
+
 OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 {
 	OwnCode result;

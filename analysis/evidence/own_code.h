@@ -39,6 +39,8 @@ class OwnCodeCount
 public:
 	OwnCodeCount(const Run &run, const Activities &activities) : run_(run), activities_(activities) {}
 	void Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns);
+	// What another one has counted.
+	void Add(const OwnCodeCount &other);
 	// `own_ns`: how long own code ran in what was added.
 	OwnCode Result(uint64_t own_ns) const;
 

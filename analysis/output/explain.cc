@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/blame/count.h"
 #include "analysis/units.h"
 #include "servers.h"
 
@@ -19,25 +20,24 @@ constexpr size_t kEvidenceEpisodes = 1000;
 
 // Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
 // generators.
-void FindLoops(Explanation *e)
+void FindLoops(const Accounts &accounts, Explanation *e)
 {
+	e->by_loops = true;
 	for (size_t i = 0; i < e->run.threads.size(); i++) {
 		const Thread &t = e->run.threads[i];
-		if (t.iteration_count == 0 || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
+		if (accounts.Turns(i) == 0 || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			continue;
 		e->serving.push_back(static_cast<int>(i));
-		e->timelines.push_back(BuildTimeline(e->run, static_cast<uint32_t>(i)));
+		e->timelines.emplace_back();
+		e->timelines.back().thread = static_cast<uint32_t>(i);
 	}
+	MakeTimelines(e);
 }
 
-void FindMeasured(Explanation *e)
+void FindMeasured(const LogFacts &facts, Explanation *e)
 {
-	const Requests &q = e->run.requests;
-	uint64_t first = e->run.start_ns, last = e->run.end_ns;
-	if (q.size()) {
-		first = *std::min_element(q.intended_ns.begin(), q.intended_ns.end());
-		last = *std::max_element(q.end_ns.begin(), q.end_ns.end());
-	}
+	uint64_t first = facts.count ? facts.first_due_ns : e->run.start_ns,
+		 last = facts.count ? facts.last_end_ns : e->run.end_ns;
 	e->zero_ns = first;
 	e->measured_ns = last - first;
 }
@@ -50,16 +50,17 @@ void NoteCoverage(Explanation *e)
 			e->notes.push_back(text);
 	};
 	for (const Timeline &t : e->timelines) {
-		if (t.empty() || e->run.requests.size() == 0)
+		if (t.thread >= e->run.threads.size() || e->by_loops)
+			continue;
+		const Thread &thread = e->run.threads[t.thread];
+		if (thread.end_ns <= thread.start_ns)
 			continue;
 		uint64_t last = e->zero_ns + e->measured_ns;
-		uint64_t before = t.start_ns() > e->zero_ns ? t.start_ns() - e->zero_ns : 0;
-		uint64_t after = t.end_ns() < last ? last - t.end_ns() : 0;
-		if (before)
-			note("the server was recorded from " + FormatOffset(t.start_ns(), e->zero_ns) +
+		if (thread.start_ns > e->zero_ns)
+			note("the server was recorded from " + FormatOffset(thread.start_ns, e->zero_ns) +
 			     " on: what requests met before that is unknown");
-		if (after)
-			note("the server was recorded until " + FormatOffset(t.end_ns(), e->zero_ns) +
+		if (thread.end_ns < last)
+			note("the server was recorded until " + FormatOffset(thread.end_ns, e->zero_ns) +
 			     " only: what requests met after that is unknown");
 	}
 }
@@ -86,6 +87,29 @@ void NoteRings(Explanation *e)
 					   "waits for, and which thread serves a connection can't be told");
 }
 
+// Among the notes on who serves whom.
+void NoteUnserved(size_t at, Explanation *e)
+{
+	const Blame &b = e->blame;
+	if (b.unserved_requests)
+		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
+				"which thread served it is not known of " +
+				    Plural(b.unserved_requests, "request", "requests") + " on " +
+				    Plural(b.unserved_connections, "connection", "connections") +
+				    ": what they met is unknown");
+}
+
+// Of more slow requests than there is room for.
+void NoteKept(Explanation *e)
+{
+	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
+		e->notes.push_back("of " + Plural(e->blame.slow_count, "slow request", "slow requests") +
+				   " the " + FormatCount(e->blame.slow.size()) + " slowest, of " +
+				   FormatDuration(e->blame.kept_from_ns) +
+				   " or more, are told apart in episodes; the other " + FormatCount(left) +
+				   " are in all sums and percentiles (--memory makes room for more)");
+}
+
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
@@ -97,40 +121,144 @@ std::string NothingToExplain(const Run &run)
 
 } // namespace
 
+namespace
+{
+
+// Own code by thread, from stretches one after the other.
+class OwnCodes
+{
+public:
+	explicit OwnCodes(Explanation *e) : e_(*e)
+	{
+		for (size_t t = 0; t < e_.run.threads.size(); t++)
+			counts_.emplace_back(e_.run, e_.activities);
+	}
+	void Add(uint64_t from_ns, uint64_t to_ns)
+	{
+		for (size_t t = 0; t < counts_.size(); t++)
+			counts_[t].Add(e_.run.threads[t], from_ns, to_ns);
+	}
+	// Who serves is known, and accounts are.
+	void Finish()
+	{
+		OwnCodeCount all(e_.run, e_.activities);
+		uint64_t all_ns = 0;
+		for (size_t t = 0; t < counts_.size(); t++) {
+			uint64_t own_ns = e_.accounts[t].by_cause[Index(Cause::ServerBusy)];
+			e_.own_codes.push_back(counts_[t].Result(own_ns));
+			if (std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(t)) ==
+			    e_.serving.end())
+				continue;
+			all.Add(counts_[t]);
+			all_ns += own_ns;
+		}
+		e_.own_code = all.Result(all_ns);
+	}
+
+private:
+	Explanation &e_;
+	std::vector<OwnCodeCount> counts_;
+};
+
+// What memory goes to: windows of the log, the stretch of what threads did, backlogs by time, and slow
+// requests.
+struct Memory {
+	size_t window; // requests
+	uint64_t stretch;
+	BlameLimits limits;
+};
+Memory Divide(uint64_t bytes)
+{
+	constexpr uint64_t request = 110; // twice: read ahead, and looked at
+	constexpr uint64_t kept = 320;	  // with its parts, its episode and what is needed to sort
+	constexpr uint64_t bucket = 13;
+	return {std::max<size_t>(bytes / 6 / request, FT_REQUEST_BLOCK),
+		bytes / 4,
+		{std::max<size_t>(bytes / 4 / kept, 1000), std::max<uint64_t>(bytes / 5 / bucket, 1 << 10)}};
+}
+
+// Has a run's stretches read by its source, and their timelines made.
+void UseStretches(Explanation *e)
+{
+	e->stretches.cover = [e](uint64_t from_ns, uint64_t to_ns) {
+		if (!e->source->Cover(from_ns, to_ns, &e->run))
+			return false;
+		MakeTimelines(e);
+		return true;
+	};
+	e->stretches.each = [e](const auto &see) {
+		for (const RunSource::Stretch &s : e->source->stretches()) {
+			e->stretches.cover(s.from_ns, s.to_ns);
+			see(s.from_ns, s.to_ns);
+		}
+	};
+}
+
+// What each thread did in all.
+Accounts AddUp(OwnCodes *codes, Explanation *e)
+{
+	Accounts accounts;
+	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		e->activities = ActivitiesOf(e->run);
+		accounts.Add(e->run, from_ns, to_ns);
+		codes->Add(from_ns, to_ns);
+	});
+	for (size_t t = 0; t < e->run.threads.size(); t++)
+		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
+	e->accounts = accounts.Result(e->run);
+	return accounts;
+}
+
+bool OpenRun(const std::string &path, bool scan, const Memory &memory, LogFacts *facts, Explanation *e,
+	     std::string *error)
+{
+	e->run = Run();
+	e->log.reset();
+	e->source = std::make_unique<RunSource>();
+	if (!e->source->Open(path, scan, &e->run, error))
+		return false;
+	e->log = e->source->OpenLog(memory.window, &e->run);
+	*facts = CountRequests(e->run, e->log.get());
+	e->source->OpenServers(memory.stretch, &e->run);
+	if (!scan && e->source->Misled())
+		return OpenRun(path, true, memory, facts, e, error);
+	if (facts->count)
+		ExtendRun(facts->first_due_ns, facts->last_end_ns, &e->run);
+	e->source->Finish(&e->run);
+	return true;
+}
+
+} // namespace
+
 void FindOwnCode(Explanation *e)
 {
-	OwnCodeCount all(e->run, e->activities);
-	uint64_t all_ns = 0;
-	for (uint32_t t = 0; t < e->run.threads.size(); t++) {
-		const Thread &thread = e->run.threads[t];
-		uint64_t own_ns = e->accounts[t].by_cause[Index(Cause::ServerBusy)];
-		OwnCodeCount one(e->run, e->activities);
-		one.Add(thread, 0, UINT64_MAX);
-		e->own_codes.push_back(one.Result(own_ns));
-		if (std::find(e->serving.begin(), e->serving.end(), static_cast<int>(t)) == e->serving.end())
-			continue;
-		all.Add(thread, 0, UINT64_MAX);
-		all_ns += own_ns;
-	}
-	e->own_code = all.Result(all_ns);
+	OwnCodes codes(e);
+	codes.Add(0, UINT64_MAX);
+	codes.Finish();
 }
 
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
 		int *status)
 {
 	*status = 3;
-	if (!LoadRun(path, &e->run, error))
+	const Memory memory = Divide(options.memory_bytes);
+	LogFacts facts;
+	if (!OpenRun(path, false, memory, &facts, e, error))
 		return false;
-	bool requests = e->run.requests.size() > 0;
+	UseStretches(e);
+	OwnCodes own_codes(e);
+	const Accounts accounts = AddUp(&own_codes, e);
+	bool requests = facts.count > 0;
 	if (requests)
-		FindServers(e);
+		FindServers(facts, accounts, e->stretches, e);
 	else
-		FindLoops(e);
+		FindLoops(accounts, e);
 	if (!requests && e->timelines.empty()) {
 		*error = NothingToExplain(e->run);
 		return false;
 	}
-	FindMeasured(e);
+	size_t notes_of_servers = e->notes.size();
+	FindMeasured(facts, e);
 	NoteCoverage(e);
 	NoteEnded(e);
 	NoteRings(e);
@@ -138,16 +266,23 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
-	e->clients = FindClients(e->run);
-	e->blame = BlameRun(e->run, e->timelines, slow, e->clients, e->by_thread);
-	e->arrivals = FindArrivals(e->run);
+	e->clients = FindClients(e->run, facts.first_due_of);
+	e->blame = requests ? BlameLog(e->run, e->log.get(), facts, e->timelines, slow, e->clients,
+				       e->by_thread, memory.limits, e->stretches)
+			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
+	NoteUnserved(notes_of_servers, e);
+	NoteKept(e);
 	e->episodes = FindEpisodes(&e->blame);
-	e->activities = ActivitiesOf(e->run);
+	bool known = e->source->stretches().size() == 1; // of all there is
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
-		     &e->episodes, e->clients);
-	for (uint32_t t = 0; t < e->run.threads.size(); t++)
-		e->accounts.push_back(AccountOf(e->run, t));
-	FindOwnCode(e);
+		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {
+			     bool changed = e->stretches.cover(from_ns, to_ns);
+			     if (changed || !known)
+				     e->activities = ActivitiesOf(e->run);
+			     known = true;
+			     return changed;
+		     });
+	own_codes.Finish();
 	*status = 0;
 	return true;
 }

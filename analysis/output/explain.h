@@ -3,15 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "analysis/blame/arrivals.h"
 #include "analysis/blame/blame.h"
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
+#include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "analysis/run/source.h"
 #include "analysis/timeline/timeline.h"
 
 namespace forktail
@@ -23,6 +25,7 @@ struct ExplainOptions {
 	size_t evidence = 4;   // sentences per episode
 	bool requests = false; // JSON: every slow request with its parts
 	bool colour = false;
+	uint64_t memory_bytes = 256 << 20; // about what all of it may take
 };
 
 struct Explanation {
@@ -31,17 +34,22 @@ struct Explanation {
 	std::vector<int> serving;
 	std::vector<Timeline> timelines; // likewise (at least one entry), then of threads those waited for
 	Serving by_thread;
+	bool by_loops = false; // there is no log, and timelines are of all threads with an event loop
 	Clients clients;
 	Blame blame;
-	Arrivals arrivals;
 	std::vector<Episode> episodes;	// by start
 	std::vector<Account> accounts;	// per thread of the run
-	Activities activities;		// per CPU sample of the run
+	Activities activities;		// per CPU sample that is there
 	std::vector<OwnCode> own_codes; // per thread of the run
 	OwnCode own_code;		// of the serving threads
 	std::vector<std::string> notes; // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
+	// Where the run's requests come from, a window of which is in `run`; null: all of them are.
+	std::unique_ptr<RunSource> source;
+	// Of what threads did a stretch is in `run`, with its timelines above. As it is: all of it.
+	Stretches stretches;
+	std::unique_ptr<Log> log;
 };
 
 // Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).

@@ -111,11 +111,11 @@ Out RequestsJson(const Explanation &e)
 			{"first_realtime_ns", RealtimeNs(e.run, e.zero_ns)},
 			{"duration_ns", e.measured_ns},
 			{"latency_ns", LatenciesJson(b.latencies)}};
-	if (e.arrivals.known)
-		requests["by_arrival"] = {{"count", e.arrivals.known},
-					  {"latency_ns", LatenciesJson(e.arrivals.latencies)},
-					  {"unread_ns", e.arrivals.unread_ns},
-					  {"longest_unread_ns", e.arrivals.longest_unread_ns}};
+	if (e.blame.arrivals.known)
+		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
+					  {"latency_ns", LatenciesJson(e.blame.arrivals.latencies)},
+					  {"unread_ns", e.blame.arrivals.unread_ns},
+					  {"longest_unread_ns", e.blame.arrivals.longest_unread_ns}};
 	return requests;
 }
 
@@ -310,16 +310,16 @@ Out SlowRequestsJson(const Explanation &e)
 			       {"latency_ns", r.latency_ns},
 			       {"episode", r.episode}};
 		if (!e.blame.from_iterations) {
-			request["sent_ns"] = e.run.requests.start_ns[r.index];
-			request["connection"] = e.run.requests.connection[r.index];
+			request["sent_ns"] = r.sent_ns;
+			request["connection"] = r.connection;
 			request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
 			request["status"] = StatusName(r.status);
 			if (r.arrived) {
-				request["arrived_ns"] = e.run.requests.Arrived(r.index);
+				request["arrived_ns"] = r.end_ns() - r.unread_ns;
 				request["request_on_its_way_ns"] = r.way.request_ns;
 				request["answer_on_its_way_ns"] = r.way.answer_ns;
 			}
-			if (uint32_t behind = e.run.requests.Behind(r.index))
+			if (uint32_t behind = r.behind)
 				request["behind"] = e.run.behind[behind - 1].address;
 		}
 		request["parts"] = parts;
@@ -344,7 +344,7 @@ std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
 		   {"loads", LoadsJson(e.run)},
 		   {"slow",
 		    {{"threshold_ns", e.blame.threshold_ns},
-		     {"count", e.blame.slow.size()},
+		     {"count", e.blame.slow_count},
 		     {"time_ns", e.blame.slow_ns}}},
 		   {"causes", CausesJson(e.blame)},
 		   {"hops", HopsJson(e)},

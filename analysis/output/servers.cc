@@ -16,11 +16,13 @@ namespace forktail
 namespace
 {
 
+// Its timeline is made by MakeTimelines.
 void AddServing(int thread, Explanation *e)
 {
 	e->serving.push_back(thread);
-	e->timelines.push_back(thread >= 0 ? BuildTimeline(e->run, static_cast<uint32_t>(thread))
-					   : Timeline());
+	e->timelines.emplace_back();
+	if (thread >= 0)
+		e->timelines.back().thread = static_cast<uint32_t>(thread);
 }
 
 // The hop of a thread, which is made one if it is none.
@@ -34,33 +36,17 @@ uint16_t HopOfThread(uint32_t thread, Explanation *e)
 }
 
 // Of several servers, which requests went to.
-std::vector<bool> UsedServers(const Run &run)
+std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 {
 	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
-	for (size_t i = 0; run.servers.size() > 1 && i < run.requests.size(); i++) {
-		uint32_t server = run.connections[run.requests.connection[i]].server;
-		if (server < used.size())
-			used[server] = true;
-	}
+	for (size_t c = 0; c < facts.first_due_of.size(); c++)
+		if (run.connections[c].server < used.size() && facts.first_due_of[c] != UINT64_MAX)
+			used[run.connections[c].server] = true;
 	return used;
 }
 
-// How many requests went through a proxy to nobody knows which server.
-size_t UnknownBehind(const Run &run)
-{
-	const Requests &q = run.requests;
-	std::vector<bool> through(run.connections.size());
-	for (const Load &load : run.loads)
-		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
-			through[load.first_connection + c] = true;
-	size_t unknown = 0;
-	for (size_t i = 0; i < q.behind.size(); i++)
-		unknown += q.behind[i] == 0 && through[q.connection[i]] && q.status[i] != FT_STATUS_UNSENT;
-	return unknown;
-}
-
 // The servers behind proxies: those that were not recorded can't be blamed for anything.
-void FindBehind(Explanation *e)
+void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 {
 	bool proxy =
 	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
@@ -68,7 +54,7 @@ void FindBehind(Explanation *e)
 	size_t count = 0;
 	for (const Behind &instance : e->run.behind) {
 		std::string why;
-		AddServing(InstanceThread(e->run, instance, &why), e);
+		AddServing(InstanceThread(e->run, accounts, instance, &why), e);
 		if (e->serving.back() >= 0)
 			continue;
 		missing += (count++ ? "; " : "") + why;
@@ -79,7 +65,7 @@ void FindBehind(Explanation *e)
 		e->notes.push_back("time at " +
 				   Plural(count, "server behind the proxy", "servers behind the proxy") +
 				   " is called network: " + missing);
-	if (size_t unknown = UnknownBehind(e->run))
+	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
 		e->notes.push_back("which server behind the proxy it went to is not known of " +
 				   Plural(unknown, "request", "requests") + ": time there is called network");
 }
@@ -115,31 +101,6 @@ int MainOf(const Run &run, uint32_t helper)
 		    t.start_ns <= run.threads[i].end_ns)
 			return static_cast<int>(i);
 	return -1;
-}
-
-// What requests of connections without a thread are worth a note.
-void NoteUnmapped(const std::vector<bool> &several, Explanation *e)
-{
-	const Requests &q = e->run.requests;
-	std::vector<bool> seen(e->run.connections.size());
-	size_t requests = 0, connections = 0;
-	for (size_t i = 0; i < q.size(); i++) {
-		uint32_t c = q.connection[i], server = e->run.connections[c].server;
-		if (server >= several.size() || !several[server])
-			continue;
-		bool known = false;
-		for (const Serving::Stretch &s : e->by_thread.connections[c])
-			known |= s.from_ns <= q.start_ns[i] && q.start_ns[i] < s.to_ns;
-		if (known)
-			continue;
-		requests++;
-		connections += !seen[c];
-		seen[c] = true;
-	}
-	if (requests)
-		e->notes.push_back(
-		    "which thread served it is not known of " + Plural(requests, "request", "requests") +
-		    " on " + Plural(connections, "connection", "connections") + ": what they met is unknown");
 }
 
 // Further threads of servers, and who served which connection.
@@ -182,49 +143,69 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 		for (const Served &s : served[c])
 			by.connections[c].push_back({s.from_ns, s.to_ns, HopOfThread(s.thread, e)});
 	}
-	NoteUnmapped(several, e);
 }
 
-// What the threads that serve waited for at others, each of which becomes a hop.
-void FindOthers(Explanation *e)
+// What the threads that serve waited for at others, each of which becomes a hop: in the order of those that
+// waited.
+void FindOthers(const Stretches &stretches, Explanation *e)
 {
-	ThreadTimelines threads(e->run);
-	for (Timeline &t : e->timelines)
-		if (!t.empty())
-			ResolveOthers(&threads, &t);
-	for (size_t i = 0, serving = e->timelines.size(); i < serving; i++)
-		for (const Foreign &f : std::vector<Foreign>(e->timelines[i].foreign))
+	std::vector<std::vector<uint32_t>> waited_for(e->timelines.size());
+	stretches.each([&](uint64_t, uint64_t) {
+		for (size_t i = 0; i < waited_for.size(); i++)
+			for (const Foreign &f : e->timelines[i].foreign)
+				if (std::find(waited_for[i].begin(), waited_for[i].end(), f.thread) ==
+				    waited_for[i].end())
+					waited_for[i].push_back(f.thread);
+	});
+	for (const std::vector<uint32_t> &threads : waited_for)
+		for (uint32_t thread : threads)
 			if (std::none_of(e->timelines.begin(), e->timelines.end(),
-					 [&](const Timeline &t) { return t.thread == f.thread; }))
-				e->timelines.push_back(threads.Of(f.thread));
+					 [&](const Timeline &t) { return t.thread == thread; }))
+				e->timelines.push_back(BuildTimeline(e->run, thread));
 }
 
 } // namespace
 
-void FindServers(Explanation *e)
+void MakeTimelines(Explanation *e)
+{
+	ThreadTimelines threads(e->run);
+	for (size_t i = 0; i < e->timelines.size(); i++) {
+		Timeline &t = e->timelines[i];
+		if (t.thread >= e->run.threads.size())
+			continue;
+		t = BuildTimeline(e->run, t.thread);
+		if (i < e->serving.size() && !t.empty() && !e->by_loops)
+			ResolveOthers(&threads, &t);
+	}
+	for (Timeline &t : e->clients.timelines)
+		t = BuildTimeline(e->run, t.thread);
+}
+
+void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretches &stretches, Explanation *e)
 {
 	const ServedConnections served = FindServed(e->run);
 	const std::vector<Shares> shares = SharesOf(e->run, served);
-	std::vector<bool> used = UsedServers(e->run);
+	std::vector<bool> used = UsedServers(e->run, facts);
 	for (size_t s = 0; s < used.size(); s++) {
 		std::string why;
 		if (!used[s]) {
 			AddServing(-1, e);
 			continue;
 		}
-		AddServing(
-		    !shares[s].empty()
-			? static_cast<int>(MostShared(shares[s]))
-			: ServingThread(e->run, e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
-		    e);
+		AddServing(!shares[s].empty()
+			       ? static_cast<int>(MostShared(shares[s]))
+			       : ServingThread(e->run, accounts,
+					       e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
+			   e);
 		if (e->serving.back() < 0)
 			e->notes.push_back("the time of requests" +
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
 					   " can't be explained: " + why);
 	}
-	FindBehind(e);
+	FindBehind(facts, accounts, e);
 	FindThreads(served, shares, e);
-	FindOthers(e);
+	MakeTimelines(e);
+	FindOthers(stretches, e);
 }
 
 } // namespace forktail

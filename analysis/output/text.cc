@@ -113,7 +113,7 @@ void WriteClock(Writer *w)
 // The same as the client's host saw it.
 void WriteArrivals(Writer *w)
 {
-	const Arrivals &a = w->e.arrivals;
+	const Arrivals &a = w->e.blame.arrivals;
 	const Latencies &l = a.latencies;
 	std::string text = "Until answers arrived: p50 " + FormatDuration(l.p50) + ", p99 " +
 			   FormatDuration(l.p99) + ", p99.9 " + FormatDuration(l.p99_9) + ", p99.99 " +
@@ -144,7 +144,7 @@ void WriteSummary(Writer *w)
 	w->out += Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s\n", FormatDuration(l.p50).c_str(),
 			 FormatDuration(l.p99).c_str(), FormatDuration(l.p99_9).c_str(),
 			 FormatDuration(l.p99_99).c_str(), FormatDuration(l.max).c_str());
-	if (w->e.arrivals.known)
+	if (w->e.blame.arrivals.known)
 		WriteArrivals(w);
 }
 
@@ -156,8 +156,8 @@ void WriteSlow(Writer *w)
 		if (row.cause == Cause::Unknown)
 			unknown_ns = row.total_ns();
 	w->out += "\n";
-	std::string things = b.from_iterations ? Plural(b.slow.size(), "iteration", "iterations")
-					       : Plural(b.slow.size(), "request", "requests");
+	std::string things = b.from_iterations ? Plural(b.slow_count, "iteration", "iterations")
+					       : Plural(b.slow_count, "request", "requests");
 	std::string limit = " of " + FormatDuration(b.threshold_ns) + " or more";
 	if (b.slow.empty()) {
 		w->Line("No " + std::string(b.from_iterations ? "iteration" : "request") + limit + ".");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A log of millions of requests is most of what is read: it is decoded in place, into the columns where it
-// stays, and an entry that makes no sense is left out there. What the other blocks say is taken over record
-// by record.
+// What blocks say is taken over record by record.
 #include "read_blocks.h"
 
 #include <algorithm>
@@ -24,24 +22,6 @@ template <typename T, typename Each> void ForRecords(const ft_block &block, Each
 	}
 }
 
-// The run's index of a connection of this file; made up if the log uses it before it was announced. Ids are
-// small as a rule, and every request asks: a table answers faster than a map.
-uint32_t ConnectionIndex(OpenFile *f, Run *run, uint32_t id)
-{
-	constexpr uint32_t table_limit = 1 << 20, none = UINT32_MAX;
-	if (id < f->connection_table.size() && f->connection_table[id] != none)
-		return f->connection_table[id];
-	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
-	if (is_new)
-		run->connections.emplace_back();
-	if (id < table_limit) {
-		if (id >= f->connection_table.size())
-			f->connection_table.resize(id + 1, none);
-		f->connection_table[id] = found->second;
-	}
-	return found->second;
-}
-
 // Of several servers, one that the manifest does not have joined later. It must not pass for another.
 uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 {
@@ -61,7 +41,7 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 
 void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 {
-	Connection &connection = run->connections[ConnectionIndex(f, run, c.id)];
+	Connection &connection = run->connections[MakeConnectionIndex(f, run, c.id)];
 	if (connection.opened_ns && connection.opened_ns < c.opened_ns) { // it was opened again
 		std::vector<Connection> earlier = std::move(connection.earlier);
 		connection.earlier = {};
@@ -74,82 +54,6 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.local_port = c.local_port;
 	connection.inode = c.inode;
 	connection.server = ServerIndex(f, run, c.server);
-}
-
-// Whether a column that few logs have is to take a block's values: it has some already, or the block has.
-// What came before the first of them is zero.
-template <typename T> bool Further(Column<T> *column, size_t before, bool in_block)
-{
-	if (in_block && column->empty() && before)
-		std::fill_n(column->Extend(before), before, T{0});
-	return in_block || !column->empty();
-}
-
-void Truncate(Requests *q, size_t count)
-{
-	for (Column<uint64_t> *times : {&q->intended_ns, &q->start_ns, &q->end_ns, &q->arrival_ns})
-		times->Truncate(count);
-	for (Column<uint8_t> *bytes : {&q->op, &q->status, &q->behind})
-		bytes->Truncate(count);
-	q->connection.Truncate(count);
-}
-
-void ReadRequests(OpenFile *f, Run *run, const ft_block &block)
-{
-	Requests &q = run->requests;
-	if (block.count == 0 || block.count > FT_REQUEST_BLOCK) {
-		f->malformed += block.count;
-		return;
-	}
-	size_t before = q.size();
-	ft_request_columns columns = {
-	    q.intended_ns.Extend(FT_REQUEST_BLOCK),
-	    q.start_ns.Extend(FT_REQUEST_BLOCK),
-	    q.end_ns.Extend(FT_REQUEST_BLOCK),
-	    q.connection.Extend(FT_REQUEST_BLOCK),
-	    q.op.Extend(FT_REQUEST_BLOCK),
-	    q.status.Extend(FT_REQUEST_BLOCK),
-	    nullptr,
-	    nullptr,
-	};
-	bool behind = Further(&q.behind, before, ft_requests_have_behind(block.payload, block.bytes)),
-	     arrivals = Further(&q.arrival_ns, before, ft_requests_have_arrivals(block.payload, block.bytes));
-	if (behind)
-		columns.behind = q.behind.Extend(FT_REQUEST_BLOCK);
-	if (arrivals)
-		columns.arrival_ns = q.arrival_ns.Extend(FT_REQUEST_BLOCK);
-	int decoded = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
-	if (decoded < 0)
-		f->malformed += block.count;
-	// Times that run backwards or lie beyond any clock would poison every sum: such entries are left out.
-	size_t kept = before;
-	uint32_t last_id = UINT32_MAX, last_index = 0;
-	for (size_t i = before; i < before + static_cast<size_t>(std::max(decoded, 0)); i++) {
-		if (q.intended_ns[i] > q.start_ns[i] || q.start_ns[i] > q.end_ns[i] || q.end_ns[i] >> 62) {
-			f->malformed++;
-			continue;
-		}
-		if (q.connection[i] != last_id) {
-			last_id = q.connection[i];
-			last_index = ConnectionIndex(f, run, last_id);
-		}
-		q.intended_ns[kept] = q.intended_ns[i];
-		q.start_ns[kept] = q.start_ns[i];
-		q.end_ns[kept] = q.end_ns[i];
-		q.connection[kept] = last_index;
-		q.op[kept] = q.op[i] < f->ops.size() ? f->ops[q.op[i]] : 0;
-		q.status[kept] = q.status[i];
-		if (behind)
-			q.behind[kept] = q.behind[i] < f->behind.size() ? f->behind[q.behind[i]] : 0;
-		// One outside of its request is no arrival: somebody set the clock.
-		if (arrivals)
-			q.arrival_ns[kept] =
-			    q.arrival_ns[i] >= q.start_ns[i] && q.arrival_ns[i] <= q.end_ns[i]
-				? q.arrival_ns[i]
-				: 0;
-		kept++;
-	}
-	Truncate(&q, kept);
 }
 
 void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
@@ -245,6 +149,20 @@ void ReadNote(Run *run, const Json &j)
 
 } // namespace
 
+uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
+{
+	constexpr uint32_t table_limit = 1 << 20;
+	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
+	if (is_new)
+		run->connections.emplace_back();
+	if (id < table_limit) {
+		if (id >= f->connection_table.size())
+			f->connection_table.resize(id + 1, kNoConnection);
+		f->connection_table[id] = found->second;
+	}
+	return found->second;
+}
+
 std::string PayloadText(const ft_block &block)
 {
 	return std::string(static_cast<const char *>(block.payload), block.bytes);
@@ -307,9 +225,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 	case FT_BLOCK_CONNECTION:
 		ForRecords<ft_connection>(block, [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;
-	case FT_BLOCK_REQUEST:
-		ReadRequests(f, run, block);
-		break;
 	case FT_BLOCK_DETAIL:
 		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
@@ -333,7 +248,8 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		f->about.summary = PayloadText(block);
 		break;
 	default:
-		break; // histograms repeat what the log says exactly; kinds of a newer writer are skipped
+		break; // requests are the log's (log_reader.h), histograms repeat what the log says exactly;
+		       // kinds of a newer writer are skipped
 	}
 }
 

@@ -24,21 +24,41 @@ struct CloseReader {
 // A file being read: its reader, its manifest, and the tables that make its ids the run's.
 struct OpenFile {
 	std::unique_ptr<ft_reader, CloseReader> reader;
+	std::string path; // as it is, not for showing
 	RecordingFile about;
 	Json manifest = Json::object();
 
 	uint32_t first_connection = 0, first_program = 0;
-	size_t first_span = 0, first_cpu_sample = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
 	std::vector<uint8_t> ops;      // op in the file -> index into Run::ops
 	std::vector<uint8_t> behind;   // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
 	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
 	std::vector<uint32_t> connection_table;			 // of `connections`, by id
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
-	uint64_t malformed = 0;
+	uint64_t malformed = 0;					 // requests
+	uint64_t lost = 0;    // blocks that were there when they were found, and are no more
+	bool indexed = false; // where blocks lie was taken from the file's index
 };
 
-// Adds what a block says to the run. Kinds of a newer writer are skipped.
+constexpr uint32_t kNoConnection = UINT32_MAX;
+
+// The run's index of a connection of this file, or kNoConnection. Ids are small as a rule, and every request
+// asks: a table answers faster than a map.
+inline uint32_t ConnectionIndex(const OpenFile &f, uint32_t id)
+{
+	if (id < f.connection_table.size())
+		return f.connection_table[id];
+	auto found = f.connections.find(id);
+	return found == f.connections.end() ? kNoConnection : found->second;
+}
+// The same; it is made up if the log uses it without having announced it.
+uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id);
+
+// Opens a file once more, for one more thread; null where that fails.
+std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f);
+
+// Adds what a block says to the run, but of the request log (log_reader.h). Kinds of a newer writer are
+// skipped.
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 
 // The text of a block that holds JSON.

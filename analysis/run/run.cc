@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Puts a run's records in order: each span and tally to its thread, threads closed, everything by time.
+// Either all at once, or what there is little of first and the rest in stretches.
 #include "run.h"
 
 #include <algorithm>
@@ -59,47 +60,6 @@ void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), 
 bool Sane(uint64_t start_ns, uint64_t end_ns)
 {
 	return start_ns <= end_ns && end_ns >> 62 == 0;
-}
-
-// A recording whose checksums hold may still have been written by something broken; times that make no sense
-// would poison every sum.
-void DropNonsense(Run *run)
-{
-	uint64_t dropped = 0;
-	auto filter = [&](auto *records, auto is_sane) {
-		size_t kept = 0;
-		for (const auto &r : *records)
-			if (is_sane(r))
-				(*records)[kept++] = r;
-		dropped += records->size() - kept;
-		records->Truncate(kept);
-	};
-	filter(&run->spans, [](const ft_span &s) {
-		return Sane(s.start_ns, s.start_ns + s.duration_ns) && s.duration_ns >> 62 == 0 &&
-		       s.on_cpu_ns <= s.duration_ns && s.runnable_ns <= s.duration_ns &&
-		       s.blocked_ns <= s.duration_ns;
-	});
-	filter(&run->tallies, [](const ft_tally &t) {
-		return Sane(t.start_ns, t.end_ns) && t.total_ns >> 62 == 0 && t.owner < FT_OWNER_LIMIT;
-	});
-	for (Thread &t : run->threads) {
-		if (t.end_ns && !Sane(t.start_ns, t.end_ns)) {
-			t.end_ns = t.start_ns = 0;
-			dropped++;
-		}
-	}
-	auto wild_io = [](const ft_io &io) { return !Sane(io.start_ns, io.start_ns + io.duration_ns); };
-	dropped += std::erase_if(run->ios, wild_io);
-	dropped += std::erase_if(
-	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
-	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
-	dropped += std::erase_if(run->turns, [](const ft_turn &t) { return !Sane(t.start_ns, t.end_ns); });
-	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
-	dropped +=
-	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
-	if (dropped)
-		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
-					" no sense (impossible times), so that is left out");
 }
 
 bool SpanBefore(const ft_span &a, const ft_span &b)
@@ -178,28 +138,6 @@ void CloseOpenThreads(Run *run)
 		for (size_t i = 0; i < t.tally_count; i++)
 			t.end_ns = std::max(t.end_ns, run->tallies[t.first_tally + i].end_ns);
 	}
-}
-
-void FindExtent(Run *run)
-{
-	uint64_t first = UINT64_MAX, last = 0;
-	auto note = [&](uint64_t from_ns, uint64_t to_ns) {
-		first = std::min(first, from_ns);
-		last = std::max(last, to_ns);
-	};
-	for (const RecordingFile &f : run->files) {
-		if (!f.overlaid)
-			continue;
-		if (f.start_ns)
-			note(f.start_ns, std::max(f.start_ns, f.end_ns));
-	}
-	for (const Thread &t : run->threads)
-		note(t.start_ns, t.end_ns);
-	const Requests &q = run->requests;
-	for (size_t i = 0; i < q.size(); i++)
-		note(q.intended_ns[i], q.end_ns[i]);
-	run->start_ns = first == UINT64_MAX ? 0 : first;
-	run->end_ns = last;
 }
 
 // A turn of the event loop is recorded from the moment its thread runs. Who waits for it waits from when the
@@ -283,6 +221,13 @@ void NameWhatLiesInAbandoned(Run *run)
 
 } // namespace
 
+void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	bool empty = run->start_ns == 0 && run->end_ns == 0;
+	run->start_ns = empty ? from_ns : std::min(run->start_ns, from_ns);
+	run->end_ns = std::max(run->end_ns, to_ns);
+}
+
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
 {
 	const ft_clock *nearest = nullptr;
@@ -297,14 +242,74 @@ uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
 	return nearest ? nearest->realtime_ns + t_ns - nearest->monotonic_ns : 0;
 }
 
-void IndexRun(Run *run)
+// A recording whose checksums hold may still have been written by something broken; times that make no sense
+// would poison every sum.
+uint64_t DropNonsense(Run *run)
 {
-	if (run->details.empty())
-		run->details.emplace_back();
-	if (run->stacks.empty())
-		run->stacks.emplace_back();
+	uint64_t dropped = 0;
+	auto filter = [&](auto *records, auto is_sane) {
+		size_t kept = 0;
+		for (const auto &r : *records)
+			if (is_sane(r))
+				(*records)[kept++] = r;
+		dropped += records->size() - kept;
+		records->Truncate(kept);
+	};
+	filter(&run->spans, [](const ft_span &s) {
+		return Sane(s.start_ns, s.start_ns + s.duration_ns) && s.duration_ns >> 62 == 0 &&
+		       s.on_cpu_ns <= s.duration_ns && s.runnable_ns <= s.duration_ns &&
+		       s.blocked_ns <= s.duration_ns;
+	});
+	filter(&run->tallies, [](const ft_tally &t) {
+		return Sane(t.start_ns, t.end_ns) && t.total_ns >> 62 == 0 && t.owner < FT_OWNER_LIMIT;
+	});
+	auto wild_io = [](const ft_io &io) { return !Sane(io.start_ns, io.start_ns + io.duration_ns); };
+	dropped += std::erase_if(run->ios, wild_io);
+	dropped += std::erase_if(
+	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
+	dropped += std::erase_if(run->turns, [](const ft_turn &t) { return !Sane(t.start_ns, t.end_ns); });
+	return dropped;
+}
 
-	DropNonsense(run);
+void WarnOfNonsense(uint64_t dropped, Run *run)
+{
+	if (dropped)
+		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
+					" no sense (impossible times), so that is left out");
+}
+
+void WarnOfMadeThreads(uint64_t made, Run *run)
+{
+	if (made)
+		run->warnings.push_back(
+		    Plural(made, "thread", "threads") +
+		    " left spans but no record of its own: the event that announces it was lost");
+}
+
+void FindExtent(Run *run)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+	auto note = [&](uint64_t from_ns, uint64_t to_ns) {
+		first = std::min(first, from_ns);
+		last = std::max(last, to_ns);
+	};
+	for (const RecordingFile &f : run->files) {
+		if (!f.overlaid)
+			continue;
+		if (f.start_ns)
+			note(f.start_ns, std::max(f.start_ns, f.end_ns));
+	}
+	for (const Thread &t : run->threads)
+		note(t.start_ns, t.end_ns);
+	const Requests &q = run->requests;
+	for (size_t i = 0; i < q.size(); i++)
+		note(q.intended_ns[i], q.end_ns[i]);
+	run->start_ns = first == UINT64_MAX ? 0 : first;
+	run->end_ns = last;
+}
+
+void SeparateIterations(Run *run)
+{
 	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
 	size_t kept = 0;
 	for (const ft_span &s : run->spans) {
@@ -314,50 +319,38 @@ void IndexRun(Run *run)
 			run->spans[kept++] = s;
 	}
 	run->spans.Truncate(kept);
+}
 
-	uint64_t made = 0;
-	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
-	AddMissingThreads<ft_tally>(
-	    run->tallies, [](const ft_tally &t) { return t.end_ns; }, &run->threads, &made);
-	AddMissingThreads<ft_span>(run->iterations, EndOf, &run->threads, &made);
-	if (made)
-		run->warnings.push_back(
-		    Plural(made, "thread", "threads") +
-		    " left spans but no record of its own: the event that announces it was lost");
-
+void SortThreads(Run *run)
+{
 	std::sort(run->threads.begin(), run->threads.end(), [](const Thread &a, const Thread &b) {
 		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.tid < b.tid;
 	});
-	ThreadFinder finder(run->threads);
-	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
-	FindLockWaits(finder, run);
-	NameHolders(run);
-	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
-	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
-	      SpanBefore);
-	// Without a thread to go by a sample says nothing; what else that thread left has made it one.
-	kept = 0;
-	for (const ft_cpu_sample &s : run->cpu_samples)
-		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
-			run->cpu_samples[kept++] = s;
-	run->cpu_samples.Truncate(kept);
-	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
-	      CpuSampleBefore);
-	CloseOpenThreads(run);
-	NameWaitsInFaults(run);
-	NameWhatLiesInAbandoned(run);
-	BeginTurnsAtWakeups(run);
+}
 
+uint64_t IndexFacts(Run *run)
+{
+	uint64_t dropped = 0;
+	if (run->details.empty())
+		run->details.emplace_back();
+	if (run->stacks.empty())
+		run->stacks.emplace_back();
+	for (Thread &t : run->threads) {
+		if (t.end_ns && !Sane(t.start_ns, t.end_ns)) {
+			t.end_ns = t.start_ns = 0;
+			dropped++;
+		}
+	}
+	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
+	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
+	dropped +=
+	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
 	std::stable_sort(run->loops.begin(), run->loops.end(),
 			 [](const ft_loop &a, const ft_loop &b) { return a.t_ns < b.t_ns; });
 	std::stable_sort(run->sockets.begin(), run->sockets.end(),
 			 [](const ft_socket &a, const ft_socket &b) {
 				 return a.inode != b.inode ? a.inode < b.inode : a.seen_ns < b.seen_ns;
 			 });
-	std::sort(run->ios.begin(), run->ios.end(),
-		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
-	std::sort(run->writes.begin(), run->writes.end(),
-		  [](const ft_writes &a, const ft_writes &b) { return a.start_ns < b.start_ns; });
 	std::sort(run->drops.begin(), run->drops.end(),
 		  [](const ft_drop &a, const ft_drop &b) { return a.start_ns < b.start_ns; });
 	for (Series &s : run->series)
@@ -369,6 +362,70 @@ void IndexRun(Run *run)
 			 [](const LoadStart &a, const LoadStart &b) { return a.t_ns < b.t_ns; });
 	if (run->ops.empty())
 		run->ops.push_back("request");
+	return dropped;
+}
+
+namespace
+{
+
+// Each record to its thread, in order.
+void PutInOrder(Run *run)
+{
+	ThreadFinder finder(run->threads);
+	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
+	run->lock_waits.clear();
+	FindLockWaits(finder, run);
+	NameHolders(run);
+	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
+	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
+	      SpanBefore);
+	// Without a thread to go by a sample says nothing; what else that thread left has made it one.
+	size_t kept = 0;
+	for (const ft_cpu_sample &s : run->cpu_samples)
+		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
+			run->cpu_samples[kept++] = s;
+	run->cpu_samples.Truncate(kept);
+	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
+	      CpuSampleBefore);
+	std::sort(run->ios.begin(), run->ios.end(),
+		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
+	std::sort(run->writes.begin(), run->writes.end(),
+		  [](const ft_writes &a, const ft_writes &b) { return a.start_ns < b.start_ns; });
+}
+
+// What records say of each other.
+void NameAll(Run *run)
+{
+	NameWaitsInFaults(run);
+	NameWhatLiesInAbandoned(run);
+	BeginTurnsAtWakeups(run);
+}
+
+} // namespace
+
+void IndexStretch(Run *run)
+{
+	DropNonsense(run);
+	SeparateIterations(run);
+	PutInOrder(run);
+	NameAll(run);
+}
+
+void IndexRun(Run *run)
+{
+	uint64_t dropped = IndexFacts(run) + DropNonsense(run);
+	WarnOfNonsense(dropped, run);
+	SeparateIterations(run);
+	uint64_t made = 0;
+	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
+	AddMissingThreads<ft_tally>(
+	    run->tallies, [](const ft_tally &t) { return t.end_ns; }, &run->threads, &made);
+	AddMissingThreads<ft_span>(run->iterations, EndOf, &run->threads, &made);
+	WarnOfMadeThreads(made, run);
+	SortThreads(run);
+	PutInOrder(run);
+	CloseOpenThreads(run);
+	NameAll(run);
 	FindExtent(run);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "column.h"
@@ -73,6 +74,7 @@ struct Thread {
 	size_t iteration_count = 0;
 	size_t first_cpu_sample = 0;
 	size_t cpu_sample_count = 0;
+	uint64_t usual_turn_ns = 0; // median of its iterations, where that was found out; else 0
 };
 
 // A wait in futex of span length, by who waited and start, with whom it may have been for.
@@ -128,8 +130,11 @@ struct Connection {
 	std::vector<Connection> earlier = {};
 };
 
-// The request log, by column. Order is the file's: per connection the order of completion.
+// A window of the request log (log.h), or all of it, by column. Order is the file's: per connection the order
+// of completion. The first `lead` are of the window before: those of this one are [lead, size()).
 struct Requests {
+	uint64_t first = 0; // number in the log of the window's first one
+	size_t lead = 0;
 	Column<uint64_t> intended_ns, start_ns, end_ns;
 	Column<uint32_t> connection; // index into Run::connections
 	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
@@ -138,6 +143,8 @@ struct Requests {
 	Column<uint64_t> arrival_ns;
 
 	size_t size() const { return end_ns.size(); }
+	// The number in the log of [i].
+	uint64_t Number(size_t i) const { return first + i - lead; }
 	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
 	uint32_t Behind(size_t i) const { return behind.empty() ? 0 : behind[i]; }
 	// As far as is known.
@@ -245,7 +252,9 @@ struct Run {
 	std::vector<RecordingFile> files;
 	RunInfo info;
 
-	// Recorder.
+	// Recorder. Of what threads did only a stretch may be there: all spans, tallies, samples, turns,
+	// block requests and writes that reach into it (source.h).
+	uint64_t loaded_from_ns = 0, loaded_to_ns = UINT64_MAX;
 	uint64_t min_span_ns = 0;
 	uint32_t cpus = 0;
 	std::vector<Target> targets;
@@ -310,6 +319,25 @@ bool LoadRun(const std::string &path, Run *run, std::string *error);
 // The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0 if there is
 // none.
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
+
+// Makes the run's extent reach over what else is known to be of it, as its requests are.
+void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run);
+
+// Puts a stretch of what threads did in order: each record to its thread. The run's threads are all known and
+// sorted, and so is what there is little of.
+void IndexStretch(Run *run);
+// Sorts what there is little of, but threads. How many records make no sense, and are left out.
+uint64_t IndexFacts(Run *run);
+// Leaves out records of what threads did that make no sense. How many.
+uint64_t DropNonsense(Run *run);
+// Event-loop iterations among spans come apart from them.
+void SeparateIterations(Run *run);
+// By start, and by id.
+void SortThreads(Run *run);
+void WarnOfNonsense(uint64_t dropped, Run *run);
+void WarnOfMadeThreads(uint64_t made, Run *run);
+// The earliest and latest instant that anything but requests speaks of.
+void FindExtent(Run *run);
 
 // What LoadRun does once all records are in: closes open threads, sorts, gives spans and tallies to
 // their threads, and waits for a CPU their holders. For tests that build a Run by hand, with spans and

@@ -18,14 +18,13 @@ namespace
 
 // Whether a turn of the event loop says that the thread has one. One that neither its beginning nor its end
 // was seen of does not: then its ready connections were not counted, nor, but by looks at it, its calls.
-bool HasEventLoop(const Run &run, const Thread &t)
+bool SaysLoop(const ft_span &turn)
 {
-	for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
-		if (const ft_span &s = run.iterations[i];
-		    !(s.flags & FT_SPAN_UNFINISHED) || s.arg[0] || (s.arg[1] && !(s.flags & FT_SPAN_SAMPLED)))
-			return true;
-	return false;
+	return !(turn.flags & FT_SPAN_UNFINISHED) || turn.arg[0] ||
+	       (turn.arg[1] && !(turn.flags & FT_SPAN_SAMPLED));
 }
+
+constexpr size_t kTurns = 200'000; // whose lengths are kept, of a thread
 
 // A thread that runs this much more code of its own than any other with an event loop is the one that serves.
 constexpr uint64_t kAloneRatio = 4;
@@ -94,7 +93,7 @@ uint32_t ServingProcess(const Run &run, const std::string &place, uint32_t said_
 }
 
 // Which thread of the process serves. An index into run.threads, or -1 and *why.
-int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
+int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, std::string *why)
 {
 	// Who serves waits for requests and runs code for them. A thread may have several accounts: the
 	// longest.
@@ -103,14 +102,15 @@ int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
 		uint64_t own_ns, wall_ns;
 		bool waits;
 	};
+	const std::vector<Account> all = accounts.Result(run);
 	std::map<uint32_t, Candidate> by_tid;
 	for (size_t i = 0; i < run.threads.size(); i++) {
 		const Thread &t = run.threads[i];
 		if (t.tgid != process || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			continue;
-		Account a = AccountOf(run, static_cast<uint32_t>(i));
+		const Account &a = all[i];
 		Candidate c = {i, a.by_cause[Index(Cause::ServerBusy)], a.wall_ns,
-			       a.by_cause[Index(Cause::Idle)] > 0 || HasEventLoop(run, t)};
+			       a.by_cause[Index(Cause::Idle)] > 0 || accounts.HasEventLoop(i)};
 		auto [known, is_new] = by_tid.try_emplace(t.tid, c);
 		if (!is_new && c.wall_ns > known->second.wall_ns)
 			known->second = c;
@@ -138,33 +138,84 @@ int ServingThreadOf(const Run &run, uint32_t process, std::string *why)
 
 } // namespace
 
-Account AccountOf(const Run &run, uint32_t thread_index)
+void Accounts::AddTurn(const ft_span &turn, OfThread *to)
 {
-	const Thread &thread = run.threads[thread_index];
-	const Waits waits(run);
-	Account account;
-	account.thread = thread_index;
-	account.wall_ns = thread.end_ns - thread.start_ns;
-	for (size_t i = 0; i < thread.span_count; i++) {
-		const ft_span &s = run.spans[thread.first_span + i];
-		if (s.off_cpu) {
-			account.by_cause[Index(waits.CauseOf(s))] += s.blocked_ns;
-			account.by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
-		} else {
-			account.by_cause[Index(CauseOfOwner(s.owner))] +=
-			    s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
-		}
-	}
-	for (size_t i = 0; i < thread.tally_count; i++) {
-		const ft_tally &t = run.tallies[thread.first_tally + i];
-		account.by_cause[Index(CauseOfOwner(t.owner))] += t.total_ns;
-	}
-	for (uint64_t ns : account.by_cause)
-		account.accounted_ns += ns;
-	return account;
+	to->loop |= SaysLoop(turn);
+	if (to->turns++ % to->stride)
+		return;
+	to->turn_ns.push_back(turn.duration_ns);
+	if (to->turn_ns.size() < kTurns)
+		return;
+	for (size_t i = 0; 2 * i < to->turn_ns.size(); i++)
+		to->turn_ns[i] = to->turn_ns[2 * i];
+	to->turn_ns.resize(to->turn_ns.size() / 2);
+	to->stride *= 2;
 }
 
-int ServingThread(const Run &run, int server, std::string *why)
+void Accounts::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	const Waits waits(run);
+	threads_.resize(run.threads.size());
+	auto began = [&](const auto &r) { return r.start_ns >= from_ns && r.start_ns < to_ns; };
+	for (size_t t = 0; t < run.threads.size(); t++) {
+		const Thread &thread = run.threads[t];
+		CauseTimes &by_cause = threads_[t].by_cause;
+		for (size_t i = thread.first_span; i < thread.first_span + thread.span_count; i++) {
+			const ft_span &s = run.spans[i];
+			if (!began(s))
+				continue;
+			if (s.off_cpu) {
+				by_cause[Index(waits.CauseOf(s))] += s.blocked_ns;
+				by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
+			} else {
+				by_cause[Index(CauseOfOwner(s.owner))] +=
+				    s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
+			}
+		}
+		for (size_t i = thread.first_tally; i < thread.first_tally + thread.tally_count; i++)
+			if (const ft_tally &tally = run.tallies[i]; began(tally))
+				by_cause[Index(CauseOfOwner(tally.owner))] += tally.total_ns;
+		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
+		     i++)
+			if (began(run.iterations[i]))
+				AddTurn(run.iterations[i], &threads_[t]);
+	}
+}
+
+std::vector<Account> Accounts::Result(const Run &run) const
+{
+	std::vector<Account> all;
+	for (uint32_t t = 0; t < run.threads.size(); t++) {
+		Account a;
+		a.thread = t;
+		a.wall_ns = run.threads[t].end_ns - run.threads[t].start_ns;
+		if (t < threads_.size())
+			a.by_cause = threads_[t].by_cause;
+		for (uint64_t ns : a.by_cause)
+			a.accounted_ns += ns;
+		all.push_back(a);
+	}
+	return all;
+}
+
+uint64_t Accounts::UsualTurnNs(size_t thread) const
+{
+	std::vector<uint64_t> lengths = threads_[thread].turn_ns;
+	if (lengths.empty())
+		return 0;
+	auto middle = lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2);
+	std::nth_element(lengths.begin(), middle, lengths.end());
+	return *middle;
+}
+
+Account AccountOf(const Run &run, uint32_t thread)
+{
+	Accounts accounts;
+	accounts.Add(run, 0, UINT64_MAX);
+	return accounts.Result(run)[thread];
+}
+
+int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why)
 {
 	size_t s = static_cast<size_t>(server);
 	bool named = server >= 0 && s < run.servers.size();
@@ -174,13 +225,20 @@ int ServingThread(const Run &run, int server, std::string *why)
 	uint32_t process =
 	    ServingProcess(run, named ? run.servers[s] : "",
 			   named && s < run.server_pids.size() ? run.server_pids[s] : 0, only, why);
-	return process ? ServingThreadOf(run, process, why) : -1;
+	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
-int InstanceThread(const Run &run, const Behind &instance, std::string *why)
+int ServingThread(const Run &run, int server, std::string *why)
+{
+	Accounts accounts;
+	accounts.Add(run, 0, UINT64_MAX);
+	return ServingThread(run, accounts, server, why);
+}
+
+int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why)
 {
 	uint32_t process = ServingProcess(run, instance.address, 0, false, why);
-	return process ? ServingThreadOf(run, process, why) : -1;
+	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
 } // namespace forktail

@@ -45,20 +45,17 @@ bool IsStalled(const Piece &p)
 
 } // namespace
 
-Clients FindClients(const Run &run)
+Clients FindClients(const Run &run, const std::vector<uint64_t> &first_due_ns)
 {
 	Clients clients;
 	clients.of_connection.assign(run.connections.size(), -1);
 	if (run.load_starts.empty())
 		return clients;
-	std::vector<bool> seen(run.connections.size());
 	std::map<int64_t, int32_t> found; // by thread
-	for (size_t i = 0; i < run.requests.size(); i++) {
-		uint32_t connection = run.requests.connection[i];
-		if (seen[connection])
+	for (uint32_t connection = 0; connection < first_due_ns.size(); connection++) {
+		uint64_t due = first_due_ns[connection];
+		if (due == UINT64_MAX)
 			continue;
-		seen[connection] = true;
-		uint64_t due = run.requests.intended_ns[i];
 		int64_t thread = ClientThread(run, TidOf(run, connection, due), due);
 		if (thread < 0)
 			continue;

@@ -17,15 +17,16 @@ struct Clients {
 	std::vector<Timeline> timelines;    // of load threads that were recorded
 	std::vector<int32_t> of_connection; // per Run::connections: index into timelines; -1: not recorded
 
-	// Index of a request's load thread, or -1.
-	int32_t Of(const Run &run, size_t request) const
+	// Index of a connection's load thread, or -1.
+	int32_t Of(uint32_t connection) const
 	{
-		return timelines.empty() ? -1 : of_connection[run.requests.connection[request]];
+		return connection < of_connection.size() ? of_connection[connection] : -1;
 	}
 };
 
-// Finds them by the thread ids that the load generator's log names for each of its tests.
-Clients FindClients(const Run &run);
+// Finds them by the thread ids that the load generator's log names for each of its tests. `first_due_ns`: per
+// Run::connections when its first request was due; UINT64_MAX, or beyond the end: it had none.
+Clients FindClients(const Run &run, const std::vector<uint64_t> &first_due_ns);
 
 // Intervals in which the server's thread was idle and a load thread stalled (not idle itself, not
 // interrupted): an answer that waited then waited for the load generator. Both stalls and idleness are of

@@ -15,7 +15,7 @@ const Timeline &ThreadTimelines::Of(uint32_t thread)
 {
 	auto found = built_.find(thread);
 	if (found == built_.end())
-		found = built_.emplace(thread, BuildTimeline(run_, thread)).first;
+		found = built_.emplace(thread, BuildTimeline(*run_, thread)).first;
 	return found->second;
 }
 

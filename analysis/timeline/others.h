@@ -15,13 +15,13 @@ namespace forktail
 class ThreadTimelines
 {
 public:
-	explicit ThreadTimelines(const Run &run) : run_(run) {}
-	const Run &run() const { return run_; }
+	explicit ThreadTimelines(const Run &run) : run_(&run) {}
+	const Run &run() const { return *run_; }
 	// `thread` is an index into Run::threads.
 	const Timeline &Of(uint32_t thread);
 
 private:
-	const Run &run_;
+	const Run *run_;
 	std::map<uint32_t, Timeline> built_;
 };
 

@@ -270,18 +270,6 @@ struct Search {
 	}
 };
 
-uint64_t UsualTurn(const Run &run, const Thread &t)
-{
-	std::vector<uint64_t> lengths;
-	for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
-		lengths.push_back(run.iterations[i].duration_ns);
-	if (lengths.empty())
-		return 0;
-	auto middle = lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2);
-	std::nth_element(lengths.begin(), middle, lengths.end());
-	return *middle;
-}
-
 } // namespace
 
 std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
@@ -296,7 +284,7 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 			helpers.push_back({i, &threads->Of(i), Samples(run, run.threads[i], DoingOfHelper)});
 	if (helpers.empty())
 		return {};
-	Search search = {main, Samples(run, thread, DoingOfMain), std::move(helpers), UsualTurn(run, thread)};
+	Search search = {main, Samples(run, thread, DoingOfMain), std::move(helpers), thread.usual_turn_ns};
 	for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count; i++) {
 		const ft_span &turn = run.iterations[i];
 		Covered covered;

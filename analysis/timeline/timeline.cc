@@ -57,14 +57,14 @@ struct Sweep {
 };
 
 // Pieces with the innermost span of each instant; uncovered time has no span.
-std::vector<Piece> SweepSpans(const Run &run, const Thread &thread)
+std::vector<Piece> SweepSpans(const Run &run, const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 {
 	struct Open {
 		uint32_t span;
 		uint64_t end_ns;
 	};
 	std::vector<Open> open;
-	Sweep sweep = {run, Waits(run), thread.end_ns, thread.start_ns, {}};
+	Sweep sweep = {run, Waits(run), to_ns, from_ns, {}};
 	sweep.pieces.reserve(2 * thread.span_count + 16);
 	auto top = [&] { return open.empty() ? kNoSpan : open.back().span; };
 	for (size_t i = 0; i < thread.span_count; i++) {
@@ -85,7 +85,7 @@ std::vector<Piece> SweepSpans(const Run &run, const Thread &thread)
 		sweep.Advance(open.back().end_ns, open.back().span);
 		open.pop_back();
 	}
-	sweep.Advance(thread.end_ns, kNoSpan);
+	sweep.Advance(to_ns, kNoSpan);
 	return std::move(sweep.pieces);
 }
 
@@ -316,12 +316,14 @@ Timeline BuildTimeline(const Run &run, uint32_t thread_index)
 	const Thread &thread = run.threads[thread_index];
 	Timeline t;
 	t.thread = thread_index;
-	if (thread.end_ns <= thread.start_ns)
+	uint64_t from_ns = std::max(thread.start_ns, run.loaded_from_ns),
+		 to_ns = std::min(thread.end_ns, run.loaded_to_ns);
+	if (to_ns <= from_ns)
 		return t;
 	std::vector<Window> windows = WindowsOf(run, thread);
-	t.pieces = CutAtWindows(SweepSpans(run, thread), thread.end_ns, &windows);
+	t.pieces = CutAtWindows(SweepSpans(run, thread, from_ns, to_ns), to_ns, &windows);
 	ResolveMixes(run, windows, &t);
-	t.pieces.push_back({thread.end_ns, kNoSpan, kNoMix, Cause::Unknown});
+	t.pieces.push_back({to_ns, kNoSpan, kNoMix, Cause::Unknown});
 	FindIdle(run, thread, &t);
 	IndexTimeline(&t);
 	return t;

@@ -69,8 +69,8 @@ struct Timeline {
 	uint64_t end_ns() const { return empty() ? 0 : pieces.back().start_ns; }
 };
 
-// Builds the timeline of run.threads[thread]. Where events of that thread may have been dropped, time that
-// no span covers is Unknown.
+// Builds the timeline of run.threads[thread], as far as what it did is there (Run::loaded_from_ns). Where
+// events of that thread may have been dropped, time that no span covers is Unknown.
 Timeline BuildTimeline(const Run &run, uint32_t thread);
 
 // Calls `see` with each foreign interval that reaches into [from_ns, to_ns), and its length there.
@@ -106,11 +106,40 @@ struct Account {
 };
 Account AccountOf(const Run &run, uint32_t thread);
 
+// What all that each thread did comes to, from a run's stretches one after the other.
+class Accounts
+{
+public:
+	// Adds what began in [from_ns, to_ns), all of which is there.
+	void Add(const Run &run, uint64_t from_ns, uint64_t to_ns);
+	// Per Run::threads, once all has been added.
+	std::vector<Account> Result(const Run &run) const;
+	// Whether a thread has an event loop, how many of its turns are known, and how long the middle one of
+	// them was.
+	bool HasEventLoop(size_t thread) const { return threads_[thread].loop; }
+	uint64_t Turns(size_t thread) const { return threads_[thread].turns; }
+	uint64_t UsualTurnNs(size_t thread) const;
+
+private:
+	struct OfThread {
+		CauseTimes by_cause = {};
+		bool loop = false;
+		uint64_t turns = 0;
+		// Of every `stride`-th turn, so that they don't grow without end.
+		uint64_t stride = 1;
+		std::vector<uint64_t> turn_ns = {};
+	};
+	void AddTurn(const ft_span &turn, OfThread *to);
+	std::vector<OfThread> threads_;
+};
+
 // The thread that serves a server's connections: the rule is in docs/attribution.md. `server` is an index
 // into run.servers, or -1 when no request log names one. Returns an index into run.threads, or -1 and a
 // sentence in *why.
+int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why);
+// Of a run that is all there.
 int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
-int InstanceThread(const Run &run, const Behind &instance, std::string *why);
+int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);
 
 } // namespace forktail

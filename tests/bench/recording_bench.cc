@@ -173,6 +173,19 @@ size_t read_log(const std::string &path, Decoded &d)
 	return n;
 }
 
+// How long it takes to know where all blocks lie.
+double places_ns(const std::string &path, bool scan)
+{
+	return best_ns([&] {
+		ft_reader *r = open_reader(path);
+		ft_places p;
+		check(ft_reader_places(r, scan, &p, nullptr, nullptr), "ft_reader_places");
+		check(p.indexed != scan ? 0 : -1, "reading the index");
+		ft_places_free(&p);
+		ft_reader_close(r);
+	});
+}
+
 // What zstd would make of the columns: the reason for leaving them as they are.
 void compressed(const std::string &path)
 {
@@ -246,6 +259,8 @@ void requests(const std::string &path, const char *name, const std::vector<ft_re
 			check(-1, "comparing what was read with what was written");
 	std::printf("  read and decode        %6.1f ns per request, %.3f s, %.0f MB/s of file\n",
 		    read_ns / count, read_ns / 1e9, static_cast<double>(bytes) / read_ns * 1e3);
+	std::printf("  where blocks lie       %6.2f ms by the index, %.1f ns per request by a scan\n",
+		    places_ns(path, false) / 1e6, places_ns(path, true) / count);
 	compressed(path);
 }
 

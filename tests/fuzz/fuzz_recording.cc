@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// All that reads a run under libFuzzer: the reader of blocks, the tables they fill, the analysis, and the
-// text and JSON that are made of it; compiled with FUZZ_PAGE the page as well, which takes ten times as long.
-// Nothing may crash, and what comes out may hold nothing that steers a terminal, whatever names the
-// recordings have.
+// All that reads a run under libFuzzer: the reader of blocks, in order and by their places, the tables they
+// fill, the analysis, and the text and JSON that are made of it; compiled with FUZZ_PAGE the page as well,
+// which takes ten times as long. Nothing may crash, and what comes out may hold nothing that steers a
+// terminal, whatever names the recordings have.
 //
 // An input is a run. Its blocks are given the lengths and hashes they should have, which no fuzzer would
 // guess; each manifest begins another recording, and what lies before the first block is run.json. With an
@@ -20,6 +20,7 @@
 #include "analysis/output/explain.h"
 #define _Static_assert static_assert // layout.h is C
 #include "recording/layout.h"
+#include "recording/recording.h"
 #include "report/report.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
@@ -129,6 +130,54 @@ void CheckPage(const forktail::Explanation &explanation)
 	CheckVisible(run, "the page's text steers terminals");
 }
 
+// A table by a scan names the blocks of a walk over the file, and no more; that by the index, where it is
+// believed, may be wrong, but only so far. What is read from a place is what was asked for.
+void CheckPlaces(ft_reader *r, bool scan)
+{
+	ft_places places;
+	if (ft_reader_places(r, scan, &places, nullptr, nullptr))
+		Fail("no table", "");
+	uint64_t end = 0;
+	for (size_t i = 0; i < places.count; i++) {
+		const ft_place &p = places.all[i];
+		ft_block walked, read;
+		if (p.offset < end || p.end_ns < p.start_ns || p.end_ns > 1ull << 62)
+			Fail("places overlap, or times make no sense", std::to_string(i));
+		end = p.offset + sizeof(ft_block_header) + p.stored_bytes;
+		std::string payload;
+		if (scan) {
+			if (ft_reader_next(r, &walked) != 1 || walked.offset != p.offset ||
+			    walked.kind != p.kind)
+				Fail("a place that no walk gives", std::to_string(i));
+			payload.assign(static_cast<const char *>(walked.payload), walked.bytes);
+		}
+		int rc = ft_reader_read(r, &p, &read);
+		if (rc < 0 || (scan && rc == 0))
+			Fail("a block is not read", std::to_string(i));
+		if (rc && (read.kind != p.kind || read.count != p.count || read.bytes != p.raw_bytes))
+			Fail("another block is read", std::to_string(i));
+		if (scan &&
+		    payload.compare(0, payload.npos, static_cast<const char *>(read.payload), read.bytes))
+			Fail("another payload is read", std::to_string(i));
+	}
+	ft_block more;
+	if (scan && ft_reader_next(r, &more) != 0)
+		Fail("a walk gives more", "");
+	ft_places_free(&places);
+}
+
+void CheckFile(const std::string &name)
+{
+	char path[SCRATCH_PATH], error[512];
+	scratch_path(path, name.c_str());
+	ft_reader *r = nullptr;
+	if (ft_reader_open(&r, path, error, sizeof error))
+		return;
+	CheckPlaces(r, false);
+	CheckPlaces(r, true);
+	ft_reader_close(r);
+}
+
 void Explain(const char *path)
 {
 	forktail::Explanation explanation;
@@ -157,6 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[SCRATCH_PATH];
 	if (size && data[0] == 'r') {
 		scratch_write("raw/only.forktail", data + 1, size - 1);
+		CheckFile("raw/only.forktail");
 		scratch_path(path, "raw");
 		Explain(path);
 		return 0;
@@ -165,9 +215,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	scratch_write("run/run.json", files[0].data(), files[0].size());
 	for (size_t i = 1; i <= kFiles + 1; i++) {
 		std::string name = "run/" + std::to_string(i) + ".forktail";
-		if (i < files.size())
+		if (i < files.size()) {
 			scratch_write(name.c_str(), files[i].data(), files[i].size());
-		else {
+			CheckFile(name);
+		} else {
 			scratch_path(path, name.c_str());
 			remove(path);
 		}

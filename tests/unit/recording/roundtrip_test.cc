@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/unit/recording/support.h"
+#include "tests/unit/recording/places.h"
 
 using namespace ft::test;
 
@@ -138,16 +138,16 @@ TEST_CASE("the index names every block before it, and the trailer the index")
 	std::memcpy(&t, &bytes[trailer.begin + sizeof(ft_block_header)], sizeof(t));
 	CHECK(t.index_offset == index.begin);
 	CHECK(t.blocks == extents.size() - 1);
-	ft_block_header h;
-	std::memcpy(&h, &bytes[index.begin], sizeof(h));
-	CHECK(h.count == extents.size() - 2);
-	CHECK(h.record_size == sizeof(ft_index_entry));
-	REQUIRE(h.flags == 0);
-	for (size_t i = 0; i < h.count; i++) {
-		ft_index_entry e;
-		std::memcpy(&e, &bytes[index.begin + sizeof(h) + i * sizeof(e)], sizeof(e));
-		CHECK(e.offset == extents[i].begin);
-		CHECK(e.kind == extents[i].kind);
+	const std::vector<ft_index_entry> entries = index_at(bytes, index.begin);
+	REQUIRE(entries.size() == extents.size() - 2);
+	for (size_t i = 0; i < entries.size(); i++) {
+		ft_block_header h;
+		std::memcpy(&h, &bytes[extents[i].begin], sizeof(h));
+		CHECK(entries[i].offset == extents[i].begin);
+		CHECK(entries[i].kind == extents[i].kind);
+		CHECK(entries[i].count == h.count);
+		CHECK(entries[i].stored_bytes == h.stored_bytes);
+		CHECK(entries[i].raw_bytes == h.raw_bytes);
 	}
 }
 

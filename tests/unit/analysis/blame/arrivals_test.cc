@@ -130,7 +130,7 @@ TEST_CASE("latency until answers arrived is over those of which that is known")
 		b.Arrived(i * ms, i * ms, i % 2 ? i * ms + (i + 1) * us : 0, i * ms + 200 * us);
 	b.run.requests.status[99] = FT_STATUS_TIMEOUT;
 	b.Finish();
-	Arrivals a = FindArrivals(b.run);
+	Arrivals a = BlameRun(b.run, {forktail::Timeline()}, {}).arrivals;
 	CHECK(a.known == 49);
 	CHECK(a.latencies.p50 == 50 * us);
 	CHECK(a.latencies.max == 98 * us);
@@ -139,6 +139,6 @@ TEST_CASE("latency until answers arrived is over those of which that is known")
 
 	RunBuilder without;
 	without.Request(0, 0, 5 * ms);
-	CHECK(FindArrivals(without.run).known == 0);
+	CHECK(BlameRun(without.run, {forktail::Timeline()}, {}).arrivals.known == 0);
 	CHECK(without.run.requests.Unread(0) == 0);
 }

@@ -24,6 +24,13 @@ void QuietServer(RunBuilder *b, uint64_t length_ms, uint64_t busy_from_ms = 0, u
 	}
 }
 
+ConnectionWaits WaitsOf(const Run &run)
+{
+	ConnectionWaits waits;
+	ConnectionSlots(run).Wait(run, &waits);
+	return waits;
+}
+
 } // namespace
 
 TEST_CASE("a request's time is blamed on what its server's thread did meanwhile")
@@ -95,7 +102,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		b.Request(2000 * us, 6500 * us, 7000 * us); // third of a pipeline of two: waits for the first
 		b.Loop("constant", 2);
 		b.Finish();
-		ConnectionWaits taken = WaitsForConnection(b.run);
+		ConnectionWaits taken = WaitsOf(b.run);
 		REQUIRE(taken.until_ns.size() == 3);
 		CHECK(taken.until_ns[1] == kBase + 1100 * us);
 		CHECK(taken.free_ns[2] == 0);
@@ -111,7 +118,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		b.Request(7300 * us, 9210 * us, 9400 * us);
 		b.Loop("constant");
 		b.Finish();
-		ConnectionWaits taken = WaitsForConnection(b.run);
+		ConnectionWaits taken = WaitsOf(b.run);
 		REQUIRE(taken.until_ns.size() == 3);
 		CHECK(taken.until_ns[1] == kBase + 7200 * us);
 		CHECK(taken.free_ns[1] == 0);
@@ -124,7 +131,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		b.Request(1 * ms, 1 * ms, 6 * ms);
 		b.Loop("closed");
 		b.Finish();
-		CHECK(WaitsForConnection(b.run).empty());
+		CHECK(WaitsOf(b.run).empty());
 	}
 }
 

@@ -60,7 +60,7 @@ struct Pipelines {
 	}
 	Context Make()
 	{
-		Context context = {run, serving, {}, {}, {}, {}, {}, {}, clients, {}, {}, {}, {}};
+		Context context = {run, serving, clients, {}};
 		context.servers.push_back({&timelines[0], {}, {}, 0});
 		const RouteGrid grid = GridOf(kStart, kStart + kLength, 16);
 		for (size_t b = 0; b + 1 < run.behind.size(); b++)

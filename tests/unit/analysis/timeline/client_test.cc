@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
+#include "analysis/blame/count.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/timeline/client.h"
 
@@ -29,7 +30,8 @@ struct Both : RunBuilder {
 	forktail::Blame BlameBoth()
 	{
 		Finish();
-		clients = FindClients(run);
+		WholeLog log(run);
+		clients = FindClients(run, CountRequests(run, &log).first_due_of);
 		timelines.push_back(Timeline());
 		return BlameRun(run, timelines, {1, 0}, clients);
 	}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Workers count what is in their range of a window each; what goes by the order of requests is put together
+// in that order.
+#include "count.h"
+
+#include <algorithm>
+
+#include "parallel.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kSample = 1'000'000;
+
+// Which connections are a proxy's.
+std::vector<bool> ThroughProxy(const Run &run)
+{
+	std::vector<bool> through(run.connections.size());
+	for (const Load &load : run.loads)
+		for (uint32_t c = 0; load.behind && c < load.connection_count; c++)
+			if (load.first_connection + c < through.size())
+				through[load.first_connection + c] = true;
+	return through;
+}
+
+void CountArrival(const Requests &q, size_t i, LogFacts *facts)
+{
+	uint64_t ns = q.arrival_ns[i] - q.intended_ns[i];
+	facts->arrivals.Add(ns);
+	facts->arrivals_ns += ns;
+	facts->unread_ns += q.Unread(i);
+	facts->longest_unread_ns = std::max(facts->longest_unread_ns, q.Unread(i));
+}
+
+void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, size_t end, uint64_t step,
+		LogFacts *facts)
+{
+	const Requests &q = run.requests;
+	facts->first_due_of.resize(run.connections.size(), UINT64_MAX);
+	for (size_t i = begin; i < end; i++) {
+		uint32_t c = q.connection[i];
+		facts->by_status[q.status[i]]++;
+		facts->first_due_ns = std::min(facts->first_due_ns, q.intended_ns[i]);
+		facts->last_end_ns = std::max(facts->last_end_ns, q.end_ns[i]);
+		if (facts->first_due_of[c] == UINT64_MAX)
+			facts->first_due_of[c] = q.intended_ns[i];
+		facts->behind |= q.Behind(i) != 0;
+		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
+			facts->behind_unknown++;
+		if (IsError(q.status[i]))
+			continue;
+		uint64_t latency = q.Latency(i);
+		facts->latencies.Add(latency);
+		facts->latencies_ns += latency;
+		if (!q.arrival_ns.empty() && q.arrival_ns[i])
+			CountArrival(q, i, facts);
+		if (q.Number(i) % step == 0)
+			facts->sample.push_back({q.intended_ns[i], q.start_ns[i], q.Arrived(i), latency, c,
+						 q.op[i], static_cast<uint8_t>(q.Behind(i))});
+	}
+	facts->count += end - begin;
+}
+
+void MergeOrdered(LogFacts *worker, LogFacts *all)
+{
+	all->first_due_of.resize(std::max(all->first_due_of.size(), worker->first_due_of.size()), UINT64_MAX);
+	for (size_t c = 0; c < worker->first_due_of.size(); c++)
+		if (all->first_due_of[c] == UINT64_MAX)
+			all->first_due_of[c] = worker->first_due_of[c];
+	all->sample.insert(all->sample.end(), worker->sample.begin(), worker->sample.end());
+	worker->sample.clear();
+}
+
+void MergeSums(const LogFacts &worker, LogFacts *all)
+{
+	all->count += worker.count;
+	for (size_t s = 0; s < all->by_status.size(); s++)
+		all->by_status[s] += worker.by_status[s];
+	all->first_due_ns = std::min(all->first_due_ns, worker.first_due_ns);
+	all->last_end_ns = std::max(all->last_end_ns, worker.last_end_ns);
+	all->latencies.Merge(worker.latencies);
+	all->latencies_ns += worker.latencies_ns;
+	all->behind_unknown += worker.behind_unknown;
+	all->behind |= worker.behind;
+	all->arrivals.Merge(worker.arrivals);
+	all->arrivals_ns += worker.arrivals_ns;
+	all->unread_ns += worker.unread_ns;
+	all->longest_unread_ns = std::max(all->longest_unread_ns, worker.longest_unread_ns);
+}
+
+} // namespace
+
+LogFacts CountRequests(const Run &run, Log *log)
+{
+	LogFacts all;
+	std::vector<LogFacts> workers(MaxWorkers());
+	uint64_t step = log->Count() / kSample + 1;
+	all.sample.reserve(std::min(log->Count() / step + 1, kSample));
+	ForWindows(log, [&] {
+		const std::vector<bool> through = ThroughProxy(run);
+		const Requests &q = run.requests;
+		ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
+			CountRange(run, through, begin, end, step, &workers[w]);
+		});
+		for (size_t w = 0; w < Workers(q.size() - q.lead); w++)
+			MergeOrdered(&workers[w], &all);
+	});
+	for (const LogFacts &worker : workers)
+		MergeSums(worker, &all);
+	return all;
+}
+
+} // namespace forktail

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// A block is decoded where it stays in the processor's cache, and goes from there to its place in the window;
+// an entry that makes no sense is left out. What workers may not do side by side (connections that nobody
+// announced, counting what was left out) is done when a window is taken.
+#include "log_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace forktail
+{
+
+namespace
+{
+
+size_t Workers()
+{
+	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
+}
+
+// Calls see(column) for each column of requests.
+template <typename See> void EachColumn(Requests *q, See see)
+{
+	see(&q->intended_ns);
+	see(&q->start_ns);
+	see(&q->end_ns);
+	see(&q->connection);
+	see(&q->op);
+	see(&q->status);
+	see(&q->behind);
+	see(&q->arrival_ns);
+}
+
+} // namespace
+
+// A worker's: a block as it is decoded, and its readers.
+struct LogReader::Scratch {
+	uint64_t intended_ns[FT_REQUEST_BLOCK], start_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK],
+	    arrival_ns[FT_REQUEST_BLOCK];
+	uint32_t connection[FT_REQUEST_BLOCK];
+	uint8_t op[FT_REQUEST_BLOCK], status[FT_REQUEST_BLOCK], behind[FT_REQUEST_BLOCK];
+	std::map<const OpenFile *, std::unique_ptr<ft_reader, CloseReader>> readers;
+	std::vector<Unknown> unknown;
+
+	ft_reader *ReaderOf(const OpenFile &f)
+	{
+		auto &reader = readers[&f];
+		if (!reader)
+			reader = OpenAgain(f);
+		return reader.get();
+	}
+};
+
+LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run)
+    : blocks_(std::move(blocks)), run_(run)
+{
+	for (size_t b = 0; b < blocks_.size(); b++) {
+		uint32_t count = std::min<uint32_t>(blocks_[b].place.count, FT_REQUEST_BLOCK);
+		if (windows_.empty() || windows_.back().count + count > window)
+			windows_.push_back({b, b, 0});
+		windows_.back().end_block = b + 1;
+		windows_.back().count += count;
+		count_ += count;
+	}
+}
+
+LogReader::~LogReader()
+{
+	if (ahead_.valid())
+		ahead_.wait();
+}
+
+// One block into `out`, from the request `at` on.
+void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *out, size_t index)
+{
+	const OpenFile &f = *b.file;
+	Requests &q = out->requests;
+	ft_block block;
+	ft_reader *reader = s->ReaderOf(f);
+	if (!reader || ft_reader_read(reader, &b.place, &block) != 1) {
+		out->lost[index] = 1;
+		return;
+	}
+	bool behind = ft_requests_have_behind(block.payload, block.bytes),
+	     arrivals = ft_requests_have_arrivals(block.payload, block.bytes);
+	const ft_request_columns columns = {s->intended_ns,
+					    s->start_ns,
+					    s->end_ns,
+					    s->connection,
+					    s->op,
+					    s->status,
+					    behind ? s->behind : nullptr,
+					    arrivals ? s->arrival_ns : nullptr};
+	int decoded = block.count && block.count <= FT_REQUEST_BLOCK
+			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
+			  : 0;
+	uint32_t kept = 0;
+	uint32_t last_id = 0, last_index = ConnectionIndex(f, 0);
+	for (int i = 0; i < decoded; i++) {
+		// Times that run backwards or lie beyond any clock would poison every sum.
+		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
+			continue;
+		size_t to = at + kept++;
+		if (s->connection[i] != last_id) {
+			last_id = s->connection[i];
+			last_index = ConnectionIndex(f, last_id);
+		}
+		if (last_index == kNoConnection)
+			s->unknown.push_back({to, last_id, b.file});
+		q.intended_ns[to] = s->intended_ns[i];
+		q.start_ns[to] = s->start_ns[i];
+		q.end_ns[to] = s->end_ns[i];
+		q.connection[to] = last_index;
+		q.op[to] = s->op[i] < f.ops.size() ? f.ops[s->op[i]] : 0;
+		q.status[to] = s->status[i];
+		if (behind)
+			q.behind[to] = s->behind[i] < f.behind.size() ? f.behind[s->behind[i]] : 0;
+		// One outside of its request is no arrival: somebody set the clock.
+		if (arrivals)
+			q.arrival_ns[to] =
+			    s->arrival_ns[i] >= s->start_ns[i] && s->arrival_ns[i] <= s->end_ns[i]
+				? s->arrival_ns[i]
+				: 0;
+	}
+	out->kept[index] = kept;
+	out->behind[index] = behind;
+	out->arrivals[index] = arrivals;
+}
+
+LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests room)
+{
+	Decoded out;
+	size_t blocks = window.end_block - window.first_block;
+	out.requests = std::move(room);
+	out.kept.resize(blocks);
+	out.lost.resize(blocks);
+	out.behind.resize(blocks);
+	out.arrivals.resize(blocks);
+	EachColumn(&out.requests, [&](auto *column) {
+		column->Truncate(0);
+		column->Extend(lead + window.count);
+	});
+	std::vector<size_t> at(blocks);
+	for (size_t b = 0, next = lead; b < blocks; b++) {
+		at[b] = next;
+		next += std::min<uint32_t>(blocks_[window.first_block + b].place.count, FT_REQUEST_BLOCK);
+	}
+	std::atomic<size_t> todo = 0;
+	auto work = [&](Scratch *scratch) {
+		for (size_t b = todo++; b < blocks; b = todo++)
+			DecodeBlock(blocks_[window.first_block + b], at[b], scratch, &out, b);
+	};
+	scratch_.resize(Workers());
+	std::vector<std::thread> threads;
+	for (size_t w = 1; w < std::min(Workers(), blocks); w++)
+		threads.emplace_back(work, &scratch_[w]);
+	work(&scratch_[0]);
+	for (std::thread &t : threads)
+		t.join();
+	for (Scratch &s : scratch_) {
+		out.unknown.insert(out.unknown.end(), s.unknown.begin(), s.unknown.end());
+		s.unknown.clear();
+	}
+	// In the order of the log, whoever found them.
+	std::sort(out.unknown.begin(), out.unknown.end(),
+		  [](const Unknown &a, const Unknown &b) { return a.request < b.request; });
+	return out;
+}
+
+void LogReader::Begin(size_t window, Requests room)
+{
+	size_t lead = window ? lead_ : 0;
+	ahead_ = std::async(std::launch::async, [this, window, lead, room = std::move(room)]() mutable {
+		return Decode(windows_[window], lead, std::move(room));
+	});
+}
+
+void LogReader::Rewind()
+{
+	if (windows_.size() > 1 || loaded_ == SIZE_MAX) {
+		if (ahead_.valid() && next_ != 0)
+			spare_ = std::move(ahead_.get().requests);
+		loaded_ = SIZE_MAX;
+	}
+	next_ = 0;
+}
+
+// Puts the last requests of the window before in front of those that were decoded behind room for them.
+size_t LogReader::AddLead(size_t room, Requests *q) const
+{
+	const Requests &last = run_->requests;
+	size_t lead = next_ ? std::min(room, last.size()) : 0;
+	auto copy = [&](const auto &from, auto *to) {
+		if (from.empty())
+			std::fill_n(to->begin(), lead, 0);
+		else
+			std::copy_n(from.end() - lead, lead, to->begin());
+	};
+	copy(last.intended_ns, &q->intended_ns);
+	copy(last.start_ns, &q->start_ns);
+	copy(last.end_ns, &q->end_ns);
+	copy(last.connection, &q->connection);
+	copy(last.op, &q->op);
+	copy(last.status, &q->status);
+	copy(last.behind, &q->behind);
+	copy(last.arrival_ns, &q->arrival_ns);
+	return lead;
+}
+
+// Makes a window the run's.
+void LogReader::Take(size_t room_for_lead, Decoded *d)
+{
+	const Window &window = windows_[next_];
+	Requests &q = d->requests;
+	for (const Unknown &u : d->unknown)
+		q.connection[u.request] = MakeConnectionIndex(u.file, run_, u.id);
+	auto any = [](const std::vector<uint8_t> &blocks) {
+		return std::find(blocks.begin(), blocks.end(), 1) != blocks.end();
+	};
+	behind_ |= any(d->behind);
+	arrivals_ |= any(d->arrivals);
+	q.lead = AddLead(room_for_lead, &q);
+	size_t from = room_for_lead, to = q.lead;
+	for (size_t b = 0; b < d->kept.size(); b++) {
+		const LogBlock &block = blocks_[window.first_block + b];
+		uint32_t count = std::min<uint32_t>(block.place.count, FT_REQUEST_BLOCK), kept = d->kept[b];
+		if (window.first_block + b >= counted_) {
+			block.file->lost += d->lost[b];
+			block.file->malformed += d->lost[b] ? 0 : block.place.count - kept;
+		}
+		if (behind_ && !d->behind[b])
+			std::fill_n(q.behind.begin() + from, kept, uint8_t{0});
+		if (arrivals_ && !d->arrivals[b])
+			std::fill_n(q.arrival_ns.begin() + from, kept, uint64_t{0});
+		if (from != to)
+			EachColumn(&q, [&](auto *column) {
+				std::copy_n(column->begin() + from, kept, column->begin() + to);
+			});
+		from += count;
+		to += kept;
+	}
+	counted_ = std::max(counted_, window.end_block);
+	EachColumn(&q, [&](auto *column) { column->Truncate(to); });
+	if (!behind_)
+		q.behind.Truncate(0);
+	if (!arrivals_)
+		q.arrival_ns.Truncate(0);
+	q.first = next_ ? number_ : 0;
+	number_ = q.first + to - q.lead;
+}
+
+bool LogReader::Next()
+{
+	if (next_ == windows_.size())
+		return false;
+	if (progress_)
+		progress_(static_cast<double>(next_) / static_cast<double>(windows_.size()));
+	if (loaded_ == next_) { // the only one
+		next_++;
+		return true;
+	}
+	if (!ahead_.valid())
+		Begin(next_, std::move(spare_));
+	Decoded decoded = ahead_.get();
+	Take(next_ ? lead_ : 0, &decoded);
+	spare_ = std::exchange(run_->requests, std::move(decoded.requests));
+	loaded_ = next_++;
+	if (next_ < windows_.size())
+		Begin(next_, std::move(spare_));
+	return true;
+}
+
+} // namespace forktail

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT
+// Opens the recordings of a run. Manifests first, because they say whether the files' clocks are the same
+// clock: CLOCK_MONOTONIC begins with the boot, so another boot id is another time.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "analysis/json_read.h"
+#include "analysis/outside.h"
+#include "analysis/units.h"
+#include "source.h"
+#include "survey.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+void ReadManifest(OpenFile *f, const std::string &text)
+{
+	f->about.manifest = text;
+	f->manifest = ParseVisibleObject(text);
+	const Json &m = f->manifest;
+	f->about.program = Text(m, "program");
+	f->about.version = Text(m, "version");
+	f->about.host = Text(m, "host");
+	f->about.kernel = Text(m, "kernel");
+	f->about.boot_id = Text(m, "boot_id");
+	f->about.argv = Texts(m, "argv");
+	f->about.start_ns = Whole(m, "start_ns");
+}
+
+// Several load generators may talk to the same proxy. A request has a byte for the server behind it.
+void UseBehind(OpenFile *f, Run *run)
+{
+	constexpr size_t most = UINT8_MAX;
+	f->behind.push_back(0);
+	const Json *list = Member(f->manifest, "behind");
+	if (!list || !list->is_array())
+		return;
+	for (const Json &one : *list) {
+		std::string address = Text(one, "address");
+		auto known = std::find_if(run->behind.begin(), run->behind.end(),
+					  [&](const Behind &b) { return b.address == address; });
+		size_t index = static_cast<size_t>(known - run->behind.begin());
+		if (known == run->behind.end() && index < most)
+			run->behind.push_back({Text(one, "name"), address});
+		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
+	}
+}
+
+// Takes over what a manifest says about the run as a whole.
+void UseManifest(OpenFile *f, Run *run)
+{
+	const Json &m = f->manifest;
+	if (uint64_t min_span_ns = Whole(m, "min_span_ns"))
+		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
+	if (const Json *cpus = Member(m, "cpus"))
+		run->cpus = static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
+	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
+		for (const Json &t : *targets)
+			run->targets.push_back({static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
+						Text(t, "cmdline"), Texts(t, "listens"), Text(t, "cgroup"),
+						Text(t, "cgroup_of"), Flag(t, "io_uring")});
+	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
+		for (const Json &item : *missing)
+			run->missing.push_back({Text(item, "what"), Text(item, "why")});
+
+	if (const Json *devices = Member(m, "block_devices"); devices && devices->is_object())
+		for (const auto &[number, name] : devices->items()) {
+			unsigned major = 0, minor = 0;
+			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
+				run->devices[major << 20 | minor] = name.get<std::string>();
+		}
+
+	for (const auto &[number, name] : TextMap(m, "syscalls"))
+		run->syscalls[std::atoi(number.c_str())] = name;
+
+	f->first_program = static_cast<uint32_t>(run->programs.size());
+	for (const std::string &program : Texts(m, "programs"))
+		run->programs.push_back(program);
+
+	f->first_connection = static_cast<uint32_t>(run->connections.size());
+	const Json *infos = Member(m, "server_info");
+	std::vector<std::string> servers = Texts(m, "servers");
+	for (size_t i = 0; i < servers.size(); i++) {
+		auto known = std::find(run->servers.begin(), run->servers.end(), servers[i]);
+		f->servers.push_back(static_cast<uint32_t>(known - run->servers.begin()));
+		if (known != run->servers.end())
+			continue;
+		run->servers.push_back(servers[i]);
+		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
+					       ? static_cast<uint32_t>(Whole((*infos)[i], "pid"))
+					       : 0);
+	}
+	UseBehind(f, run);
+	for (const std::string &op : Texts(m, "ops")) {
+		auto known = std::find(run->ops.begin(), run->ops.end(), op);
+		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
+		if (known == run->ops.end())
+			run->ops.push_back(op);
+	}
+	if (f->about.program == "forktail-load") {
+		Load load;
+		load.arrival = Text(m, "arrival");
+		load.rate = Number(m, "rate");
+		load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(Whole(m, "pipeline"), 1, 1 << 20));
+		load.first_connection = f->first_connection;
+		load.behind = f->behind.size() > 1;
+		load.file = static_cast<uint32_t>(run->files.size());
+		run->loads.push_back(load);
+	}
+}
+
+std::string Describe(const ft_damage &d)
+{
+	std::string text;
+	if (d.gaps)
+		text += FormatBytes(d.bytes_skipped) + " in " + Plural(d.gaps, "place", "places") +
+			" could not be read";
+	if (d.blocks_missing)
+		text += (text.empty() ? "" : ", ") + Plural(d.blocks_missing, "block is", "blocks are") +
+			" missing";
+	if (d.no_trailer)
+		text += std::string(text.empty() ? "" : ", ") +
+			"it has no end: its writer was killed, is still writing, or the file was cut";
+	return text;
+}
+
+// What a file's damage and its log's come to.
+void WarnOfFile(const OpenFile &f, Run *run)
+{
+	std::string name = fs::path(f.about.path).filename().string();
+	std::vector<std::string> warnings;
+	if (std::string damage = Describe(f.about.damage); !damage.empty())
+		warnings.push_back(name + ": " + damage);
+	if (uint64_t slow_ns = Whole(f.manifest, "log_slow_ns"); slow_ns)
+		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
+				   std::to_string(slow_ns / 1000) +
+				   " us or more and failed ones are in it, and the percentiles are theirs");
+	if (f.malformed)
+		warnings.push_back(name + ": " + Plural(f.malformed, "request", "requests") +
+				   " of the log made no sense and were left out");
+	if (f.lost)
+		warnings.push_back(name + ": " + Plural(f.lost, "block", "blocks") +
+				   " could not be read: the file is damaged, or changed meanwhile");
+	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
+}
+
+// Records' ids become the run's, once all names of the file have been read.
+void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run)
+{
+	for (size_t i = first_span; i < run->spans.size(); i++) {
+		uint32_t &detail = run->spans[i].detail;
+		auto found = detail ? f->details.find(detail) : f->details.end();
+		detail = found == f->details.end() ? 0 : found->second;
+	}
+	for (size_t i = first_cpu_sample; i < run->cpu_samples.size(); i++) {
+		auto found = f->stacks.find(run->cpu_samples[i].stack);
+		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
+	}
+}
+
+void ReadRunInfo(const std::string &path, Run *run)
+{
+	std::ifstream in(path, std::ios::binary);
+	if (!in)
+		return;
+	std::ostringstream text;
+	text << in.rdbuf();
+	Json j = ParseVisible(text.str());
+	if (!j.is_object()) {
+		run->warnings.push_back("run.json is not a JSON object and was left out");
+		return;
+	}
+	run->info.present = true;
+	run->info.text = text.str();
+	run->info.host = Text(j, "host");
+	run->info.kernel = Text(j, "kernel");
+	run->info.versions = TextMap(j, "versions");
+	run->info.commands = Texts(j, "commands");
+	run->info.redis_config = TextMap(j, "redis_config");
+	run->info.rss_bytes = Whole(j, "rss_bytes");
+	if (const Json *reports = Member(j, "server_reports"); reports && reports->is_array())
+		for (const Json &report : *reports)
+			run->reports.push_back(ReportOf(report));
+}
+
+// The recordings a path names, by name. False: *error says what is wrong with it.
+bool FindRecordings(const std::string &path, std::vector<std::string> *files, std::string *error)
+{
+	std::error_code ec;
+	fs::file_status status = fs::status(path, ec);
+	if (ec || !fs::exists(status)) {
+		*error = "there is no run at " + path +
+			 (ec && ec != std::errc::no_such_file_or_directory ? ": " + ec.message() : "");
+		return false;
+	}
+	if (!fs::is_directory(status)) {
+		files->push_back(path);
+		return true;
+	}
+	fs::directory_iterator entries(path, ec);
+	if (ec) {
+		*error = "can't list " + path + ": " + ec.message();
+		return false;
+	}
+	for (const fs::directory_entry &entry : entries)
+		if (entry.path().extension() == ".forktail" && !entry.is_directory(ec))
+			files->push_back(entry.path().string());
+	std::sort(files->begin(), files->end());
+	if (files->empty()) {
+		*error = path + " holds no recording (*.forktail): is it a run directory?";
+		return false;
+	}
+	return true;
+}
+
+// Decides whose boot counts: the load generator's, since without requests there is less to explain.
+void DecideBoot(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
+{
+	const OpenFile *reference = nullptr;
+	for (const auto &file : *files)
+		if (const OpenFile &f = *file;
+		    !f.about.boot_id.empty() && (!reference || (reference->about.program != "forktail-load" &&
+								f.about.program == "forktail-load")))
+			reference = &f;
+	if (!reference)
+		return;
+	for (const auto &file : *files) {
+		OpenFile &f = *file;
+		if (f.about.boot_id.empty() || f.about.boot_id == reference->about.boot_id)
+			continue;
+		f.about.overlaid = false;
+		run->warnings.push_back(
+		    fs::path(f.about.path).filename().string() + " and " +
+		    fs::path(reference->about.path).filename().string() +
+		    " come from different boots (boot ids differ): their times can't be laid "
+		    "over each other, so " +
+		    fs::path(f.about.path).filename().string() + " is left out");
+	}
+}
+
+bool IsServers(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_SPAN:
+	case FT_BLOCK_TALLY:
+	case FT_BLOCK_IO:
+	case FT_BLOCK_TURN:
+	case FT_BLOCK_WRITES:
+	case FT_BLOCK_CPU_SAMPLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+} // namespace
+
+std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
+{
+	char message[512];
+	ft_reader *reader = nullptr;
+	ft_reader_open(&reader, f.path.c_str(), message, sizeof message);
+	return std::unique_ptr<ft_reader, CloseReader>(reader);
+}
+
+bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error)
+{
+	for (const std::string &path : paths) {
+		auto f = std::make_unique<OpenFile>();
+		f->path = path;
+		f->about.path = Visible(path);
+		char message[512];
+		ft_reader *reader = nullptr;
+		if (ft_reader_open(&reader, path.c_str(), message, sizeof message)) {
+			*error = message; // the last one counts if none can be read
+			if (paths.size() > 1)
+				run->warnings.push_back(Visible(message));
+			continue;
+		}
+		f->reader.reset(reader);
+		// The manifest is the first block, unless the file's beginning is damaged.
+		ft_block block;
+		if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
+			ReadManifest(f.get(), PayloadText(block));
+		else
+			run->warnings.push_back(
+			    fs::path(f->about.path).filename().string() +
+			    ": its manifest is lost, so what was recorded has to be guessed");
+		files_.push_back(std::move(f));
+	}
+	return !files_.empty();
+}
+
+bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
+{
+	ft_places places;
+	int rc = ft_reader_places(f->reader.get(), scan, &places, nullptr, nullptr);
+	if (rc) {
+		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
+		return false;
+	}
+	f->about.damage = places.damage;
+	f->indexed = places.indexed;
+	for (size_t i = 0; i < places.count; i++) {
+		const ft_place &place = places.all[i];
+		ft_block block;
+		if (place.kind == FT_BLOCK_REQUEST)
+			log_.push_back({f, place});
+		else if (IsServers(place.kind))
+			servers_.push_back({f, place});
+		else if (ft_reader_read(f->reader.get(), &place, &block) == 1)
+			ReadBlock(f, run, block);
+		else
+			f->lost++;
+	}
+	ft_places_free(&places);
+	if (!run->loads.empty() && run->loads.back().file == run->files.size())
+		run->loads.back().connection_count =
+		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
+	Json summary = ParseVisibleObject(f->about.summary);
+	f->about.end_ns = Whole(summary, "end_ns");
+	f->about.end_reason = Text(summary, "reason");
+	return true;
+}
+
+bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error)
+{
+	std::vector<std::string> paths;
+	bool found = FindRecordings(path, &paths, error);
+	run->path = Visible(path);
+	run->details.emplace_back();
+	run->stacks.emplace_back();
+	if (!found || !OpenFiles(paths, run, error)) {
+		*error = Visible(*error); // it names files
+		return false;
+	}
+	DecideBoot(&files_, run);
+	warnings_at_ = run->warnings.size();
+	for (const auto &f : files_) {
+		if (f->about.overlaid) {
+			UseManifest(f.get(), run);
+			if (!ReadFile(f.get(), scan, run, error)) {
+				*error = Visible(*error);
+				return false;
+			}
+		}
+		run->files.push_back(f->about);
+	}
+	std::error_code ec;
+	if (fs::is_directory(path, ec))
+		ReadRunInfo((fs::path(path) / "run.json").string(), run);
+	return true;
+}
+
+void RunSource::LoadServers(Run *run)
+{
+	for (size_t i = 0; i < servers_.size();) {
+		OpenFile *f = servers_[i].file;
+		size_t first_span = run->spans.size(), first_cpu_sample = run->cpu_samples.size();
+		for (; i < servers_.size() && servers_[i].file == f; i++) {
+			ft_block block;
+			if (ft_reader_read(f->reader.get(), &servers_[i].place, &block) == 1)
+				ReadBlock(f, run, block);
+			else
+				f->lost++;
+		}
+		TakeNames(f, first_span, first_cpu_sample, run);
+	}
+	IndexRun(run);
+}
+
+bool RunSource::Misled() const
+{
+	return std::any_of(files_.begin(), files_.end(), [](const auto &f) { return f->indexed && f->lost; });
+}
+
+namespace
+{
+
+// What records become in memory, put in order and with the timelines that are made of them.
+constexpr uint64_t kGrows = 4;
+// What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
+constexpr uint64_t kAroundNs = 1'000'000'000;
+
+void Clear(Run *run)
+{
+	run->spans.Truncate(0);
+	run->tallies.Truncate(0);
+	run->iterations.Truncate(0);
+	run->cpu_samples.Truncate(0);
+	run->ios.clear();
+	run->writes.clear();
+	run->turns.clear();
+}
+
+// Keeps, of records from `first` on, those that reach into [from_ns, to_ns].
+template <typename Records, typename Start, typename End>
+void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t kept = first;
+	for (size_t i = first; i < records->size(); i++)
+		if (start_of((*records)[i]) <= to_ns && end_of((*records)[i]) >= from_ns)
+			(*records)[kept++] = (*records)[i];
+	if constexpr (requires { records->Truncate(kept); })
+		records->Truncate(kept);
+	else
+		records->resize(kept);
+}
+
+struct Sizes {
+	size_t spans, tallies, cpu_samples, ios, writes, turns;
+};
+Sizes SizesOf(const Run &run)
+{
+	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(),
+		run.ios.size(),	  run.writes.size(),  run.turns.size()};
+}
+
+void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	auto start = [](const auto &r) { return r.start_ns; };
+	auto lasts = [](const auto &r) { return r.start_ns + r.duration_ns; };
+	auto end = [](const auto &r) { return r.end_ns; };
+	auto at = [](const ft_cpu_sample &s) { return s.t_ns; };
+	Trim(&run->spans, first.spans, start, lasts, from_ns, to_ns);
+	Trim(&run->tallies, first.tallies, start, end, from_ns, to_ns);
+	Trim(&run->cpu_samples, first.cpu_samples, at, at, from_ns, to_ns);
+	Trim(&run->ios, first.ios, start, lasts, from_ns, to_ns);
+	Trim(&run->writes, first.writes, start, end, from_ns, to_ns);
+	Trim(&run->turns, first.turns, start, end, from_ns, to_ns);
+}
+
+} // namespace
+
+void RunSource::OpenServers(uint64_t bytes, Run *run)
+{
+	uint64_t all = 0;
+	for (const ServerBlock &b : servers_)
+		all += b.place.raw_bytes;
+	if (all <= bytes / kGrows) {
+		LoadServers(run);
+		return;
+	}
+	stretch_bytes_ = bytes / kGrows;
+	uint64_t dropped = IndexFacts(run);
+	details_ = run->details.size();
+	Survey survey(*run);
+	stretches_ = {{0, UINT64_MAX}};
+	uint64_t in_stretch = 0;
+	for (const ServerBlock &b : servers_) {
+		Run records;
+		ft_block block;
+		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1) {
+			b.file->lost++;
+			continue;
+		}
+		ReadBlock(b.file, &records, block);
+		survey.Add(&records);
+		// Blocks come in the order in which they ended; those of several files one file after the
+		// other.
+		in_stretch += b.place.raw_bytes;
+		Stretch &last = stretches_.back();
+		if (in_stretch < stretch_bytes_ / 2 || b.place.end_ns <= last.from_ns)
+			continue;
+		last.to_ns = b.place.end_ns;
+		stretches_.push_back({last.to_ns, UINT64_MAX});
+		in_stretch = 0;
+	}
+	survey.Finish(dropped, run);
+	run->loaded_from_ns = run->loaded_to_ns = 0;
+}
+
+bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	if (!stretch_bytes_ ||
+	    (from_ns >= run->loaded_from_ns + kAroundNs / 2 && to_ns + kAroundNs / 2 <= run->loaded_to_ns))
+		return false;
+	// As much more after it as there is room for: what is asked for next.
+	uint64_t bytes = 0, until_ns = to_ns;
+	std::vector<std::pair<uint64_t, uint64_t>> later; // end and bytes
+	for (const ServerBlock &b : servers_) {
+		if (b.place.end_ns < from_ns || b.place.start_ns > to_ns) {
+			if (b.place.end_ns > to_ns)
+				later.push_back({b.place.end_ns, b.place.raw_bytes});
+			continue;
+		}
+		bytes += b.place.raw_bytes;
+	}
+	std::sort(later.begin(), later.end());
+	for (const auto &[end_ns, more] : later) {
+		bytes += more;
+		if (bytes > stretch_bytes_ / 2)
+			break;
+		until_ns = end_ns;
+	}
+	Load(from_ns - std::min(from_ns, kAroundNs),
+	     until_ns > UINT64_MAX - kAroundNs ? UINT64_MAX : until_ns + kAroundNs, run);
+	return true;
+}
+
+void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	Clear(run);
+	run->details.resize(details_);
+	for (const ServerBlock &b : servers_) {
+		bool timed = b.place.end_ns;
+		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))
+			continue;
+		ft_block block;
+		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1)
+			continue; // it was counted
+		Sizes first = SizesOf(*run);
+		ReadBlock(b.file, run, block);
+		TrimRun(first, from_ns, to_ns, run);
+		TakeNames(b.file, first.spans, first.cpu_samples, run);
+	}
+	run->loaded_from_ns = from_ns;
+	run->loaded_to_ns = to_ns;
+	IndexStretch(run);
+}
+
+std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
+{
+	return std::make_unique<LogReader>(log_, window, run);
+}
+
+void RunSource::Finish(Run *run)
+{
+	std::vector<std::string> later(run->warnings.begin() + static_cast<ptrdiff_t>(warnings_at_),
+				       run->warnings.end());
+	run->warnings.resize(warnings_at_);
+	for (const auto &f : files_)
+		if (f->about.overlaid)
+			WarnOfFile(*f, run);
+	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
+}
+
+bool LoadRun(const std::string &path, Run *run, std::string *error)
+{
+	RunSource source;
+	if (!source.Open(path, true, run, error))
+		return false;
+	std::unique_ptr<LogReader> log = source.OpenLog(SIZE_MAX, run);
+	log->Rewind();
+	log->Next();
+	source.LoadServers(run);
+	source.Finish(run);
+	return true;
+}
+
+} // namespace forktail

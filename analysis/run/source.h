@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// A run on disk. What there is little of is read when it is opened: threads, names, connections, notes,
+// metrics. What there is much of (requests; spans and the like) is read when it is asked for, by blocks, of
+// which is known where they lie and which time they cover.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "log_reader.h"
+#include "read_blocks.h"
+#include "run.h"
+
+namespace forktail
+{
+
+class RunSource
+{
+public:
+	// Reads what there is little of into *run. `scan`: don't trust the files' indexes. False: *error is
+	// one sentence for the user.
+	bool Open(const std::string &path, bool scan, Run *run, std::string *error);
+	// Reads what the servers' threads did, all of it, and puts it in order (IndexRun).
+	void LoadServers(Run *run);
+	// The same if that takes no more than so many bytes; else finds out what has to be known of all of
+	// it, and Cover() reads stretches that do.
+	void OpenServers(uint64_t bytes, Run *run);
+	// Stretches that follow each other and together are all of it, each a stretch that Cover() reads.
+	struct Stretch {
+		uint64_t from_ns, to_ns;
+	};
+	const std::vector<Stretch> &stretches() const { return stretches_; }
+	// Makes that what threads did in [from_ns, to_ns) is there, as if all of it were. True: it was not
+	// before, and all that was made of the stretch before has to be made again.
+	bool Cover(uint64_t from_ns, uint64_t to_ns, Run *run);
+	// Whether blocks were not where the files' indexes say: opened with `scan` they will be found.
+	bool Misled() const;
+	// The request log, in windows of about so many requests. It goes with the source.
+	std::unique_ptr<LogReader> OpenLog(size_t window, Run *run);
+	// Says in *run's warnings what was found out about the files; once, after the log was gone through.
+	void Finish(Run *run);
+
+private:
+	struct ServerBlock {
+		OpenFile *file;
+		ft_place place;
+	};
+	bool OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error);
+	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
+	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
+
+	std::vector<std::unique_ptr<OpenFile>> files_;
+	std::vector<ServerBlock> servers_;
+	std::vector<LogBlock> log_;
+	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
+	uint64_t stretch_bytes_ = 0; // of records, that a stretch may have; 0: all of it is there
+	size_t details_ = 0;	     // in the files; putting a stretch in order makes further ones
+	size_t warnings_at_ = 0;     // where those of the files belong
+};
+
+} // namespace forktail

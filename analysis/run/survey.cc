@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Threads are looked up as they were announced: what nobody announced is of no other thread's id.
+#include "survey.h"
+
+#include <algorithm>
+
+namespace forktail
+{
+
+Survey::Survey(const Run &run) : announced_(run.threads), finder_(announced_), last_(announced_.size()) {}
+
+void Survey::Note(uint32_t tid, uint64_t start_ns, uint64_t end_ns, bool closes)
+{
+	if (int64_t found = finder_.Find(announced_, tid, start_ns); found >= 0) {
+		uint64_t &last = last_[static_cast<size_t>(found)];
+		if (closes)
+			last = std::max(last, end_ns);
+		return;
+	}
+	auto [found, is_new] = made_by_tid_.try_emplace(tid, made_.size());
+	if (is_new) {
+		made_.emplace_back();
+		made_.back().tid = tid;
+		made_.back().start_ns = start_ns;
+	}
+	Thread &t = made_[found->second];
+	t.start_ns = std::min(t.start_ns, start_ns);
+	t.end_ns = std::max(t.end_ns, end_ns);
+}
+
+void Survey::Add(Run *block)
+{
+	dropped_ += DropNonsense(block);
+	SeparateIterations(block);
+	for (const ft_span &s : block->spans)
+		Note(s.tid, s.start_ns, s.start_ns + s.duration_ns, true);
+	for (const ft_tally &t : block->tallies)
+		Note(t.tid, t.start_ns, t.end_ns, true);
+	// Turns of a loop close no account.
+	for (const ft_span &s : block->iterations)
+		Note(s.tid, s.start_ns, s.start_ns + s.duration_ns, false);
+}
+
+void Survey::Finish(uint64_t dropped, Run *run)
+{
+	WarnOfNonsense(dropped + dropped_, run);
+	WarnOfMadeThreads(made_.size(), run);
+	for (size_t i = 0; i < run->threads.size(); i++)
+		if (Thread &t = run->threads[i]; !t.end_ns)
+			t.end_ns = std::max(t.start_ns, last_[i]);
+	run->threads.insert(run->threads.end(), made_.begin(), made_.end());
+	SortThreads(run);
+	FindExtent(run);
+}
+
+} // namespace forktail
