@@ -92,6 +92,26 @@ uint64_t StartOf(const ft_cpu_sample &s)
 	return s.t_ns;
 }
 
+// Records come nearly in order: each goes to its place among the last few. Those that don't are sorted.
+template <typename T, typename Before> void SortNearly(T *begin, T *end, Before before)
+{
+	size_t room = 8 * static_cast<size_t>(end - begin);
+	for (T *at = begin; at != end; at++) {
+		if (at == begin || !before(*at, at[-1]))
+			continue;
+		T moved = *at, *to = at;
+		for (; to != begin && before(moved, to[-1]); to--) {
+			*to = to[-1];
+			if (room-- == 0) {
+				to[-1] = moved;
+				std::sort(begin, end, before);
+				return;
+			}
+		}
+		*to = moved;
+	}
+}
+
 // Groups records by thread, sorts each group, and tells every thread where its group lies.
 template <typename T, typename Before>
 void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
@@ -119,11 +139,8 @@ void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder 
 			grouped[next[owner[i]]++] = (*records)[i];
 		*records = std::move(grouped);
 	}
-	for (const Thread &t : *threads) {
-		T *begin = records->begin() + t.*first, *end = begin + t.*count;
-		if (!std::is_sorted(begin, end, before))
-			std::sort(begin, end, before);
-	}
+	for (const Thread &t : *threads)
+		SortNearly(records->begin() + t.*first, records->begin() + t.*first + t.*count, before);
 }
 
 // A thread still open when its recording ended is accounted up to the last instant anything says of it.

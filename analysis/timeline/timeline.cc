@@ -172,8 +172,10 @@ bool MayHaveLostTime(const Run &run, uint64_t from_ns, uint64_t to_ns)
 // (a short softirq in a long fork): that time is the frame's here, so they get what own code leaves. What
 // no tally explains is Unknown, unless it is so little that a short interval across the window's bound
 // explains it; with drops in the window the whole of it is.
-std::vector<MixPart> MixOf(const Run &run, const Window &w)
+void MixOf(const Run &run, const Window &w, std::vector<MixPart> *out)
 {
+	std::vector<MixPart> &parts = *out; // room that is used again
+	parts.clear();
 	uint64_t own_ns = 0, other_ns = 0;
 	for (size_t i = w.first; i < w.first + w.count; i++)
 		(run.tallies[i].owner == FT_OWN_CODE ? own_ns : other_ns) += run.tallies[i].total_ns;
@@ -182,14 +184,14 @@ std::vector<MixPart> MixOf(const Run &run, const Window &w)
 	uint64_t others = std::min(other_ns, uncovered - own_ns);
 	uint64_t missing = uncovered - own_ns - others;
 	uint64_t tolerance = std::max<uint64_t>(run.min_span_ns, uncovered / 1000);
-	if (missing > tolerance && MayHaveLostTime(run, w.start_ns, w.end_ns))
-		return {{Cause::Unknown, uncovered}};
-
-	std::vector<uint64_t> weights;
-	std::vector<MixPart> parts;
-	if (own_ns || other_ns == 0) {
-		parts.push_back({Cause::ServerBusy, own_ns});
+	if (missing > tolerance && MayHaveLostTime(run, w.start_ns, w.end_ns)) {
+		parts.push_back({Cause::Unknown, uncovered});
+		return;
 	}
+
+	if (own_ns || other_ns == 0)
+		parts.push_back({Cause::ServerBusy, own_ns});
+	size_t first_other = parts.size();
 	for (size_t i = w.first; i < w.first + w.count; i++) {
 		const ft_tally &t = run.tallies[i];
 		if (t.owner == FT_OWN_CODE || t.total_ns == 0 || parts.size() + 1 >= kApportionMax)
@@ -198,7 +200,6 @@ std::vector<MixPart> MixOf(const Run &run, const Window &w)
 	}
 	// Others are scaled to what is left for them; small amounts missing are spread over all.
 	uint64_t known = missing > tolerance ? own_ns + others : uncovered;
-	size_t first_other = own_ns || other_ns == 0 ? 1 : 0;
 	uint64_t for_others = others;
 	if (missing <= tolerance && missing > 0) {
 		uint64_t two[2] = {own_ns, others}, shares[2];
@@ -207,18 +208,17 @@ std::vector<MixPart> MixOf(const Run &run, const Window &w)
 			parts[0].ns = shares[0];
 		for_others = known - (first_other ? shares[0] : 0);
 	}
-	for (size_t i = first_other; i < parts.size(); i++)
-		weights.push_back(parts[i].ns);
-	std::vector<uint64_t> shares(weights.size() + 1);
-	if (!weights.empty())
-		Apportion(for_others, weights.data(), weights.size(), shares.data());
-	for (size_t i = first_other; i < parts.size(); i++)
-		parts[i].ns = shares[i - first_other];
+	uint64_t weights[kApportionMax], shares[kApportionMax];
+	size_t count = parts.size() - first_other;
+	for (size_t i = 0; i < count; i++)
+		weights[i] = parts[first_other + i].ns;
+	if (count)
+		Apportion(for_others, weights, count, shares);
+	for (size_t i = 0; i < count; i++)
+		parts[first_other + i].ns = shares[i];
 	if (missing > tolerance)
 		parts.push_back({Cause::Unknown, missing});
-	parts.erase(std::remove_if(parts.begin(), parts.end(), [](const MixPart &p) { return p.ns == 0; }),
-		    parts.end());
-	return parts;
+	std::erase_if(parts, [](const MixPart &p) { return p.ns == 0; });
 }
 
 // Replaces window numbers by mixes, or by a plain cause where a window holds only one.
@@ -226,10 +226,11 @@ void ResolveMixes(const Run &run, const std::vector<Window> &windows, Timeline *
 {
 	std::vector<uint32_t> mix_of(windows.size(), kNoMix);
 	std::vector<Cause> cause_of(windows.size(), Cause::Unknown);
+	std::vector<MixPart> parts;
 	for (size_t i = 0; i < windows.size(); i++) {
 		if (windows[i].uncovered_ns == 0)
 			continue;
-		std::vector<MixPart> parts = MixOf(run, windows[i]);
+		MixOf(run, windows[i], &parts);
 		if (parts.size() == 1) {
 			cause_of[i] = parts[0].cause;
 			continue;
@@ -259,12 +260,18 @@ void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 		if (s.owner == FT_IDLE && s.blocked_ns)
 			t->idle_ns.push_back(s.start_ns + s.blocked_ns);
 	}
+	// Idle spans of a thread follow each other, and so do its windows.
+	auto of_spans = static_cast<ptrdiff_t>(t->idle_ns.size());
 	for (size_t i = 0; i < thread.tally_count; i++) {
 		const ft_tally &tally = run.tallies[thread.first_tally + i];
 		if (tally.owner == FT_IDLE && tally.count)
 			t->idle_ns.push_back(tally.start_ns);
 	}
-	std::sort(t->idle_ns.begin(), t->idle_ns.end());
+	auto first = t->idle_ns.begin(), middle = first + of_spans, last = t->idle_ns.end();
+	if (std::is_sorted(first, middle) && std::is_sorted(middle, last))
+		std::inplace_merge(first, middle, last);
+	else
+		std::sort(first, last);
 }
 
 } // namespace
