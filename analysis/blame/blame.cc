@@ -420,24 +420,25 @@ private:
 	void BlameExactly()
 	{
 		kept_.SetThreshold(blame_.threshold_ns);
+		const Matter matter = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
 		do {
-			BlameFrom(std::min(blame_.threshold_ns, look_.calm.PercentileFloor(99)));
+			BlameThose(matter);
 		} while (kept_.Again());
 	}
 
-	// Those that took at least so long.
-	void BlameFrom(uint64_t from_ns)
+	void BlameThose(const Matter &matter)
 	{
+		const uint64_t from_ns = matter.least_ns();
 		ConnectionSlots slots(context_.run);
 		std::vector<Sheet> sheets(MaxWorkers());
 		auto blame = [&](size_t begin, size_t end, size_t w) {
 			const Requests &q = requests();
-			Spent scratch;
+			Spending scratch;
 			for (size_t i = begin; i < end; i++) {
 				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
 					continue;
 				if (const Through *t = context_.ThroughOf(i))
-					BlameThrough(context_, *t, i, &scratch, &sheets[w]);
+					BlameThrough(context_, *t, i, matter, &scratch, &sheets[w]);
 				else
 					BlameRequest(context_, i, &sheets[w]);
 			}

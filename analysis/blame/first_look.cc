@@ -4,6 +4,9 @@
 // a request's stalls may be off by a nanosecond per mix it meets and ends.
 #include "first_look.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "analysis/timeline/curve.h"
@@ -71,16 +74,14 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 }
 
 // Through a proxy there is no quicker way.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spent *s)
+Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, StallTimes *stalls)
 {
-	Spend(context, t, i, s);
-	uint64_t stall = 0;
-	for (const AtHop &h : s->hops)
-		for (size_t c = 0; c < kStallCauses; c++)
-			stall += h.direct[c] + h.queued[c];
-	return {static_cast<double>(stall), static_cast<double>(s->Sum(Cause::ServerBusy)),
-		static_cast<double>(s->between_ns), static_cast<double>(s->late_ns),
-		static_cast<double>(context.run.requests.Latency(i))};
+	Spend(context, t, i, scratch);
+	const Spent &s = scratch->spent;
+	*stalls = s.Stalls();
+	return {static_cast<double>(std::accumulate(stalls->begin(), stalls->end(), uint64_t{0})),
+		static_cast<double>(s.Sum(Cause::ServerBusy)), static_cast<double>(s.between_ns),
+		static_cast<double>(s.late_ns), static_cast<double>(context.run.requests.Latency(i))};
 }
 
 uint64_t Whole(double ns)
@@ -88,11 +89,66 @@ uint64_t Whole(double ns)
 	return ns > 0 ? static_cast<uint64_t>(ns + 0.5) : 0;
 }
 
+void AddTimes(double ns, uint64_t times, LogHistogram *h)
+{
+	uint64_t value = Whole(ns);
+	h->slots[LogHistogram::Slot(value)] += static_cast<uint32_t>(times);
+	h->count += times;
+	h->max = std::max(h->max, value);
+}
+
 } // namespace
+
+LogHistogram *Bounds::Of(size_t cause)
+{
+	// So far no request had any of it.
+	if (!without[cause])
+		without[cause] = std::make_unique<LogHistogram>(calm);
+	return without[cause].get();
+}
+
+void Bounds::Add(double latency_ns, double stalls_ns, uint64_t requests)
+{
+	for (auto &histogram : without)
+		if (histogram)
+			AddTimes(latency_ns - stalls_ns - kSlackNs, requests, histogram.get());
+	AddTimes(latency_ns - stalls_ns - kSlackNs, requests, &calm);
+}
+
+void Bounds::Add(double latency_ns, const StallTimes &stalls_ns, uint64_t requests)
+{
+	for (size_t c = 0; c < without.size(); c++)
+		if (stalls_ns[c] || without[c])
+			AddTimes(latency_ns - static_cast<double>(stalls_ns[c]) - kSlackNs, requests, Of(c));
+	AddTimes(latency_ns - kSlackNs, requests, &calm);
+}
+
+void Bounds::Merge(const Bounds &other)
+{
+	for (size_t c = 0; c < without.size(); c++)
+		if (without[c] || other.without[c])
+			Of(c)->Merge(other.without[c] ? *other.without[c] : other.calm);
+	calm.Merge(other.calm);
+	sampled += other.sampled;
+}
+
+StallTimes Bounds::SlowestPercent() const
+{
+	// A sample may miss the place of the slowest percent: eight standard errors are more than it does.
+	double percentile = 99;
+	if (sampled)
+		percentile -= std::min(9.0, 800 * std::sqrt(0.01 * 0.99 / static_cast<double>(sampled)));
+	StallTimes ns;
+	ns.fill(calm.PercentileFloor(percentile));
+	for (size_t c = 0; c < ns.size(); c++)
+		if (without[c])
+			ns[c] = without[c]->PercentileFloor(percentile);
+	return ns;
+}
 
 void FirstLook::Merge(const FirstLook &other)
 {
-	calm.Merge(other.calm);
+	bounds.Merge(other.bounds);
 	for (size_t c = 0; c < without.size(); c++)
 		without[c].Merge(other.without[c]);
 }
@@ -107,25 +163,30 @@ void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> 
 	const Requests &q = context.run.requests;
 	ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
 		FirstLook &look = (*workers)[w];
-		auto without = [&](Cause c) -> LogHistogram & {
-			return look.without[static_cast<size_t>(Index(c) - kStallCauses)];
+		auto without = [&](Cause c) {
+			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
 		std::vector<uint32_t> hints(context.servers.size());
-		Spent spent;
+		Spending scratch;
+		StallTimes stalls;
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
 				continue;
 			const Through *t = context.ThroughOf(i);
 			if (t && q.Number(i) % step)
 				continue;
-			Glance g = t ? LookThrough(context, *t, i, &spent) : Look(context, i, &hints);
-			for (size_t n = 0; n < (t ? step : 1); n++) {
-				look.calm.Add(Whole(g.latency - g.stall - kSlackNs));
-				without(Cause::ServerBusy).Add(Whole(g.latency - g.busy));
-				without(Cause::ClientLate).Add(Whole(g.latency - g.late));
-				without(Cause::Network).Add(Whole(g.latency - g.net));
-				without(Cause::Unknown).Add(Whole(g.stall + g.busy + g.net + g.late));
-			}
+			Glance g =
+			    t ? LookThrough(context, *t, i, &scratch, &stalls) : Look(context, i, &hints);
+			uint64_t stands_for = t ? step : 1;
+			look.bounds.sampled += stands_for > 1;
+			if (t)
+				look.bounds.Add(g.latency, stalls, stands_for);
+			else
+				look.bounds.Add(g.latency, g.stall, stands_for);
+			AddTimes(g.latency - g.busy, stands_for, without(Cause::ServerBusy));
+			AddTimes(g.latency - g.late, stands_for, without(Cause::ClientLate));
+			AddTimes(g.latency - g.net, stands_for, without(Cause::Network));
+			AddTimes(g.stall + g.busy + g.net + g.late, stands_for, without(Cause::Unknown));
 		}
 	});
 }

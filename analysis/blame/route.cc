@@ -17,24 +17,11 @@ namespace
 
 constexpr uint32_t kMinShift = 21; // 2 ms: a few pieces
 
-// How much of a thread's time had nothing to do with the request: it waited. Of the second one, which the
-// request is known not to wait for, its own code as well: that was for others.
-uint64_t TakeIdle(CauseTimes *times, bool own_code)
+// Whether a thread's time had nothing to do with the request: it waited. Of the second one, which the request
+// is known not to wait for, its own code as well: that was for others.
+bool IsIdle(Cause c, bool own_code)
 {
-	uint64_t idle_ns = 0;
-	for (Cause c : {Cause::Idle, Cause::Network, Cause::ServerBusy}) {
-		if (c == Cause::ServerBusy && !own_code)
-			continue;
-		idle_ns += (*times)[Index(c)];
-		(*times)[Index(c)] = 0;
-	}
-	return idle_ns;
-}
-
-void Add(const CauseTimes &from, CauseTimes *to)
-{
-	for (int c = 0; c < kTimelineCauses; c++)
-		(*to)[c] += from[c];
+	return c == Cause::Idle || c == Cause::Network || (own_code && c == Cause::ServerBusy);
 }
 
 // Adds `ns` of the second's [from, to), in its proportions there. Returns how much of it was idle.
@@ -42,22 +29,79 @@ uint64_t AddShare(const Timeline &second, bool own_code, uint64_t from_ns, uint6
 		  CauseTimes *times)
 {
 	static_assert(kTimelineCauses <= static_cast<int>(kApportionMax));
-	CauseTimes all = {}, share = {};
+	CauseTimes all = {};
 	AddTimes(second, from_ns, to_ns, &all);
-	if (ns == to_ns - from_ns)
-		share = all;
-	else
-		Apportion(ns, all.data(), all.size(), share.data());
-	uint64_t idle_ns = TakeIdle(&share, own_code);
-	Add(share, times);
+	// The few that are there, in the order of causes.
+	uint8_t causes[kTimelineCauses];
+	uint64_t weights[kTimelineCauses], shares[kTimelineCauses];
+	size_t count = 0;
+	for (int c = 0; c < kTimelineCauses; c++) {
+		if (!all[static_cast<size_t>(c)])
+			continue;
+		causes[count] = static_cast<uint8_t>(c);
+		weights[count++] = all[static_cast<size_t>(c)];
+	}
+	const uint64_t *parts = weights;
+	if (ns != to_ns - from_ns) {
+		Apportion(ns, weights, count, shares);
+		parts = shares;
+	}
+	uint64_t idle_ns = 0;
+	for (size_t i = 0; i < count; i++)
+		(IsIdle(static_cast<Cause>(causes[i]), own_code) ? idle_ns : (*times)[causes[i]]) += parts[i];
 	return idle_ns;
 }
 
-// Adds [from, to): the first's pieces, and where that is idle the second's. Returns the time in which both
-// were (`own_code`: the second's own code counts as idle).
-uint64_t AddOver(const Timeline &first, const Timeline &second, bool own_code, uint64_t from_ns,
-		 uint64_t to_ns, CauseTimes *of_first, CauseTimes *of_second)
+// The two threads in the order in which they are looked at.
+struct Pair {
+	const Timeline &first, &second;
+	bool own_code; // the second's counts as idle
+	const WholePieces &whole;
+};
+
+// Adds [from, to) of one piece of the first; returns the time in which both were idle.
+uint64_t AddPartOf(const Pair &pair, const Piece &piece, uint64_t from_ns, uint64_t to_ns,
+		   CauseTimes *of_first, CauseTimes *of_second)
 {
+	uint64_t idle_ns = 0;
+	if (piece.mix == kNoMix) {
+		(IsIdle(piece.cause, false) ? idle_ns : (*of_first)[Index(piece.cause)]) += to_ns - from_ns;
+	} else {
+		const Mix &mix = pair.first.mixes[piece.mix];
+		const MixPart *parts = pair.first.mix_parts.data() + mix.first_part;
+		uint64_t weights[kApportionMax], shares[kApportionMax];
+		for (uint32_t i = 0; i < mix.part_count; i++)
+			weights[i] = parts[i].ns;
+		Apportion(to_ns - from_ns, weights, mix.part_count, shares);
+		for (uint32_t i = 0; i < mix.part_count; i++)
+			(IsIdle(parts[i].cause, false) ? idle_ns : (*of_first)[Index(parts[i].cause)]) +=
+			    shares[i];
+	}
+	return idle_ns ? AddShare(pair.second, pair.own_code, from_ns, to_ns, idle_ns, of_second) : 0;
+}
+
+// The same of a whole one that was kept.
+uint64_t AddWhole(const WholePieces &whole, uint32_t piece, CauseTimes *of_first, CauseTimes *of_second)
+{
+	uint64_t between_ns = 0;
+	for (uint32_t i = whole.begin[piece - whole.from]; i < whole.begin[piece - whole.from + 1]; i++) {
+		uint8_t place = whole.place[i];
+		if (place < kTimelineCauses)
+			(*of_first)[place] += whole.ns[i];
+		else if (place < 2 * kTimelineCauses)
+			(*of_second)[place - kTimelineCauses] += whole.ns[i];
+		else
+			between_ns += whole.ns[i];
+	}
+	return between_ns;
+}
+
+// Adds [from, to): the first's pieces, and where that is idle the second's. Returns the time in which both
+// were.
+uint64_t AddOver(const Pair &pair, uint64_t from_ns, uint64_t to_ns, CauseTimes *of_first,
+		 CauseTimes *of_second)
+{
+	const Timeline &first = pair.first;
 	if (from_ns >= to_ns)
 		return 0;
 	uint64_t from = std::max(from_ns, first.start_ns()), to = std::min(to_ns, first.end_ns());
@@ -68,23 +112,60 @@ uint64_t AddOver(const Timeline &first, const Timeline &second, bool own_code, u
 	(*of_first)[Index(Cause::Unknown)] += (from - from_ns) + (to_ns - to);
 	uint64_t between_ns = 0;
 	for (uint32_t i = PieceAt(first, from); from < to; i++) {
-		uint64_t end = std::min(to, first.pieces[i + 1].start_ns);
-		CauseTimes times = {};
-		AddPiece(first, first.pieces[i], end - from, &times);
-		if (uint64_t idle_ns = TakeIdle(&times, false))
-			between_ns += AddShare(second, own_code, from, end, idle_ns, of_second);
-		Add(times, of_first);
+		uint64_t next = first.pieces[i + 1].start_ns, end = std::min(to, next);
+		bool all = from == first.pieces[i].start_ns && end == next;
+		between_ns += all && pair.whole.Has(i)
+				  ? AddWhole(pair.whole, i, of_first, of_second)
+				  : AddPartOf(pair, first.pieces[i], from, end, of_first, of_second);
 		from = end;
 	}
 	return between_ns;
 }
 
-void AddWalking(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, RouteTimes *times)
+Pair PairOf(const Route &route, First first)
 {
-	times->between_ns +=
-	    first == First::Front
-		? AddOver(*route.front, *route.back, false, from_ns, to_ns, &times->front, &times->back)
-		: AddOver(*route.back, *route.front, true, from_ns, to_ns, &times->back, &times->front);
+	if (first == First::Front)
+		return {*route.front, *route.back, false, route.whole[0]};
+	return {*route.back, *route.front, true, route.whole[1]};
+}
+
+uint64_t AddWalking(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, CauseTimes *front,
+		    CauseTimes *back)
+{
+	return first == First::Front ? AddOver(PairOf(route, first), from_ns, to_ns, front, back)
+				     : AddOver(PairOf(route, first), from_ns, to_ns, back, front);
+}
+
+// Those that reach into [start_ns, end_ns).
+WholePieces WholePiecesOf(const Pair &pair, uint64_t start_ns, uint64_t end_ns)
+{
+	WholePieces whole;
+	const Timeline &first = pair.first;
+	if (first.empty() || start_ns >= first.end_ns() || end_ns <= first.start_ns())
+		return whole;
+	whole.from = PieceAt(first, std::max(start_ns, first.start_ns()));
+	auto end = std::lower_bound(first.pieces.begin() + whole.from, first.pieces.end() - 1, end_ns,
+				    [](const Piece &p, uint64_t ns) { return p.start_ns < ns; });
+	size_t count = static_cast<size_t>(end - first.pieces.begin()) - whole.from;
+	whole.begin.reserve(count + 1);
+	whole.begin.push_back(0);
+	for (uint32_t i = whole.from; i < whole.from + count; i++) {
+		std::array<CauseTimes, 2> times = {};
+		uint64_t between_ns = AddPartOf(pair, first.pieces[i], first.pieces[i].start_ns,
+						first.pieces[i + 1].start_ns, &times[0], &times[1]);
+		auto keep = [&](size_t place, uint64_t ns) {
+			for (uint64_t part; ns; ns -= part) {
+				part = std::min<uint64_t>(ns, UINT32_MAX);
+				whole.ns.push_back(static_cast<uint32_t>(part));
+				whole.place.push_back(static_cast<uint8_t>(place));
+			}
+		};
+		for (size_t place = 0; place < 2 * kTimelineCauses; place++)
+			keep(place, times[place / kTimelineCauses][place % kTimelineCauses]);
+		keep(2 * kTimelineCauses, between_ns);
+		whole.begin.push_back(static_cast<uint32_t>(whole.ns.size()));
+	}
+	return whole;
 }
 
 bool HasIdle(const Timeline &t, const Piece &p)
@@ -102,16 +183,41 @@ bool HasIdle(const Timeline &t, const Piece &p)
 
 uint64_t IdleTimes::FirstAfter(uint64_t t_ns) const
 {
-	auto found = std::lower_bound(begins.begin(), begins.end(), t_ns,
-				      [](const Mark &m, uint64_t ns) { return m.at_ns < ns; });
-	return found == begins.end() ? UINT64_MAX : found->known_ns;
+	if (begins.empty() || t_ns > begins.back().at_ns)
+		return UINT64_MAX;
+	size_t b = t_ns < start_ns ? 0 : (t_ns - start_ns) >> shift;
+	return std::lower_bound(begins.begin() + begins_before[b], begins.begin() + begins_before[b + 1],
+				t_ns, [](const Mark &m, uint64_t ns) { return m.at_ns < ns; })
+	    ->known_ns;
 }
 
 uint64_t IdleTimes::LastBefore(uint64_t t_ns) const
 {
-	auto after = std::upper_bound(ends.begin(), ends.end(), t_ns,
+	if (ends.empty() || t_ns < ends.front().at_ns)
+		return 0;
+	size_t b = std::min((t_ns - start_ns) >> shift, ends_before.size() - 2);
+	auto after = std::upper_bound(ends.begin() + ends_before[b], ends.begin() + ends_before[b + 1], t_ns,
 				      [](uint64_t ns, const Mark &m) { return ns < m.at_ns; });
-	return after == ends.begin() ? 0 : (after - 1)->known_ns;
+	return (after - 1)->known_ns;
+}
+
+void IdleTimes::Index(uint64_t from_ns, uint64_t to_ns)
+{
+	start_ns = from_ns;
+	shift = 12;
+	while ((to_ns - from_ns) >> shift > std::max<uint64_t>(begins.size(), 1024))
+		shift++;
+	size_t buckets = ((to_ns - from_ns) >> shift) + 2;
+	auto count = [&](const std::vector<Mark> &marks, std::vector<uint32_t> *before) {
+		uint32_t m = 0;
+		for (size_t b = 0; b < buckets; b++) {
+			while (m < marks.size() && marks[m].at_ns < start_ns + (uint64_t{b} << shift))
+				m++;
+			before->push_back(m);
+		}
+	};
+	count(begins, &begins_before);
+	count(ends, &ends_before);
 }
 
 IdleTimes IdleTimesOf(const Timeline &t)
@@ -151,68 +257,80 @@ IdleTimes IdleTimesOf(const Timeline &t)
 		idle.begins[i - 1].known_ns = std::min(idle.begins[i - 1].known_ns, idle.begins[i].known_ns);
 	for (size_t i = 1; i < idle.ends.size(); i++)
 		idle.ends[i].known_ns = std::max(idle.ends[i].known_ns, idle.ends[i - 1].known_ns);
+	idle.Index(t.start_ns(), t.end_ns());
 	return idle;
 }
 
-Route BuildRoute(const Timeline &front, const Timeline &back, uint64_t start_ns, uint64_t end_ns,
-		 uint64_t max_sums)
+RouteGrid GridOf(uint64_t start_ns, uint64_t end_ns, uint64_t max_sums)
+{
+	RouteGrid grid = {start_ns, kMinShift};
+	while ((end_ns - start_ns) >> grid.shift >= max_sums)
+		grid.shift++;
+	return grid;
+}
+
+Route BuildRoute(const Timeline &front, const Timeline &back, const RouteGrid &grid, uint64_t from_ns,
+		 uint64_t to_ns)
 {
 	Route r;
 	r.front = &front;
 	r.back = &back;
 	r.front_idle = IdleTimesOf(front);
-	r.start_ns = start_ns;
-	r.shift = kMinShift;
-	while ((end_ns - start_ns) >> r.shift >= max_sums)
-		r.shift++;
+	r.shift = grid.shift;
+	uint64_t steps = from_ns < grid.start_ns ? 0 : (from_ns - grid.start_ns) >> r.shift;
+	r.start_ns = grid.start_ns + (steps << r.shift);
 	uint64_t step_ns = uint64_t{1} << r.shift;
 	for (First first : {First::Front, First::Back}) {
 		RouteTimes sum;
 		std::vector<RouteTimes> &sums = r.sums[static_cast<int>(first)];
-		for (uint64_t at = start_ns; at <= end_ns; at += step_ns) {
+		r.whole[static_cast<int>(first)] =
+		    WholePiecesOf(PairOf(r, first), r.start_ns, to_ns + step_ns);
+		sums.reserve(to_ns < r.start_ns ? 0 : ((to_ns - r.start_ns) >> r.shift) + 1);
+		for (uint64_t at = r.start_ns; at <= to_ns; at += step_ns) {
 			sums.push_back(sum);
-			AddWalking(r, first, at, at + step_ns, &sum);
+			sum.between_ns += AddWalking(r, first, at, at + step_ns, &sum.front, &sum.back);
 		}
 	}
 	return r;
 }
 
-void AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, RouteTimes *times)
+uint64_t AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, CauseTimes *front,
+		       CauseTimes *back)
 {
 	const std::vector<RouteTimes> &sums = route.sums[static_cast<int>(first)];
 	if (from_ns >= to_ns)
-		return;
+		return 0;
 	uint64_t step_ns = uint64_t{1} << route.shift;
 	uint64_t low = from_ns < route.start_ns ? 0 : (from_ns - route.start_ns + step_ns - 1) >> route.shift;
 	uint64_t high = to_ns < route.start_ns
 			    ? 0
 			    : std::min<uint64_t>((to_ns - route.start_ns) >> route.shift, sums.size() - 1);
-	if (sums.empty() || low >= high) {
-		AddWalking(route, first, from_ns, to_ns, times);
-		return;
+	if (sums.empty() || low >= high)
+		return AddWalking(route, first, from_ns, to_ns, front, back);
+	for (size_t c = 0; c < kTimelineCauses; c++) {
+		(*front)[c] += sums[high].front[c] - sums[low].front[c];
+		(*back)[c] += sums[high].back[c] - sums[low].back[c];
 	}
-	AddWalking(route, first, from_ns, route.start_ns + (low << route.shift), times);
-	for (int c = 0; c < kTimelineCauses; c++) {
-		times->front[c] += sums[high].front[c] - sums[low].front[c];
-		times->back[c] += sums[high].back[c] - sums[low].back[c];
-	}
-	times->between_ns += sums[high].between_ns - sums[low].between_ns;
-	AddWalking(route, first, route.start_ns + (high << route.shift), to_ns, times);
+	return AddWalking(route, first, from_ns, route.start_ns + (low << route.shift), front, back) +
+	       (sums[high].between_ns - sums[low].between_ns) +
+	       AddWalking(route, first, route.start_ns + (high << route.shift), to_ns, front, back);
 }
 
-void AddRequestTimes(const Route &route, uint64_t sent_ns, uint64_t answered_ns, uint64_t from_ns,
-		     uint64_t to_ns, RouteTimes *times)
+Cuts CutsOf(const Route &route, uint64_t sent_ns, uint64_t answered_ns)
 {
-	uint64_t passed_ns = route.front_idle.FirstAfter(sent_ns),
-		 returned_ns = route.front_idle.LastBefore(answered_ns);
-	if (passed_ns >= returned_ns) {
-		AddRouteTimes(route, First::Front, from_ns, to_ns, times);
-		return;
-	}
-	auto within = [&](uint64_t t_ns) { return std::clamp(t_ns, from_ns, to_ns); };
-	AddRouteTimes(route, First::Front, from_ns, within(passed_ns), times);
-	AddRouteTimes(route, First::Back, within(passed_ns), within(returned_ns), times);
-	AddRouteTimes(route, First::Front, within(returned_ns), to_ns, times);
+	return {route.front_idle.FirstAfter(sent_ns), route.front_idle.LastBefore(answered_ns)};
+}
+
+uint64_t AddRequestTimes(const Route &route, const Cuts &cuts, uint64_t from_ns, uint64_t to_ns,
+			 CauseTimes *front, CauseTimes *back)
+{
+	if (cuts.passed_ns >= cuts.returned_ns)
+		return AddRouteTimes(route, First::Front, from_ns, to_ns, front, back);
+	uint64_t passed = std::clamp(cuts.passed_ns, from_ns, to_ns),
+		 returned = std::clamp(cuts.returned_ns, from_ns, to_ns);
+	return AddRouteTimes(route, First::Front, from_ns, passed, front, back) +
+	       AddRouteTimes(route, First::Back, passed, returned, front, back) +
+	       AddRouteTimes(route, First::Front, returned, to_ns, front, back);
 }
 
 } // namespace forktail

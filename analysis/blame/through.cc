@@ -18,41 +18,10 @@ namespace forktail
 namespace
 {
 
-// How many intervals in which another one was the oldest on a connection are looked at.
-constexpr int kHolders = 200;
 // How many requests in front of one, on their way at the same time on its connection.
 constexpr size_t kInFront = 256;
 // Sums of all ways together, of about a kilobyte each.
 constexpr uint64_t kSums = 32'768;
-
-void AddTo(const CauseTimes &times, uint16_t hop, Spent *s)
-{
-	CauseTimes &to = s->At(hop).direct;
-	for (int c = 0; c < kCauses; c++)
-		to[static_cast<size_t>(c)] += times[static_cast<size_t>(c)];
-}
-
-// Adds [from, to) of request i's time on its way, and returns how much of it was idleness of all hops.
-uint64_t AddOwn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	if (from_ns >= to_ns)
-		return 0;
-	if (const Through *t = context.ThroughOf(i)) {
-		RouteTimes times;
-		AddRequestTimes(t->route, q.start_ns[i], q.Arrived(i), from_ns, to_ns, &times);
-		AddTo(times.front, t->front_hop, s);
-		AddTo(times.back, t->back_hop, s);
-		return times.between_ns;
-	}
-	const Server &server = context.ServerOf(i);
-	CauseTimes times = {};
-	AddTimes(*server.timeline, from_ns, to_ns, &times);
-	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
-	times[Index(Cause::Idle)] = times[Index(Cause::Network)] = 0;
-	AddTo(times, server.hop, s);
-	return idle_ns;
-}
 
 // Adds `ns` in the proportions of `all`, whose idle_ns is the rest of it. Returns the share of that.
 uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
@@ -68,7 +37,7 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 	for (size_t h = 0; h < hops; h++) {
 		CauseTimes parts = {};
 		Apportion(share[h + 1], all.hops[h].direct.data(), parts.size(), parts.data());
-		AddTo(parts, all.hops[h].hop, s);
+		s->Add(parts, all.hops[h].hop);
 	}
 	return share[0];
 }
@@ -76,18 +45,19 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 // The same as AddOwn, with what a pipeline adds: a proxy answers in order, so that a request may wait, where
 // its own way is idle, for those in front of it that went elsewhere. At each instant that is the oldest one
 // without an answer.
-uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *own, Spent *s)
 {
 	const Requests &q = context.run.requests;
 	uint32_t front = context.in_front[i];
+	const Going going = GoingOf(context, i);
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
-		return AddOwn(context, i, from_ns, to_ns, s);
-	Spent own;
-	uint64_t idle_ns = AddOwn(context, i, from_ns, to_ns, &own);
+		return AddOwn(going, from_ns, to_ns, s);
+	own->hops.clear();
+	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, own);
 	// What takes no longer than usual waits for nobody.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
-		for (const AtHop &h : own.hops)
-			AddTo(h.direct, h.hop, s);
+		for (const AtHop &h : own->hops)
+			s->Add(h.direct, h.hop);
 		return idle_ns;
 	}
 	std::array<uint32_t, kInFront> waiting;
@@ -101,38 +71,13 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 		uint64_t until = std::min(to_ns, q.end_ns[oldest]);
 		if (until <= from_ns)
 			continue;
-		uint64_t idle_here = AddOwn(context, i, from_ns, until, s);
-		own.hops.clear();
-		uint64_t idle_there = AddOwn(context, oldest, from_ns, until, &own);
-		idle_ns += AddScaled(own, idle_there, idle_here, s);
+		uint64_t idle_here = AddOwn(going, from_ns, until, s);
+		own->hops.clear();
+		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, own);
+		idle_ns += AddScaled(*own, idle_there, idle_here, s);
 		from_ns = until;
 	}
-	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
-}
-
-// Adds [from, to), in which request i waited for its connection: at each instant what the oldest one on it
-// that had no answer waited for. That may have gone to another server behind the proxy.
-uint64_t AddHeld(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
-{
-	const Requests &q = context.run.requests;
-	uint64_t idle_ns = 0;
-	uint32_t oldest = context.in_front[i];
-	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;) {
-		uint32_t before = context.in_front[oldest];
-		uint64_t since = q.start_ns[oldest];
-		if (before != kNoRequest)
-			since = std::max(since, q.end_ns[before]);
-		uint64_t held_from = std::clamp(since, from_ns, to_ns),
-			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
-		if (held_from < to_ns) {
-			idle_ns += AddOwn(context, i, held_to, to_ns, s); // it was free
-			idle_ns += AddOwn(context, oldest, held_from, held_to, s);
-			to_ns = held_from;
-			n++;
-		}
-		oldest = before;
-	}
-	return idle_ns + AddOwn(context, i, from_ns, to_ns, s);
+	return idle_ns + AddOwn(going, from_ns, to_ns, s);
 }
 
 // The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
@@ -146,18 +91,19 @@ struct HopSums {
 	const Context &context;
 	const Through &through;
 	size_t i;
-	Spent *spent;
+	Held *held;
+	Spent *own, *spent;
 	uint64_t network = 0, late = 0;
 	uint64_t since_ns = 0;
 	Stalls before = {};
 
 	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
 	{
-		return AddHeld(context, i, from_ns, to_ns, spent);
+		return held->Add(context, i, from_ns, to_ns, spent);
 	}
 	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
 	{
-		return forktail::AddServed(context, i, from_ns, to_ns, spent);
+		return forktail::AddServed(context, i, from_ns, to_ns, own, spent);
 	}
 	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
 	uint64_t StalledBefore(uint64_t due_ns)
@@ -194,24 +140,35 @@ struct HopSums {
 
 } // namespace
 
-void Spend(const Context &context, const Through &t, size_t i, Spent *s)
+void Spend(const Context &context, const Through &t, size_t i, Spending *scratch)
 {
+	Spent *s = &scratch->spent;
 	s->hops.clear();
 	s->since_ns = context.run.requests.intended_ns[i];
-	HopSums sums = {context, t, i, s};
+	HopSums sums = {context, t, i, &scratch->held, &scratch->own, s};
 	Divide(context, i, &sums);
 	s->between_ns = sums.network;
 	s->late_ns = sums.late;
 }
 
-void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scratch, Sheet *sheet)
+void BlameThrough(const Context &context, const Through &t, size_t i, const Matter &matter, Spending *scratch,
+		  Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	uint64_t due = q.intended_ns[i];
 	Spend(context, t, i, scratch);
+	const Spent &spent = scratch->spent;
+	if (q.Latency(i) < matter.threshold_ns) {
+		const StallTimes stalls = spent.Stalls();
+		bool matters = false;
+		for (size_t c = 0; c < stalls.size() && !matters; c++)
+			matters = q.Latency(i) - stalls[c] >= matter.floor_ns[c];
+		if (!matters)
+			return;
+	}
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
-			 scratch->since_ns,
+			 spent.since_ns,
 			 q.Number(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
@@ -220,11 +177,10 @@ void BlameThrough(const Context &context, const Through &t, size_t i, Spent *scr
 			 q.status[i],
 			 t.front_hop};
 	NoteRequest(q, i, &r);
-	for (const AtHop &h : scratch->hops)
-		AddPartsAt(context, *context.timelines[h.hop], h, scratch->since_ns, due, q.Arrived(i),
-			   sheet);
-	AddPart(Cause::Network, kNoHop, scratch->between_ns, 0, sheet);
-	AddPart(Cause::ClientLate, kNoHop, scratch->late_ns, 0, sheet);
+	for (const AtHop &h : spent.hops)
+		AddPartsAt(context, *context.timelines[h.hop], h, spent.since_ns, due, q.Arrived(i), sheet);
+	AddPart(Cause::Network, kNoHop, spent.between_ns, 0, sheet);
+	AddPart(Cause::ClientLate, kNoHop, spent.late_ns, 0, sheet);
 	AddRequest(&r, sheet);
 }
 
@@ -299,12 +255,24 @@ void BuildRoutes(Context *context)
 		ways += through != nullptr;
 	if (!ways)
 		return;
-	uint64_t max_sums = std::clamp<uint64_t>(kSums / ways, 64, kSums / 4);
-	for (size_t w = 0; w < context->through.size(); w++)
-		if (Through *t = context->through[w].get())
-			t->route = BuildRoute(*context->servers[w / context->WaysOfServer()].timeline,
-					      *context->timelines[context->way_ends[w]], run.start_ns,
-					      run.end_ns, max_sums);
+	const RouteGrid grid =
+	    GridOf(run.start_ns, run.end_ns, std::clamp<uint64_t>(kSums / ways, 64, kSums / 4));
+	for (size_t w = 0; w < context->through.size(); w++) {
+		Through *t = context->through[w].get();
+		if (!t)
+			continue;
+		const Timeline &front = *context->servers[w / context->WaysOfServer()].timeline,
+			       &back = *context->timelines[context->way_ends[w]];
+		// Where neither is known there is nothing to keep.
+		uint64_t from_ns = run.end_ns, to_ns = run.start_ns;
+		for (const Timeline *timeline : {&front, &back}) {
+			if (timeline->empty())
+				continue;
+			from_ns = std::min(from_ns, std::max(timeline->start_ns(), run.start_ns));
+			to_ns = std::max(to_ns, std::min(timeline->end_ns(), run.end_ns));
+		}
+		t->route = BuildRoute(front, back, grid, from_ns, to_ns);
+	}
 }
 
 } // namespace forktail

@@ -2,37 +2,24 @@
 // Requests that went through a proxy: what each was spent on, hop by hop.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "context.h"
-#include "elsewhere.h"
+#include "held.h"
 #include "sheet.h"
+#include "spent.h"
 
 namespace forktail
 {
 
-// What one request was spent on, hop by hop.
-struct Spent {
-	std::vector<AtHop> hops;
-	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
-
-	AtHop &At(uint16_t hop)
-	{
-		for (AtHop &h : hops)
-			if (h.hop == hop)
-				return h;
-		hops.push_back({hop});
-		return hops.back();
-	}
-	uint64_t Sum(Cause cause) const
-	{
-		uint64_t ns = 0;
-		for (const AtHop &h : hops)
-			ns += h.direct[static_cast<size_t>(Index(cause))];
-		return ns;
-	}
+// Of each worker: what one request was spent on, and what is kept for the next one.
+struct Spending {
+	Spent spent;
+	Spent own; // of another one on the way
+	Held held;
 };
 
 // Finds where requests may go on to; servers are known.
@@ -43,9 +30,21 @@ void NoteWays(Context *context);
 void BuildRoutes(Context *context);
 // Finds who was in front of whom, in the window.
 void FindInFront(Context *context);
-// Adds request i up into *spent, whose former content goes.
-void Spend(const Context &context, const Through &through, size_t i, Spent *spent);
-// Blames it.
-void BlameThrough(const Context &context, const Through &through, size_t i, Spent *scratch, Sheet *sheet);
+// Adds request i up into scratch->spent, whose former content goes.
+void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
+// Which requests are blamed: those of threshold_ns or more, and those that take, without some stall, as long
+// as floor_ns says.
+struct Matter {
+	uint64_t threshold_ns;
+	StallTimes floor_ns;
+
+	uint64_t least_ns() const
+	{
+		return std::min(threshold_ns, *std::min_element(floor_ns.begin(), floor_ns.end()));
+	}
+};
+// Blames it, if it is one of those.
+void BlameThrough(const Context &context, const Through &through, size_t i, const Matter &matter,
+		  Spending *scratch, Sheet *sheet);
 
 } // namespace forktail

@@ -11,35 +11,56 @@ namespace forktail
 
 constexpr size_t kApportionMax = 128; // two processes' causes together fit
 
+// Apportion with intermediate numbers of this type; `total` is the weights' sum, and not 0.
+template <typename Number>
+void ApportionIn(uint64_t amount, const uint64_t *weight, size_t count, Number total, uint64_t *share)
+{
+	// What weighs nothing gets nothing.
+	Number rest[kApportionMax];
+	uint8_t at[kApportionMax];
+	size_t weighing = 0;
+	uint64_t given = 0;
+	for (size_t i = 0; i < count; i++) {
+		share[i] = 0;
+		if (!weight[i])
+			continue;
+		Number product = static_cast<Number>(amount) * weight[i];
+		share[i] = static_cast<uint64_t>(product / total);
+		rest[weighing] = product % total;
+		at[weighing++] = static_cast<uint8_t>(i);
+		given += share[i];
+	}
+	// Fewer than `weighing` nanoseconds are left; the first of equal remainders goes first.
+	for (uint64_t left = amount - given; left; left--) {
+		size_t best = 0;
+		for (size_t k = 1; k < weighing; k++)
+			if (rest[k] > rest[best])
+				best = k;
+		share[at[best]]++;
+		rest[best] = 0;
+	}
+}
+
 // Sets share[i], i < count <= kApportionMax, to about amount * weight[i] / sum of weights (within 1), so that
 // the shares sum to `amount`. All weights 0: everything goes to share[0].
 inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uint64_t *share)
 {
 	unsigned __int128 total = 0;
-	for (size_t i = 0; i < count; i++)
+	uint64_t bits = amount;
+	for (size_t i = 0; i < count; i++) {
 		total += weight[i];
+		bits |= weight[i];
+	}
 	if (total == 0) {
 		for (size_t i = 0; i < count; i++)
 			share[i] = i ? 0 : amount;
 		return;
 	}
-	unsigned __int128 rest[kApportionMax];
-	uint64_t given = 0;
-	for (size_t i = 0; i < count; i++) {
-		unsigned __int128 product = static_cast<unsigned __int128>(amount) * weight[i];
-		share[i] = static_cast<uint64_t>(product / total);
-		rest[i] = product % total;
-		given += share[i];
-	}
-	// Fewer than `count` nanoseconds are left; the first of equal remainders goes first.
-	for (uint64_t left = amount - given; left; left--) {
-		size_t best = 0;
-		for (size_t i = 1; i < count; i++)
-			if (rest[i] > rest[best])
-				best = i;
-		share[best]++;
-		rest[best] = 0;
-	}
+	// Up to four seconds, products fit into one word: as a rule.
+	if (bits >> 32)
+		ApportionIn<unsigned __int128>(amount, weight, count, total, share);
+	else
+		ApportionIn<uint64_t>(amount, weight, count, static_cast<uint64_t>(total), share);
 }
 
 } // namespace forktail
