@@ -38,6 +38,7 @@ namespace
 
 constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered at once
 constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
+constexpr size_t kLookedBack = 256;	    // requests on a connection that one may have waited for
 constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
 constexpr double kUsualThreshold = 99;	    // the percentile from which on requests are slow
 
@@ -225,6 +226,8 @@ public:
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
 		FindWays(timelines, &context_);
+		if (!context_.way_ends.empty()) // who was in front of a request may be of the window before
+			log_.KeepLead(run.connections.size() * kLookedBack);
 	}
 
 	Blame Make(const Threshold &threshold)
@@ -288,24 +291,59 @@ private:
 		FindInFront(&context_);
 	}
 
-	// Makes that what the window's requests met is there, from when there last was no backlog on.
-	void CoverWindow()
+	// From when on what requests due then met has to be known: since there last was no backlog.
+	uint64_t Since(uint64_t due_ns) const
 	{
-		const Requests &q = requests();
-		uint64_t due_ns = UINT64_MAX, to_ns = 0;
-		for (size_t i = 0; i < q.size(); i++) {
-			due_ns = std::min(due_ns, q.intended_ns[i]);
-			to_ns = std::max(to_ns, q.end_ns[i]);
-		}
-		uint64_t from_ns = due_ns;
+		uint64_t since_ns = due_ns;
 		for (const Server &s : context_.servers)
-			from_ns = std::min(from_ns, s.backlog.Since(due_ns));
+			since_ns = std::min(since_ns, s.backlog.Since(due_ns));
 		for (const auto &through : context_.through)
 			if (through)
-				from_ns = std::min(from_ns, through->backlog.Since(due_ns));
-		if (stretches_.cover(from_ns, to_ns) || !derived_)
-			Derive(&context_);
-		derived_ = true;
+				since_ns = std::min(since_ns, through->backlog.Since(due_ns));
+		return since_ns;
+	}
+
+	// The time of some requests of the window, from when on what they met has to be known.
+	struct Extent {
+		uint64_t from_ns = UINT64_MAX, to_ns = 0;
+	};
+	Extent ExtentOf(size_t begin, size_t end) const
+	{
+		Extent e;
+		for (size_t i = begin; i < end; i++) {
+			e.from_ns = std::min(e.from_ns, requests().intended_ns[i]);
+			e.to_ns = std::max(e.to_ns, requests().end_ns[i]);
+		}
+		e.from_ns = Since(e.from_ns);
+		return e;
+	}
+
+	// Calls see(begin, end) for parts of the window, one after the other; what their requests met is
+	// there. Those of a window may be of more time than a stretch can have.
+	template <typename See> void ForParts(See see)
+	{
+		constexpr size_t step = 1024;
+		const size_t size = requests().size();
+		for (size_t begin = requests().lead, end = begin; begin < size; begin = end) {
+			// Who was in front is looked at, too.
+			end = std::min(size, begin + step);
+			Extent part = ExtentOf(begin == requests().lead ? 0 : begin, end);
+			uint64_t reach_ns = stretches_.reach(part.from_ns);
+			while (end < size && part.to_ns <= reach_ns) {
+				Extent more = ExtentOf(end, std::min(size, end + step));
+				if (more.to_ns > reach_ns)
+					break;
+				if (more.from_ns < part.from_ns)
+					reach_ns = stretches_.reach(more.from_ns);
+				part = {std::min(part.from_ns, more.from_ns),
+					std::max(part.to_ns, more.to_ns)};
+				end = std::min(size, end + step);
+			}
+			if (stretches_.cover(part.from_ns, part.to_ns) || !derived_)
+				Derive(&context_);
+			derived_ = true;
+			see(begin, end);
+		}
 	}
 
 	void FindPercentilesAndBacklogs(const Threshold &threshold)
@@ -393,8 +431,8 @@ private:
 		uint64_t step = StepThrough(log_.Count());
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
-			CoverWindow();
-			LookAtWindow(context_, step, &workers);
+			ForParts(
+			    [&](size_t begin, size_t end) { LookAt(context_, begin, end, step, &workers); });
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
@@ -445,13 +483,14 @@ private:
 		};
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
-			CoverWindow();
-			// In steps: all of them may be slow, and sheets are large.
-			for (size_t at = requests().lead; at < requests().size(); at += kStep) {
-				ForRanges(at, std::min(at + kStep, requests().size()), blame);
-				for (Sheet &sheet : sheets)
-					kept_.Take(&sheet);
-			}
+			ForParts([&](size_t begin, size_t end) {
+				// In steps: all of them may be slow, and sheets are large.
+				for (size_t at = begin; at < end; at += kStep) {
+					ForRanges(at, std::min(at + kStep, end), blame);
+					for (Sheet &sheet : sheets)
+						kept_.Take(&sheet);
+				}
+			});
 		});
 	}
 

@@ -172,6 +172,8 @@ using EachStretch = std::function<void(const std::function<void(uint64_t from_ns
 struct Stretches {
 	Cover cover = [](uint64_t, uint64_t) { return false; };
 	EachStretch each = [](const auto &see) { see(0, UINT64_MAX); };
+	// Until when a stretch that begins at an instant can go on with the memory there is.
+	std::function<uint64_t(uint64_t from_ns)> reach = [](uint64_t) { return UINT64_MAX; };
 };
 
 // The same of a log that is gone through in windows, and whose requests have been counted (count.h).

@@ -158,10 +158,10 @@ uint64_t StepThrough(uint64_t count)
 	return count / kLooksThrough + 1;
 }
 
-void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers)
+void LookAt(const Context &context, size_t first, size_t last, uint64_t step, std::vector<FirstLook> *workers)
 {
 	const Requests &q = context.run.requests;
-	ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
+	ForRanges(first, last, [&](size_t begin, size_t end, size_t w) {
 		FirstLook &look = (*workers)[w];
 		auto without = [&](Cause c) {
 			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];

@@ -39,9 +39,10 @@ struct FirstLook {
 	void Merge(const FirstLook &other);
 };
 
-// Looks at the window of the log that is in memory, adding to those of the workers. Through a proxy, where a
-// look costs more, one request of `step` stands for all.
-void LookAtWindow(const Context &context, uint64_t step, std::vector<FirstLook> *workers);
+// Looks at requests [first, last) of the window of the log that is in memory, adding to those of the workers.
+// Through a proxy, where a look costs more, one request of `step` stands for all.
+void LookAt(const Context &context, size_t first, size_t last, uint64_t step,
+	    std::vector<FirstLook> *workers);
 // How many of `count` requests one stands for there.
 uint64_t StepThrough(uint64_t count);
 

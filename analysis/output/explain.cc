@@ -188,6 +188,7 @@ void UseStretches(Explanation *e)
 		MakeTimelines(e);
 		return true;
 	};
+	e->stretches.reach = [e](uint64_t from_ns) { return e->source->Reach(from_ns); };
 	e->stretches.each = [e](const auto &see) {
 		for (const RunSource::Stretch &s : e->source->stretches()) {
 			e->stretches.cover(s.from_ns, s.to_ns);

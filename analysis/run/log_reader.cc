@@ -53,7 +53,7 @@ struct LogReader::Scratch {
 };
 
 LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run)
-    : blocks_(std::move(blocks)), run_(run)
+    : blocks_(std::move(blocks)), window_(window), run_(run)
 {
 	for (size_t b = 0; b < blocks_.size(); b++) {
 		uint32_t count = std::min<uint32_t>(blocks_[b].place.count, FT_REQUEST_BLOCK);

@@ -3,6 +3,7 @@
 // while a window is looked at.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -32,7 +33,8 @@ public:
 	uint64_t Count() const override { return count_; }
 	void Rewind() override;
 	bool Next() override;
-	void KeepLead(size_t requests) override { lead_ = requests; }
+	// At most half a window.
+	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
 	// Called with how much of a pass is done, 0..1, as windows are asked for.
 	void OnProgress(std::function<void(double)> progress) { progress_ = std::move(progress); }
 
@@ -63,6 +65,7 @@ private:
 	std::vector<LogBlock> blocks_;
 	std::vector<Window> windows_;
 	std::vector<Scratch> scratch_; // per worker
+	size_t window_;
 	Run *run_;
 	uint64_t count_ = 0;
 	size_t lead_ = 0;

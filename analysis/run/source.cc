@@ -491,25 +491,39 @@ bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
 				After(to_ns, kAroundNs / 2) <= run->loaded_to_ns))
 		return false;
 	// As much more after it as there is room for: what is asked for next.
-	uint64_t bytes = 0, until_ns = to_ns;
-	std::vector<std::pair<uint64_t, uint64_t>> later; // end and bytes
-	for (const ServerBlock &b : servers_) {
-		if (b.place.end_ns < from_ns || b.place.start_ns > to_ns) {
-			if (b.place.end_ns > to_ns)
-				later.push_back({b.place.end_ns, b.place.raw_bytes});
-			continue;
-		}
-		bytes += b.place.raw_bytes;
-	}
-	std::sort(later.begin(), later.end());
-	for (const auto &[end_ns, more] : later) {
-		bytes += more;
-		if (bytes > stretch_bytes_ / 2)
-			break;
-		until_ns = end_ns;
-	}
+	uint64_t until_ns = std::max(to_ns, Reach(from_ns));
+	// What is too much begins where it is not.
+	while (from_ns < to_ns && Bytes(from_ns, to_ns) > 2 * stretch_bytes_)
+		from_ns += (to_ns - from_ns + 7) / 8;
 	Load(from_ns - std::min(from_ns, kAroundNs), After(until_ns, kAroundNs), run);
 	return true;
+}
+
+uint64_t RunSource::Bytes(uint64_t from_ns, uint64_t to_ns) const
+{
+	uint64_t bytes = 0;
+	for (const ServerBlock &b : servers_)
+		if (b.place.end_ns >= from_ns && b.place.start_ns <= to_ns)
+			bytes += b.place.raw_bytes;
+	return bytes;
+}
+
+uint64_t RunSource::Reach(uint64_t from_ns) const
+{
+	if (!stretch_bytes_)
+		return UINT64_MAX;
+	std::vector<std::pair<uint64_t, uint64_t>> blocks; // end and bytes
+	for (const ServerBlock &b : servers_)
+		if (b.place.end_ns >= from_ns)
+			blocks.push_back({b.place.end_ns, b.place.raw_bytes});
+	std::sort(blocks.begin(), blocks.end());
+	uint64_t bytes = 0;
+	for (const auto &[end_ns, more] : blocks) {
+		bytes += more;
+		if (bytes > stretch_bytes_ / 2)
+			return end_ns;
+	}
+	return UINT64_MAX;
 }
 
 void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)

@@ -35,6 +35,9 @@ public:
 	// Makes that what threads did in [from_ns, to_ns) is there, as if all of it were. True: it was not
 	// before, and all that was made of the stretch before has to be made again.
 	bool Cover(uint64_t from_ns, uint64_t to_ns, Run *run);
+	// Until when a stretch that begins at from_ns can go on. One that is asked to cover more than twice
+	// as much begins later than it is asked to.
+	uint64_t Reach(uint64_t from_ns) const;
 	// Whether blocks were not where the files' indexes say: opened with `scan` they will be found.
 	bool Misled() const;
 	// The request log, in windows of about so many requests. It goes with the source.
@@ -50,6 +53,7 @@ private:
 	bool OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
+	uint64_t Bytes(uint64_t from_ns, uint64_t to_ns) const; // of records of what threads did
 
 	std::vector<std::unique_ptr<OpenFile>> files_;
 	std::vector<ServerBlock> servers_;
