@@ -101,6 +101,14 @@ void AddMemory(CLI::App *app, forktail::ExplainOptions *options)
 	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44));
 }
 
+bool Print(const forktail::Explanation &explanation, const forktail::ExplainOptions &options, bool json)
+{
+	if (json)
+		return forktail::WriteExplainJson(explanation, options, stdout);
+	std::string text = forktail::ExplainText(explanation, options);
+	return fwrite(text.data(), 1, text.size(), stdout) == text.size();
+}
+
 int Explain(int argc, char **argv)
 {
 	CLI::App app("Says what made the slow requests of a run slow.", "forktail explain");
@@ -130,9 +138,7 @@ int Explain(int argc, char **argv)
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	std::string text =
-	    json ? forktail::ExplainJson(explanation, options) : forktail::ExplainText(explanation, options);
-	if (fwrite(text.data(), 1, text.size(), stdout) != text.size() || fflush(stdout)) {
+	if (!Print(explanation, options, json) || fflush(stdout)) {
 		fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
 		return kCant;
 	}

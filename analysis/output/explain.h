@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 void FindOwnCode(Explanation *explanation);
 
 std::string ExplainText(const Explanation &explanation, const ExplainOptions &options);
+// False: it could not be written, and errno says why.
+bool WriteExplainJson(const Explanation &explanation, const ExplainOptions &options, FILE *file);
+// The same as a string, which of a long run takes more memory than all else.
 std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);
 
 } // namespace forktail
