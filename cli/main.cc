@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "analysis/output/explain.h"
+#include "analysis/outside.h"
 #include "lab/lab.h"
+#include "progress_line.h"
 #include "report/report.h"
 
 namespace
@@ -101,6 +103,25 @@ void AddMemory(CLI::App *app, forktail::ExplainOptions *options)
 	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44));
 }
 
+// Explains, and shows how far that is.
+bool Read(const std::string &run, forktail::ExplainOptions options, forktail::Explanation *explanation,
+	  std::string *error, int *status)
+{
+	forktail::ProgressLine line("reading " + forktail::Visible(run));
+	options.progress = [&](double done) { line.Show(done); };
+	bool read = forktail::ExplainRun(run, options, explanation, error, status);
+	explanation->progress = forktail::Progress(); // the line goes
+	return read;
+}
+
+bool Print(const forktail::Explanation &explanation, const forktail::ExplainOptions &options, bool json)
+{
+	if (json)
+		return forktail::WriteExplainJson(explanation, options, stdout);
+	std::string text = forktail::ExplainText(explanation, options);
+	return fwrite(text.data(), 1, text.size(), stdout) == text.size();
+}
+
 int Explain(int argc, char **argv)
 {
 	CLI::App app("Says what made the slow requests of a run slow.", "forktail explain");
@@ -126,13 +147,11 @@ int Explain(int argc, char **argv)
 
 	forktail::Explanation explanation;
 	std::string error;
-	if (!forktail::ExplainRun(run, options, &explanation, &error, &status)) {
+	if (!Read(run, options, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	std::string text =
-	    json ? forktail::ExplainJson(explanation, options) : forktail::ExplainText(explanation, options);
-	if (fwrite(text.data(), 1, text.size(), stdout) != text.size() || fflush(stdout)) {
+	if (!Print(explanation, options, json) || fflush(stdout)) {
 		fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
 		return kCant;
 	}
@@ -155,7 +174,7 @@ int Report(int argc, char **argv)
 		return kUsage;
 	forktail::Explanation explanation;
 	std::string error;
-	if (!forktail::ExplainRun(run, options, &explanation, &error, &status)) {
+	if (!Read(run, options, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "analysis/blame/hops.h"
@@ -335,7 +336,14 @@ std::string ScriptSafe(const Json &json)
 
 bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, std::string *error)
 {
-	FILE *file = fopen(path.c_str(), "wb");
+	// Under another name until it is whole: who is interrupted has no page, or the one from before. What
+	// is no file (a pipe, /dev/stdout, a link) can't be replaced and is written to.
+	std::error_code ec;
+	std::filesystem::file_type there = std::filesystem::symlink_status(path, ec).type();
+	bool whole =
+	    there == std::filesystem::file_type::not_found || there == std::filesystem::file_type::regular;
+	const std::string name = whole ? path + ".part" : path;
+	FILE *file = fopen(name.c_str(), "wb");
 	bool ok = file != nullptr;
 	for (std::string_view part : parts)
 		ok = ok && fwrite(part.data(), 1, part.size(), file) == part.size();
@@ -344,11 +352,15 @@ bool WriteFile(const std::string &path, std::initializer_list<std::string_view> 
 		ok = false;
 		why = errno;
 	}
+	if (ok && whole && rename(name.c_str(), path.c_str())) {
+		ok = false;
+		why = errno;
+	}
 	if (ok)
 		return true;
 	*error = "can't write the report to " + path + ": " + strerror(why);
-	if (file)
-		remove(path.c_str()); // half a page is no page
+	if (file && whole)
+		remove(name.c_str()); // half a page is no page
 	return false;
 }
 

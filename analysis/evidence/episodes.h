@@ -18,10 +18,10 @@ namespace forktail
 
 struct EpisodeCause {
 	Cause cause;
+	uint16_t hop;		// where most of it passed, or kNoHop
 	uint64_t time_ns;	// over the episode's requests
 	double share;		// of the episode's requests' time, 0..1
 	uint64_t thread_ns = 0; // of the serving thread in [since_ns, end_ns]; 0 for causes outside of it
-	uint16_t hop = kNoHop;	// where most of it passed
 };
 
 struct EpisodeHop {

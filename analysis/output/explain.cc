@@ -179,6 +179,13 @@ Memory Divide(uint64_t bytes)
 		{std::max<size_t>(bytes / 4 / kept, 1000), std::max<uint64_t>(bytes / 5 / bucket, 1 << 10)}};
 }
 
+// How far all is when requests were counted, what servers' threads did was read or looked through, and after
+// the passes that follow: over the log for percentiles, a first look and blame; before that, where there are
+// stretches, over those for accounts and for what is usual.
+constexpr double kCounted = 0.2, kSurveyed = 0.3;
+const std::vector<double> kPlan = {0.45, 0.7, 0.95};
+const std::vector<double> kPlanInStretches = {0.37, 0.44, 0.56, 0.75, 0.95};
+
 // Has a run's stretches read by its source, and their timelines made.
 void UseStretches(Explanation *e)
 {
@@ -190,7 +197,12 @@ void UseStretches(Explanation *e)
 	};
 	e->stretches.reach = [e](uint64_t from_ns) { return e->source->Reach(from_ns); };
 	e->stretches.each = [e](const auto &see) {
-		for (const RunSource::Stretch &s : e->source->stretches()) {
+		const std::vector<RunSource::Stretch> &all = e->source->stretches();
+		if (all.size() > 1)
+			e->progress.Begin();
+		for (const RunSource::Stretch &s : all) {
+			if (all.size() > 1)
+				e->progress.At(static_cast<uint64_t>(&s - all.data()), all.size());
 			e->stretches.cover(s.from_ns, s.to_ns);
 			see(s.from_ns, s.to_ns);
 		}
@@ -219,9 +231,13 @@ bool OpenRun(const std::string &path, bool scan, const Memory &memory, LogFacts 
 	e->run = Run();
 	e->log.reset();
 	e->source = std::make_unique<RunSource>();
+	e->source->OnProgress(&e->progress);
 	if (!e->source->Open(path, scan, &e->run, error))
 		return false;
-	e->log = e->source->OpenLog(memory.window, &e->run);
+	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
+	log->OnProgress(&e->progress);
+	e->log = std::move(log);
+	e->progress.Plan({kCounted, kSurveyed});
 	*facts = CountRequests(e->run, e->log.get());
 	e->source->OpenServers(memory.stretch, &e->run);
 	if (!scan && e->source->Misled())
@@ -246,10 +262,12 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 {
 	*status = 3;
 	const Memory memory = Divide(options.memory_bytes);
+	e->progress = Progress(options.progress);
 	LogFacts facts;
 	if (!OpenRun(path, false, memory, &facts, e, error))
 		return false;
 	UseStretches(e);
+	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);
 	const Accounts accounts = AddUp(&own_codes, e);
 	bool requests = facts.count > 0;
@@ -277,6 +295,8 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	NoteUnserved(notes_of_servers, e);
 	NoteKept(e);
 	e->episodes = FindEpisodes(&e->blame);
+	e->progress.Plan({1});
+	e->progress.Begin();
 	bool known = e->source->stretches().size() == 1; // of all there is
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
 		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {

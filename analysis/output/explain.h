@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
 #include "analysis/run/log.h"
+#include "analysis/run/progress.h"
 #include "analysis/run/run.h"
 #include "analysis/run/source.h"
 #include "analysis/timeline/timeline.h"
@@ -25,7 +28,8 @@ struct ExplainOptions {
 	size_t evidence = 4;   // sentences per episode
 	bool requests = false; // JSON: every slow request with its parts
 	bool colour = false;
-	uint64_t memory_bytes = 256 << 20; // about what all of it may take
+	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
+	std::function<void(double)> progress; // is called with how far it is, 0..1
 };
 
 struct Explanation {
@@ -35,7 +39,7 @@ struct Explanation {
 	std::vector<Timeline> timelines; // likewise (at least one entry), then of threads those waited for
 	Serving by_thread;
 	bool waits_for_locks = false; // some thread did
-	bool by_loops = false; // there is no log, and timelines are of all threads with an event loop
+	bool by_loops = false;	      // there is no log, and timelines are of all threads with an event loop
 	Clients clients;
 	Blame blame;
 	std::vector<Episode> episodes;	// by start
@@ -46,6 +50,7 @@ struct Explanation {
 	std::vector<std::string> notes; // what limits this explanation, one sentence each
 	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
+	Progress progress;	  // of what follows
 	// Where the run's requests come from, a window of which is in `run`; null: all of them are.
 	std::unique_ptr<RunSource> source;
 	// Of what threads did a stretch is in `run`, with its timelines above. As it is: all of it.
@@ -61,6 +66,9 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 void FindOwnCode(Explanation *explanation);
 
 std::string ExplainText(const Explanation &explanation, const ExplainOptions &options);
+// False: it could not be written, and errno says why.
+bool WriteExplainJson(const Explanation &explanation, const ExplainOptions &options, FILE *file);
+// The same as a string, which of a long run takes more memory than all else.
 std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);
 
 } // namespace forktail

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The explanation as JSON; docs/explain-json.md is its reference. Keys are an interface: they are added to,
-// never changed.
+// never changed. Lists that grow with the run are written entry by entry (json_writer.h).
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
 #include "explain.h"
+#include "json_writer.h"
 
 namespace forktail
 {
@@ -192,44 +194,48 @@ Out HopsJson(const Explanation &e)
 	return hops;
 }
 
-Out EpisodesJson(const Explanation &e)
+Out EpisodeJson(const Explanation &e, const Episode &episode)
 {
-	Out episodes = Out::array();
-	for (const Episode &episode : e.episodes) {
-		Out causes = Out::array();
-		for (const EpisodeCause &c : episode.causes)
-			causes.push_back({{"cause", CauseName(c.cause)},
-					  {"time_ns", c.time_ns},
-					  {"thread_ns", c.thread_ns},
-					  {"share", c.share}});
-		Out hops = Out::array();
-		for (const EpisodeHop &h : episode.hops)
-			hops.push_back(
-			    {{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
-		Out one = {{"start_ns", episode.start_ns},
-			   {"t_s", Seconds(episode.start_ns, e.zero_ns)},
-			   {"duration_ns", episode.end_ns - episode.start_ns},
-			   {"requests", episode.requests},
-			   {"worst_ns", episode.worst_ns},
-			   {"time_ns", episode.time_ns},
-			   {"causes", causes},
-			   {"hops", hops},
-			   {"evidence", episode.evidence},
-			   {"activities", ActivitiesJson(episode.own_code)}};
-		if (const EpisodeAnswers &a = episode.answers; a.known)
-			one["answers"] = {{"known", a.known},
-					  {"unread_ns", a.unread_ns},
-					  {"longest_unread_ns", a.longest_unread_ns},
-					  {"request_on_its_way_ns", a.way.request_ns},
-					  {"answer_on_its_way_ns", a.way.answer_ns}};
-		episodes.push_back(std::move(one));
-	}
-	return episodes;
+	Out causes = Out::array();
+	for (const EpisodeCause &c : episode.causes)
+		causes.push_back({{"cause", CauseName(c.cause)},
+				  {"time_ns", c.time_ns},
+				  {"thread_ns", c.thread_ns},
+				  {"share", c.share}});
+	Out hops = Out::array();
+	for (const EpisodeHop &h : episode.hops)
+		hops.push_back({{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
+	Out one = {{"start_ns", episode.start_ns},
+		   {"t_s", Seconds(episode.start_ns, e.zero_ns)},
+		   {"duration_ns", episode.end_ns - episode.start_ns},
+		   {"requests", episode.requests},
+		   {"worst_ns", episode.worst_ns},
+		   {"time_ns", episode.time_ns},
+		   {"causes", causes},
+		   {"hops", hops},
+		   {"evidence", episode.evidence},
+		   {"activities", ActivitiesJson(episode.own_code)}};
+	if (const EpisodeAnswers &a = episode.answers; a.known)
+		one["answers"] = {{"known", a.known},
+				  {"unread_ns", a.unread_ns},
+				  {"longest_unread_ns", a.longest_unread_ns},
+				  {"request_on_its_way_ns", a.way.request_ns},
+				  {"answer_on_its_way_ns", a.way.answer_ns}};
+	return one;
 }
 
-Out AccountJson(const Explanation &e)
+void WriteEpisodes(const Explanation &e, JsonWriter *out)
 {
-	Out threads = Out::array();
+	out->BeginList("episodes");
+	for (const Episode &episode : e.episodes)
+		out->Add("", EpisodeJson(e, episode));
+	out->End();
+}
+
+void WriteAccount(const Explanation &e, JsonWriter *out)
+{
+	out->BeginObject("account");
+	out->BeginList("threads");
 	for (const Account &a : e.accounts) {
 		const Thread &t = e.run.threads[a.thread];
 		Out by_cause = Out::object();
@@ -240,36 +246,40 @@ Out AccountJson(const Explanation &e)
 		bool serving = false;
 		for (int s : e.serving)
 			serving |= s == static_cast<int>(a.thread);
-		threads.push_back({{"tid", t.tid},
-				   {"tgid", t.tgid},
-				   {"comm", t.comm},
-				   {"role", t.role},
-				   {"cgroup_of", PlaceOf(e.run, t)},
-				   {"serving", serving},
-				   {"client", (t.flags & FT_THREAD_CLIENT) != 0},
-				   {"start_ns", t.start_ns},
-				   {"wall_ns", a.wall_ns},
-				   {"accounted_ns", a.accounted_ns},
-				   {"by_cause", by_cause},
-				   {"own_code", OwnCodeJson(e.own_codes[a.thread])}});
+		out->Add("", {{"tid", t.tid},
+			      {"tgid", t.tgid},
+			      {"comm", t.comm},
+			      {"role", t.role},
+			      {"cgroup_of", PlaceOf(e.run, t)},
+			      {"serving", serving},
+			      {"client", (t.flags & FT_THREAD_CLIENT) != 0},
+			      {"start_ns", t.start_ns},
+			      {"wall_ns", a.wall_ns},
+			      {"accounted_ns", a.accounted_ns},
+			      {"by_cause", by_cause},
+			      {"own_code", OwnCodeJson(e.own_codes[a.thread])}});
 	}
-	return {{"threads", threads}};
+	out->End();
+	out->End();
 }
 
-Out DropsJson(const Explanation &e)
+void WriteDrops(const Explanation &e, JsonWriter *out)
 {
 	uint64_t count = 0;
-	Out intervals = Out::array();
-	for (const ft_drop &d : e.run.drops) {
+	for (const ft_drop &d : e.run.drops)
 		count += d.count;
-		intervals.push_back({{"start_ns", d.start_ns},
-				     {"t_s", Seconds(d.start_ns, e.zero_ns)},
-				     {"end_ns", d.end_ns},
-				     {"count", d.count},
-				     {"source", DropSource(d.source)},
-				     {"what", DropWhat(e.run, d)}});
-	}
-	return {{"count", count}, {"intervals", intervals}};
+	out->BeginObject("drops");
+	out->Add("count", count);
+	out->BeginList("intervals");
+	for (const ft_drop &d : e.run.drops)
+		out->Add("", {{"start_ns", d.start_ns},
+			      {"t_s", Seconds(d.start_ns, e.zero_ns)},
+			      {"end_ns", d.end_ns},
+			      {"count", d.count},
+			      {"source", DropSource(d.source)},
+			      {"what", DropWhat(e.run, d)}});
+	out->End();
+	out->End();
 }
 
 Out CostJson(const Cost &c)
@@ -290,47 +300,51 @@ Out CostJson(const Cost &c)
 	return cost;
 }
 
-// Every slow request with its parts, which sum to its latency.
-Out SlowRequestsJson(const Explanation &e)
+Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 {
-	Out list = Out::array();
-	for (const SlowRequest &r : e.blame.slow) {
-		Out parts = Out::array();
-		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
-			const Part &part = e.blame.parts[p];
-			Out one = {{"cause", CauseName(part.cause)},
-				   {"direct_ns", part.direct_ns},
-				   {"queued_ns", part.queued_ns}};
-			if (part.hop != kNoHop)
-				one["hop"] = HopText(e, part.hop);
-			parts.push_back(std::move(one));
-		}
-		Out request = {{"start_ns", r.start_ns},
-			       {"t_s", Seconds(r.start_ns, e.zero_ns)},
-			       {"latency_ns", r.latency_ns},
-			       {"episode", r.episode}};
-		if (!e.blame.from_iterations) {
-			request["sent_ns"] = r.sent_ns;
-			request["connection"] = r.connection;
-			request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
-			request["status"] = StatusName(r.status);
-			if (r.arrived) {
-				request["arrived_ns"] = r.end_ns() - r.unread_ns;
-				request["request_on_its_way_ns"] = r.way.request_ns;
-				request["answer_on_its_way_ns"] = r.way.answer_ns;
-			}
-			if (uint32_t behind = r.behind)
-				request["behind"] = e.run.behind[behind - 1].address;
-		}
-		request["parts"] = parts;
-		list.push_back(std::move(request));
+	Out parts = Out::array();
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+		const Part &part = e.blame.parts[p];
+		Out one = {{"cause", CauseName(part.cause)},
+			   {"direct_ns", part.direct_ns},
+			   {"queued_ns", part.queued_ns}};
+		if (part.hop != kNoHop)
+			one["hop"] = HopText(e, part.hop);
+		parts.push_back(std::move(one));
 	}
-	return list;
+	Out request = {{"start_ns", r.start_ns},
+		       {"t_s", Seconds(r.start_ns, e.zero_ns)},
+		       {"latency_ns", r.latency_ns},
+		       {"episode", r.episode}};
+	if (!e.blame.from_iterations) {
+		request["sent_ns"] = r.sent_ns;
+		request["connection"] = r.connection;
+		request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
+		request["status"] = StatusName(r.status);
+		if (r.arrived) {
+			request["arrived_ns"] = r.end_ns() - r.unread_ns;
+			request["request_on_its_way_ns"] = r.way.request_ns;
+			request["answer_on_its_way_ns"] = r.way.answer_ns;
+		}
+		if (uint32_t behind = r.behind)
+			request["behind"] = e.run.behind[behind - 1].address;
+	}
+	request["parts"] = parts;
+	return request;
+}
+
+// Every slow request with its parts, which sum to its latency.
+void WriteSlowRequests(const Explanation &e, JsonWriter *out)
+{
+	out->BeginList("slow_requests");
+	for (const SlowRequest &r : e.blame.slow)
+		out->Add("", SlowRequestJson(e, r));
+	out->End();
 }
 
 } // namespace
 
-std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
+bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE *file)
 {
 	Out warnings = e.run.warnings;
 	for (const std::string &note : e.notes)
@@ -338,26 +352,41 @@ std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
 	Out missing = Out::array();
 	for (const Missing &m : e.run.missing)
 		missing.push_back({{"what", m.what}, {"why", m.why}});
-	Out out = {{"forktail", FORKTAIL_VERSION},
-		   {"run", e.run.path},
-		   {"requests", RequestsJson(e)},
-		   {"loads", LoadsJson(e.run)},
-		   {"slow",
-		    {{"threshold_ns", e.blame.threshold_ns},
-		     {"count", e.blame.slow_count},
-		     {"time_ns", e.blame.slow_ns}}},
-		   {"causes", CausesJson(e.blame)},
-		   {"hops", HopsJson(e)},
-		   {"episodes", EpisodesJson(e)},
-		   {"own_code", OwnCodeJson(e.own_code)},
-		   {"account", AccountJson(e)},
-		   {"drops", DropsJson(e)},
-		   {"cost", CostJson(e.run.cost)},
-		   {"missing", missing},
-		   {"warnings", warnings}};
+	JsonWriter out(file);
+	out.BeginObject("");
+	out.AddMembers({{"forktail", FORKTAIL_VERSION},
+			{"run", e.run.path},
+			{"requests", RequestsJson(e)},
+			{"loads", LoadsJson(e.run)},
+			{"slow",
+			 {{"threshold_ns", e.blame.threshold_ns},
+			  {"count", e.blame.slow_count},
+			  {"time_ns", e.blame.slow_ns}}},
+			{"causes", CausesJson(e.blame)},
+			{"hops", HopsJson(e)}});
+	WriteEpisodes(e, &out);
+	out.Add("own_code", OwnCodeJson(e.own_code));
+	WriteAccount(e, &out);
+	WriteDrops(e, &out);
+	out.AddMembers({{"cost", CostJson(e.run.cost)}, {"missing", missing}, {"warnings", warnings}});
 	if (options.requests)
-		out["slow_requests"] = SlowRequestsJson(e);
-	return out.dump(2, ' ', false, Out::error_handler_t::replace) + "\n";
+		WriteSlowRequests(e, &out);
+	out.End();
+	return out.ok();
+}
+
+std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
+{
+	char *text = nullptr;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	if (!file)
+		return "";
+	WriteExplainJson(e, options, file);
+	fclose(file);
+	std::string json(text, size);
+	free(text);
+	return json;
 }
 
 } // namespace forktail

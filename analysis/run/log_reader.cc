@@ -254,8 +254,10 @@ bool LogReader::Next()
 {
 	if (next_ == windows_.size())
 		return false;
+	if (progress_ && next_ == 0)
+		progress_->Begin();
 	if (progress_)
-		progress_(static_cast<double>(next_) / static_cast<double>(windows_.size()));
+		progress_->At(next_, windows_.size());
 	if (loaded_ == next_) { // the only one
 		next_++;
 		return true;

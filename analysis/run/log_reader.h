@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "log.h"
+#include "progress.h"
 #include "read_blocks.h"
 
 namespace forktail
@@ -35,8 +35,8 @@ public:
 	bool Next() override;
 	// At most half a window.
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
-	// Called with how much of a pass is done, 0..1, as windows are asked for.
-	void OnProgress(std::function<void(double)> progress) { progress_ = std::move(progress); }
+	// Is told of passes as windows are asked for, and outlives this.
+	void OnProgress(Progress *progress) { progress_ = progress; }
 
 private:
 	struct Window {
@@ -76,7 +76,7 @@ private:
 	uint64_t number_ = 0;			 // of the first request of the next window
 	std::future<Decoded> ahead_;
 	Requests spare_; // room
-	std::function<void(double)> progress_;
+	Progress *progress_ = nullptr;
 };
 
 } // namespace forktail

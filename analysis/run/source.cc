@@ -248,6 +248,17 @@ void DecideBoot(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
 	}
 }
 
+// How far an explanation is when files have been opened.
+constexpr double kOpened = 0.05;
+
+std::vector<double> ShareOut(double from, double to, size_t count)
+{
+	std::vector<double> ends;
+	for (size_t i = 1; i <= count; i++)
+		ends.push_back(from + (to - from) * static_cast<double>(i) / static_cast<double>(count));
+	return ends;
+}
+
 bool IsServers(uint32_t kind)
 {
 	switch (kind) {
@@ -304,7 +315,14 @@ bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::
 bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 {
 	ft_places places;
-	int rc = ft_reader_places(f->reader.get(), scan, &places, nullptr, nullptr);
+	if (progress_)
+		progress_->Begin();
+	auto at = [](void *progress, uint64_t done, uint64_t all) {
+		if (progress && all)
+			static_cast<Progress *>(progress)->At(done, all);
+		return 0;
+	};
+	int rc = ft_reader_places(f->reader.get(), scan, &places, at, progress_);
 	if (rc) {
 		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
 		return false;
@@ -345,6 +363,8 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 		return false;
 	}
 	DecideBoot(&files_, run);
+	if (progress_)
+		progress_->Plan(ShareOut(0, kOpened, files_.size()));
 	warnings_at_ = run->warnings.size();
 	for (const auto &f : files_) {
 		if (f->about.overlaid) {
@@ -461,8 +481,12 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 	details_ = run->details.size();
 	Survey survey(*run);
 	stretches_ = {{0, UINT64_MAX}};
-	uint64_t in_stretch = 0;
+	uint64_t in_stretch = 0, done = 0;
+	if (progress_)
+		progress_->Begin();
 	for (const ServerBlock &b : servers_) {
+		if (progress_)
+			progress_->At(done++, servers_.size());
 		Run records;
 		ft_block block;
 		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1) {

@@ -19,6 +19,8 @@ namespace forktail
 class RunSource
 {
 public:
+	// Is told of passes over files and what servers' threads did, and outlives this.
+	void OnProgress(Progress *progress) { progress_ = progress; }
 	// Reads what there is little of into *run. `scan`: don't trust the files' indexes. False: *error is
 	// one sentence for the user.
 	bool Open(const std::string &path, bool scan, Run *run, std::string *error);
@@ -55,6 +57,7 @@ private:
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
 	uint64_t Bytes(uint64_t from_ns, uint64_t to_ns) const; // of records of what threads did
 
+	Progress *progress_ = nullptr;
 	std::vector<std::unique_ptr<OpenFile>> files_;
 	std::vector<ServerBlock> servers_;
 	std::vector<LogBlock> log_;

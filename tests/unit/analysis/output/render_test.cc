@@ -4,6 +4,8 @@
 #include "tests/support/json.h"
 #include "tests/unit/analysis/run_builder.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <sstream>
 
 #include "analysis/output/explain.h"
@@ -247,6 +249,44 @@ TEST_CASE("the JSON has the keys it promises")
 	CHECK(j["slow_requests"][1]["status"] == "timeout");
 	CHECK(j["slow_requests"][1]["op"] == "SET");
 	CHECK(!parse_json(ExplainJson(e, {})).contains("slow_requests"));
+}
+
+// Pieces are put together by hand; what they come to is JSON as others write it.
+TEST_CASE("JSON that is written in pieces is laid out as if it were one document")
+{
+	RunBuilder b;
+	Explanation e;
+	SECTION("with entries in every list")
+	{
+		ForkRun(&b);
+		b.run.drops.push_back({kBase + 100 * ms, kBase + 200 * ms, 3, FT_DROP_RING, FT_DROP_TALLY});
+		e = Explain(&b, {1 * ms, 0});
+		e.notes.push_back("a line\nand \"another\"");
+		REQUIRE(!e.episodes.empty());
+	}
+	SECTION("with empty lists")
+	{
+		b.Request(0, 0, 5 * ms, 0, 0, FT_STATUS_REFUSED);
+		e = Explain(&b, {1000 * ms, 0});
+		REQUIRE(e.episodes.empty());
+	}
+	ExplainOptions options;
+	options.requests = true;
+	std::string text = ExplainJson(e, options);
+	CHECK(text == nlohmann::ordered_json::parse(text).dump(2) + "\n");
+}
+
+TEST_CASE("JSON that can't be written says so")
+{
+	RunBuilder b;
+	ForkRun(&b);
+	Explanation e = Explain(&b, {1 * ms, 0});
+	FILE *full = fopen("/dev/full", "w");
+	REQUIRE(full);
+	setvbuf(full, nullptr, _IONBF, 0);
+	CHECK(!WriteExplainJson(e, {}, full));
+	CHECK(errno == ENOSPC);
+	fclose(full);
 }
 
 TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// "reading RUN: 43 %" on a terminal, rewritten a few times a second, for what takes longer than two of them.
+// Who waits sees that it goes on; no file and no pipe ever sees the line.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+
+namespace forktail
+{
+
+class ProgressLine
+{
+public:
+	explicit ProgressLine(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO)) {}
+	~ProgressLine() { Wipe(); }
+	void Show(double done)
+	{
+		using namespace std::chrono_literals;
+		if (!terminal_)
+			return;
+		Clock::time_point now = Clock::now();
+		if (now < next_)
+			return;
+		next_ = now + 250ms;
+		shown_ = true;
+		fprintf(stderr, "\r%s: %d %%\033[K", what_.c_str(), static_cast<int>(done * 100));
+		fflush(stderr);
+	}
+	// Before anything else is written.
+	void Wipe()
+	{
+		if (shown_)
+			fputs("\r\033[K", stderr);
+		shown_ = false;
+	}
+
+private:
+	using Clock = std::chrono::steady_clock;
+	std::string what_;
+	bool terminal_, shown_ = false;
+	Clock::time_point next_ = Clock::now() + std::chrono::seconds(2);
+};
+
+} // namespace forktail
