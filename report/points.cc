@@ -160,9 +160,11 @@ template <typename Each> void ForOthers(const Explanation &e, Each each)
 {
 	const uint64_t below_ns = std::max(e.blame.threshold_ns, e.blame.kept_from_ns);
 	if (e.blame.from_iterations) {
-		for (const ft_span &s : e.run.iterations)
-			if (s.duration_ns < below_ns)
-				each(s.start_ns, s.duration_ns);
+		e.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (const ft_span &s : e.run.iterations)
+				if (s.start_ns >= from_ns && s.start_ns < to_ns && s.duration_ns < below_ns)
+					each(s.start_ns, s.duration_ns);
+		});
 		return;
 	}
 	WholeLog whole(e.run);
