@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Turns a run into lanes: threads from their timelines, soft interrupts by CPU from the spans they left on
-// traced threads, disks from block requests.
+// Turns a run, a stretch of it at a time, into lanes: threads from their timelines here, CPUs and disks in
+// device_lanes.cc.
 #include "lanes.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
+#include <cmath>
+#include <optional>
 #include <set>
 
-#include "analysis/outside.h"
 #include "analysis/timeline/waits.h"
 #include "analysis/units.h"
+#include "device_lanes.h"
+#include "reduce.h"
 
 namespace forktail
 {
 
 namespace
 {
-
-constexpr size_t kQuietCpus = 16; // with more, only those that interrupted a traced thread have a lane
 
 // In the order of enum LaneCause, colours as in causes.def.
 struct DiskCause {
@@ -32,11 +31,6 @@ constexpr DiskCause kDiskCauses[] = {
     {"disk-flush", "#6a4fb0", "#9a82de", "the device was emptying its cache"},
     {"disk-discard", "#8fa3b8", "#a9bbcd", "the device was told of free blocks"},
 };
-
-uint64_t EndOf(const ft_span &s)
-{
-	return s.start_ns + s.duration_ns;
-}
 
 // Who held the CPU: a traced thread by its part, another by the name the recorder kept with the wait. A wait
 // in a file system call keeps the file's name instead.
@@ -56,11 +50,8 @@ std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 
 // A few lines about a thread's piece: what it is part of, what it touched, who held the CPU, where the kernel
 // was.
-std::string DescribePiece(const Run &run, const LaneSpan &piece)
+std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piece)
 {
-	if (piece.key >= run.spans.size())
-		return "";
-	const ft_span &s = run.spans[piece.key];
 	const Detail &detail = run.details[s.detail < run.details.size() ? s.detail : 0];
 	std::string text;
 	auto line = [&](const std::string &more) {
@@ -80,35 +71,6 @@ std::string DescribePiece(const Run &run, const LaneSpan &piece)
 		line(detail.name);
 	line(StackText(detail, 8));
 	return text;
-}
-
-// Appends a timeline's pieces. Idleness is the lane's empty ground; what lies between spans is shares.
-void AppendTimeline(const Timeline &t, const ReportClock &clock, Lane *lane)
-{
-	for (size_t i = 0; i + 1 < t.pieces.size(); i++) {
-		const Piece &p = t.pieces[i];
-		uint64_t from = clock.Clamp(p.start_ns), to = clock.Clamp(t.pieces[i + 1].start_ns);
-		if (from >= to)
-			continue;
-		if (p.mix != kNoMix) {
-			const Mix &mix = t.mixes[p.mix];
-			for (uint32_t k = 0; k < mix.part_count; k++) {
-				const MixPart &part = t.mix_parts[mix.first_part + k];
-				if (part.cause == Cause::Idle)
-					continue;
-				double ns = static_cast<double>(to - from) * static_cast<double>(part.ns) /
-					    static_cast<double>(std::max<uint64_t>(mix.total_ns, 1));
-				lane->shares.push_back({from, to, static_cast<uint64_t>(ns),
-							static_cast<uint8_t>(Index(part.cause))});
-			}
-		} else if (p.cause == Cause::Idle) {
-			continue;
-		} else if (p.span == kNoSpan) {
-			lane->shares.push_back({from, to, to - from, static_cast<uint8_t>(Index(p.cause))});
-		} else {
-			lane->spans.push_back({from, to, p.span, static_cast<uint8_t>(Index(p.cause))});
-		}
-	}
 }
 
 const std::string &NameOf(const Thread &t)
@@ -154,237 +116,190 @@ std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
 	return order;
 }
 
-void AddThread(const Explanation &explanation, uint32_t index, const ReportClock &clock, Lane *lane)
+class ThreadLanes
 {
-	const Run &run = explanation.run;
-	const Thread &t = run.threads[index];
-	lane->life.push_back({clock.Clamp(t.start_ns), clock.Clamp(t.end_ns)});
-	lane->describe = [&run](const LaneSpan &piece) { return DescribePiece(run, piece); };
-	for (const Timeline &known : explanation.timelines)
-		if (known.thread == index) {
-			AppendTimeline(known, clock, lane);
-			return;
-		}
-	AppendTimeline(BuildTimeline(run, index), clock, lane);
-}
+public:
+	ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
+		    LaneReducer *reducer);
+	// Adds what they did in [from_ns, to_ns), which is there.
+	void Add(uint64_t from_ns, uint64_t to_ns);
+	// All has been added.
+	std::vector<Lane> Finish();
+	size_t left_out() const { return left_out_; }
 
-void AddThreads(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits,
-		std::vector<Lane> *lanes, size_t *left_out)
-{
-	const Run &run = explanation.run;
-	std::set<uint32_t> servers;
-	for (const Thread &t : run.threads)
-		if (!IsChild(t) && !IsClient(t))
-			servers.insert(t.tgid);
-	bool several = servers.size() > 1;
-	*left_out = 0;
-	size_t first = lanes->size();
-	for (uint32_t index : ThreadOrder(explanation)) {
-		const Thread &t = run.threads[index];
-		bool serving = std::find(explanation.serving.begin(), explanation.serving.end(),
-					 static_cast<int>(index)) != explanation.serving.end();
-		std::string id = std::to_string(t.tid);
-		// Children with the same part, one after the other, share a lane.
-		auto same = lanes->end();
-		if (IsChild(t))
-			same = std::find_if(lanes->begin() + static_cast<ptrdiff_t>(first), lanes->end(),
-					    [&](const Lane &lane) {
-						    return lane.kind == "child" && lane.name == NameOf(t) &&
-							   lane.life.back().second <= clock.Clamp(t.start_ns);
-					    });
-		if (same != lanes->end()) {
-			same->note += ", " + id;
-			AddThread(explanation, index, clock, &*same);
-			continue;
-		}
-		if (lanes->size() - first >= limits.threads) {
-			++*left_out;
-			continue;
-		}
-		Lane lane;
-		lane.name = NameOf(t);
-		lane.kind = IsChild(t) ? "child" : serving ? "serving" : "thread";
-		lane.group = IsChild(t) ? "Children" : "Server threads";
-		if (several && !IsChild(t))
-			lane.group = "Threads of process " + std::to_string(t.tgid);
-		if (IsClient(t)) {
-			lane.name = t.comm;
-			lane.group = "Load generator";
-		}
-		lane.note = id;
-		AddThread(explanation, index, clock, &lane);
-		lanes->push_back(std::move(lane));
-	}
-}
+private:
+	// A piece that goes on after the stretch before.
+	struct Cut {
+		LaneSpan span;
+		uint64_t start_ns, duration_ns; // of the record it is of
+		std::string text;
+	};
+	struct Member {
+		uint32_t thread;
+		size_t lane;
+		std::optional<Cut> cut = {};
+	};
+	Lane *LaneOf(uint32_t thread, bool several);
+	void AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_ns, Member *member);
+	void AddShares(const Timeline &t, const Piece &p, const LaneSpan &span, uint64_t piece_ns,
+		       size_t lane);
+	void AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member);
+	void AddCut(Member *member);
 
-// How often a CPU ran soft interrupts of any kind, from the host's metrics; added to what `rate` holds.
-void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
-{
-	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
-	lane->rate_name = "soft interrupts of all kinds";
-	lane->rate_unit = "1/s";
-	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
-	size_t last = SIZE_MAX; // several samples in one step: their last counts
-	float given = 0;
-	for (const Sample &sample : series.samples) {
-		if (sample.t_ns < clock.begin_ns || sample.t_ns > clock.end_ns)
-			continue;
-		size_t step = (sample.t_ns - clock.begin_ns) / lane->rate_step_ns;
-		if (step == last)
-			lane->rate[step] -= given;
-		lane->rate[step] += given = static_cast<float>(sample.value);
-		last = step;
-	}
-}
-
-// What traced threads were interrupted by, on the CPU they ran on, over how often that CPU was interrupted at
-// all.
-void AddInterrupts(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes)
-{
-	std::map<uint64_t, Lane> by_cpu;
-	for (uint32_t i = 0; i < run.spans.size(); i++) {
-		const ft_span &s = run.spans[i];
-		bool soft = s.owner >= FT_SOFTIRQ && s.owner - int{FT_SOFTIRQ} < int{FT_SOFTIRQ_VECTORS};
-		if (!soft && s.owner != FT_HARDIRQ)
-			continue;
-		uint64_t from = clock.Clamp(s.start_ns), to = clock.Clamp(EndOf(s));
-		if (from < to)
-			by_cpu[s.cpu].spans.push_back(
-			    {from, to, i, static_cast<uint8_t>(Index(CauseOfOwner(s.owner)))});
-	}
-	for (const Series &series : run.series) {
-		auto cpu = series.labels.find("cpu");
-		if (series.name != "host.softirq" || cpu == series.labels.end() || cpu->second.empty() ||
-		    cpu->second.find_first_not_of("0123456789") != std::string::npos ||
-		    cpu->second.size() > 6)
-			continue;
-		uint64_t number = std::stoul(cpu->second);
-		if (by_cpu.count(number) || by_cpu.size() < kQuietCpus)
-			AddSoftirqRate(series, clock, &by_cpu[number]);
-	}
-	for (auto &[cpu, lane] : by_cpu) {
-		lane.name = "CPU " + std::to_string(cpu);
-		lane.kind = "softirq";
-		lane.group = "Interrupts of traced threads, by CPU";
-		lane.life.push_back({clock.begin_ns, clock.end_ns});
-		lane.describe = [&run](const LaneSpan &s) {
-			return "hit thread " + std::to_string(run.spans[s.key].tid);
-		};
-		std::sort(lane.spans.begin(), lane.spans.end(), [](const LaneSpan &a, const LaneSpan &b) {
-			return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
-		});
-		// A hard interrupt may lie inside a soft one, or the other way round: the outer one stays
-		// whole.
-		std::vector<LaneSpan> outer;
-		for (const LaneSpan &s : lane.spans)
-			if (outer.empty() || s.start_ns >= outer.back().end_ns)
-				outer.push_back(s);
-		lane.spans = std::move(outer);
-		lane.note = Plural(lane.spans.size(), "span", "spans");
-		lanes->push_back(std::move(lane));
-	}
-}
-
-// A time during which a disk had requests of one kind under way.
-struct Busy {
-	uint64_t requests = 0;
-	uint64_t bytes = 0;
-	uint64_t longest_ns = 0;
-	std::map<std::string, uint64_t> issuers; // comm -> bytes
+	const Explanation &e_;
+	const ReportClock &clock_;
+	const size_t limit_;
+	LaneReducer &reducer_;
+	std::vector<Lane> lanes_;
+	std::vector<Member> members_; // those of a lane by time
+	size_t left_out_ = 0;
 };
 
-std::string DescribeBusy(const Busy &busy)
+ThreadLanes::ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
+			 LaneReducer *reducer)
+    : e_(explanation), clock_(clock), limit_(limit), reducer_(*reducer)
 {
-	std::string text = Plural(busy.requests, "request", "requests") + ", " + FormatBytes(busy.bytes) +
-			   ", the longest " + FormatDuration(busy.longest_ns) + "\nissued by";
-	std::vector<std::pair<uint64_t, std::string>> most;
-	for (const auto &[comm, bytes] : busy.issuers)
-		most.push_back({bytes, comm});
-	std::sort(most.rbegin(), most.rend());
-	for (size_t i = 0; i < most.size() && i < 3; i++)
-		text += (i ? ", " : " ") + most[i].second;
-	return text;
-}
-
-// 0 read, 1 write, 2 flush, 3 discard and others, as kDiskRead ...
-int KindOf(const ft_io &io)
-{
-	switch (io.write) {
-	case 0:
-		return 0;
-	case 1:
-		return 1;
-	case 3:
-		return 2;
-	default:
-		return 3;
+	std::set<uint32_t> servers;
+	for (const Thread &t : e_.run.threads)
+		if (!IsChild(t) && !IsClient(t))
+			servers.insert(t.tgid);
+	for (uint32_t index : ThreadOrder(e_)) {
+		Lane *lane = LaneOf(index, servers.size() > 1);
+		if (!lane) {
+			left_out_++;
+			continue;
+		}
+		const Thread &t = e_.run.threads[index];
+		lane->life.push_back({clock_.Clamp(t.start_ns), clock_.Clamp(t.end_ns)});
+		members_.push_back({index, lane->number});
 	}
 }
 
-// Spreads a request's bytes over the time it took.
-void AddRate(const ft_io &io, const ReportClock &clock, uint64_t step_ns, std::vector<float> *rate)
+// The lane a thread belongs to; null if there are as many as may be.
+Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 {
-	uint64_t from = clock.Clamp(io.start_ns), to = clock.Clamp(io.start_ns + io.duration_ns);
-	if (io.start_ns < clock.begin_ns || io.start_ns >= clock.end_ns)
-		return;
-	to = std::max(to, from + 1);
-	double per_ns = io.bytes / static_cast<double>(to - from);
-	for (uint64_t at = from; at < to;) {
-		uint64_t step = (at - clock.begin_ns) / step_ns;
-		uint64_t until = std::min(to, clock.begin_ns + (step + 1) * step_ns);
-		if (step >= rate->size())
-			break;
-		(*rate)[step] += static_cast<float>(per_ns * static_cast<double>(until - at) * 1e9 /
-						    static_cast<double>(step_ns));
-		at = until;
+	const Thread &t = e_.run.threads[index];
+	bool serving =
+	    std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(index)) != e_.serving.end();
+	std::string id = std::to_string(t.tid);
+	// Children with the same part, one after the other, share a lane.
+	if (IsChild(t))
+		for (Lane &lane : lanes_)
+			if (lane.kind == "child" && lane.name == NameOf(t) &&
+			    lane.life.back().second <= clock_.Clamp(t.start_ns)) {
+				lane.note += ", " + id;
+				return &lane;
+			}
+	if (lanes_.size() >= limit_)
+		return nullptr;
+	Lane lane = {};
+	lane.number = reducer_.NewLane();
+	lane.name = NameOf(t);
+	lane.kind = IsChild(t) ? "child" : serving ? "serving" : "thread";
+	lane.group = IsChild(t) ? "Children" : "Server threads";
+	if (several && !IsChild(t))
+		lane.group = "Threads of process " + std::to_string(t.tgid);
+	if (IsClient(t)) {
+		lane.name = t.comm;
+		lane.group = "Load generator";
+	}
+	lane.note = id;
+	lanes_.push_back(std::move(lane));
+	return &lanes_.back();
+}
+
+void ThreadLanes::Add(uint64_t from_ns, uint64_t to_ns)
+{
+	for (Member &member : members_) {
+		const Thread &t = e_.run.threads[member.thread];
+		if (t.end_ns < from_ns || t.start_ns >= to_ns)
+			continue;
+		auto known = std::find_if(e_.timelines.begin(), e_.timelines.end(),
+					  [&](const Timeline &x) { return x.thread == member.thread; });
+		if (known != e_.timelines.end())
+			AddTimeline(*known, from_ns, to_ns, &member);
+		else
+			AddTimeline(BuildTimeline(e_.run, member.thread), from_ns, to_ns, &member);
 	}
 }
 
-void AddDisks(const Run &run, const ReportClock &clock, std::vector<Lane> *lanes)
+// Idleness is the lane's empty ground; what lies between spans is shares.
+void ThreadLanes::AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_ns, Member *member)
 {
-	// About as many steps as a wide screen has pixels, none below 10 ms.
-	uint64_t step_ns = std::max<uint64_t>(10'000'000, (clock.end_ns - clock.begin_ns) / 4000);
-	struct Disk {
-		Lane lane;
-		std::shared_ptr<std::vector<Busy>> busy = std::make_shared<std::vector<Busy>>();
-	};
-	std::map<std::pair<uint32_t, int>, Disk> disks;
-	for (const ft_io &io : run.ios) { // by start
-		int kind = KindOf(io);
-		Disk &disk = disks[{io.dev, kind}];
-		if (disk.lane.rate.empty())
-			disk.lane.rate.resize((clock.end_ns - clock.begin_ns) / step_ns + 1);
-		AddRate(io, clock, step_ns, &disk.lane.rate);
-		uint64_t from = clock.Clamp(io.start_ns), to = clock.Clamp(io.start_ns + io.duration_ns);
+	for (size_t i = 0; i + 1 < t.pieces.size(); i++) {
+		const Piece &p = t.pieces[i];
+		uint64_t start = clock_.Clamp(p.start_ns), end = clock_.Clamp(t.pieces[i + 1].start_ns);
+		uint64_t from = std::max(start, from_ns), to = std::min(end, to_ns);
 		if (from >= to)
 			continue;
-		std::vector<LaneSpan> &spans = disk.lane.spans;
-		if (spans.empty() || spans.back().end_ns < from) {
-			spans.push_back({from, to, static_cast<uint32_t>(disk.busy->size()),
-					 static_cast<uint8_t>(kDiskRead + kind)});
-			disk.busy->emplace_back();
+		uint8_t cause = static_cast<uint8_t>(Index(p.cause));
+		bool is_span = p.mix == kNoMix && p.cause != Cause::Idle && p.span != kNoSpan;
+		const ft_span *record = is_span ? &e_.run.spans[p.span] : nullptr;
+		LaneSpan span = {from, to, cause};
+		if (member->cut) {
+			const Cut &cut = *member->cut;
+			if (record && start < from_ns && cut.span.end_ns == from && cut.span.cause == cause &&
+			    cut.start_ns == record->start_ns && cut.duration_ns == record->duration_ns) {
+				span.start_ns = cut.span.start_ns;
+				member->cut.reset();
+			} else {
+				AddCut(member);
+			}
 		}
-		spans.back().end_ns = std::max(spans.back().end_ns, to);
-		Busy &busy = disk.busy->back();
-		busy.requests++;
-		busy.bytes += io.bytes;
-		busy.longest_ns = std::max(busy.longest_ns, io.duration_ns);
-		busy.issuers[VisibleName(io.comm)] += io.bytes;
+		if (record)
+			AddSpan(*record, span, end > to_ns, member);
+		else
+			AddShares(t, p, span, end - start, member->lane);
 	}
-	for (auto &[key, disk] : disks) {
-		disk.lane.name = DeviceName(run, key.first);
-		disk.lane.note = LaneCauseName(kDiskRead + key.second) + sizeof "disk";
-		disk.lane.kind = "disk";
-		disk.lane.group = "Disk requests";
-		disk.lane.rate_name = "in all";
-		disk.lane.rate_unit = "bytes/s";
-		disk.lane.rate_step_ns = step_ns;
-		disk.lane.life.push_back({clock.begin_ns, clock.end_ns});
-		disk.lane.describe = [busy = disk.busy](const LaneSpan &s) {
-			return DescribeBusy((*busy)[s.key]);
-		};
-		lanes->push_back(std::move(disk.lane));
+}
+
+// `span` is what the stretch has of the piece, which is piece_ns long.
+void ThreadLanes::AddShares(const Timeline &t, const Piece &p, const LaneSpan &span, uint64_t piece_ns,
+			    size_t lane)
+{
+	uint64_t span_ns = span.end_ns - span.start_ns;
+	if (p.mix == kNoMix) {
+		if (p.cause != Cause::Idle)
+			reducer_.Add(lane,
+				     {span.start_ns, span.end_ns, static_cast<double>(span_ns), span.cause});
+		return;
 	}
+	const Mix &mix = t.mixes[p.mix];
+	double here = static_cast<double>(span_ns) / static_cast<double>(piece_ns);
+	for (uint32_t k = 0; k < mix.part_count; k++) {
+		const MixPart &part = t.mix_parts[mix.first_part + k];
+		if (part.cause == Cause::Idle)
+			continue;
+		double ns = static_cast<double>(piece_ns) * static_cast<double>(part.ns) /
+			    static_cast<double>(std::max<uint64_t>(mix.total_ns, 1));
+		reducer_.Add(lane, {span.start_ns, span.end_ns, std::floor(ns) * here,
+				    static_cast<uint8_t>(Index(part.cause))});
+	}
+}
+
+// A piece that goes on waits for its end: how long it is decides whether it stays, and what is said of it.
+void ThreadLanes::AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member)
+{
+	if (goes_on)
+		member->cut = {span, record.start_ns, record.duration_ns,
+			       DescribePiece(e_.run, record, span)};
+	else
+		reducer_.Add(member->lane, span, [&] { return DescribePiece(e_.run, record, span); });
+}
+
+// It did not go on.
+void ThreadLanes::AddCut(Member *member)
+{
+	reducer_.Add(member->lane, member->cut->span, [&] { return member->cut->text; });
+	member->cut.reset();
+}
+
+std::vector<Lane> ThreadLanes::Finish()
+{
+	for (Member &member : members_)
+		if (member.cut)
+			AddCut(&member);
+	return std::move(lanes_);
 }
 
 } // namespace
@@ -405,14 +320,23 @@ LaneCauseLook LaneCauseLookOf(int cause)
 	return {FamilyName(info.family), info.light, info.dark, info.meaning};
 }
 
-std::vector<Lane> MakeLanes(const Explanation &explanation, const ReportClock &clock,
-			    const LaneLimits &limits, size_t *threads_left_out)
+ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits)
 {
-	std::vector<Lane> lanes;
-	AddThreads(explanation, clock, limits, &lanes, threads_left_out);
-	AddInterrupts(explanation.run, clock, &lanes);
-	AddDisks(explanation.run, clock, &lanes);
-	return lanes;
+	LaneReducer reducer(clock, limits);
+	ThreadLanes threads(explanation, clock, limits.threads, &reducer);
+	InterruptLanes interrupts(explanation.run, clock, &reducer);
+	DiskLanes disks(explanation.run, clock, &reducer);
+	explanation.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		threads.Add(from_ns, to_ns);
+		interrupts.Add(from_ns, to_ns);
+		disks.Add(from_ns, to_ns);
+	});
+	std::vector<Lane> lanes = threads.Finish();
+	interrupts.Finish(&lanes);
+	disks.Finish(&lanes);
+	ReportLanes made = reducer.Finish(std::move(lanes));
+	made.threads_left_out = threads.left_out();
+	return made;
 }
 
 } // namespace forktail

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,31 +38,28 @@ struct LaneLimits {
 	size_t threads = 64;
 };
 
-// An interval with one cause. `key` is what the lane's describe() wants to know about it.
+// An interval with one cause.
 struct LaneSpan {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	uint32_t key;
 	uint8_t cause;
 };
 // `ns` of [start_ns, end_ns) went to the cause, evenly spread.
 struct LaneShare {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	uint64_t ns;
+	double ns;
 	uint8_t cause;
 };
 
 struct Lane {
+	size_t number; // LaneReducer's
 	std::string group, name, note;
 	std::string kind; // "serving", "thread", "child", "softirq", "disk": how it is drawn
 	std::vector<std::pair<uint64_t, uint64_t>> life;
-	std::vector<LaneSpan> spans;   // ascending, not overlapping
-	std::vector<LaneShare> shares; // ascending
-	std::vector<float> rate;       // drawn behind: a value per step from the clock's begin on, or none
+	std::vector<float> rate; // drawn behind: a value per step from the clock's begin on, or none
 	uint64_t rate_step_ns = 0;
 	std::string rate_name, rate_unit;
-	std::function<std::string(const LaneSpan &)> describe; // a few lines about a span; may be empty
 };
 
 struct LaneRange {
@@ -72,7 +68,7 @@ struct LaneRange {
 };
 
 struct ReportLanes {
-	std::vector<Lane> lanes;		       // their spans and shares are moved out, into:
+	std::vector<Lane> lanes;		       // in the order the page shows them
 	std::vector<LaneRange> spans, cells, rates;    // per lane
 	std::vector<uint32_t> span_start, span_length; // ticks
 	std::vector<uint8_t> span_cause;
@@ -88,11 +84,7 @@ struct ReportLanes {
 	size_t threads_left_out = 0;
 };
 
-// The lanes of a run, in the order the page shows them.
-std::vector<Lane> MakeLanes(const Explanation &explanation, const ReportClock &clock,
-			    const LaneLimits &limits, size_t *threads_left_out);
-
-// Fits lanes into the limits.
-ReportLanes ReduceLanes(std::vector<Lane> lanes, const ReportClock &clock, const LaneLimits &limits);
+// The lanes of a run, which is gone through once, within the limits.
+ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits);
 
 } // namespace forktail

@@ -160,9 +160,11 @@ template <typename Each> void ForOthers(const Explanation &e, Each each)
 {
 	const uint64_t below_ns = std::max(e.blame.threshold_ns, e.blame.kept_from_ns);
 	if (e.blame.from_iterations) {
-		for (const ft_span &s : e.run.iterations)
-			if (s.duration_ns < below_ns)
-				each(s.start_ns, s.duration_ns);
+		e.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (const ft_span &s : e.run.iterations)
+				if (s.start_ns >= from_ns && s.start_ns < to_ns && s.duration_ns < below_ns)
+					each(s.start_ns, s.duration_ns);
+		});
 		return;
 	}
 	WholeLog whole(e.run);
@@ -174,33 +176,49 @@ template <typename Each> void ForOthers(const Explanation &e, Each each)
 	});
 }
 
-void CollectNear(const Explanation &e, const ReportClock &clock, size_t limit, ReportPoints *out)
+// Those around episodes, one by one; every stride-th where they are too many.
+class NearPoints
 {
-	std::vector<Interval> around = Surroundings(e.episodes);
+public:
+	NearPoints(const Explanation &e, const ReportClock &clock, size_t limit)
+	    : clock_(clock), limit_(limit), around_(Surroundings(e.episodes))
+	{
+	}
+	void Add(uint64_t start_ns, uint64_t latency_ns)
+	{
+		if (!IsInside(around_, start_ns) || seen_++ % stride_)
+			return;
+		found_.push_back({clock_.Tick(start_ns), static_cast<float>(latency_ns)});
+		if (found_.size() <= limit_)
+			return;
+		// Too many: every second of them, from now on too.
+		for (size_t i = 0; 2 * i < found_.size(); i++)
+			found_[i] = found_[2 * i];
+		found_.resize((found_.size() + 1) / 2);
+		stride_ *= 2;
+	}
+	void Collect(ReportPoints *out)
+	{
+		std::sort(found_.begin(), found_.end(),
+			  [](const Near &a, const Near &b) { return a.start < b.start; });
+		for (const Near &n : found_) {
+			out->near_start.push_back(n.start);
+			out->near_latency_ns.push_back(n.latency_ns);
+		}
+		out->near_stride = stride_;
+	}
+
+private:
 	struct Near {
 		uint32_t start;
 		float latency_ns;
 	};
-	std::vector<Near> found;
-	size_t seen = 0;
-	ForOthers(e, [&](uint64_t start_ns, uint64_t latency_ns) {
-		if (!IsInside(around, start_ns) || seen++ % out->near_stride)
-			return;
-		found.push_back({clock.Tick(start_ns), static_cast<float>(latency_ns)});
-		if (found.size() <= limit)
-			return;
-		// Too many: every second of them, from now on too.
-		for (size_t i = 0; 2 * i < found.size(); i++)
-			found[i] = found[2 * i];
-		found.resize((found.size() + 1) / 2);
-		out->near_stride *= 2;
-	});
-	std::sort(found.begin(), found.end(), [](const Near &a, const Near &b) { return a.start < b.start; });
-	for (const Near &n : found) {
-		out->near_start.push_back(n.start);
-		out->near_latency_ns.push_back(n.latency_ns);
-	}
-}
+	const ReportClock &clock_;
+	const size_t limit_;
+	const std::vector<Interval> around_;
+	std::vector<Near> found_;
+	size_t seen_ = 0, stride_ = 1;
+};
 
 } // namespace
 
@@ -231,12 +249,15 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 		out.share2.push_back(Share(part(1).total_ns(), s.latency_ns));
 		out.op.push_back(s.op);
 	}
-	ForOthers(explanation,
-		  [&](uint64_t start_ns, uint64_t latency_ns) { grid.Add(start_ns, latency_ns); });
+	NearPoints near(explanation, clock, limits.near);
+	ForOthers(explanation, [&](uint64_t start_ns, uint64_t latency_ns) {
+		grid.Add(start_ns, latency_ns);
+		near.Add(start_ns, latency_ns);
+	});
 	while (grid.columns > 256 && grid.Used() > limits.cells)
 		grid.Halve();
 	CollectGrid(grid, &out);
-	CollectNear(explanation, clock, limits.near, &out);
+	near.Collect(&out);
 	return out;
 }
 

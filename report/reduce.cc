@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Fits lanes into a page: keeps the longest spans, turns the rest and all mixes into slices of time.
+// Nothing has to be gone through twice: a span that is shorter than as many others as may stay is sliced as
+// soon as those are known, and slices are kept so fine that any longer ones can be made of them.
+#include "reduce.h"
+
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
-
-#include "lanes.h"
 
 namespace forktail
 {
@@ -17,73 +17,131 @@ constexpr uint64_t kSlices = 100'000;	      // of a run at most: more than any s
 constexpr size_t kDetailBytes = 600;
 constexpr size_t kDetails = 65'536; // what 16 bits count
 
-// The length below which spans have to go so that at most `limit` stay.
-uint64_t ShortestKept(const std::vector<Lane> &lanes, size_t total, size_t limit)
+// The finest times a power of ten.
+uint64_t PowerOf(uint64_t cell_ns)
 {
-	if (total <= limit)
-		return 0;
-	std::vector<uint64_t> lengths;
-	lengths.reserve(total);
-	for (const Lane &lane : lanes)
-		for (const LaneSpan &s : lane.spans)
-			lengths.push_back(s.end_ns - s.start_ns);
-	auto last = lengths.begin() + static_cast<ptrdiff_t>(limit);
-	std::nth_element(lengths.begin(), last, lengths.end(), std::greater<>());
-	return *last + 1;
-}
-
-// Slices of one lane, sparse.
-struct Slicer {
-	uint64_t begin_ns, cell_ns;
-	std::unordered_map<uint64_t, double> ns; // slice * kLaneCauses + cause
-
-	void Add(uint64_t start_ns, uint64_t end_ns, uint64_t part_ns, uint8_t cause)
-	{
-		if (end_ns <= start_ns || start_ns < begin_ns)
-			return;
-		double density = static_cast<double>(part_ns) / static_cast<double>(end_ns - start_ns);
-		uint64_t from = start_ns - begin_ns, to = end_ns - begin_ns;
-		while (from < to) {
-			uint64_t slice = from / cell_ns;
-			uint64_t until = std::min(to, (slice + 1) * cell_ns);
-			ns[slice * kLaneCauses + cause] += density * static_cast<double>(until - from);
-			from = until;
-		}
-	}
-};
-
-// What is to be sliced of a lane: its mixes and the spans that are not kept.
-void SliceLane(const Lane &lane, uint64_t shortest_ns, Slicer *slicer)
-{
-	for (const LaneShare &s : lane.shares)
-		slicer->Add(s.start_ns, s.end_ns, s.ns, s.cause);
-	for (const LaneSpan &s : lane.spans)
-		if (s.end_ns - s.start_ns < shortest_ns)
-			slicer->Add(s.start_ns, s.end_ns, s.end_ns - s.start_ns, s.cause);
+	uint64_t power = kFinestCellNs;
+	while (power * 10 <= cell_ns)
+		power *= 10;
+	return power;
 }
 
 // 1, 2, 5, 10, 20 ... times the finest.
 uint64_t NextCell(uint64_t cell_ns)
 {
-	uint64_t power = kFinestCellNs;
-	while (power * 10 <= cell_ns)
-		power *= 10;
+	uint64_t power = PowerOf(cell_ns);
 	return cell_ns / power == 2 ? power * 5 : cell_ns * 2;
 }
 
-void AppendCells(const Slicer &slicer, ReportLanes *out)
+struct Details {
+	std::vector<std::string> texts = {""};
+	std::vector<uint16_t> known; // by number of LaneTexts; 0: not yet
+
+	uint16_t Index(uint32_t number, const std::string &text)
+	{
+		if (text.empty())
+			return 0;
+		if (known[number] == 0 && texts.size() < kDetails) {
+			known[number] = static_cast<uint16_t>(texts.size());
+			texts.push_back(text);
+		}
+		return known[number];
+	}
+};
+
+} // namespace
+
+LaneCells::LaneCells(const ReportClock &clock, size_t limit)
+    : begin_ns_(clock.begin_ns), length_ns_(clock.end_ns - clock.begin_ns), limit_(limit),
+      shortest_ns_(kFinestCellNs)
+{
+	while (length_ns_ / shortest_ns_ > kSlices)
+		shortest_ns_ = NextCell(shortest_ns_);
+	uint64_t power = PowerOf(shortest_ns_);
+	SetSlice(shortest_ns_ / power == 2 ? power : shortest_ns_); // 5 can't be made of 2
+}
+
+// They are too many for sure once not even the longest ones before the next power of ten can be few enough:
+// each of those holds so many of these at most.
+void LaneCells::SetSlice(uint64_t slice_ns)
+{
+	slice_ns_ = slice_ns;
+	uint64_t last_ns = 5 * PowerOf(slice_ns);
+	most_ = last_ns > length_ns_ ? SIZE_MAX : limit_ * (last_ns / slice_ns);
+}
+
+void LaneCells::Add(size_t lane, const LaneShare &s)
+{
+	if (s.end_ns <= s.start_ns || s.start_ns < begin_ns_)
+		return;
+	if (lane >= lanes_.size())
+		lanes_.resize(lane + 1);
+	double density = s.ns / static_cast<double>(s.end_ns - s.start_ns);
+	uint64_t from = s.start_ns - begin_ns_, to = s.end_ns - begin_ns_;
+	while (from < to) {
+		uint64_t slice = from / slice_ns_;
+		uint64_t until = std::min(to, (slice + 1) * slice_ns_);
+		auto [cell, is_new] = lanes_[lane].try_emplace(slice * kLaneCauses + s.cause);
+		cell->second += density * static_cast<double>(until - from);
+		from = until;
+		if (is_new && ++count_ > most_)
+			Coarsen();
+	}
+}
+
+// Slices of each lane that are so many times as long.
+std::vector<LaneCells::Slices> LaneCells::Merged(uint64_t factor) const
+{
+	std::vector<Slices> merged(lanes_.size());
+	for (size_t i = 0; i < lanes_.size(); i++)
+		for (const auto &[key, ns] : lanes_[i])
+			merged[i][key / kLaneCauses / factor * kLaneCauses + key % kLaneCauses] += ns;
+	return merged;
+}
+
+// Goes on to the next power of ten.
+void LaneCells::Coarsen()
+{
+	while (count_ > most_) {
+		uint64_t next_ns = 10 * PowerOf(slice_ns_);
+		lanes_ = Merged(next_ns / slice_ns_);
+		SetSlice(next_ns);
+		count_ = 0;
+		for (const Slices &slices : lanes_)
+			count_ += slices.size();
+	}
+}
+
+uint64_t LaneCells::Settle()
+{
+	// Slices twice as long are about half as many: try until they fit.
+	uint64_t cell_ns = std::max(slice_ns_, shortest_ns_);
+	for (;; cell_ns = NextCell(cell_ns)) {
+		std::vector<Slices> merged = Merged(cell_ns / slice_ns_);
+		size_t count = 0;
+		for (const Slices &slices : merged)
+			count += slices.size();
+		if (count > limit_ && cell_ns <= length_ns_)
+			continue;
+		lanes_ = std::move(merged);
+		slice_ns_ = cell_ns;
+		return cell_ns;
+	}
+}
+
+void LaneCells::Append(size_t lane, ReportLanes *out) const
 {
 	struct Cell {
 		uint64_t key;
 		uint16_t share;
 	};
 	std::vector<Cell> cells;
-	cells.reserve(slicer.ns.size());
-	for (const auto &[key, ns] : slicer.ns) {
-		long share = std::lround(65535 * ns / static_cast<double>(slicer.cell_ns));
-		if (share > 0)
-			cells.push_back({key, static_cast<uint16_t>(std::min(share, 65535l))});
-	}
+	if (lane < lanes_.size())
+		for (const auto &[key, ns] : lanes_[lane]) {
+			long share = std::lround(65535 * ns / static_cast<double>(slice_ns_));
+			if (share > 0)
+				cells.push_back({key, static_cast<uint16_t>(std::min(share, 65535l))});
+		}
 	std::sort(cells.begin(), cells.end(), [](const Cell &a, const Cell &b) { return a.key < b.key; });
 	for (const Cell &cell : cells) {
 		out->cell_index.push_back(static_cast<uint32_t>(cell.key / kLaneCauses));
@@ -92,76 +150,87 @@ void AppendCells(const Slicer &slicer, ReportLanes *out)
 	}
 }
 
-struct Details {
-	std::vector<std::string> texts = {""};
-	std::unordered_map<std::string, uint16_t> known;
-
-	uint16_t Index(std::string text)
-	{
-		if (text.empty())
-			return 0;
-		if (text.size() > kDetailBytes)
-			text.resize(kDetailBytes);
-		if (auto found = known.find(text); found != known.end())
-			return found->second;
-		if (texts.size() == kDetails)
-			return 0;
-		uint16_t index = static_cast<uint16_t>(texts.size());
-		known.emplace(text, index);
-		texts.push_back(std::move(text));
-		return index;
-	}
-};
-
-} // namespace
-
-ReportLanes ReduceLanes(std::vector<Lane> lanes, const ReportClock &clock, const LaneLimits &limits)
+uint32_t LaneTexts::Number(std::string text)
 {
-	ReportLanes out;
-	for (const Lane &lane : lanes)
-		out.spans_total += lane.spans.size();
-	out.shortest_ns = ShortestKept(lanes, out.spans_total, limits.spans);
+	if (text.size() > kDetailBytes)
+		text.resize(kDetailBytes);
+	auto [known, is_new] = known_.try_emplace(std::move(text), static_cast<uint32_t>(texts_.size()));
+	if (is_new)
+		texts_.push_back(&known->first);
+	return known->second;
+}
 
-	// Slices twice as long are about half as many: try until they fit.
-	std::vector<Slicer> slicers;
-	out.cell_ns = kFinestCellNs;
-	while ((clock.end_ns - clock.begin_ns) / out.cell_ns > kSlices)
-		out.cell_ns = NextCell(out.cell_ns);
-	for (;; out.cell_ns = NextCell(out.cell_ns)) {
-		slicers.clear();
-		size_t cells = 0;
-		for (const Lane &lane : lanes) {
-			slicers.push_back({clock.begin_ns, out.cell_ns, {}});
-			SliceLane(lane, out.shortest_ns, &slicers.back());
-			cells += slicers.back().ns.size();
-		}
-		if (cells <= limits.cells || out.cell_ns > clock.end_ns - clock.begin_ns)
-			break;
-	}
+LaneReducer::LaneReducer(const ReportClock &clock, const LaneLimits &limits)
+    : clock_(clock), limits_(limits), cells_(clock, limits.cells)
+{
+}
+
+// Leaves those that may stay, as far as is known by now: with those to come, the length below which spans go
+// can only grow.
+void LaneReducer::Thin()
+{
+	if (kept_.size() <= limits_.spans)
+		return;
+	std::vector<uint64_t> lengths;
+	lengths.reserve(kept_.size());
+	for (const Kept &k : kept_)
+		lengths.push_back(k.span.end_ns - k.span.start_ns);
+	auto last = lengths.begin() + static_cast<ptrdiff_t>(limits_.spans);
+	std::nth_element(lengths.begin(), last, lengths.end(), std::greater<>());
+	shortest_ns_ = *last + 1;
+	std::erase_if(kept_, [&](const Kept &k) {
+		bool goes = k.span.end_ns - k.span.start_ns < shortest_ns_;
+		if (goes)
+			Slice(k.lane, k.span);
+		return goes;
+	});
+	ForgetTexts();
+}
+
+// Leaves the texts of spans that stay, once the others are about as many.
+void LaneReducer::ForgetTexts()
+{
+	std::vector<bool> used(texts_.size());
+	for (const Kept &k : kept_)
+		used[k.text] = true;
+	if (texts_.size() < 2 * static_cast<size_t>(std::count(used.begin(), used.end(), true)) + 1000)
+		return;
+	LaneTexts stay;
+	for (Kept &k : kept_)
+		k.text = stay.Number(texts_.Text(k.text));
+	texts_ = std::move(stay);
+}
+
+ReportLanes LaneReducer::Finish(std::vector<Lane> lanes)
+{
+	Thin();
+	ReportLanes out;
+	out.spans_total = total_;
+	out.shortest_ns = shortest_ns_;
+	out.cell_ns = cells_.Settle();
+	std::vector<std::vector<uint32_t>> kept_of(lanes_);
+	for (uint32_t i = 0; i < kept_.size(); i++)
+		kept_of[kept_[i].lane].push_back(i);
 
 	Details details;
-	for (size_t i = 0; i < lanes.size(); i++) {
-		Lane &lane = lanes[i];
+	details.known.resize(texts_.size());
+	for (const Lane &lane : lanes) {
 		LaneRange spans = {out.span_start.size(), 0}, cells = {out.cell_index.size(), 0};
-		for (const LaneSpan &s : lane.spans) {
-			if (s.end_ns - s.start_ns < out.shortest_ns)
-				continue;
-			uint32_t start = clock.Tick(s.start_ns);
+		for (uint32_t i : kept_of[lane.number]) {
+			const Kept &k = kept_[i];
+			uint32_t start = clock_.Tick(k.span.start_ns);
 			out.span_start.push_back(start);
-			out.span_length.push_back(clock.Tick(s.end_ns) - start);
-			out.span_cause.push_back(s.cause);
-			out.span_detail.push_back(lane.describe ? details.Index(lane.describe(s))
-								: uint16_t{0});
+			out.span_length.push_back(clock_.Tick(k.span.end_ns) - start);
+			out.span_cause.push_back(k.span.cause);
+			out.span_detail.push_back(details.Index(k.text, texts_.Text(k.text)));
 		}
-		AppendCells(slicers[i], &out);
+		cells_.Append(lane.number, &out);
 		spans.count = out.span_start.size() - spans.first;
 		cells.count = out.cell_index.size() - cells.first;
 		out.spans.push_back(spans);
 		out.cells.push_back(cells);
 		out.rates.push_back({out.rate.size(), lane.rate.size()});
 		out.rate.insert(out.rate.end(), lane.rate.begin(), lane.rate.end());
-		lane.spans = {};
-		lane.shares = {};
 	}
 	out.details = std::move(details.texts);
 	out.lanes = std::move(lanes);

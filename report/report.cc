@@ -201,9 +201,7 @@ Json RateJson(const Lane &lane, const LaneRange &range)
 // Returns how many threads got no lane.
 size_t AddLanes(const Explanation &e, const ReportClock &clock, Json *page, ReportArrays *arrays)
 {
-	LaneLimits limits;
-	size_t left_out = 0;
-	ReportLanes reduced = ReduceLanes(MakeLanes(e, clock, limits, &left_out), clock, limits);
+	ReportLanes reduced = MakeLanes(e, clock, {});
 	Json lanes = Json::array();
 	for (size_t i = 0; i < reduced.lanes.size(); i++) {
 		const Lane &lane = reduced.lanes[i];
@@ -234,7 +232,7 @@ size_t AddLanes(const Explanation &e, const ReportClock &clock, Json *page, Repo
 	arrays->Add("cell_cause", reduced.cell_cause);
 	arrays->Add("cell_share", reduced.cell_share);
 	arrays->Add("rate", reduced.rate);
-	return left_out;
+	return reduced.threads_left_out;
 }
 
 void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArrays *arrays)

@@ -137,6 +137,48 @@ TEST_CASE("requests around episodes are kept one by one, evenly thinned")
 	CHECK(std::is_sorted(few.near_start.begin(), few.near_start.end()));
 }
 
+TEST_CASE("iterations of a run in stretches are each counted once")
+{
+	Explanation e;
+	e.run.start_ns = e.zero_ns = 1000;
+	e.run.end_ns = 1'001'000;
+	e.blame.from_iterations = true;
+	e.blame.threshold_ns = 10'000;
+	std::vector<ft_span> all;
+	for (uint64_t i = 0; i < 1000; i++) {
+		ft_span s = {};
+		s.start_ns = 1000 * (i + 1);
+		s.duration_ns = i % 10 == 0 ? 10'000 : 900 + i;
+		all.push_back(s);
+	}
+	for (const ft_span &s : all)
+		e.run.iterations.push_back(s);
+	Episode episode;
+	episode.start_ns = episode.since_ns = 100'000;
+	episode.end_ns = 200'000;
+	e.episodes = {episode};
+	ReportPoints whole = CollectPoints(e, ClockOf(e));
+	REQUIRE(InGrid(whole) == 900);
+	REQUIRE(whole.near_start.size() == 900);
+	// What reaches over a bound is in both neighbours.
+	e.stretches.each = [&](const auto &see) {
+		for (uint64_t from : {uint64_t{0}, uint64_t{150'500}, uint64_t{777'000}}) {
+			uint64_t to = from == 0 ? 150'500 : from == 150'500 ? 777'000 : UINT64_MAX;
+			e.run.iterations.Truncate(0);
+			for (const ft_span &s : all)
+				if (s.start_ns <= to && s.start_ns + s.duration_ns >= from)
+					e.run.iterations.push_back(s);
+			see(from, to);
+		}
+	};
+	ReportPoints cut = CollectPoints(e, ClockOf(e));
+	CHECK(cut.cell_column == whole.cell_column);
+	CHECK(cut.cell_bin == whole.cell_bin);
+	CHECK(cut.cell_count == whole.cell_count);
+	CHECK(cut.near_start == whole.near_start);
+	CHECK(cut.near_latency_ns == whole.near_latency_ns);
+}
+
 TEST_CASE("a clock holds any run in 32 bits")
 {
 	uint64_t day = 86'400ull * 1'000'000'000;
