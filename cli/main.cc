@@ -172,6 +172,7 @@ int Report(int argc, char **argv)
 		return status;
 	if (!ParseSlow(slow, &options.slow))
 		return kUsage;
+	options.page = true;
 	forktail::Explanation explanation;
 	std::string error;
 	if (!Read(run, options, &explanation, &error, &status)) {

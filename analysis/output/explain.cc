@@ -167,10 +167,11 @@ struct Memory {
 	uint64_t stretch;
 	BlameLimits limits;
 };
-Memory Divide(uint64_t bytes)
+Memory Divide(uint64_t bytes, bool page)
 {
-	constexpr uint64_t always = 40 << 20; // histograms, the program itself, what there is little of
-	bytes = bytes > 2 * always ? bytes - always : bytes / 2;
+	// Histograms, the program itself, what there is little of; and a page as it is put together.
+	const uint64_t always = (page ? 120 : 40) << 20;
+	bytes = bytes > 2 * always ? bytes - always : bytes / (page ? 4 : 2);
 	constexpr uint64_t request = 110; // twice: read ahead, and looked at
 	constexpr uint64_t kept = 270;	  // with its parts, its episode and what is needed to sort
 	constexpr uint64_t bucket = 13;
@@ -261,7 +262,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		int *status)
 {
 	*status = 3;
-	const Memory memory = Divide(options.memory_bytes);
+	const Memory memory = Divide(options.memory_bytes, options.page);
 	e->progress = Progress(options.progress);
 	LogFacts facts;
 	if (!OpenRun(path, false, memory, &facts, e, error))

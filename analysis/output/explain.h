@@ -28,6 +28,7 @@ struct ExplainOptions {
 	size_t evidence = 4;   // sentences per episode
 	bool requests = false; // JSON: every slow request with its parts
 	bool colour = false;
+	bool page = false; // a page will be made of it, which takes memory too
 	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
 	std::function<void(double)> progress; // is called with how far it is, 0..1
 };

@@ -332,10 +332,10 @@ void AddEpisodes(Explanation *e, const std::vector<Stall> &stalls)
 			busy_ns += 90 * kUs;
 		}
 		episode.causes.push_back(
-		    {CauseOfOwner(stall.owner), episode.time_ns - busy_ns,
+		    {CauseOfOwner(stall.owner), kNoHop, episode.time_ns - busy_ns,
 		     1 - static_cast<double>(busy_ns) / static_cast<double>(episode.time_ns)});
 		episode.causes.push_back(
-		    {Cause::ServerBusy, busy_ns,
+		    {Cause::ServerBusy, kNoHop, busy_ns,
 		     static_cast<double>(busy_ns) / static_cast<double>(episode.time_ns)});
 		episode.evidence = {"a sentence about what the kernel did, with its numbers",
 				    "a file named </script><script>alert(2)</script>"};
