@@ -177,7 +177,8 @@ Memory Divide(uint64_t bytes, bool page)
 	constexpr uint64_t bucket = 13;
 	return {std::max<size_t>(bytes / 7 / request, FT_REQUEST_BLOCK),
 		bytes / 4,
-		{std::max<size_t>(bytes / 4 / kept, 1000), std::max<uint64_t>(bytes / 5 / bucket, 1 << 10)}};
+		{std::max<size_t>(bytes / 4 / kept, 1000),
+		 std::clamp<uint64_t>(bytes / 5 / bucket, 1 << 10, 1 << 22)}};
 }
 
 // How far all is when requests were counted, what servers' threads did was read or looked through, and after

@@ -96,7 +96,9 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
 			  : 0;
 	uint32_t kept = 0;
-	uint32_t last_id = 0, last_index = ConnectionIndex(f, 0);
+	// One that was never sent has no connection: it waited for any, so that the first tells.
+	uint32_t last_id = UINT32_MAX, last_index = f.connections.empty() ? kNoConnection : f.first_connection;
+	const uint32_t of_none = last_index;
 	for (int i = 0; i < decoded; i++) {
 		// Times that run backwards or lie beyond any clock would poison every sum.
 		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
@@ -104,7 +106,7 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		size_t to = at + kept++;
 		if (s->connection[i] != last_id) {
 			last_id = s->connection[i];
-			last_index = ConnectionIndex(f, last_id);
+			last_index = last_id == UINT32_MAX ? of_none : ConnectionIndex(f, last_id);
 		}
 		if (last_index == kNoConnection)
 			s->unknown.push_back({to, last_id, b.file});

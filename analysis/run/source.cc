@@ -411,6 +411,7 @@ namespace
 constexpr uint64_t kGrows = 4;
 // What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
 constexpr uint64_t kAroundNs = 1'000'000'000;
+constexpr uint64_t kWidestNs = 30'000'000'000; // wider ones are of a thread that did next to nothing
 
 uint64_t After(uint64_t t_ns, uint64_t ns)
 {
@@ -506,6 +507,7 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 		in_stretch = 0;
 	}
 	survey.Finish(dropped, run);
+	wide_ = survey.WideWindows();
 	run->loaded_from_ns = run->loaded_to_ns = 0;
 }
 
@@ -552,6 +554,13 @@ uint64_t RunSource::Reach(uint64_t from_ns) const
 
 void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 {
+	// A window that reaches over a bound needs all of its spans.
+	for (uint64_t first_ns = from_ns, last_ns = to_ns; const Survey::Wide &w : wide_) {
+		if (w.start_ns > last_ns || w.end_ns < first_ns || w.end_ns - w.start_ns > kWidestNs)
+			continue;
+		from_ns = std::min(from_ns, w.start_ns);
+		to_ns = std::max(to_ns, w.end_ns);
+	}
 	Clear(run);
 	run->details.resize(details_);
 	for (const ServerBlock &b : servers_) {

@@ -12,6 +12,7 @@
 #include "log_reader.h"
 #include "read_blocks.h"
 #include "run.h"
+#include "survey.h"
 
 namespace forktail
 {
@@ -62,6 +63,7 @@ private:
 	std::vector<ServerBlock> servers_;
 	std::vector<LogBlock> log_;
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
+	std::vector<Survey::Wide> wide_;
 	uint64_t stretch_bytes_ = 0; // of records, that a stretch may have; 0: all of it is there
 	size_t details_ = 0;	     // in the files; putting a stretch in order makes further ones
 	size_t warnings_at_ = 0;     // where those of the files belong

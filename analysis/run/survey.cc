@@ -7,6 +7,15 @@
 namespace forktail
 {
 
+namespace
+{
+
+constexpr uint64_t kWideNs =
+    500'000'000; // a thread at work has windows of a millisecond, one at rest of its timer's
+constexpr size_t kWideMost = 100'000;
+
+} // namespace
+
 Survey::Survey(const Run &run) : announced_(run.threads), finder_(announced_), last_(announced_.size()) {}
 
 void Survey::Note(uint32_t tid, uint64_t start_ns, uint64_t end_ns, bool closes)
@@ -34,11 +43,27 @@ void Survey::Add(Run *block)
 	SeparateIterations(block);
 	for (const ft_span &s : block->spans)
 		Note(s.tid, s.start_ns, s.start_ns + s.duration_ns, true);
-	for (const ft_tally &t : block->tallies)
+	for (const ft_tally &t : block->tallies) {
 		Note(t.tid, t.start_ns, t.end_ns, true);
+		if (t.end_ns - t.start_ns > kWideNs && wide_.size() < kWideMost)
+			wide_.push_back({t.start_ns, t.end_ns});
+	}
 	// Turns of a loop close no account.
 	for (const ft_span &s : block->iterations)
 		Note(s.tid, s.start_ns, s.start_ns + s.duration_ns, false);
+}
+
+std::vector<Survey::Wide> Survey::WideWindows()
+{
+	std::sort(wide_.begin(), wide_.end(), [](const Wide &a, const Wide &b) {
+		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns < b.end_ns;
+	});
+	auto same = [](const Wide &a, const Wide &b) {
+		return a.start_ns == b.start_ns && a.end_ns == b.end_ns;
+	};
+	wide_.erase(std::unique(wide_.begin(), wide_.end(), same),
+		    wide_.end()); // a window has several tallies
+	return std::move(wide_);
 }
 
 void Survey::Finish(uint64_t dropped, Run *run)

@@ -21,6 +21,11 @@ public:
 	explicit Survey(const Run &run);
 	// A block's records, in spans and tallies of an otherwise empty run.
 	void Add(Run *block);
+	// Windows of tallies that are longer than usual, so that a stretch may need more around it, by start.
+	struct Wide {
+		uint64_t start_ns, end_ns;
+	};
+	std::vector<Wide> WideWindows();
 	// Into the run that it is of; `dropped`: further records that make no sense.
 	void Finish(uint64_t dropped, Run *run);
 
@@ -32,6 +37,7 @@ private:
 	std::vector<uint64_t> last_; // per announced thread, what any record of it reaches to
 	std::unordered_map<uint32_t, size_t> made_by_tid_;
 	std::vector<Thread> made_;
+	std::vector<Wide> wide_;
 	uint64_t dropped_ = 0;
 };
 
