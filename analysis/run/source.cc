@@ -332,6 +332,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	for (size_t i = 0; i < places.count; i++) {
 		const ft_place &place = places.all[i];
 		ft_block block;
+		has_log_ |= place.kind == FT_BLOCK_REQUEST;
 		if (place.kind == FT_BLOCK_REQUEST)
 			log_.push_back({f, place});
 		else if (IsServers(place.kind))
@@ -573,7 +574,7 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 
 std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
 {
-	return std::make_unique<LogReader>(log_, window, run);
+	return std::make_unique<LogReader>(log_, window, run, part_);
 }
 
 void RunSource::Finish(Run *run)
