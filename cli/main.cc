@@ -122,6 +122,29 @@ bool Print(const forktail::Explanation &explanation, const forktail::ExplainOpti
 	return fwrite(text.data(), 1, text.size(), stdout) == text.size();
 }
 
+// Which part of a run is meant.
+struct PartTexts {
+	std::string since, until, around;
+};
+void AddPart(CLI::App *app, PartTexts *texts)
+{
+	app->add_option(
+	    "--since", texts->since,
+	    "only requests due from then on: +12.5s after the first, -5m before the end, 20:15:03 or "
+	    "2026-11-22T20:15:03 in UTC, or seconds since 1970");
+	app->add_option("--until", texts->until, "only requests due before then");
+	app->add_option("--around", texts->around,
+			"only requests due around then: T, or T,WIDTH (+12.5s,2s); default width 10s");
+}
+bool ParsePart(const PartTexts &texts, forktail::ExplainOptions *options)
+{
+	std::string error;
+	if (forktail::ParsePart(texts.since, texts.until, texts.around, &options->part, &error))
+		return true;
+	fprintf(stderr, "forktail: %s\n", forktail::Visible(error).c_str());
+	return false;
+}
+
 int Explain(int argc, char **argv)
 {
 	CLI::App app("Says what made the slow requests of a run slow.", "forktail explain");
@@ -134,10 +157,12 @@ int Explain(int argc, char **argv)
 	app.add_flag("--json", json, "print JSON (docs/explain-json.md)");
 	app.add_flag("--requests", options.requests, "with --json: list every slow request and its parts");
 	AddMemory(&app, &options);
+	PartTexts part;
+	AddPart(&app, &part);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	if (!ParseSlow(slow, &options.slow))
+	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options))
 		return kUsage;
 	if (options.requests && !json) {
 		fprintf(stderr, "forktail: --requests needs --json\n");
@@ -167,10 +192,12 @@ int Report(int argc, char **argv)
 	app.add_option("-o,--output", out, "the page")->required();
 	AddMemory(&app, &options);
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	PartTexts part;
+	AddPart(&app, &part);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	if (!ParseSlow(slow, &options.slow))
+	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options))
 		return kUsage;
 	options.page = true;
 	forktail::Explanation explanation;

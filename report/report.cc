@@ -34,7 +34,7 @@ constexpr int kReportFormat = 1;
 ReportClock ClockOf(const Explanation &e)
 {
 	uint64_t begin = e.run.start_ns, end = e.run.end_ns;
-	if (e.zero_ns && (begin == 0 || e.zero_ns < begin))
+	if (!e.in_part && e.zero_ns && (begin == 0 || e.zero_ns < begin))
 		begin = e.zero_ns;
 	return ReportClock(begin, end, e.zero_ns ? e.zero_ns : begin);
 }

@@ -169,49 +169,6 @@ void FindServedBy(Context *context)
 		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.start_ns[i]));
 }
 
-// The percentiles of a run, and one more if it is asked for, of values that are gone through twice or so.
-class Percentiles
-{
-public:
-	Percentiles(const LogHistogram &all, unsigned __int128 sum, double further)
-	    : finder_(all, RanksOf(all.count, further))
-	{
-		found_.max = all.max;
-		if (all.count)
-			found_.mean = static_cast<double>(sum) / static_cast<double>(all.count);
-	}
-	void Add(uint64_t value) { finder_.Add(value); }
-	// False: they have to be gone through once more.
-	bool EndPass()
-	{
-		finder_.EndPass();
-		return finder_.Done();
-	}
-	Latencies Result() const
-	{
-		Latencies l = found_;
-		uint64_t *const to[] = {&l.p50, &l.p90, &l.p99, &l.p99_9, &l.p99_99};
-		for (size_t i = 0; i < std::size(to); i++)
-			*to[i] = finder_.Value(i);
-		return l;
-	}
-	uint64_t Further() const { return finder_.Value(std::size(kPoints)); }
-
-private:
-	static constexpr double kPoints[] = {50, 90, 99, 99.9, 99.99};
-	static std::vector<uint64_t> RanksOf(uint64_t count, double further)
-	{
-		std::vector<uint64_t> ranks;
-		for (double p : kPoints)
-			ranks.push_back(Rank(count, p));
-		ranks.push_back(Rank(count, further));
-		return ranks;
-	}
-
-	RankFinder finder_;
-	Latencies found_;
-};
-
 // The passes over a log whose requests have been counted.
 class Passes
 {

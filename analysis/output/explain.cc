@@ -38,8 +38,10 @@ void FindMeasured(const LogFacts &facts, Explanation *e)
 {
 	uint64_t first = facts.count ? facts.first_due_ns : e->run.start_ns,
 		 last = facts.count ? facts.last_end_ns : e->run.end_ns;
-	e->zero_ns = first;
+	e->first_ns = first;
 	e->measured_ns = last - first;
+	if (!e->in_part)
+		e->zero_ns = first;
 }
 
 // Time that requests spent outside the recording of their server is Unknown; say how much was outside.
@@ -55,8 +57,8 @@ void NoteCoverage(Explanation *e)
 		const Thread &thread = e->run.threads[t.thread];
 		if (thread.end_ns <= thread.start_ns)
 			continue;
-		uint64_t last = e->zero_ns + e->measured_ns;
-		if (thread.start_ns > e->zero_ns)
+		uint64_t last = e->first_ns + e->measured_ns;
+		if (thread.start_ns > e->first_ns)
 			note("the server was recorded from " + FormatOffset(thread.start_ns, e->zero_ns) +
 			     " on: what requests met before that is unknown");
 		if (thread.end_ns < last)
@@ -224,17 +226,61 @@ Accounts AddUp(OwnCodes *codes, Explanation *e)
 	for (size_t t = 0; t < e->run.threads.size(); t++)
 		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
 	e->accounts = accounts.Result(e->run);
+	if (e->in_part)
+		for (Account &a : e->accounts) {
+			const Thread &t = e->run.threads[a.thread];
+			uint64_t from_ns = std::max(t.start_ns, e->run.start_ns),
+				 to_ns = std::min(t.end_ns, e->run.end_ns);
+			a.wall_ns = to_ns - std::min(from_ns, to_ns);
+		}
 	return accounts;
 }
 
-bool OpenRun(const std::string &path, bool scan, const Memory &memory, LogFacts *facts, Explanation *e,
-	     std::string *error)
+// Leaves of a run what is asked for. False: *error and *status say why that can't be.
+bool TakePart(const PartAsked &asked, Explanation *e, std::string *error, int *status)
 {
+	e->in_part = asked.any();
+	if (!e->in_part)
+		return true;
+	e->whole = e->source->Span(&e->run);
+	e->zero_ns = e->whole.since_ns;
+	if (int why = FindPart(asked, e->run, e->whole.since_ns, e->whole.until_ns, &e->part, error)) {
+		*status = why;
+		return false;
+	}
+	e->source->Restrict(e->part);
+	return true;
+}
+
+// What threads did in a part is told of until the last of its requests was answered.
+void BoundToPart(const LogFacts &facts, Explanation *e)
+{
+	if (!e->in_part)
+		return;
+	const TimeSpan &whole = e->whole;
+	uint64_t from_ns = std::max(e->part.since_ns, whole.since_ns),
+		 to_ns = std::max(std::min(e->part.until_ns, whole.until_ns), facts.last_end_ns);
+	e->source->Bound(from_ns, to_ns + 1);
+	e->run.start_ns = from_ns;
+	e->run.end_ns = to_ns;
+	e->notes.push_back("only requests due from " + FormatOffset(from_ns, e->zero_ns) + " to " +
+			   FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
+			   " are told of, and what threads did meanwhile: " +
+			   SpanText(e->run, whole.since_ns, whole.until_ns));
+}
+
+bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, LogFacts *facts,
+	     Explanation *e, std::string *error, int *status)
+{
+	const Memory memory = Divide(options.memory_bytes, options.page);
+	*status = 3;
 	e->run = Run();
 	e->log.reset();
 	e->source = std::make_unique<RunSource>();
 	e->source->OnProgress(&e->progress);
 	if (!e->source->Open(path, scan, &e->run, error))
+		return false;
+	if (!TakePart(options.part, e, error, status))
 		return false;
 	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
 	log->OnProgress(&e->progress);
@@ -243,9 +289,15 @@ bool OpenRun(const std::string &path, bool scan, const Memory &memory, LogFacts 
 	*facts = CountRequests(e->run, e->log.get());
 	e->source->OpenServers(memory.stretch, &e->run);
 	if (!scan && e->source->Misled())
-		return OpenRun(path, true, memory, facts, e, error);
+		return OpenRun(path, true, options, facts, e, error, status);
+	if (e->in_part && e->source->has_log() && !facts->count) {
+		*error = "no request was due then in " + e->run.path + ": " +
+			 SpanText(e->run, e->whole.since_ns, e->whole.until_ns);
+		return false;
+	}
 	if (facts->count)
 		ExtendRun(facts->first_due_ns, facts->last_end_ns, &e->run);
+	BoundToPart(*facts, e);
 	e->source->Finish(&e->run);
 	return true;
 }
@@ -262,12 +314,12 @@ void FindOwnCode(Explanation *e)
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
 		int *status)
 {
-	*status = 3;
 	const Memory memory = Divide(options.memory_bytes, options.page);
 	e->progress = Progress(options.progress);
 	LogFacts facts;
-	if (!OpenRun(path, false, memory, &facts, e, error))
+	if (!OpenRun(path, false, options, &facts, e, error, status))
 		return false;
+	*status = 3;
 	UseStretches(e);
 	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);

@@ -14,6 +14,7 @@
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
 #include "analysis/run/log.h"
+#include "analysis/run/part.h"
 #include "analysis/run/progress.h"
 #include "analysis/run/run.h"
 #include "analysis/run/source.h"
@@ -29,6 +30,7 @@ struct ExplainOptions {
 	bool requests = false; // JSON: every slow request with its parts
 	bool colour = false;
 	bool page = false; // a page will be made of it, which takes memory too
+	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
 	std::function<void(double)> progress; // is called with how far it is, 0..1
 };
@@ -49,9 +51,13 @@ struct Explanation {
 	std::vector<OwnCode> own_codes; // per thread of the run
 	OwnCode own_code;		// of the serving threads
 	std::vector<std::string> notes; // what limits this explanation, one sentence each
-	uint64_t zero_ns = 0; // what "+12.304 s" counts from: the first request, else the recording's start
+	uint64_t zero_ns = 0;  // what "+12.304 s" counts from: the first request, else the recording's start
+	uint64_t first_ns = 0; // the same, but of a part of a run its first request, or its start
 	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
-	Progress progress;	  // of what follows
+	bool in_part = false;	  // only of requests due (of iterations that began) in `part`
+	TimeSpan part;
+	TimeSpan whole;	   // then: from the first request of the run to its last answer
+	Progress progress; // of what follows
 	// Where the run's requests come from, a window of which is in `run`; null: all of them are.
 	std::unique_ptr<RunSource> source;
 	// Of what threads did a stretch is in `run`, with its timelines above. As it is: all of it.

@@ -105,14 +105,19 @@ Out RequestsJson(const Explanation &e)
 	for (size_t s = 0; s < b.by_status.size(); s++)
 		if (b.by_status[s])
 			by_status[StatusName(static_cast<uint8_t>(s))] = b.by_status[s];
+	uint64_t first_ns = e.in_part ? e.first_ns : e.zero_ns;
 	Out requests = {{"from", b.from_iterations ? "iterations" : "request-log"},
 			{"count", b.count},
 			{"errors", b.errors},
 			{"by_status", by_status},
-			{"first_ns", e.zero_ns},
-			{"first_realtime_ns", RealtimeNs(e.run, e.zero_ns)},
+			{"first_ns", first_ns},
+			{"first_realtime_ns", RealtimeNs(e.run, first_ns)},
 			{"duration_ns", e.measured_ns},
 			{"latency_ns", LatenciesJson(b.latencies)}};
+	if (e.in_part)
+		requests["since_ns"] = e.part.since_ns;
+	if (e.in_part && e.part.until_ns != UINT64_MAX)
+		requests["until_ns"] = e.part.until_ns;
 	if (e.blame.arrivals.known)
 		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
 					  {"latency_ns", LatenciesJson(e.blame.arrivals.latencies)},

@@ -52,8 +52,8 @@ struct LogReader::Scratch {
 	}
 };
 
-LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run)
-    : blocks_(std::move(blocks)), window_(window), run_(run)
+LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part)
+    : blocks_(std::move(blocks)), window_(window), run_(run), part_(part)
 {
 	for (size_t b = 0; b < blocks_.size(); b++) {
 		uint32_t count = std::min<uint32_t>(blocks_[b].place.count, FT_REQUEST_BLOCK);
@@ -95,14 +95,19 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 	int decoded = block.count && block.count <= FT_REQUEST_BLOCK
 			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
 			  : 0;
-	uint32_t kept = 0;
+	uint32_t kept = 0, outside = 0;
 	// One that was never sent has no connection: it waited for any, so that the first tells.
-	uint32_t last_id = UINT32_MAX, last_index = f.connections.empty() ? kNoConnection : f.first_connection;
+	uint32_t last_id = UINT32_MAX,
+		 last_index = f.connections.empty() ? kNoConnection : f.first_connection;
 	const uint32_t of_none = last_index;
 	for (int i = 0; i < decoded; i++) {
 		// Times that run backwards or lie beyond any clock would poison every sum.
 		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
 			continue;
+		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns) {
+			outside++;
+			continue;
+		}
 		size_t to = at + kept++;
 		if (s->connection[i] != last_id) {
 			last_id = s->connection[i];
@@ -126,6 +131,7 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 				: 0;
 	}
 	out->kept[index] = kept;
+	out->outside[index] = outside;
 	out->behind[index] = behind;
 	out->arrivals[index] = arrivals;
 }
@@ -136,6 +142,7 @@ LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests
 	size_t blocks = window.end_block - window.first_block;
 	out.requests = std::move(room);
 	out.kept.resize(blocks);
+	out.outside.resize(blocks);
 	out.lost.resize(blocks);
 	out.behind.resize(blocks);
 	out.arrivals.resize(blocks);
@@ -229,7 +236,7 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 		uint32_t count = std::min<uint32_t>(block.place.count, FT_REQUEST_BLOCK), kept = d->kept[b];
 		if (window.first_block + b >= counted_) {
 			block.file->lost += d->lost[b];
-			block.file->malformed += d->lost[b] ? 0 : block.place.count - kept;
+			block.file->malformed += d->lost[b] ? 0 : block.place.count - kept - d->outside[b];
 		}
 		if (behind_ && !d->behind[b])
 			std::fill_n(q.behind.begin() + from, kept, uint8_t{0});

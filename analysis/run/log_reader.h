@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "log.h"
+#include "part.h"
 #include "progress.h"
 #include "read_blocks.h"
 
@@ -27,8 +28,8 @@ class LogReader : public Log
 {
 public:
 	// Blocks in the order of files. A window has about `window` requests, and before them as many of the
-	// window before as KeepLead() asks for.
-	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run);
+	// window before as KeepLead() asks for. Of requests only those due in `part`.
+	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part = {});
 	~LogReader() override;
 	uint64_t Count() const override { return count_; }
 	void Rewind() override;
@@ -51,8 +52,9 @@ private:
 	struct Decoded {
 		Requests requests;
 		std::vector<Unknown> unknown;
-		// Per block: how many make sense, whether it was there, and had the column.
-		std::vector<uint32_t> kept;
+		// Per block: how many make sense and are of the part, how many are not, whether it was there,
+		// and had the column.
+		std::vector<uint32_t> kept, outside;
 		std::vector<uint8_t> lost, behind, arrivals;
 	};
 	struct Scratch;
@@ -67,6 +69,7 @@ private:
 	std::vector<Scratch> scratch_; // per worker
 	size_t window_;
 	Run *run_;
+	TimeSpan part_;
 	uint64_t count_ = 0;
 	size_t lead_ = 0;
 	size_t next_ = 0;			 // window

@@ -163,6 +163,19 @@ uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
 	return found->second;
 }
 
+void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run)
+{
+	for (size_t i = first_span; i < run->spans.size(); i++) {
+		uint32_t &detail = run->spans[i].detail;
+		auto found = detail ? f->details.find(detail) : f->details.end();
+		detail = found == f->details.end() ? 0 : found->second;
+	}
+	for (size_t i = first_cpu_sample; i < run->cpu_samples.size(); i++) {
+		auto found = f->stacks.find(run->cpu_samples[i].stack);
+		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
+	}
+}
+
 std::string PayloadText(const ft_block &block)
 {
 	return std::string(static_cast<const char *>(block.payload), block.bytes);

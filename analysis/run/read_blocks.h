@@ -61,6 +61,10 @@ std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f);
 // skipped.
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 
+// Makes ids of names in the run's records from these on, which are the file's, the run's; all names of the
+// file have been read.
+void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run);
+
 // The text of a block that holds JSON.
 std::string PayloadText(const ft_block &block);
 

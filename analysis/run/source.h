@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "log_reader.h"
+#include "part.h"
 #include "read_blocks.h"
 #include "run.h"
 #include "survey.h"
@@ -25,6 +26,13 @@ public:
 	// Reads what there is little of into *run. `scan`: don't trust the files' indexes. False: *error is
 	// one sentence for the user.
 	bool Open(const std::string &path, bool scan, Run *run, std::string *error);
+	// When the first request was due, and the last answer came, of a run without a log when the recording
+	// began and ended: as blocks' times say.
+	TimeSpan Span(Run *run) const;
+	bool has_log() const { return has_log_; }
+	// From here on the run is the requests due in that part, and what threads did then and somewhat
+	// earlier: other blocks are not read. Of a run without a log, what threads did then.
+	void Restrict(const TimeSpan &part);
 	// Reads what the servers' threads did, all of it, and puts it in order (IndexRun).
 	void LoadServers(Run *run);
 	// The same if that takes no more than so many bytes; else finds out what has to be known of all of
@@ -34,6 +42,8 @@ public:
 	struct Stretch {
 		uint64_t from_ns, to_ns;
 	};
+	// Leaves of stretches what is in [from_ns, to_ns).
+	void Bound(uint64_t from_ns, uint64_t to_ns);
 	const std::vector<Stretch> &stretches() const { return stretches_; }
 	// Makes that what threads did in [from_ns, to_ns) is there, as if all of it were. True: it was not
 	// before, and all that was made of the stretch before has to be made again.
@@ -64,6 +74,8 @@ private:
 	std::vector<LogBlock> log_;
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
 	std::vector<Survey::Wide> wide_;
+	bool has_log_ = false;
+	TimeSpan part_;
 	uint64_t stretch_bytes_ = 0; // of records, that a stretch may have; 0: all of it is there
 	size_t details_ = 0;	     // in the files; putting a stretch in order makes further ones
 	size_t warnings_at_ = 0;     // where those of the files belong

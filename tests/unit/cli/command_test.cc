@@ -43,6 +43,9 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"explain", dir.path(), "--slow", "fast"}, 2, "'fast'");
 	Refuses({"explain", dir.path(), "--episodes", "many"}, 2, "--episodes");
 	Refuses({"explain", dir.path(), "--requests"}, 2, "--json");
+	Refuses({"explain", dir.path(), "--since", "soon"}, 2, "not 'soon'");
+	Refuses({"report", dir.path(), "-o", dir.file("out.html"), "--until", "-5"}, 2, "not '-5'");
+	Refuses({"explain", dir.path(), "--around", "+5s", "--since", "+1s"}, 2, "one or the other");
 	Refuses({"report", dir.path()}, 2, "--output");
 }
 

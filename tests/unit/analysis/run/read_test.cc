@@ -2,6 +2,7 @@
 // Reading run directories: several recordings side by side, ids of theirs, boots, damage, and the sentences
 // for what is no run.
 #include "tests/support/catch.h"
+#include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 
 #include <cstring>
@@ -172,6 +173,50 @@ TEST_CASE("servers behind a proxy are one list, whatever order each log names th
 	REQUIRE(LoadRun(without.path(), &plain, &error));
 	CHECK(plain.requests.behind.empty());
 	CHECK(plain.requests.Behind(5) == 0);
+}
+
+TEST_CASE("a part of a run is explained as it is in the whole run")
+{
+	TempDir dir;
+	WriteServer(dir.file("server.forktail"));
+	WriteLoad(dir.file("load.forktail"));
+	ExplainOptions options;
+	options.requests = true;
+	options.slow.ns = kMs;
+	auto explain = [&](const std::string &since, const std::string &until) {
+		options.part = {};
+		std::string error;
+		int status = 0;
+		Explanation e;
+		REQUIRE(ParsePart(since, until, "", &options.part, &error));
+		REQUIRE(ExplainRun(dir.path(), options, &e, &error, &status));
+		return ft::test::parse_json(ExplainJson(e, options));
+	};
+	auto refused = [&](const std::string &since, int want) {
+		options.part = {};
+		std::string error;
+		int status = 0;
+		Explanation e;
+		REQUIRE(ParsePart(since, "", "", &options.part, &error));
+		CHECK(!ExplainRun(dir.path(), options, &e, &error, &status));
+		CHECK(status == want);
+		return error;
+	};
+	nlohmann::json whole = explain("", ""), part = explain("+550ms", "-1ms");
+	CHECK(whole["requests"]["count"] == 600);
+	CHECK(!whole["requests"].contains("since_ns"));
+	CHECK(part["requests"]["count"] == 50);
+	CHECK(part["requests"]["first_ns"] == kStart + 550 * kMs);
+	CHECK(part["requests"]["since_ns"] == kStart + 550 * kMs);
+	CHECK(part["requests"]["until_ns"] == kStart + 648 * kMs);
+	CHECK(part["requests"]["duration_ns"] == 99 * kMs);
+	REQUIRE(whole["slow_requests"].size() == 1);
+	CHECK(part["slow_requests"] == whole["slow_requests"]); // with t_s, which counts from the run's first
+	CHECK(part["account"]["threads"][0]["wall_ns"] == 99 * kMs);
+	CHECK(explain("+0s", "+100ms")["slow_requests"].empty());
+
+	CHECK(refused("+2s", 3).find("nothing is then in " + dir.path() + ": it lasts from +0 s to") == 0);
+	CHECK(refused("+620ms", 3).find("no request was due then in " + dir.path()) == 0);
 }
 
 TEST_CASE("a connection that was opened again has had other sockets before")
