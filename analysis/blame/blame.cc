@@ -388,12 +388,21 @@ private:
 		uint64_t step = StepThrough(log_.Count());
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
-			ForParts(
-			    [&](size_t begin, size_t end) { LookAt(context_, begin, end, step, &workers); });
+			ForParts([&](size_t begin, size_t end) {
+				LookAt(context_, begin, end, step, &workers);
+				CountCut(begin, end);
+			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
+	}
+
+	void CountCut(size_t begin, size_t end)
+	{
+		const uint64_t from_ns = context_.run.loaded_from_ns;
+		for (size_t i = begin; i < end && from_ns; i++)
+			blame_.cut_requests += requests().intended_ns[i] < from_ns;
 	}
 
 	void CountWhoServed()

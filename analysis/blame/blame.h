@@ -145,6 +145,8 @@ struct Blame {
 	Arrivals arrivals;
 	// On connections of which it is not known which of several threads served them then.
 	uint64_t unserved_requests = 0, unserved_connections = 0;
+	// That took so long that what they met at first was not there.
+	uint64_t cut_requests = 0;
 };
 
 // What memory is spent on: it bounds what is told apart, not what is summed up.

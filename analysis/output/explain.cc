@@ -101,9 +101,14 @@ void NoteUnserved(size_t at, Explanation *e)
 				    ": what they met is unknown");
 }
 
-// Of more slow requests than there is room for.
+// Of more slow requests, or longer ones, than there is room for.
 void NoteKept(Explanation *e)
 {
+	if (e->blame.cut_requests)
+		e->notes.push_back(
+		    "what " + Plural(e->blame.cut_requests, "request", "requests") +
+		    " met at first is unknown: so long a time does not fit into memory at once "
+		    "(--memory makes room for more)");
 	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
 		e->notes.push_back("of " + Plural(e->blame.slow_count, "slow request", "slow requests") +
 				   " the " + FormatCount(e->blame.slow.size()) + " slowest, of " +
