@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nearest-rank percentiles. Selection narrows from the low percentile to the high one, so that all of them
-// cost little more than the first.
+// Nearest-rank percentiles. Selection narrows from one percentile to the next, so that all of them cost little more
+// than the first.
 #include "percentile.h"
 
 #include <algorithm>
@@ -17,31 +17,6 @@ uint64_t Rank(uint64_t count, double percentile)
 	unsigned __int128 scaled = static_cast<unsigned __int128>(count) * millionths + 99'999'999;
 	uint64_t rank = static_cast<uint64_t>(scaled / 100'000'000);
 	return std::clamp<uint64_t>(rank, count ? 1 : 0, count);
-}
-
-Latencies LatenciesOf(uint64_t *values, size_t count)
-{
-	Latencies l;
-	if (count == 0)
-		return l;
-	double sum = 0;
-	for (size_t i = 0; i < count; i++)
-		sum += static_cast<double>(values[i]);
-	l.mean = sum / static_cast<double>(count);
-	uint64_t *begin = values, *end = values + count;
-	auto select = [&](double percentile) {
-		uint64_t *nth = values + Rank(count, percentile) - 1;
-		std::nth_element(begin, nth, end);
-		begin = nth;
-		return *nth;
-	};
-	l.p50 = select(50);
-	l.p90 = select(90);
-	l.p99 = select(99);
-	l.p99_9 = select(99.9);
-	l.p99_99 = select(99.99);
-	l.max = *std::max_element(begin, end);
-	return l;
 }
 
 void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *out)
@@ -156,17 +131,6 @@ void RankFinder::AddInside(uint64_t value)
 			w.values.push_back(value);
 		else
 			w.counts[(value - w.low) >> w.shift]++;
-	}
-}
-
-void RankFinder::Merge(const RankFinder &other)
-{
-	for (size_t i = 0; i < wanted_.size(); i++) {
-		Wanted &w = wanted_[i];
-		const Wanted &more = other.wanted_[i];
-		w.values.insert(w.values.end(), more.values.begin(), more.values.end());
-		for (size_t k = 0; k < w.counts.size(); k++)
-			w.counts[k] += more.counts[k];
 	}
 }
 

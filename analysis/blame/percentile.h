@@ -18,9 +18,6 @@ namespace forktail
 // does not exceed is the value of this rank in ascending order. 0 for count 0.
 uint64_t Rank(uint64_t count, double percentile);
 
-// Percentiles of the values, which get reordered. All 0 for none.
-Latencies LatenciesOf(uint64_t *values, size_t count);
-
 // Sets p99 .. max of `count` values of which the `top_count` largest are given (and reordered): enough of
 // them that the rank of p99 is among them.
 void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *out);
@@ -65,14 +62,11 @@ public:
 	RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks);
 	// Whether all are known.
 	bool Done() const;
-	// One that is empty, to add to beside this one.
-	RankFinder Fork() const { return *this; }
 	void Add(uint64_t value)
 	{
 		if (value >= low_ && value <= high_)
 			AddInside(value);
 	}
-	void Merge(const RankFinder &other);
 	// All values have been added.
 	void EndPass();
 	// Of ranks[i], in the constructor's order.

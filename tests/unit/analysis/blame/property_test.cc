@@ -149,7 +149,11 @@ void CheckWhatIf(const Blame &all, const Blame &tail)
 		INFO(CauseName(row.cause));
 		std::vector<uint64_t> &values = without[row.cause];
 		std::sort(values.begin(), values.end());
-		Latencies want = LatenciesOf(values.data(), values.size());
+		Latencies want;
+		want.p99 = values[Rank(values.size(), 99) - 1];
+		want.p99_9 = values[Rank(values.size(), 99.9) - 1];
+		want.p99_99 = values[Rank(values.size(), 99.99) - 1];
+		want.max = values.back();
 		auto same = [&](uint64_t is, uint64_t wanted) {
 			if (IsStall(row.cause))
 				return is == wanted;
