@@ -66,6 +66,8 @@ private:
 	bool OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
+	std::vector<std::pair<uint64_t, uint64_t>> Ends(uint64_t from_ns) const;
+	void CutStretches();
 	uint64_t Bytes(uint64_t from_ns, uint64_t to_ns) const; // of records of what threads did
 
 	Progress *progress_ = nullptr;

@@ -86,8 +86,7 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 	uint64_t dropped = IndexFacts(run);
 	details_ = run->details.size();
 	Survey survey(*run);
-	stretches_ = {{0, UINT64_MAX}};
-	uint64_t in_stretch = 0, done = 0;
+	uint64_t done = 0;
 	if (progress_)
 		progress_->Begin();
 	for (const ServerBlock &b : servers_) {
@@ -101,16 +100,8 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 		}
 		ReadBlock(b.file, &records, block);
 		survey.Add(&records);
-		// Blocks come in the order in which they ended; those of several files one file after the
-		// other.
-		in_stretch += b.place.raw_bytes;
-		Stretch &last = stretches_.back();
-		if (in_stretch < stretch_bytes_ / 2 || b.place.end_ns <= last.from_ns)
-			continue;
-		last.to_ns = b.place.end_ns;
-		stretches_.push_back({last.to_ns, UINT64_MAX});
-		in_stretch = 0;
 	}
+	CutStretches();
 	survey.Finish(dropped, run);
 	wide_ = survey.WideWindows();
 	run->loaded_from_ns = run->loaded_to_ns = 0;
@@ -139,17 +130,38 @@ uint64_t RunSource::Bytes(uint64_t from_ns, uint64_t to_ns) const
 	return bytes;
 }
 
+// When blocks that are not over before from_ns end, in order, and how many bytes of records they have.
+std::vector<std::pair<uint64_t, uint64_t>> RunSource::Ends(uint64_t from_ns) const
+{
+	std::vector<std::pair<uint64_t, uint64_t>> ends;
+	for (const ServerBlock &b : servers_)
+		if (b.place.end_ns >= from_ns)
+			ends.push_back({b.place.end_ns, b.place.raw_bytes});
+	std::sort(ends.begin(), ends.end());
+	return ends;
+}
+
+void RunSource::CutStretches()
+{
+	stretches_ = {{0, UINT64_MAX}};
+	uint64_t bytes = 0;
+	for (const auto &[end_ns, more] : Ends(0)) {
+		bytes += more;
+		Stretch &last = stretches_.back();
+		if (bytes < stretch_bytes_ / 2 || end_ns <= last.from_ns)
+			continue;
+		last.to_ns = end_ns;
+		stretches_.push_back({end_ns, UINT64_MAX});
+		bytes = 0;
+	}
+}
+
 uint64_t RunSource::Reach(uint64_t from_ns) const
 {
 	if (!stretch_bytes_)
 		return UINT64_MAX;
-	std::vector<std::pair<uint64_t, uint64_t>> blocks; // end and bytes
-	for (const ServerBlock &b : servers_)
-		if (b.place.end_ns >= from_ns)
-			blocks.push_back({b.place.end_ns, b.place.raw_bytes});
-	std::sort(blocks.begin(), blocks.end());
 	uint64_t bytes = 0;
-	for (const auto &[end_ns, more] : blocks) {
+	for (const auto &[end_ns, more] : Ends(from_ns)) {
 		bytes += more;
 		if (bytes > stretch_bytes_ / 2)
 			return end_ns;

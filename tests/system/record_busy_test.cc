@@ -46,7 +46,9 @@ public:
 		    "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end "
 		    "local till, n = now() + " +
 		    std::to_string(for_ms) +
-		    ", 0 while now() < till do for i = 1, 1000 do n = n + i end "
+		    ", 0 local c = 0 while now() < till do for i = 1, 1000 do n = n + i end "
+		    // A string has 512 MB at most, which a fast machine has written in two seconds.
+		    "c = c + 1 if c % 5000 == 0 then redis.call('DEL', 'k') end "
 		    "redis.call('APPEND', 'k', string.rep('x', 20000)) end return n";
 		busy_ = std::thread([this, script] {
 			run({"redis-cli", "-s", redis.socket(), "EVAL", script, "0"}, Seconds(60));
