@@ -283,6 +283,11 @@ const char *link_error(const struct link *l)
 	return l->error;
 }
 
+bool link_has_more(const struct link *l)
+{
+	return l->reader && l->reader->len > l->reader->pos;
+}
+
 void link_free(struct link *l)
 {
 	if (!l)

@@ -8,6 +8,7 @@
 #define FORKTAIL_LOADGEN_LINK_H
 
 #include <hiredis/hiredis.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -56,6 +57,8 @@ void link_close(struct link *l);
 redisReply *link_ask(struct link *l, int count, const char *const *words);
 /* The next answer, to commands that link_send sent; `name` is what they are called in a sentence. */
 redisReply *link_answer(struct link *l, const char *name);
+/* Whether more came than was asked for. */
+bool link_has_more(const struct link *l);
 /* "127.0.0.1:6379 did not answer PING within 5 s; ..." */
 const char *link_error(const struct link *l);
 

@@ -94,6 +94,12 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 
 	*error = 0;
 	l = s->conversation->connect(s, number, error, size);
+	/* RESP3's pushes come unasked. */
+	if (l && !s->options->resp3 && link_has_more(l)) {
+		server_say(s, error, size, "sent an answer to no request");
+		link_free(l);
+		return -1;
+	}
 	return l ? link_release(l) : -1;
 }
 

@@ -320,17 +320,32 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 		// The first of the two was an answer.
 		CHECK(run.log.with_status(FT_STATUS_OK) == 2);
 	}
+	const std::vector<std::string> slowly = {"--rate", "1", "-n", "2", "-c", "2", "-t", "get",
+						 "--no-observer", "--timeout", "1"};
+	// In one piece with the greeting's last answer.
 	FakeServer early([](Peer &peer) {
-		for (int i = 0; i < 2; i++) // PING, and the connection's name
-			peer.say(greeting_answer(peer.hear()));
-		if (peer.number > 0)
-			peer.say("+HELLO\r\n");
+		peer.say(greeting_answer(peer.hear())); // PING
+		const std::string named = greeting_answer(peer.hear());
+		peer.say(peer.number > 0 ? named + "+HELLO\r\n" : named);
 		after_greeting([](Peer &, const std::string &) { return true; })(peer);
 	});
-	Run run(early, "redis",
-		{"--rate", "1", "-n", "2", "-c", "2", "-t", "get", "--no-observer", "--timeout", "1"});
+	const Result refused = run(load_command(early.where(slowly)));
+	CHECK(refused.status == 3);
+	CHECK(contains(refused.err, "sent an answer to no request"));
+	// Some time after it, when the second connection's first request has a second to go.
+	FakeServer idle([](Peer &peer) {
+		for (int i = 0; i < 2; i++)
+			peer.say(greeting_answer(peer.hear()));
+		if (peer.number == 3) { // after the search for an address, the probe, and the first of two
+			std::this_thread::sleep_for(200ms);
+			peer.say("+HELLO\r\n");
+		}
+		after_greeting([](Peer &, const std::string &) { return true; })(peer);
+	});
+	Run run(idle, "redis", slowly);
 	CHECK(run.result.status == 3);
 	CHECK(contains(run.result.err, "lost"));
+	CHECK(run.log.with_status(FT_STATUS_WRONG) == 0);
 }
 
 TEST_CASE("answers of another command's kind, and in the wrong order, are wrong replies")
