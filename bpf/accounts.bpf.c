@@ -209,6 +209,9 @@ int open_accounts(struct bpf_iter__task *ctx)
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
+	/* In a turn already, be it on the CPU (adopt_current looks again) or driven off it for a moment. */
+	if (!state && !st->client)
+		take_up_turn(st, task, now);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
 	u32 now_state = task_state(task);
@@ -219,6 +222,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 		st->off_state = now_state;
 		st->wake_ns = 0;
 		st->queued = 0;
+		st->iteration_start_ns = 0;
 		note_call(st, task);
 	}
 	return 0;
