@@ -178,7 +178,7 @@ public:
 	       const Stretches &stretches)
 	    : log_(*log), facts_(facts), limits_(limits),
 	      stretches_(stretches), context_{run, serving, clients, OutagesOf(run)},
-	      kept_(limits.kept, facts.answered())
+	      kept_(limits, facts.answered())
 	{
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
@@ -530,7 +530,7 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	blame.by_status[FT_STATUS_OK] = durations.count;
 	blame.latencies = percentiles.Result();
 	blame.threshold_ns = threshold.ns ? threshold.ns : percentiles.Further();
-	Kept kept(limits.kept, blame.count);
+	Kept kept(limits, blame.count);
 	kept.SetThreshold(blame.threshold_ns);
 	Sheet sheet;
 	do {

@@ -153,6 +153,8 @@ struct Blame {
 struct BlameLimits {
 	size_t kept = 200'000;		    // slow requests that are kept
 	uint64_t backlog_buckets = 1 << 22; // of time, for each server
+	// Is told of every slow request, kept or not, in the order of the log, with its parts.
+	std::function<void(const SlowRequest &, const Part *parts)> tell = {};
 };
 
 struct LogFacts;

@@ -41,8 +41,11 @@ void Kept::Take(Sheet *sheet)
 			tails_->Add(r, parts);
 			continue;
 		}
-		if (r.latency_ns >= threshold_ns_)
+		if (r.latency_ns >= threshold_ns_) {
 			SumUp(r, parts);
+			if (tell_)
+				tell_(r, parts);
+		}
 		if (tails_)
 			tails_->Add(r, parts);
 		if (r.latency_ns < kept_from_ns_)

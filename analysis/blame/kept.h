@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,8 +20,11 @@ namespace forktail
 class Kept
 {
 public:
-	// `most` requests, of `answered` that there are in all.
-	Kept(size_t most, uint64_t answered) : most_(most), answered_(answered) {}
+	// `limits.kept` requests, of `answered` that there are in all.
+	Kept(const BlameLimits &limits, uint64_t answered)
+	    : most_(limits.kept), tell_(limits.tell), answered_(answered)
+	{
+	}
 	// From which latency on requests are slow. Before any is taken.
 	void SetThreshold(uint64_t threshold_ns) { threshold_ns_ = threshold_ns; }
 	// Takes what a worker blamed, in the order of the log, and leaves it empty.
@@ -44,6 +48,7 @@ private:
 	void KeepSlowest();
 
 	size_t most_;
+	std::function<void(const SlowRequest &, const Part *)> tell_;
 	uint64_t answered_;
 	int pass_ = 0; // over what was blamed
 	uint64_t threshold_ns_ = 0;

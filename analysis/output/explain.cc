@@ -319,7 +319,11 @@ void FindOwnCode(Explanation *e)
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
 		int *status)
 {
-	const Memory memory = Divide(options.memory_bytes, options.page);
+	Memory memory = Divide(options.memory_bytes, options.page);
+	if (options.tell)
+		memory.limits.tell = [&](const SlowRequest &r, const Part *parts) {
+			options.tell(e->run, r, parts);
+		};
 	e->progress = Progress(options.progress);
 	LogFacts facts;
 	if (!OpenRun(path, false, options, &facts, e, error, status))

@@ -33,6 +33,8 @@ struct ExplainOptions {
 	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
 	std::function<void(double)> progress; // is called with how far it is, 0..1
+	// As in BlameLimits: what else is to see every slow request.
+	std::function<void(const Run &, const SlowRequest &, const Part *parts)> tell = {};
 };
 
 struct Explanation {

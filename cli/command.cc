@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// See command.h.
+#include "command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "analysis/outside.h"
+#include "progress_line.h"
+
+namespace forktail
+{
+
+// Parses into `app`'s variables. True: go on; false: *status is what to exit with.
+bool Parse(CLI::App *app, int argc, char **argv, int *status)
+{
+	try {
+		std::vector<std::string> args(argv, argv + argc);
+		std::reverse(args.begin(), args.end());
+		app->parse(args);
+		return true;
+	} catch (const CLI::ParseError &e) {
+		if (e.get_exit_code() == 0) { // --help
+			app->exit(e);
+			*status = kDone;
+			return false;
+		}
+		fprintf(stderr, "%s: %s; see %s --help\n", app->get_name().c_str(), e.what(),
+			app->get_name().c_str());
+		*status = kUsage;
+		return false;
+	}
+}
+
+bool ParseSlow(const std::string &text, Threshold *slow)
+{
+	std::string error;
+	if (text.empty() || ParseThreshold(text, slow, &error))
+		return true;
+	fprintf(stderr, "forktail: %s\n", error.c_str());
+	return false;
+}
+
+void AddMemory(CLI::App *app, ExplainOptions *options)
+{
+	app->add_option("--memory", options->memory_bytes,
+			"memory to take, about, however long the run is: 64M, 2G; default 256M")
+	    ->transform(CLI::AsSizeValue(false))
+	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44));
+}
+
+void AddPart(CLI::App *app, PartTexts *texts)
+{
+	app->add_option(
+	    "--since", texts->since,
+	    "only requests due from then on: +12.5s after the first, -5m before the end, 20:15:03 or "
+	    "2026-11-22T20:15:03 in UTC, or seconds since 1970");
+	app->add_option("--until", texts->until, "only requests due before then");
+	app->add_option("--around", texts->around,
+			"only requests due around then: T, or T,WIDTH (+12.5s,2s); default width 10s");
+}
+bool ParsePart(const PartTexts &texts, ExplainOptions *options)
+{
+	std::string error;
+	if (ParsePart(texts.since, texts.until, texts.around, &options->part, &error))
+		return true;
+	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	return false;
+}
+
+bool Read(const std::string &run, ExplainOptions options, Explanation *explanation, std::string *error,
+	  int *status)
+{
+	ProgressLine line("reading " + Visible(run));
+	options.progress = [&](double done) { line.Show(done); };
+	bool read = ExplainRun(run, options, explanation, error, status);
+	explanation->progress = Progress(); // the line goes
+	return read;
+}
+
+} // namespace forktail

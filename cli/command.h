@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What commands of forktail share: options that several have, and reading a run while saying how far it is.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "analysis/output/explain.h"
+
+namespace forktail
+{
+
+enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3 };
+
+// Parses into `app`'s variables. True: go on; false: *status is what to exit with.
+bool Parse(CLI::App *app, int argc, char **argv, int *status);
+
+// "1ms", "p99.9"; an empty text leaves *slow alone. False: it was said why it is none.
+bool ParseSlow(const std::string &text, Threshold *slow);
+
+// --memory: how much memory the explanation of a run may take, however long that is.
+void AddMemory(CLI::App *app, ExplainOptions *options);
+
+// --since, --until, --around: which part of a run is meant.
+struct PartTexts {
+	std::string since, until, around;
+};
+void AddPart(CLI::App *app, PartTexts *texts);
+// False: it was said what can't be understood.
+bool ParsePart(const PartTexts &texts, ExplainOptions *options);
+
+// Explains, and shows how far that is. False: *error is one sentence, *status the exit status.
+bool Read(const std::string &run, ExplainOptions options, Explanation *explanation, std::string *error,
+	  int *status);
+
+// Commands, with the words after their name; the exit status.
+int ExplainCommand(int argc, char **argv);
+int ExportCommand(int argc, char **argv);
+int ReportCommand(int argc, char **argv);
+
+} // namespace forktail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// A run in the formats of other tools; docs/exports.md has what each holds and what opens it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/output/explain.h"
+#include "exporter.h"
+#include "pending.h"
+
+namespace forktail
+{
+
+struct ExportFormat {
+	const char *name;		     // "csv"
+	std::vector<std::string> extensions; // ".csv"; the first that fits a path's end decides
+	Pending::Kind kind;
+	// An exporter that writes to a file, or into a directory, at `path`. Null: *error is one sentence,
+	// and the environment can't.
+	std::unique_ptr<Exporter> (*make)(const std::string &path, std::string *error);
+};
+
+// All there are, in the order in which help names them.
+const std::vector<ExportFormat> &ExportFormats();
+// By name, or, where that is empty, by where it goes. Null: there is none, *error is one sentence.
+const ExportFormat *FindExportFormat(const std::string &name, const std::string &out, std::string *error);
+
+// Explains a run and writes it to `out` in that format. False: nothing is under that name that was not there
+// before, *error is one sentence and *status the exit status.
+bool ExportRun(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
+	       const std::string &out, std::string *error, int *status);
+
+} // namespace forktail
