@@ -7,6 +7,8 @@
 #include <cmath>
 #include <strings.h>
 
+#include "analysis/json_read.h"
+
 namespace forktail
 {
 
@@ -31,6 +33,20 @@ const uint64_t Latencies::*Explained(const limit &l)
 		if (l.figure == LIMIT_PERCENTILE && l.percentile == k.point)
 			return k.value;
 	return l.figure == LIMIT_MAXIMUM ? &Latencies::max : nullptr;
+}
+
+// Of a log with slow requests and failed ones only, nothing else of all requests is known.
+bool HasSlowOnly(const Run &run)
+{
+	return std::any_of(run.files.begin(), run.files.end(), [](const RecordingFile &f) {
+		const Json manifest = ParseJson(f.manifest);
+		return manifest.is_object() && manifest.contains("log_slow_ns");
+	});
+}
+bool IsOfSlowOnes(const limit &l)
+{
+	return l.figure == LIMIT_MAXIMUM || l.figure == LIMIT_ERRORS ||
+	       (l.figure == LIMIT_PERCENTILE && l.percentile == 100);
 }
 
 // Whether it takes the log to know a figure of all requests.
@@ -76,6 +92,7 @@ void RunFigures::Watch(ExplainOptions *options)
 void RunFigures::Finish(Explanation *explanation)
 {
 	explanation_ = explanation;
+	slow_only_ = HasSlowOnly(explanation->run);
 	if (!explanation->blame.from_iterations && explanation->log)
 		FindOperations(explanation->run, explanation->log.get(), &operations_);
 }
@@ -182,6 +199,8 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	}
 	if (e.blame.from_iterations)
 		return NotKnown("there is no request log in " + e.run.path, why);
+	if (slow_only_ && !IsOfSlowOnes(l))
+		return NotKnown("only slow requests are in the log of " + e.run.path + " (--log slow:)", why);
 	if (!*l.of)
 		return OfAll(l, why);
 	const OperationFigures &f = operations_.at(l.of);

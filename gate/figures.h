@@ -52,6 +52,7 @@ private:
 	std::array<CauseWatch, kTimelineCauses> causes_ = {};
 	std::array<std::array<uint64_t, kCauses>, 256> by_op_ = {};
 	const Explanation *explanation_ = nullptr;
+	bool slow_only_ = false; // the log has no others
 };
 
 } // namespace forktail

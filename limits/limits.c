@@ -344,5 +344,6 @@ struct limit limit_against(const struct limit *limit, double base)
 		against.scale = unit->ns;
 	}
 	against.base_share = false;
+	against.derived = true;
 	return against;
 }

@@ -72,6 +72,7 @@ struct limit {
 	enum limit_comparison comparison;
 	double value;	  /* a time in nanoseconds; a share in percent */
 	bool base_share;  /* of LIMIT_NO_WORSE: `value` is percent of the figure in the base */
+	bool derived;	  /* nobody wrote `value`: limit_against */
 	const char *unit; /* "ms", "%", ""; what the value was written in and is told in */
 	double scale;	  /* what one of that unit is: 1e6 for "ms" */
 };

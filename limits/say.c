@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "units/parse.h"
+
 enum { MOST_DECIMALS = 12, NUMBER_SIZE = 400 };
 
 /* The two numbers of a sentence, as text. */
 struct told {
 	char value[NUMBER_SIZE], bound[NUMBER_SIZE];
-	const char *gap; /* between a number and its unit */
+	const char *gap;  /* between a number and its unit */
+	const char *unit; /* of the value, which the limit's may not suit */
+	double scale;
 };
 
 /* `decimals` digits behind the point, less the zeros at the end. */
@@ -30,20 +34,41 @@ static void put_number(char *out, size_t size, double number, int decimals)
 		out[length - 1] = 0;
 }
 
-/* Four significant digits; more if it would look as if it stood elsewhere to its limit than it does. */
+static int decimals_of(double number)
+{
+	return number >= 1 ? 3 - (int)fmin(log10(number), 3) : 4;
+}
+
+/* Four significant digits; more if it would look as if it stood elsewhere to its limit than it does. The
+ * limit is told as it was written, or, where nobody wrote it, as precisely as the value. */
 static void put_both(const struct limit *limit, double value, struct told *told)
 {
-	const double number = value / limit->scale, bound = limit->value / limit->scale;
-	int decimals = number >= 1 ? 3 - (int)fmin(log10(number), 3) : 4;
-	double shown;
+	const double number = value / told->scale, bound = limit->value / limit->scale;
+	const double scale = limit->scale / told->scale;
+	int more = 0;
+	double shown, limit_is;
 
 	told->gap = *limit->unit ? " " : "";
-	put_number(told->bound, sizeof(told->bound), bound, MOST_DECIMALS);
 	do {
-		put_number(told->value, sizeof(told->value), number, decimals);
+		put_number(told->bound, sizeof(told->bound), bound,
+			   limit->derived ? decimals_of(bound) + more : MOST_DECIMALS);
+		put_number(told->value, sizeof(told->value), number, decimals_of(number) + more);
 		shown = strtod(told->value, NULL);
-	} while (((shown > bound) != (number > bound) || (shown < bound) != (number < bound)) &&
-		 decimals++ < MOST_DECIMALS);
+		limit_is = (limit->derived ? strtod(told->bound, NULL) : bound) * scale;
+	} while (
+	    ((shown > limit_is) != (value > limit->value) || (shown < limit_is) != (value < limit->value)) &&
+	    more++ < MOST_DECIMALS);
+}
+
+/* Times are told in a unit that suits them, for who compares two of them by their names. */
+static void choose_unit(const struct limit *limit, double value, struct told *told)
+{
+	const struct time_unit *unit = NULL;
+
+	if (value > 0 && (limit->figure <= LIMIT_STDDEV || limit->figure == LIMIT_TOTAL))
+		unit = find_time_unit(value < 1e6 ? "us" : value < 1e9 ? "ms" : "s", TIME_ANY);
+	told->unit = unit ? unit->name : limit->unit;
+	told->scale = unit ? unit->ns : limit->scale;
 }
 
 /* What comes behind the value, for --fail-if. */
@@ -88,11 +113,15 @@ void limit_sentence(const struct limit *limit, enum limit_reading reading, doubl
 			 limit->figure_name);
 		return;
 	}
+	told.unit = limit->unit;
+	told.scale = limit->scale;
+	if (reading == LIMIT_HAS_TO_HOLD)
+		choose_unit(limit, value, &told);
 	put_both(limit, value, &told);
 	if (reading == LIMIT_FAILS_IF)
 		put_verdict(limit, value, &told, behind, sizeof(behind));
 	else
 		put_place(limit, value, &told, behind, sizeof(behind));
 	snprintf(out, size, "%s%s%s is %s%s%s%s", limit->of, space, limit->figure_name, told.value, told.gap,
-		 limit->unit, behind);
+		 told.unit, behind);
 }

@@ -247,6 +247,10 @@ TEST_CASE("what has to hold is the same comparison read the other way")
 	CHECK(sentence("p99.9 < 5ms", 21.4e6, LIMIT_HAS_TO_HOLD) == "p99.9 is 21.4 ms, over 5 ms");
 	CHECK(sentence("p99.9 < 5ms", 1.2e6, LIMIT_HAS_TO_HOLD) == "p99.9 is 1.2 ms, under 5 ms");
 	CHECK(sentence("p99.9 < 5ms", 5e6, LIMIT_HAS_TO_HOLD) == "p99.9 is 5 ms, which is not under 5 ms");
+	CHECK(sentence("min < 1s", 52300, LIMIT_HAS_TO_HOLD) == "min is 52.3 us, under 1 s");
+	CHECK(sentence("min < 1s", 999999999, LIMIT_HAS_TO_HOLD) == "min is 999.999999 ms, under 1 s");
+	CHECK(sentence("min < 1us", 1e9, LIMIT_HAS_TO_HOLD) == "min is 1 s, over 1 us");
+	CHECK(sentence("fork.max < 1us", 0, LIMIT_HAS_TO_HOLD) == "fork max is 0 us, under 1 us");
 	CHECK(sentence("drops = 0", 0, LIMIT_HAS_TO_HOLD) == "drops is 0");
 	CHECK(sentence("drops = 0", 3, LIMIT_HAS_TO_HOLD) == "drops is 3, over 0");
 	CHECK(sentence("drops != 0", 0, LIMIT_HAS_TO_HOLD) == "drops is 0, which is not other than 0");
@@ -267,6 +271,12 @@ TEST_CASE("no worse than a base")
 	CHECK(std::string(against.unit) == "ms");
 	CHECK_FALSE(limit_broken(&against, LIMIT_HAS_TO_HOLD, 2.1e6));
 	CHECK(limit_broken(&against, LIMIT_HAS_TO_HOLD, 2.3e6));
+	char told[300];
+	against = limit_against(&l, 1073914);
+	limit_sentence(&against, LIMIT_HAS_TO_HOLD, 26.25e6, told, sizeof(told));
+	CHECK(std::string(told) == "GET p99.9 is 26.25 ms, over 1.181 ms");
+	limit_sentence(&against, LIMIT_HAS_TO_HOLD, 1181305, told, sizeof(told));
+	CHECK(std::string(told) == "GET p99.9 is 1.181305 ms, under 1.1813054 ms");
 	const limit work = parsed("rps  No Worse than base  by more than 5 %");
 	against = limit_against(&work, 1000);
 	CHECK(against.comparison == LIMIT_OVER_OR_AT);
