@@ -94,9 +94,12 @@ void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 void TellWhy(const RunFigures &run, const limit &l, Verdict *v)
 {
 	Cause cause;
-	if (RunFigures::CauseOf(l, &cause))
-		TellCause(run, l, cause, v);
-	else if (const uint64_t Latencies::*figure = WhatIf(l); figure && !*l.of)
+	if (RunFigures::CauseOf(l, &cause)) {
+		if (run.watch(cause).longest_ns)
+			TellCause(run, l, cause, v);
+		return;
+	}
+	if (const uint64_t Latencies::*figure = WhatIf(l); figure && !*l.of)
 		TellWhatIf(run.explanation(), figure, v);
 	else if (figure || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
 		 (l.figure == LIMIT_PERCENTILE && l.percentile > 90))
