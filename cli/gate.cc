@@ -104,7 +104,7 @@ int Gate(Asked *asked, const ExplainOptions &options)
 		return CantRead(*asked, error, status);
 	const std::vector<Verdict> verdicts =
 	    Judge(asked->limits, LIMIT_HAS_TO_HOLD, figures, asked->base.empty() ? nullptr : &base_figures);
-	const Gated gated = GatedOf(explanation, asked->base);
+	const Gated gated = GatedOf(explanation, asked->base.empty() ? nullptr : &base);
 	const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
 	if (!asked->junit.empty() &&
 	    !WriteJunit(GateJunit(gated, verdicts, took.count()), asked->junit, &error)) {

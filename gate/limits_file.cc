@@ -102,6 +102,7 @@ bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error)
 
 bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *error)
 {
+	errno = 0;
 	std::ifstream file(path);
 	std::stringstream text;
 	if (!file || !(text << file.rdbuf())) {

@@ -53,13 +53,22 @@ Out JsonOf(const Verdict &v)
 	return out;
 }
 
+void AddNotes(const Run &run, const std::string &whose, std::vector<std::string> *notes)
+{
+	for (const std::string &warning : run.warnings)
+		notes->push_back(whose + warning);
+	for (const Missing &missing : run.missing)
+		notes->push_back(whose + "not recorded: " + missing.what + " (" + missing.why + ")");
+}
+
 } // namespace
 
-Gated GatedOf(const Explanation &run, const std::string &base)
+Gated GatedOf(const Explanation &run, const Explanation *base)
 {
-	Gated gated = {run.run.path, base, run.run.warnings};
-	for (const Missing &missing : run.run.missing)
-		gated.notes.push_back("not recorded: " + missing.what + " (" + missing.why + ")");
+	Gated gated = {run.run.path, base ? base->run.path : "", {}};
+	AddNotes(run.run, "", &gated.notes);
+	if (base)
+		AddNotes(base->run, "BASE: ", &gated.notes);
 	return gated;
 }
 

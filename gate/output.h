@@ -18,7 +18,8 @@ struct Gated {
 	std::vector<std::string> notes;
 };
 
-Gated GatedOf(const Explanation &run, const std::string &base);
+// `base`: null where there is none.
+Gated GatedOf(const Explanation &run, const Explanation *base);
 
 std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts);
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts);

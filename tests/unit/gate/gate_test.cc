@@ -51,7 +51,7 @@ struct Held {
 		e.log = std::make_unique<WholeLog>(e.run);
 		figures.Finish(&e);
 		verdicts = forktail::Judge(limits, reading, figures, nullptr);
-		gated = GatedOf(e, "");
+		gated = GatedOf(e, nullptr);
 	}
 };
 
@@ -234,6 +234,11 @@ TEST_CASE("gate: against a base")
 	CHECK(verdicts[1].by.value == Approx(1.1 * static_cast<double>(base.blame.latencies.p99)));
 	CHECK(verdicts[2].outcome == Verdict::kKept);
 	CHECK(verdicts[3].outcome == Verdict::kKept);
+	e.run.missing = {{"faults", "no tracepoints"}};
+	base.run.warnings = {"load.forktail: it was cut"};
+	const std::string text = GateText(GatedOf(e, &base), verdicts);
+	CHECK(text.find("note not recorded: faults (no tracepoints)\n") != std::string::npos);
+	CHECK(text.find("note BASE: load.forktail: it was cut\n") != std::string::npos);
 }
 
 TEST_CASE("gate: JSON and JUnit say the same")
@@ -287,5 +292,8 @@ TEST_CASE("gate: limits in a file, and where it is wrong")
 	CHECK_FALSE(ReadLimitsFile(dir.file("none.toml"), &limits, &error));
 	CHECK(error.find("No such file") != std::string::npos);
 	CHECK_FALSE(ReadLimitsFile(dir.path(), &limits, &error));
+	write_file(dir.file("empty.toml"), "");
+	CHECK_FALSE(ReadLimitsFile(dir.file("empty.toml"), &limits, &error));
+	CHECK(error == "can't read " + dir.file("empty.toml") + ": it is empty");
 	CHECK(Refused("nonsense").find("nonsense") != std::string::npos);
 }
