@@ -36,6 +36,7 @@ bool Read(const std::string &run, ExplainOptions options, Explanation *explanati
 // Commands, with the words after their name; the exit status.
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
+int GateCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 
 } // namespace forktail

@@ -30,6 +30,9 @@ const char kHelp[] =
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
+    "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
+    "it "
+    "so\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail doctor                                    what this host lets forktail record\n"
@@ -76,6 +79,7 @@ int main(int argc, char **argv)
 	} commands[] = {
 	    {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand},
+	    {"gate", forktail::GateCommand},
 	    {"report", forktail::ReportCommand},
 	};
 	for (const auto &c : commands)
