@@ -6,6 +6,7 @@ forktail_unoptimized(forktail_sample)
 
 forktail_test(report unit
   SOURCES unit/report/page_test.cc unit/report/points_test.cc unit/report/lanes_test.cc unit/report/reduce_test.cc
+          unit/report/samples_test.cc
   LIBRARIES forktail_sample forktail_report forktail_analysis)
 
 # The page's modules one by one, in node.
