@@ -70,8 +70,8 @@ struct EpisodeChange {
 };
 
 struct ComparedSide {
-	std::string given;	  // as it was asked for
-	std::vector<Sample> runs; // in the order of pairs
+	std::string given;	     // as it was asked for
+	std::vector<RunSample> runs; // in the order of pairs
 	// Means over its runs.
 	ByCause request_seconds = {}, stalled_seconds = {};
 };
@@ -80,6 +80,7 @@ struct Comparison {
 	ComparedSide a, b;
 	bool advisory = false; // one pair alone
 	double allowed = 0.05; // how much worse may be: a share of A
+	double excluded = 0.2; // a regression of as much must be ruled out for "same"
 	double noise = 0;      // the 95th percentile of how much identical runs differ; 0: not measured
 	uint64_t slow_ns = 0;  // what was slow on both sides
 	std::vector<FactChange> facts;
@@ -96,21 +97,29 @@ struct Comparison {
 };
 
 struct CompareOptions {
-	double allowed = 0.05;
+	double allowed = 0.05; // how much worse B may be: a share of A
 	double noise = 0;
-	uint64_t slow_ns = 0; // 0: p99 of A's first run
-	uint64_t seed = 1;    // of the bootstrap
+	double excluded = 0.2; // a regression of as much must be ruled out, or the runs can't tell
+	uint64_t slow_ns = 0;  // 0: p99 of A's first run
+	uint64_t seed = 1;     // of the bootstrap
 	uint64_t memory_bytes = 256 << 20;
 	std::function<void(double)> progress; // 0..1
 };
 
-// The runs that `given` means: a run, a directory of runs, or of pairs (then `side` says which of each is
-// meant: 'a' is pair-*/base, 'b' pair-*/new). By name, numbers in it by value. False: *error is one sentence.
-bool FindRuns(const std::string &given, char side, std::vector<std::string> *runs, std::string *error);
+// The runs that `given` means: a run, or a directory in which runs lie, one in each of its own. By name,
+// numbers in it by value. False: *error is one sentence.
+bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::string *error);
 
-// Reads and compares. False: *error is one sentence, *status the exit status.
-bool CompareRuns(const std::vector<std::string> &a, const std::vector<std::string> &b,
-		 const CompareOptions &options, Comparison *out, std::string *error, int *status);
+// What was asked for as one side: paths, or what a pattern became.
+struct SideAsked {
+	std::string given;
+	std::vector<std::string> runs;
+};
+
+// Reads and compares; A's first run goes with B's first, and so on. False: *error is one sentence, *status
+// the exit status.
+bool CompareSides(const SideAsked &a, const SideAsked &b, const CompareOptions &options, Comparison *out,
+		  std::string *error, int *status);
 
 // Judges what has been read: fills all but a.runs and b.runs.
 void Judge(const CompareOptions &options, Comparison *out);

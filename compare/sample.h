@@ -21,17 +21,21 @@ constexpr unsigned kBucketBits = 7;
 uint32_t LatencyBucket(uint64_t ns);
 uint64_t BucketNs(uint32_t bucket); // its least latency
 
-// Requests that were due in one second of the run: (bucket, how many), by bucket.
-using SecondOfRun = std::vector<std::pair<uint32_t, uint32_t>>;
+// What a second of the run had: of requests that were due in it, and episodes that began in it.
+struct SecondOfRun {
+	std::vector<std::pair<uint32_t, uint32_t>> latencies; // (bucket, how many), by bucket
+	std::vector<std::pair<Cause, uint64_t>> cause_ns;     // of slow requests, by cause
+	std::vector<Cause> episodes;			      // the main cause of each
+};
 
 // Something that two runs that are compared should have in common.
-struct Fact {
+struct RunFact {
 	std::string group; // "host", "server", "configuration", "load"
 	std::string name;  // "kernel", "maxmemory"
 	std::string value;
 };
 
-using ByCause = std::array<double, kCauseCount>;
+using ByCause = std::array<double, kCauses>;
 
 struct EpisodeSum {
 	uint64_t count = 0;
@@ -54,7 +58,7 @@ struct Makeup {
 	ByCause ns = {};
 };
 
-struct Sample {
+struct RunSample {
 	std::string path;
 	std::string name;      // the path's last part
 	uint64_t requests = 0; // answered
@@ -65,21 +69,21 @@ struct Sample {
 	Latencies latencies;
 	uint64_t slow_ns = 0; // what was slow: the same of all runs that are compared
 	uint64_t slow_requests = 0;
-	double slow_seconds = 0;			   // sum of slow requests' latencies
-	ByCause request_seconds = {};			   // of those, by cause
-	ByCause stalled_seconds = {};			   // of the serving threads' time
-	std::array<EpisodeSum, kCauseCount> episodes = {}; // by the cause with most of its requests' time
+	double slow_seconds = 0;		       // sum of slow requests' latencies
+	ByCause request_seconds = {};		       // of those, by cause
+	ByCause stalled_seconds = {};		       // of the serving threads' time
+	std::array<EpisodeSum, kCauses> episodes = {}; // by the cause with most of its requests' time
 	uint64_t longest_episode_ns = 0;
 	ForkSum forks;
 	Makeup at_p99, at_p99_9;
 	std::vector<SecondOfRun> by_second;
-	std::vector<Fact> facts;
+	std::vector<RunFact> facts;
 	std::vector<std::string> notes; // what limits what is known of it
 };
 
 // Reads a run. *slow_ns 0: becomes its p99, so that the next one is asked for the same. False: *error is one
 // sentence, *status the exit status.
 bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::function<void(double)> &progress,
-		uint64_t *slow_ns, Sample *sample, std::string *error, int *status);
+		uint64_t *slow_ns, RunSample *sample, std::string *error, int *status);
 
 } // namespace forktail
