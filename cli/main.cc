@@ -30,6 +30,8 @@ const char kHelp[] =
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
+    "  forktail diff A B                                  what changed from one run, or several, to "
+    "another\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail doctor                                    what this host lets forktail record\n"
@@ -74,6 +76,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
+	    {"diff", forktail::DiffCommand},
 	    {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand},
 	    {"report", forktail::ReportCommand},

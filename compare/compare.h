@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "sample.h"
+#include "statistics.h"
 
 namespace forktail
 {
-
-// From where to where a true value lies, 95 times in a hundred.
-struct Interval {
-	bool known = false;
-	double low = 0, high = 0; // may be infinite: so few pairs bound it on one side only, or on none
-};
 
 // What is said of one difference.
 enum class Verdict {
@@ -48,6 +43,7 @@ struct Difference {
 	double change = 0;	  // a * (ratio - 1), or b - a where no ratio is known
 	Interval change_interval; // likewise
 	bool judged = false;	  // one of those that decide
+	double p_better = 1;	  // one-sided, that B is not better
 	double p = 1;		  // one-sided, that B is not worse
 	double holm_p = 1;	  // the same, of several
 	Verdict verdict = Verdict::Advisory;
@@ -65,8 +61,8 @@ struct FactChange {
 // Episodes whose main cause is the same, over all runs of a side.
 struct EpisodeChange {
 	Cause cause;
-	EpisodeSum a, b;		     // sums and maxima over the side's runs
-	double a_per_run = 0, b_per_run = 0; // how many
+	EpisodeSum a, b;    // sums and maxima over the side's runs
+	Difference per_run; // how many
 };
 
 struct ComparedSide {
@@ -124,11 +120,16 @@ bool CompareSides(const SideAsked &a, const SideAsked &b, const CompareOptions &
 // Judges what has been read: fills all but a.runs and b.runs.
 void Judge(const CompareOptions &options, Comparison *out);
 
+// How much identical runs differ: the 95th percentile, over all pairings of them, of how much larger the
+// one's p50, p99 or p99.9 is than the other's, whichever is more. 0 of fewer than 4.
+double NoiseOf(const std::vector<RunSample> &runs);
+
 // 0: the same, better or advisory, 1: worse, 3: the runs can't tell.
 int ExitStatusOf(const Comparison &comparison);
 
 std::string ComparisonText(const Comparison &comparison, bool colour);
 std::string ComparisonMarkdown(const Comparison &comparison);
 std::string ComparisonJson(const Comparison &comparison);
+std::string ComparisonJunit(const Comparison &comparison);
 
 } // namespace forktail
