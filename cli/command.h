@@ -34,6 +34,7 @@ bool Read(const std::string &run, ExplainOptions options, Explanation *explanati
 	  int *status);
 
 // Commands, with the words after their name; the exit status.
+int DiffCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);

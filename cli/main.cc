@@ -33,6 +33,8 @@ const char kHelp[] =
     "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
     "it "
     "so\n"
+    "  forktail diff A B                                  what changed from one run, or several, to "
+    "another\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail doctor                                    what this host lets forktail record\n"
@@ -77,6 +79,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
+	    {"diff", forktail::DiffCommand},
 	    {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand},
 	    {"gate", forktail::GateCommand},

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// forktail diff.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+
+#include "analysis/outside.h"
+#include "command.h"
+#include "compare/compare.h"
+#include "export/pending.h"
+#include "progress_line.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+struct DiffWords {
+	std::vector<std::string> sides;
+	std::string slow, junit, alike, allowed = "5%", excluded = "20%";
+	bool json = false, markdown = false;
+};
+
+// "5%" and "0.05" are the same.
+bool ParseShare(const std::string &option, const std::string &text, double *share)
+{
+	char *end = nullptr;
+	double value = strtod(text.c_str(), &end);
+	bool percent = *end == '%' && end[1] == 0;
+	*share = percent ? value / 100 : value;
+	if (end != text.c_str() && (percent || *end == 0) && *share >= 0 && *share <= 10)
+		return true;
+	fprintf(stderr, "forktail diff: %s takes a share such as 5%%, not %s\n", option.c_str(),
+		Visible(text).c_str());
+	return false;
+}
+
+// The two sides: two paths; one directory, in which `lab pairs` made both; or the runs of each, as the shell
+// makes them of patterns, with "and" between.
+bool FindSides(const DiffWords &words, SideAsked *a, SideAsked *b, std::string *error)
+{
+	std::vector<std::string> sides = words.sides;
+	if (sides.size() == 1)
+		sides = {sides[0] + "/base", sides[0] + "/new"};
+	auto middle = std::find(sides.begin(), sides.end(), "and");
+	if (middle == sides.end() && sides.size() == 2)
+		middle = sides.begin() + 1;
+	else if (middle == sides.end()) {
+		*error = "two sides are compared: A B, or A1 A2 ... and B1 B2 ...";
+		return false;
+	}
+	for (auto at = sides.begin(); at != sides.end(); ++at) {
+		if (at == middle && *at == "and")
+			continue;
+		SideAsked *side = at < middle ? a : b;
+		std::vector<std::string> runs;
+		if (!FindRuns(*at, &runs, error))
+			return false;
+		side->given += (side->given.empty() ? "" : " ") + *at;
+		side->runs.insert(side->runs.end(), runs.begin(), runs.end());
+	}
+	if (!a->runs.empty() && !b->runs.empty())
+		return true;
+	*error = "a side holds no run";
+	return false;
+}
+
+bool SameRun(const std::string &a, const std::string &b)
+{
+	std::error_code ec;
+	return std::filesystem::equivalent(a, b, ec);
+}
+
+// That nothing is compared with itself.
+bool AreApart(const SideAsked &a, const SideAsked &b, std::string *error)
+{
+	for (const std::string &one : a.runs)
+		for (const std::string &other : b.runs)
+			if (SameRun(one, other)) {
+				*error = one + " is on both sides: a run doesn't differ from itself";
+				return false;
+			}
+	return true;
+}
+
+bool WriteJunit(const std::string &path, const Comparison &comparison, std::string *error)
+{
+	Pending pending;
+	if (!pending.Begin(path, Pending::kFile, error))
+		return false;
+	FILE *file = fopen(pending.at().c_str(), "w");
+	bool good = file && fputs(ComparisonJunit(comparison).c_str(), file) >= 0;
+	if (file)
+		good = fclose(file) == 0 && good;
+	if (!good) {
+		*error = "can't write " + path + ": " + strerror(errno);
+		return false;
+	}
+	return pending.Commit(error);
+}
+
+// How much runs of the same thing differ: of all pairings of them, what 95 in a hundred don't exceed in the
+// percentile of those that decide where it is most.
+bool MeasureNoise(const DiffWords &words, CompareOptions *options, std::string *error, int *status)
+{
+	std::vector<std::string> runs;
+	if (words.alike.empty())
+		return true;
+	*status = kCant;
+	if (!FindRuns(words.alike, &runs, error))
+		return false;
+	std::vector<RunSample> samples(runs.size());
+	for (size_t i = 0; i < runs.size(); i++)
+		if (!TakeSample(runs[i], options->memory_bytes, {}, &options->slow_ns, &samples[i], error,
+				status))
+			return false;
+	options->noise = NoiseOf(samples);
+	if (options->noise > 0)
+		return true;
+	*status = kUsage;
+	*error = words.alike + " holds " + std::to_string(runs.size()) +
+		 " runs: how much identical runs differ takes more of them";
+	return false;
+}
+
+bool CompareThem(const DiffWords &words, CompareOptions *options, Comparison *comparison, std::string *error,
+		 int *status)
+{
+	SideAsked a, b;
+	*status = kUsage;
+	if (!FindSides(words, &a, &b, error) || !AreApart(a, b, error))
+		return false;
+	if (!MeasureNoise(words, options, error, status))
+		return false;
+	ProgressLine line("comparing " + Visible(a.given) + " and " + Visible(b.given));
+	options->progress = [&](double done) { line.Show(done); };
+	if (!CompareSides(a, b, *options, comparison, error, status))
+		return false;
+	*status = kCant;
+	return words.junit.empty() || WriteJunit(words.junit, *comparison, error);
+}
+
+void AddOptions(CLI::App *app, DiffWords *words, ExplainOptions *memory)
+{
+	app->add_option(
+	       "A B", words->sides,
+	       "two runs, or two directories of repeated runs; or runs and runs, with the word 'and' "
+	       "between; or one directory of forktail lab pairs")
+	    ->required();
+	CLI::Option *json = app->add_flag("--json", words->json, "as JSON");
+	app->add_flag("--markdown", words->markdown, "as Markdown, for a pull request")->excludes(json);
+	app->add_option("--junit", words->junit, "write the verdict as JUnit's XML, too");
+	app->add_option("--slow", words->slow,
+			"what is slow on both sides, 1ms; default: p99 of A's first run");
+	app->add_option("--allow", words->allowed, "how much worse B may be")->capture_default_str();
+	app->add_option("--exclude", words->excluded, "how much worse B must be known not to be, for 'same'")
+	    ->capture_default_str();
+	app->add_option("--alike", words->alike,
+			"a directory of identical runs: less than they differ is no regression");
+	AddMemory(app, memory);
+}
+
+} // namespace
+
+int DiffCommand(int argc, char **argv)
+{
+	CLI::App app("Compares two runs, or two sides of repeated runs (docs/diff.md).", "forktail diff");
+	DiffWords words;
+	CompareOptions options;
+	ExplainOptions memory;
+	AddOptions(&app, &words, &memory);
+	int status = kDone;
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	Threshold slow;
+	if (!ParseSlow(words.slow, &slow) || !ParseShare("--allow", words.allowed, &options.allowed) ||
+	    !ParseShare("--exclude", words.excluded, &options.excluded))
+		return kUsage;
+	if (slow.percentile > 0) {
+		fprintf(stderr, "forktail diff: --slow takes a duration here, the same for both sides\n");
+		return kUsage;
+	}
+	options.slow_ns = slow.ns;
+	options.memory_bytes = memory.memory_bytes;
+	Comparison comparison;
+	std::string error;
+	if (!CompareThem(words, &options, &comparison, &error, &status)) {
+		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		return status;
+	}
+	std::string text = words.json	    ? ComparisonJson(comparison)
+			   : words.markdown ? ComparisonMarkdown(comparison)
+					    : ComparisonText(comparison, isatty(1) && !getenv("NO_COLOR"));
+	if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
+		fprintf(stderr, "forktail: can't write the comparison: %s\n", strerror(errno));
+		return kCant;
+	}
+	return ExitStatusOf(comparison);
+}
+
+} // namespace forktail

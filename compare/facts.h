@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// What was not the same on both sides, of what ought to be.
+#pragma once
+
+#include "compare.h"
+
+namespace forktail
+{
+
+std::vector<FactChange> FactChanges(const ComparedSide &a, const ComparedSide &b);
+
+} // namespace forktail
