@@ -4,8 +4,9 @@
 // A run has millions of requests, few of which matter: the slow ones, and those that would be among the
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
 // below what each would be without any stall; from that follows a latency no faster request of which can
-// reach the tail. Only what is at or above it is blamed exactly. All of that goes through the log a window at
-// a time, and keeps what does not grow with it.
+// reach the tail. Only what is at or above it is blamed exactly, in the same pass if that latency can be
+// guessed (ahead.h). All of that goes through the log a window at a time, and keeps what does not grow with
+// it.
 #include "blame.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ahead.h"
 #include "analysis/run/sort_nearly.h"
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
@@ -194,8 +196,8 @@ public:
 		blame_.errors = facts_.count - facts_.answered();
 		FindUsual();
 		FindPercentilesAndBacklogs(threshold);
-		LookAtAll();
-		BlameExactly();
+		kept_.SetThreshold(blame_.threshold_ns);
+		BlameExactly(LookAtAll());
 		kept_.Conclude(&look_.without, &blame_);
 		CountServed(context_, served_, served_on_, &blame_);
 		kept_.FillHops(&blame_);
@@ -379,23 +381,35 @@ private:
 				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
 	}
 
-	void LookAtAll()
+	// True: what matters has been blamed along the way.
+	bool LookAtAll()
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
+		std::vector<Sheet> sheets(MaxWorkers());
 		ConnectionSlots slots(context_.run);
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
+		Ahead ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		// Blame through a proxy goes by more than a latency.
+		if (std::any_of(context_.through.begin(), context_.through.end(),
+				[](const auto &t) { return t != nullptr; }))
+			ahead.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
 				LookAt(context_, begin, end, step, &workers);
 				CountCut(begin, end);
+				if (ahead.Goes())
+					BlameRange(begin, end, ahead.From(workers), &sheets,
+						   [&] { ahead.Take(&sheets); });
 			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
+		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
+		return ahead.Give(matter_.least_ns(), &kept_);
 	}
 
 	void CountCut(size_t begin, size_t end)
@@ -421,41 +435,50 @@ private:
 		}
 	}
 
-	void BlameExactly()
+	// `done`: those that matter have been, once.
+	void BlameExactly(bool done)
 	{
-		kept_.SetThreshold(blame_.threshold_ns);
-		const Matter matter = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
-		do {
-			BlameThose(matter);
-		} while (kept_.Again());
+		if (!done)
+			BlameThose();
+		while (kept_.Again())
+			BlameThose();
 	}
 
-	void BlameThose(const Matter &matter)
+	// Calls take() whenever sheets are to be emptied.
+	template <typename Take>
+	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
 	{
-		const uint64_t from_ns = matter.least_ns();
-		ConnectionSlots slots(context_.run);
-		std::vector<Sheet> sheets(MaxWorkers());
+		const Requests &q = requests();
 		auto blame = [&](size_t begin, size_t end, size_t w) {
-			const Requests &q = requests();
 			Spending scratch;
 			for (size_t i = begin; i < end; i++) {
 				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
 					continue;
 				if (const Through *t = context_.ThroughOf(i))
-					BlameThrough(context_, *t, i, matter, &scratch, &sheets[w]);
+					BlameThrough(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
 				else
-					BlameRequest(context_, i, &sheets[w]);
+					BlameRequest(context_, i, &(*sheets)[w]);
 			}
 		};
+		// In steps: all of them may be slow, and sheets are large.
+		for (size_t at = first; at < last; at += kStep) {
+			ForRanges(at, std::min(at + kStep, last), blame);
+			take();
+		}
+	}
+
+	void BlameThose()
+	{
+		const uint64_t from_ns = matter_.least_ns();
+		ConnectionSlots slots(context_.run);
+		std::vector<Sheet> sheets(MaxWorkers());
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				// In steps: all of them may be slow, and sheets are large.
-				for (size_t at = begin; at < end; at += kStep) {
-					ForRanges(at, std::min(at + kStep, end), blame);
+				BlameRange(begin, end, from_ns, &sheets, [&] {
 					for (Sheet &sheet : sheets)
 						kept_.Take(&sheet);
-				}
+				});
 			});
 		});
 	}
@@ -467,6 +490,7 @@ private:
 	bool derived_ = false;
 	Context context_;
 	FirstLook look_;
+	Matter matter_ = {};
 	std::vector<BacklogBuilder> of_servers_;   // while they are made
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
 	std::vector<bool> unserved_;		   // by connection
