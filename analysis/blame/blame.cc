@@ -4,8 +4,9 @@
 // A run has millions of requests, few of which matter: the slow ones, and those that would be among the
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
 // below what each would be without any stall; from that follows a latency no faster request of which can
-// reach the tail. Only what is at or above it is blamed exactly. All of that goes through the log a window at
-// a time, and keeps what does not grow with it.
+// reach the tail. Only what is at or above it is blamed exactly, in the same pass if that latency can be
+// guessed (ahead.h). All of that goes through the log a window at a time, and keeps what does not grow with
+// it.
 #include "blame.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ahead.h"
 #include "analysis/run/sort_nearly.h"
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
@@ -40,7 +42,6 @@ constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered
 constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
 constexpr size_t kLookedBack = 256;	    // requests on a connection that one may have waited for
 constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
-constexpr double kUsualThreshold = 99;	    // the percentile from which on requests are slow
 
 // The sums of Divide (divide.h), exact and by cause.
 struct ExactSums {
@@ -194,8 +195,8 @@ public:
 		blame_.errors = facts_.count - facts_.answered();
 		FindUsual();
 		FindPercentilesAndBacklogs(threshold);
-		LookAtAll();
-		BlameExactly();
+		kept_.SetThreshold(blame_.threshold_ns);
+		BlameExactly(LookAtAll());
 		kept_.Conclude(&look_.without, &blame_);
 		CountServed(context_, served_, served_on_, &blame_);
 		kept_.FillHops(&blame_);
@@ -408,24 +409,36 @@ private:
 				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
 	}
 
-	void LookAtAll()
+	// True: what matters has been blamed along the way.
+	bool LookAtAll()
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
+		std::vector<Sheet> sheets(MaxWorkers());
 		ConnectionSlots slots(context_.run);
 		ForEarlier([&] { StartWindow(&slots); });
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
+		Ahead ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		// Blame through a proxy goes by more than a latency.
+		if (std::any_of(context_.through.begin(), context_.through.end(),
+				[](const auto &t) { return t != nullptr; }))
+			ahead.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
 				LookAt(context_, begin, end, step, &workers);
 				CountCut(begin, end);
+				if (ahead.Goes())
+					BlameRange(begin, end, ahead.From(workers), &sheets,
+						   [&] { ahead.Take(&sheets); });
 			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
+		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
+		return ahead.Give(matter_.least_ns(), &kept_);
 	}
 
 	void CountCut(size_t begin, size_t end)
@@ -451,42 +464,51 @@ private:
 		}
 	}
 
-	void BlameExactly()
+	// `done`: those that matter have been, once.
+	void BlameExactly(bool done)
 	{
-		kept_.SetThreshold(blame_.threshold_ns);
-		const Matter matter = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
-		do {
-			BlameThose(matter);
-		} while (kept_.Again());
+		if (!done)
+			BlameThose();
+		while (kept_.Again())
+			BlameThose();
 	}
 
-	void BlameThose(const Matter &matter)
+	// Calls take() whenever sheets are to be emptied.
+	template <typename Take>
+	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
 	{
-		const uint64_t from_ns = matter.least_ns();
-		ConnectionSlots slots(context_.run);
-		std::vector<Sheet> sheets(MaxWorkers());
+		const Requests &q = requests();
 		auto blame = [&](size_t begin, size_t end, size_t w) {
-			const Requests &q = requests();
 			Spending scratch;
 			for (size_t i = begin; i < end; i++) {
 				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
 					continue;
 				if (const Through *t = context_.ThroughOf(i))
-					BlameThrough(context_, *t, i, matter, &scratch, &sheets[w]);
+					BlameThrough(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
 				else
-					BlameRequest(context_, i, &sheets[w]);
+					BlameRequest(context_, i, &(*sheets)[w]);
 			}
 		};
+		// In steps: all of them may be slow, and sheets are large.
+		for (size_t at = first; at < last; at += kStep) {
+			ForRanges(at, std::min(at + kStep, last), blame);
+			take();
+		}
+	}
+
+	void BlameThose()
+	{
+		const uint64_t from_ns = matter_.least_ns();
+		ConnectionSlots slots(context_.run);
+		std::vector<Sheet> sheets(MaxWorkers());
 		ForEarlier([&] { StartWindow(&slots); });
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				// In steps: all of them may be slow, and sheets are large.
-				for (size_t at = begin; at < end; at += kStep) {
-					ForRanges(at, std::min(at + kStep, end), blame);
+				BlameRange(begin, end, from_ns, &sheets, [&] {
 					for (Sheet &sheet : sheets)
 						kept_.Take(&sheet);
-				}
+				});
 			});
 		});
 	}
@@ -499,6 +521,7 @@ private:
 	bool derived_ = false;
 	Context context_;
 	FirstLook look_;
+	Matter matter_ = {};
 	std::vector<BacklogBuilder> of_servers_;   // while they are made
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
 	std::vector<bool> unserved_;		   // by connection
@@ -517,72 +540,6 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 		       threshold->percentile < 100;
 	return parse_duration(text.c_str(), TIME_NS | TIME_US | TIME_MS | TIME_S, 0, &threshold->ns) &&
 	       threshold->ns > 0;
-}
-
-Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-		      const BlameLimits &limits, const Stretches &stretches)
-{
-	// Calls see(hop, timeline, iteration's index) for each that is one.
-	auto each = [&](auto see) {
-		stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
-			for (const Timeline &t : timelines) {
-				if (t.thread >= run.threads.size())
-					continue;
-				uint16_t hop =
-				    HopOf(run, timelines, static_cast<size_t>(&t - timelines.data()));
-				const Thread &thread = run.threads[t.thread];
-				for (size_t i = thread.first_iteration;
-				     i < thread.first_iteration + thread.iteration_count; i++)
-					if (run.iterations[i].start_ns >= from_ns &&
-					    run.iterations[i].start_ns < to_ns)
-						see(hop, t, i);
-			}
-		});
-	};
-	Blame blame;
-	blame.from_iterations = true;
-	LogHistogram durations;
-	unsigned __int128 sum = 0;
-	each([&](uint16_t hop, const Timeline &, size_t i) {
-		CountServed(hop, 1, &blame);
-		if (MayBeMany(run.iterations[i]))
-			return;
-		durations.Add(run.iterations[i].duration_ns);
-		sum += run.iterations[i].duration_ns;
-	});
-	Percentiles percentiles(durations, sum,
-				threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
-	do {
-		each([&](uint16_t, const Timeline &, size_t i) {
-			if (!MayBeMany(run.iterations[i]))
-				percentiles.Add(run.iterations[i].duration_ns);
-		});
-	} while (!percentiles.EndPass());
-	blame.count = durations.count;
-	blame.by_status[FT_STATUS_OK] = durations.count;
-	blame.latencies = percentiles.Result();
-	blame.threshold_ns = threshold.ns ? threshold.ns : percentiles.Further();
-	Kept kept(limits, blame.count);
-	kept.SetThreshold(blame.threshold_ns);
-	Sheet sheet;
-	do {
-		each([&](uint16_t hop, const Timeline &t, size_t i) {
-			const ft_span &s = run.iterations[i];
-			if (MayBeMany(s))
-				return;
-			SlowRequest r = {s.start_ns, s.duration_ns, s.start_ns, i, 0, 0, 0,
-					 0,	     FT_STATUS_OK,  hop};
-			CauseTimes direct = {};
-			AddTimes(t, s.start_ns, s.start_ns + s.duration_ns, &direct);
-			direct[Index(Cause::Network)] += direct[Index(Cause::Idle)];
-			AddParts(direct, {}, hop, &sheet);
-			AddRequest(&r, &sheet);
-			kept.Take(&sheet);
-		});
-	} while (kept.Again());
-	kept.Conclude(nullptr, &blame);
-	kept.FillHops(&blame);
-	return blame;
 }
 
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,

@@ -50,8 +50,11 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	// connection; for the network else. Once the answer has arrived it's the load generator's time,
 	// whatever the server does.
 	Number idle_waiting = sums->AddWaiting(due, until), idle = sums->AddServed(sent, arrived);
-	Number late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting),
-	       late = std::min(static_cast<Number>(context.ClientStalled(i, sent, arrived)), idle);
+	Number late_waiting = idle_waiting, late = idle;
+	if (idle_waiting > 0)
+		late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting);
+	if (idle > 0)
+		late = std::min(static_cast<Number>(context.ClientStalled(i, sent, arrived)), idle);
 	idle_waiting -= late_waiting;
 	sums->late += static_cast<Number>(sent - until) + late_waiting + late + static_cast<Number>(unread);
 	sums->network += idle_waiting + idle - late;

@@ -86,7 +86,8 @@ Glance LookThrough(const Context &context, const Through &t, size_t i, Spending 
 
 uint64_t Whole(double ns)
 {
-	return ns > 0 ? static_cast<uint64_t>(ns + 0.5) : 0;
+	// By way of a signed number, which a processor converts at once.
+	return ns > 0 ? static_cast<uint64_t>(static_cast<int64_t>(ns + 0.5)) : 0;
 }
 
 void AddTimes(double ns, uint64_t times, LogHistogram *h)
@@ -102,6 +103,7 @@ void AddTimes(double ns, uint64_t times, LogHistogram *h)
 LogHistogram *Bounds::Of(size_t cause)
 {
 	// So far no request had any of it.
+	any = true;
 	if (!without[cause])
 		without[cause] = std::make_unique<LogHistogram>(calm);
 	return without[cause].get();
@@ -109,9 +111,10 @@ LogHistogram *Bounds::Of(size_t cause)
 
 void Bounds::Add(double latency_ns, double stalls_ns, uint64_t requests)
 {
-	for (auto &histogram : without)
-		if (histogram)
-			AddTimes(latency_ns - stalls_ns - kSlackNs, requests, histogram.get());
+	if (any)
+		for (auto &histogram : without)
+			if (histogram)
+				AddTimes(latency_ns - stalls_ns - kSlackNs, requests, histogram.get());
 	AddTimes(latency_ns - stalls_ns - kSlackNs, requests, &calm);
 }
 

@@ -19,6 +19,7 @@ namespace forktail
 struct Bounds {
 	LogHistogram calm; // without any stall that is not in `without`
 	std::array<std::unique_ptr<LogHistogram>, static_cast<size_t>(kStallCauses)> without;
+	bool any = false;   // of `without`
 	size_t sampled = 0; // so many stand for all; 0: all were looked at
 
 	// Of `requests` requests like this one.

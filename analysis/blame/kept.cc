@@ -33,6 +33,15 @@ void Kept::SumUp(const SlowRequest &r, const Part *parts)
 	}
 }
 
+void Kept::Expect(size_t requests, size_t parts)
+{
+	// Of more than are kept some will have gone by then.
+	if (requests - requests / 5 <= most_) {
+		blamed_.reserve(requests);
+		parts_.reserve(parts);
+	}
+}
+
 void Kept::Take(Sheet *sheet)
 {
 	for (SlowRequest r : sheet->requests) {

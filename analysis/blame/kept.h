@@ -27,6 +27,8 @@ public:
 	}
 	// From which latency on requests are slow. Before any is taken.
 	void SetThreshold(uint64_t threshold_ns) { threshold_ns_ = threshold_ns; }
+	// So many will be taken at once, with so many parts.
+	void Expect(size_t requests, size_t parts);
 	// Takes what a worker blamed, in the order of the log, and leaves it empty.
 	void Take(Sheet *sheet);
 	// All have been taken. True: there were more than are kept, so that they have to be taken again to

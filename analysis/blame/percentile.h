@@ -91,6 +91,9 @@ private:
 	uint64_t low_ = 1, high_ = 0; // around those that are not known
 };
 
+// From which on requests are slow unless something else is asked for.
+constexpr double kUsualThreshold = 99;
+
 // The percentiles of a run, and one more if it is asked for, of values that are gone through twice or so.
 class Percentiles
 {

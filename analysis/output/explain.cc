@@ -195,24 +195,30 @@ constexpr double kCounted = 0.2, kSurveyed = 0.3;
 const std::vector<double> kPlan = {0.45, 0.7, 0.95};
 const std::vector<double> kPlanInStretches = {0.37, 0.44, 0.56, 0.75, 0.95};
 
-// Has a run's stretches read by its source, and their timelines made.
+// Has a run's stretches read by its source, and their timelines made: with sums where requests are blamed.
 void UseStretches(Explanation *e)
 {
-	e->stretches.cover = [e](uint64_t from_ns, uint64_t to_ns) {
-		if (!e->source->Cover(from_ns, to_ns, &e->run))
-			return false;
-		MakeTimelines(e);
-		return true;
+	auto cover = [e](uint64_t from_ns, uint64_t to_ns) {
+		bool changed = e->source->Cover(from_ns, to_ns, &e->run);
+		if (changed)
+			MakeTimelines(e);
+		return changed;
+	};
+	e->stretches.cover = [e, cover](uint64_t from_ns, uint64_t to_ns) {
+		bool changed = cover(from_ns, to_ns);
+		for (Timeline &t : e->timelines)
+			SumUp(&t);
+		return changed;
 	};
 	e->stretches.reach = [e](uint64_t from_ns) { return e->source->Reach(from_ns); };
-	e->stretches.each = [e](const auto &see) {
+	e->stretches.each = [e, cover](const auto &see) {
 		const std::vector<RunSource::Stretch> &all = e->source->stretches();
 		if (all.size() > 1)
 			e->progress.Begin();
 		for (const RunSource::Stretch &s : all) {
 			if (all.size() > 1)
 				e->progress.At(static_cast<uint64_t>(&s - all.data()), all.size());
-			e->stretches.cover(s.from_ns, s.to_ns);
+			cover(s.from_ns, s.to_ns);
 			see(s.from_ns, s.to_ns);
 		}
 	};

@@ -294,14 +294,7 @@ void AddPiece(const Timeline &t, const Piece &p, uint64_t ns, CauseTimes *times)
 void IndexTimeline(Timeline *t)
 {
 	size_t count = t->pieces.size() - 1; // without the sentinel
-	CauseTimes sum = {};
 	t->sums.clear();
-	t->sums.reserve(count / kStride + 2);
-	for (size_t i = 0; i < count; i++) {
-		if (i % kStride == 0)
-			t->sums.push_back(sum);
-		AddPiece(*t, t->pieces[i], t->pieces[i + 1].start_ns - t->pieces[i].start_ns, &sum);
-	}
 	// About as many buckets as pieces, none below 4 us.
 	uint64_t span_ns = t->end_ns() - t->start_ns();
 	t->index_shift = 12;
@@ -315,6 +308,20 @@ void IndexTimeline(Timeline *t)
 		while (piece + 1 < count && t->pieces[piece + 1].start_ns <= at)
 			piece++;
 		t->index[b] = piece;
+	}
+}
+
+void SumUp(Timeline *t)
+{
+	if (t->empty() || !t->sums.empty())
+		return;
+	size_t count = t->pieces.size() - 1;
+	CauseTimes sum = {};
+	t->sums.reserve(count / kStride + 2);
+	for (size_t i = 0; i < count; i++) {
+		if (i % kStride == 0)
+			t->sums.push_back(sum);
+		AddPiece(*t, t->pieces[i], t->pieces[i + 1].start_ns - t->pieces[i].start_ns, &sum);
 	}
 }
 
@@ -368,7 +375,7 @@ void AddTimes(const Timeline &t, uint64_t from_ns, uint64_t to_ns, CauseTimes *t
 	// Whole pieces between: by sums where they are many.
 	uint32_t i = first + 1;
 	uint32_t low = (i + kStride - 1) / kStride, high = last / kStride;
-	if (high > low + 1) {
+	if (high > low + 1 && !t.sums.empty()) {
 		for (; i < low * kStride; i++)
 			AddPiece(t, t.pieces[i], end_of(i) - t.pieces[i].start_ns, times);
 		for (int c = 0; c < kTimelineCauses; c++)
