@@ -224,6 +224,28 @@ void UseStretches(Explanation *e)
 	};
 }
 
+// Times around episodes that follow soon after each other, in order. Others are far from each other, and what
+// lies between them need not be read for their evidence.
+std::vector<TimeSpan> TimesOf(const std::vector<Episode> &episodes)
+{
+	constexpr uint64_t kSoonNs = 4'000'000'000; // reading on is cheaper than beginning anew
+	std::vector<TimeSpan> times;
+	for (const Episode &e : episodes) {
+		if (times.empty() || e.since_ns > times.back().until_ns + kSoonNs)
+			times.push_back({e.since_ns, e.end_ns});
+		times.back().until_ns = std::max(times.back().until_ns, e.end_ns + kSoonNs / 2);
+	}
+	return times;
+}
+
+// Of the times that an instant lies in, or comes soon after, the end.
+uint64_t EndOfTime(const std::vector<TimeSpan> &times, uint64_t t_ns)
+{
+	auto after = std::partition_point(times.begin(), times.end(),
+					  [&](const TimeSpan &t) { return t.since_ns <= t_ns; });
+	return after == times.begin() ? 0 : after[-1].until_ns;
+}
+
 // What each thread did in all.
 Accounts AddUp(OwnCodes *codes, Explanation *e)
 {
@@ -374,9 +396,13 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->progress.Plan({1});
 	e->progress.Begin();
 	bool known = e->source->stretches().size() == 1; // of all there is
+	const std::vector<TimeSpan> times = TimesOf(e->episodes);
 	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
 		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {
-			     bool changed = e->stretches.cover(from_ns, to_ns);
+			     bool changed =
+				 e->source->Cover(from_ns, to_ns, &e->run, EndOfTime(times, to_ns));
+			     if (changed)
+				     MakeTimelines(e);
 			     if (changed || !known)
 				     e->activities = ActivitiesOf(e->run);
 			     known = true;

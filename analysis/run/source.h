@@ -46,8 +46,9 @@ public:
 	void Bound(uint64_t from_ns, uint64_t to_ns);
 	const std::vector<Stretch> &stretches() const { return stretches_; }
 	// Makes that what threads did in [from_ns, to_ns) is there, as if all of it were. True: it was not
-	// before, and all that was made of the stretch before has to be made again.
-	bool Cover(uint64_t from_ns, uint64_t to_ns, Run *run);
+	// before, and all that was made of the stretch before has to be made again. What comes next is read
+	// as far as there is room, but not beyond until_ns.
+	bool Cover(uint64_t from_ns, uint64_t to_ns, Run *run, uint64_t until_ns = UINT64_MAX);
 	// Until when a stretch that begins at from_ns can go on. One that is asked to cover more than twice
 	// as much begins later than it is asked to.
 	uint64_t Reach(uint64_t from_ns) const;

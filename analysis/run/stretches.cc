@@ -107,13 +107,13 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 	run->loaded_from_ns = run->loaded_to_ns = 0;
 }
 
-bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run)
+bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run, uint64_t until_ns)
 {
 	if (!stretch_bytes_ || (from_ns >= After(run->loaded_from_ns, kAroundNs / 2) &&
 				After(to_ns, kAroundNs / 2) <= run->loaded_to_ns))
 		return false;
-	// As much more after it as there is room for: what is asked for next.
-	uint64_t until_ns = std::max(to_ns, Reach(from_ns));
+	// What is asked for next.
+	until_ns = std::max(to_ns, std::min(until_ns, Reach(from_ns)));
 	// What is too much begins where it is not.
 	while (from_ns < to_ns && Bytes(from_ns, to_ns) > 2 * stretch_bytes_)
 		from_ns += (to_ns - from_ns + 7) / 8;
