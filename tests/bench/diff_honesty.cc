@@ -25,12 +25,13 @@ struct Tally {
 	int held[3] = {}; // intervals of p50, p99, p99.9 that hold the true ratio
 };
 
-Tally Measure(int comparisons, size_t pairs, double longer, double allowed, uint64_t seed)
+Tally Measure(int comparisons, size_t pairs, double longer, double allowed, int seconds, uint64_t seed)
 {
 	Tally tally;
 	MadeRuns made(seed);
 	MadeOptions a, b;
 	b.longer = longer;
+	a.seconds = b.seconds = seconds;
 	CompareOptions options;
 	options.allowed = allowed;
 	for (int i = 0; i < comparisons; i++) {
@@ -55,11 +56,11 @@ std::string Percent(int count, int all)
 	return text;
 }
 
-std::string Row(const char *what, size_t pairs, double allowed, const Tally &t)
+std::string Row(const char *what, size_t pairs, int seconds, double allowed, const Tally &t)
 {
 	char text[256];
-	snprintf(text, sizeof text, "| %s | %zu | %.0f %% | %s | %s | %s | %s | %s |\n", what, pairs,
-		 allowed * 100, Percent(t.worse, t.all).c_str(), Percent(t.open, t.all).c_str(),
+	snprintf(text, sizeof text, "| %s | %zu | %d s | %.0f %% | %s | %s | %s | %s | %s |\n", what, pairs,
+		 seconds, allowed * 100, Percent(t.worse, t.all).c_str(), Percent(t.open, t.all).c_str(),
 		 Percent(t.held[0], t.all).c_str(), Percent(t.held[1], t.all).c_str(),
 		 Percent(t.held[2], t.all).c_str());
 	return text;
@@ -96,19 +97,22 @@ int main(int argc, char **argv)
 	if (comparisons < 1)
 		return 2;
 	std::string table =
-	    "| sides | pairs | allowed | called worse | can't tell | p50's interval holds | p99's | "
-	    "p99.9's |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
+	    "| sides | pairs | runs | allowed | called worse | can't tell | p50's interval holds | p99's | "
+	    "p99.9's |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
 	const struct {
 		const char *what;
 		size_t pairs;
 		double longer, allowed;
-	} rows[] = {{"identical", 8, 1, 0.05},	   {"identical", 8, 1, 0},
-		    {"identical", 6, 1, 0},	   {"p99.9 +20 %", 8, 1.2, 0.05},
-		    {"p99.9 +20 %", 6, 1.2, 0.05}, {"p99.9 +10 %", 8, 1.1, 0.05}};
+		int seconds;
+	} rows[] = {{"identical", 8, 1, 0.05, 60},	{"identical", 8, 1, 0, 60},
+		    {"identical", 6, 1, 0, 60},		{"p99.9 +20 %", 8, 1.2, 0.05, 60},
+		    {"p99.9 +20 %", 8, 1.2, 0.05, 120}, {"p99.9 +20 %", 6, 1.2, 0.05, 120},
+		    {"p99.9 +10 %", 8, 1.1, 0.05, 120}};
 	uint64_t seed = 1;
 	for (const auto &row : rows) {
-		std::string text = Row(row.what, row.pairs, row.allowed,
-				       Measure(comparisons, row.pairs, row.longer, row.allowed, seed++));
+		std::string text =
+		    Row(row.what, row.pairs, row.seconds, row.allowed,
+			Measure(comparisons, row.pairs, row.longer, row.allowed, row.seconds, seed++));
 		printf("%s", text.c_str());
 		fflush(stdout);
 		table += text;
