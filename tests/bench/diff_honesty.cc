@@ -4,6 +4,8 @@
 // difference.
 //
 //   diff_honesty [--comparisons N] [--write docs/diff.md]
+//   diff_honesty --runs DIR [--comparisons N]         identical real runs, in random pairings of 8
+//   (diff_real.sh)
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -82,20 +84,66 @@ bool Write(const std::string &path, const std::string &table)
 	return static_cast<bool>(out);
 }
 
+// Of real runs, each read once.
+int PairReal(const std::string &directory, int comparisons)
+{
+	std::vector<std::string> paths;
+	std::string error;
+	for (const char *side : {"/base", "/new"}) {
+		std::vector<std::string> some;
+		if (!FindRuns(directory + side, &some, &error)) {
+			fprintf(stderr, "%s\n", error.c_str());
+			return 3;
+		}
+		paths.insert(paths.end(), some.begin(), some.end());
+	}
+	std::vector<RunSample> runs(paths.size());
+	uint64_t slow_ns = 0;
+	int status = 0, counts[5] = {};
+	for (size_t i = 0; i < paths.size(); i++)
+		if (!TakeSample(paths[i], 256 << 20, {}, &slow_ns, &runs[i], &error, &status)) {
+			fprintf(stderr, "%s\n", error.c_str());
+			return status;
+		}
+	const size_t pairs = std::min<size_t>(8, runs.size() / 2);
+	Random random(1);
+	for (int i = 0; i < comparisons; i++) {
+		for (size_t j = 0; j < 2 * pairs; j++)
+			std::swap(runs[j], runs[j + random.Below(runs.size() - j)]);
+		Comparison c;
+		for (size_t j = 0; j < pairs; j++) {
+			c.a.runs.push_back(runs[2 * j]);
+			c.b.runs.push_back(runs[2 * j + 1]);
+		}
+		Judge({}, &c);
+		counts[static_cast<size_t>(c.verdict)]++;
+	}
+	printf("%zu identical runs, %d pairings of %zu:", runs.size(), comparisons, pairs);
+	for (int v = 0; v < 5; v++)
+		printf(" %s %s", VerdictName(static_cast<Verdict>(v)),
+		       Percent(counts[v], comparisons).c_str());
+	printf("\n");
+	return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
 	int comparisons = 2000;
-	std::string document;
+	std::string document, real;
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--comparisons"))
 			comparisons = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--write"))
 			document = argv[i + 1];
+		else if (!strcmp(argv[i], "--runs"))
+			real = argv[i + 1];
 	}
 	if (comparisons < 1)
 		return 2;
+	if (!real.empty())
+		return PairReal(real, comparisons);
 	std::string table =
 	    "| sides | pairs | runs | allowed | called worse | can't tell | p50's interval holds | p99's | "
 	    "p99.9's |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
