@@ -30,6 +30,9 @@ const char kHelp[] =
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
+    "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
+    "it "
+    "so\n"
     "  forktail diff A B                                  what changed from one run, or several, to "
     "another\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
@@ -79,6 +82,7 @@ int main(int argc, char **argv)
 	    {"diff", forktail::DiffCommand},
 	    {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand},
+	    {"gate", forktail::GateCommand},
 	    {"report", forktail::ReportCommand},
 	};
 	for (const auto &c : commands)

@@ -188,6 +188,7 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 			if (lane.kind == "child" && lane.name == NameOf(t) &&
 			    lane.life.back().second <= clock_.Clamp(t.start_ns)) {
 				lane.note += ", " + id;
+				lane.threads.push_back(index);
 				return &lane;
 			}
 	if (lanes_.size() >= limit_)
@@ -204,6 +205,7 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 		lane.group = "Load generator";
 	}
 	lane.note = id;
+	lane.threads = {index};
 	lanes_.push_back(std::move(lane));
 	return &lanes_.back();
 }
@@ -326,16 +328,19 @@ ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, 
 	ThreadLanes threads(explanation, clock, limits.threads, &reducer);
 	InterruptLanes interrupts(explanation.run, clock, &reducer);
 	DiskLanes disks(explanation.run, clock, &reducer);
+	SampleCollector samples(explanation, clock, limits.samples);
 	explanation.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
 		threads.Add(from_ns, to_ns);
 		interrupts.Add(from_ns, to_ns);
 		disks.Add(from_ns, to_ns);
+		samples.Add(from_ns, to_ns);
 	});
 	std::vector<Lane> lanes = threads.Finish();
 	interrupts.Finish(&lanes);
 	disks.Finish(&lanes);
 	ReportLanes made = reducer.Finish(std::move(lanes));
 	made.threads_left_out = threads.left_out();
+	made.samples = samples.Finish();
 	return made;
 }
 

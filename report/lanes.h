@@ -11,6 +11,7 @@
 
 #include "analysis/output/explain.h"
 #include "clock.h"
+#include "samples.h"
 
 namespace forktail
 {
@@ -36,6 +37,7 @@ struct LaneLimits {
 	size_t spans = 200'000;
 	size_t cells = 100'000;
 	size_t threads = 64;
+	SampleLimits samples = {};
 };
 
 // An interval with one cause.
@@ -55,7 +57,8 @@ struct LaneShare {
 struct Lane {
 	size_t number; // LaneReducer's
 	std::string group, name, note;
-	std::string kind; // "serving", "thread", "child", "softirq", "disk": how it is drawn
+	std::vector<uint32_t> threads; // index into Run::threads; empty: a CPU's or a disk's
+	std::string kind;	       // "serving", "thread", "child", "softirq", "disk": how it is drawn
 	std::vector<std::pair<uint64_t, uint64_t>> life;
 	std::vector<float> rate; // drawn behind: a value per step from the clock's begin on, or none
 	uint64_t rate_step_ns = 0;
@@ -82,6 +85,7 @@ struct ReportLanes {
 	size_t spans_total = 0;
 	uint64_t shortest_ns = 0; // every span this long or longer is among span_*; 0: all are
 	size_t threads_left_out = 0;
+	ReportSamples samples;
 };
 
 // The lanes of a run, which is gone through once, within the limits.

@@ -31,14 +31,6 @@ Cause MainCause(const Blame &blame, const SlowRequest &s)
 	return s.part_count ? blame.parts[s.first_part].cause : Cause::Unknown;
 }
 
-uint8_t Share(uint64_t part_ns, uint64_t whole_ns)
-{
-	if (whole_ns == 0)
-		return 0;
-	double share = static_cast<double>(part_ns) / static_cast<double>(whole_ns);
-	return static_cast<uint8_t>(std::lround(255 * std::min(1.0, share)));
-}
-
 // Which slow requests become points: all, or the first few of each neighbourhood of time, latency and cause.
 std::vector<bool> ChoosePoints(const Blame &blame, const ReportClock &clock, size_t limit)
 {
@@ -126,34 +118,6 @@ void CollectGrid(const Grid &grid, ReportPoints *out)
 	}
 }
 
-// The time an episode is looked at: itself and as much again around it, at least 5 ms.
-using Interval = std::pair<uint64_t, uint64_t>;
-std::vector<Interval> Surroundings(const std::vector<Episode> &episodes)
-{
-	std::vector<Interval> intervals;
-	for (const Episode &e : episodes) {
-		uint64_t from = std::min(e.since_ns, e.start_ns);
-		uint64_t margin = std::max<uint64_t>((e.end_ns - from) / 2, 5'000'000);
-		intervals.push_back({from - std::min(from, margin), e.end_ns + margin});
-	}
-	std::sort(intervals.begin(), intervals.end());
-	std::vector<Interval> joined;
-	for (const Interval &i : intervals) {
-		if (joined.empty() || i.first > joined.back().second)
-			joined.push_back(i);
-		else
-			joined.back().second = std::max(joined.back().second, i.second);
-	}
-	return joined;
-}
-
-bool IsInside(const std::vector<Interval> &intervals, uint64_t t_ns)
-{
-	auto after = std::upper_bound(intervals.begin(), intervals.end(), t_ns,
-				      [](uint64_t t, const Interval &i) { return t < i.first; });
-	return after != intervals.begin() && t_ns <= (after - 1)->second;
-}
-
 // Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow, or not among the slow
 // ones that are kept.
 template <typename Each> void ForOthers(const Explanation &e, Each each)
@@ -215,12 +179,135 @@ private:
 	};
 	const ReportClock &clock_;
 	const size_t limit_;
-	const std::vector<Interval> around_;
+	const std::vector<TimeRange> around_;
 	std::vector<Near> found_;
 	size_t seen_ = 0, stride_ = 1;
 };
 
+// How many parts each point can have so that all fit; one at least.
+size_t PartsEach(const Blame &blame, const std::vector<bool> &chosen, size_t limit)
+{
+	constexpr size_t most = 16;
+	std::vector<size_t> sizes(most + 1); // points with so many parts; the last: or more
+	for (size_t i = 0; i < blame.slow.size(); i++)
+		if (chosen[i])
+			sizes[std::min<size_t>(blame.slow[i].part_count, most)]++;
+	for (size_t each = most; each > 1; each--) {
+		size_t parts = 0;
+		for (size_t k = 0; k <= most; k++)
+			parts += sizes[k] * std::min(k, each);
+		if (parts <= limit)
+			return each;
+	}
+	return 1;
+}
+
+// A number for each value, in the order in which they come.
+template <typename T> class Numbering
+{
+public:
+	explicit Numbering(std::vector<T> *values) : values_(*values) {}
+	T Of(T value)
+	{
+		auto [known, is_new] = known_.try_emplace(value, static_cast<T>(values_.size()));
+		if (is_new)
+			values_.push_back(value);
+		return known->second;
+	}
+
+private:
+	std::vector<T> &values_;
+	std::unordered_map<T, T> known_;
+};
+
+// Slow requests one by one, with all that is known of them.
+class MarkMaker
+{
+public:
+	MarkMaker(const Blame &blame, const ReportClock &clock, ReportPoints *out)
+	    : blame_(blame), clock_(clock), out_(*out), connections_(&out->connections), hops_(&out->hops)
+	{
+	}
+	void Add(const SlowRequest &s)
+	{
+		out_.start.push_back(clock_.Tick(s.start_ns));
+		out_.since.push_back(clock_.Tick(s.since_ns));
+		out_.latency_ns.push_back(static_cast<float>(s.latency_ns));
+		out_.cause.push_back(static_cast<uint8_t>(Index(MainCause(blame_, s))));
+		out_.op.push_back(s.op);
+		out_.hop.push_back(Hop(s.hop));
+		AddParts(s);
+		if (blame_.from_iterations)
+			return;
+		out_.number.push_back(static_cast<uint32_t>(std::min<uint64_t>(s.index, UINT32_MAX)));
+		out_.sent.push_back(clock_.Tick(std::max(s.sent_ns, s.start_ns)));
+		out_.connection.push_back(connections_.Of(s.connection));
+		out_.status.push_back(s.status);
+		out_.behind.push_back(s.behind);
+		bool on_the_way = s.way.request_ns || s.way.answer_ns;
+		known_ |= s.arrived || on_the_way;
+		out_.unread_ns.push_back(s.arrived ? static_cast<float>(s.unread_ns) : NAN);
+		out_.way_ns.push_back(on_the_way ? static_cast<float>(s.way.request_ns) : NAN);
+		out_.way_back_ns.push_back(on_the_way ? static_cast<float>(s.way.answer_ns) : NAN);
+	}
+	void Finish()
+	{
+		if (known_)
+			return;
+		for (std::vector<float> *none : {&out_.unread_ns, &out_.way_ns, &out_.way_back_ns})
+			none->clear();
+	}
+
+private:
+	uint16_t Hop(uint16_t hop) { return hop == kNoHop ? kNoHop : hops_.Of(hop); }
+	void AddParts(const SlowRequest &s)
+	{
+		size_t count = std::min<size_t>(s.part_count, out_.parts_each);
+		out_.part_count.push_back(static_cast<uint8_t>(count));
+		for (size_t k = 0; k < count; k++) {
+			const Part &part = blame_.parts[s.first_part + k];
+			out_.part_cause.push_back(static_cast<uint8_t>(Index(part.cause)));
+			out_.part_hop.push_back(Hop(part.hop));
+			out_.part_direct_ns.push_back(static_cast<float>(part.direct_ns));
+			out_.part_queued_ns.push_back(static_cast<float>(part.queued_ns));
+		}
+	}
+
+	const Blame &blame_;
+	const ReportClock &clock_;
+	ReportPoints &out_;
+	Numbering<uint32_t> connections_;
+	Numbering<uint16_t> hops_;
+	bool known_ = false;
+};
+
 } // namespace
+
+std::vector<TimeRange> Surroundings(const std::vector<Episode> &episodes)
+{
+	std::vector<TimeRange> intervals;
+	for (const Episode &e : episodes) {
+		uint64_t from = std::min(e.since_ns, e.start_ns);
+		uint64_t margin = std::max<uint64_t>((e.end_ns - from) / 2, 5'000'000);
+		intervals.push_back({from - std::min(from, margin), e.end_ns + margin});
+	}
+	std::sort(intervals.begin(), intervals.end());
+	std::vector<TimeRange> joined;
+	for (const TimeRange &i : intervals) {
+		if (joined.empty() || i.first > joined.back().second)
+			joined.push_back(i);
+		else
+			joined.back().second = std::max(joined.back().second, i.second);
+	}
+	return joined;
+}
+
+bool IsInside(const std::vector<TimeRange> &intervals, uint64_t t_ns)
+{
+	auto after = std::upper_bound(intervals.begin(), intervals.end(), t_ns,
+				      [](uint64_t t, const TimeRange &i) { return t < i.first; });
+	return after != intervals.begin() && t_ns <= (after - 1)->second;
+}
 
 ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &clock,
 			   const PointLimits &limits)
@@ -231,24 +318,15 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 	Grid grid(clock, limits.columns);
 
 	std::vector<bool> chosen = ChoosePoints(blame, clock, limits.points);
+	out.parts_each = PartsEach(blame, chosen, limits.parts);
+	MarkMaker marks(blame, clock, &out);
 	for (size_t i = 0; i < blame.slow.size(); i++) {
-		const SlowRequest &s = blame.slow[i];
-		if (!chosen[i]) {
-			grid.Add(s.start_ns, s.latency_ns);
-			continue;
-		}
-		out.start.push_back(clock.Tick(s.start_ns));
-		out.since.push_back(clock.Tick(s.since_ns));
-		out.latency_ns.push_back(static_cast<float>(s.latency_ns));
-		auto part = [&](uint16_t k) {
-			return k < s.part_count ? blame.parts[s.first_part + k] : Part{};
-		};
-		out.cause.push_back(static_cast<uint8_t>(Index(part(0).cause)));
-		out.share.push_back(Share(part(0).total_ns(), s.latency_ns));
-		out.cause2.push_back(static_cast<uint8_t>(Index(part(1).cause)));
-		out.share2.push_back(Share(part(1).total_ns(), s.latency_ns));
-		out.op.push_back(s.op);
+		if (chosen[i])
+			marks.Add(blame.slow[i]);
+		else
+			grid.Add(blame.slow[i].start_ns, blame.slow[i].latency_ns);
 	}
+	marks.Finish();
 	NearPoints near(explanation, clock, limits.near);
 	ForOthers(explanation, [&](uint64_t start_ns, uint64_t latency_ns) {
 		grid.Add(start_ns, latency_ns);

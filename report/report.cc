@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string_view>
 
 #include "analysis/blame/hops.h"
@@ -144,6 +145,35 @@ double ExplainedShare(const Blame &blame)
 	return 1;
 }
 
+// What own code was seen doing, longest first.
+Json ActivitiesJson(const OwnCode &own)
+{
+	constexpr size_t shown = 40;
+	Json activities = Json::array();
+	for (const ActivityTime &a : own.activities)
+		if (activities.size() < shown)
+			activities.push_back({{"name", a.name},
+					      {"samples", a.samples},
+					      {"share", a.share},
+					      {"time_ns", a.time_ns},
+					      {"error", a.error()},
+					      {"stack", a.stack}});
+	return activities;
+}
+
+// By whom an episode's requests came, where that is more than one.
+Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
+{
+	Json hops = Json::array();
+	if (episode.hops.size() > 1)
+		for (const EpisodeHop &h : episode.hops)
+			hops.push_back(
+			    {{"name", HopNameOf(e.run, e.timelines, h.hop, e.blame.from_iterations).text()},
+			     {"time_ns", h.time_ns},
+			     {"share", h.share}});
+	return hops;
+}
+
 Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 {
 	Json episodes = Json::array();
@@ -159,14 +189,30 @@ Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 				    {"worst_ns", episode.worst_ns},
 				    {"time_ns", episode.time_ns},
 				    {"causes", causes},
+				    {"hops", EpisodeHopsJson(e, episode)},
+				    {"activities", ActivitiesJson(episode.own_code)},
 				    {"evidence", episode.evidence}});
 	}
 	return episodes;
 }
 
-void AddPoints(const Explanation &e, const ReportClock &clock, Json *page, ReportArrays *arrays)
+// Those that slow requests came by, with the number that the load generators' log gives them.
+void AddConnections(const Run &run, const ReportPoints &points, ReportArrays *arrays)
 {
-	ReportPoints points = CollectPoints(e, clock);
+	std::vector<uint32_t> port, server;
+	for (uint32_t number : points.connections) {
+		const Connection &c =
+		    number < run.connections.size() ? run.connections[number] : Connection{};
+		port.push_back(c.local_port);
+		server.push_back(c.server);
+	}
+	arrays->Add("connection_number", points.connections);
+	arrays->Add("connection_port", port);
+	arrays->Add("connection_server", server);
+}
+
+void AddPoints(const Explanation &e, const ReportPoints &points, Json *page, ReportArrays *arrays)
+{
 	(*page)["slow_count"] = points.slow;
 	(*page)["slow_shown"] = points.start.size();
 	(*page)["heat"] = {{"columns", points.columns},
@@ -176,10 +222,28 @@ void AddPoints(const Explanation &e, const ReportClock &clock, Json *page, Repor
 	arrays->Add("slow_since", points.since);
 	arrays->Add("slow_latency", points.latency_ns);
 	arrays->Add("slow_cause", points.cause);
-	arrays->Add("slow_share", points.share);
-	arrays->Add("slow_cause2", points.cause2);
-	arrays->Add("slow_share2", points.share2);
 	arrays->Add("slow_op", points.op);
+	arrays->Add("slow_number", points.number);
+	arrays->Add("slow_sent", points.sent);
+	arrays->Add("slow_connection", points.connection);
+	arrays->Add("slow_hop", points.hop);
+	arrays->Add("slow_status", points.status);
+	arrays->Add("slow_behind", points.behind);
+	arrays->Add("slow_unread", points.unread_ns);
+	arrays->Add("slow_way", points.way_ns);
+	arrays->Add("slow_way_back", points.way_back_ns);
+	arrays->Add("slow_parts", points.part_count);
+	arrays->Add("part_cause", points.part_cause);
+	arrays->Add("part_hop", points.part_hop);
+	arrays->Add("part_direct", points.part_direct_ns);
+	arrays->Add("part_queued", points.part_queued_ns);
+	AddConnections(e.run, points, arrays);
+	(*page)["parts_each"] = points.parts_each;
+	Json behind = Json::array();
+	for (const Behind &b : e.run.behind)
+		behind.push_back(b.name);
+	(*page)["behind"] = behind;
+	(*page)["servers"] = e.run.servers;
 	arrays->Add("heat_column", points.cell_column);
 	arrays->Add("heat_bin", points.cell_bin);
 	arrays->Add("heat_count", points.cell_count);
@@ -198,27 +262,47 @@ Json RateJson(const Lane &lane, const LaneRange &range)
 		{"max", *std::max_element(lane.rate.begin(), lane.rate.end())}};
 }
 
-// Returns how many threads got no lane.
-size_t AddLanes(const Explanation &e, const ReportClock &clock, Json *page, ReportArrays *arrays)
+Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRange &spans, const LaneRange &cells)
 {
-	ReportLanes reduced = MakeLanes(e, clock, {});
-	Json lanes = Json::array();
-	for (size_t i = 0; i < reduced.lanes.size(); i++) {
-		const Lane &lane = reduced.lanes[i];
-		Json life = Json::array();
-		for (const auto &[from, to] : lane.life)
-			life.push_back({clock.Seconds(from), clock.Seconds(to)});
-		lanes.push_back({{"group", lane.group},
-				 {"name", lane.name},
-				 {"note", lane.note},
-				 {"kind", lane.kind},
-				 {"life", life},
-				 {"spans", {reduced.spans[i].first, reduced.spans[i].count}},
-				 {"cells", {reduced.cells[i].first, reduced.cells[i].count}}});
-		if (!lane.rate.empty())
-			lanes.back()["rate"] = RateJson(lane, reduced.rates[i]);
-	}
-	(*page)["lanes"] = lanes;
+	Json life = Json::array();
+	for (const auto &[from, to] : lane.life)
+		life.push_back({clock.Seconds(from), clock.Seconds(to)});
+	return {{"group", lane.group},
+		{"name", lane.name},
+		{"note", lane.note},
+		{"kind", lane.kind},
+		{"life", life},
+		{"spans", {spans.first, spans.count}},
+		{"cells", {cells.first, cells.count}}};
+}
+
+// What a thread that serves requests was doing, below what its time went to.
+Json ActivityLaneJson(const Lane &of, const ReportClock &clock, const ReportSamples::Range &samples)
+{
+	Json lane = LaneJson(of, clock, {}, {});
+	lane["name"] = "what it did";
+	lane["kind"] = "activity";
+	lane["samples"] = {samples.first, samples.count};
+	return lane;
+}
+
+void AddSamples(const ReportSamples &samples, Json *page, ReportArrays *arrays)
+{
+	(*page)["activities"] = samples.activities;
+	(*page)["functions"] = samples.functions;
+	(*page)["samples_total"] = samples.total;
+	arrays->Add("sample_end", samples.end);
+	arrays->Add("sample_length", samples.length);
+	arrays->Add("sample_stack", samples.stack);
+	arrays->Add("sample_activity", samples.activity);
+	arrays->Add("sample_own", samples.own);
+	arrays->Add("stack_first", samples.stack_first);
+	arrays->Add("stack_kernel", samples.stack_kernel);
+	arrays->Add("stack_frame", samples.stack_frame);
+}
+
+void AddSpans(const ReportLanes &reduced, const ReportClock &clock, Json *page, ReportArrays *arrays)
+{
 	(*page)["details"] = reduced.details;
 	(*page)["cell_ticks"] = static_cast<double>(reduced.cell_ns) / static_cast<double>(clock.tick_ns);
 	(*page)["spans_total"] = reduced.spans_total;
@@ -232,7 +316,42 @@ size_t AddLanes(const Explanation &e, const ReportClock &clock, Json *page, Repo
 	arrays->Add("cell_cause", reduced.cell_cause);
 	arrays->Add("cell_share", reduced.cell_share);
 	arrays->Add("rate", reduced.rate);
-	return reduced.threads_left_out;
+}
+
+// A lane of the page for each thread of the run that has one.
+using LaneOfThread = std::map<uint32_t, size_t>;
+
+LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, Json *page, ReportArrays *arrays)
+{
+	Json lanes = Json::array();
+	LaneOfThread of_thread;
+	for (size_t i = 0; i < reduced.lanes.size(); i++) {
+		const Lane &lane = reduced.lanes[i];
+		for (uint32_t thread : lane.threads)
+			of_thread[thread] = lanes.size();
+		lanes.push_back(LaneJson(lane, clock, reduced.spans[i], reduced.cells[i]));
+		if (!lane.rate.empty())
+			lanes.back()["rate"] = RateJson(lane, reduced.rates[i]);
+		for (const ReportSamples::Range &range : reduced.samples.threads)
+			if (lane.kind == "serving" && lane.threads[0] == range.thread)
+				lanes.push_back(ActivityLaneJson(lane, clock, range));
+	}
+	(*page)["lanes"] = lanes;
+	AddSpans(reduced, clock, page, arrays);
+	AddSamples(reduced.samples, page, arrays);
+	return of_thread;
+}
+
+// The threads that slow requests and their parts are told to have come by.
+Json HopNamesJson(const Explanation &e, const std::vector<uint16_t> &hops, const LaneOfThread &lanes)
+{
+	Json names = Json::array();
+	for (uint16_t hop : hops) {
+		auto lane = hop < e.timelines.size() ? lanes.find(e.timelines[hop].thread) : lanes.end();
+		names.push_back({{"name", HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text()},
+				 {"lane", lane == lanes.end() ? Json() : Json(lane->second)}});
+	}
+	return names;
 }
 
 void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArrays *arrays)
@@ -308,11 +427,14 @@ Json PageJson(const Explanation &e, ReportArrays *arrays)
 		     {"cause_looks", looks},
 		     {"causes", CausesJson(blame)},
 		     {"hops", HopsJson(e)},
+		     {"own_code", ActivitiesJson(e.own_code)},
 		     {"episodes", EpisodesJson(e, clock)}};
-	AddPoints(e, clock, &page, arrays);
-	size_t left_out = AddLanes(e, clock, &page, arrays);
+	const ReportPoints points = CollectPoints(e, clock);
+	AddPoints(e, points, &page, arrays);
+	const ReportLanes lanes = MakeLanes(e, clock, {});
+	page["hop_names"] = HopNamesJson(e, points.hops, AddLanes(lanes, clock, &page, arrays));
 	AddMetrics(e.run, clock, &page, arrays);
-	page["warnings"] = WarningsJson(e, left_out);
+	page["warnings"] = WarningsJson(e, lanes.threads_left_out);
 	page["arrays"] = arrays->table;
 	return page;
 }

@@ -6,6 +6,7 @@ forktail_unoptimized(forktail_sample)
 
 forktail_test(report unit
   SOURCES unit/report/page_test.cc unit/report/points_test.cc unit/report/lanes_test.cc unit/report/reduce_test.cc
+          unit/report/samples_test.cc
   LIBRARIES forktail_sample forktail_report forktail_analysis)
 
 # The page's modules one by one, in node.
@@ -13,17 +14,20 @@ file(GLOB report_module_tests CONFIGURE_DEPENDS unit/report/*.test.mjs)
 add_test(NAME unit.report_modules COMMAND ${NODE_PROGRAM} --test ${report_module_tests})
 set_tests_properties(unit.report_modules PROPERTIES LABELS unit TIMEOUT 120)
 
-# The page in a headless Chromium. Only this needs npm's development packages.
+# Pages in a headless Chromium, driven by what tests/browser/package.json lists.
 add_executable(report_sample system/report_sample.cc)
 target_link_libraries(report_sample PRIVATE forktail_sample forktail_report forktail_analysis)
 set_target_properties(report_sample PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-add_test(NAME system.report_packages
-  COMMAND ${CMAKE_COMMAND} -DNPM=${NPM_PROGRAM} -DFROM=${CMAKE_SOURCE_DIR}/report
-          -DTO=${CMAKE_BINARY_DIR}/tests/report-packages -P ${CMAKE_CURRENT_SOURCE_DIR}/support/npm_packages.cmake)
-set_tests_properties(system.report_packages PROPERTIES LABELS system FIXTURES_SETUP report_packages TIMEOUT 300)
-add_test(NAME system.report_browser
-  COMMAND ${NODE_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/system/report_browser_test.mjs
-          $<TARGET_FILE:report_sample> ${CMAKE_BINARY_DIR}/tests/report-packages)
-set_tests_properties(system.report_browser PROPERTIES LABELS system FIXTURES_REQUIRED report_packages
-  RUN_SERIAL ON TIMEOUT 300 SKIP_RETURN_CODE 77)
+add_test(NAME system.browser_packages
+  COMMAND ${CMAKE_COMMAND} -DNPM=${NPM_PROGRAM} -DFROM=${CMAKE_CURRENT_SOURCE_DIR}/browser
+          -DTO=${CMAKE_BINARY_DIR}/tests/browser-packages -P ${CMAKE_CURRENT_SOURCE_DIR}/support/npm_packages.cmake)
+set_tests_properties(system.browser_packages PROPERTIES LABELS system FIXTURES_SETUP browser_packages TIMEOUT 300
+  SKIP_REGULAR_EXPRESSION "SKIPPED:")
+foreach(part browser reading access)
+  add_test(NAME system.report_${part}
+    COMMAND ${NODE_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/system/report_${part}_test.mjs
+            $<TARGET_FILE:report_sample> ${CMAKE_BINARY_DIR}/tests/browser-packages)
+  set_tests_properties(system.report_${part} PROPERTIES LABELS system FIXTURES_REQUIRED browser_packages
+    RUN_SERIAL ON TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()

@@ -3,6 +3,7 @@
 // forktail knows; choosing one moves all charts to it.
 
 import {count, duration, instant, percent} from './format.js';
+import {buildFlame, drawFlame, samplesIn} from './flame.js';
 import {element} from './dom.js';
 import {markOf} from './legend.js';
 
@@ -45,9 +46,37 @@ export function createEpisodes(context, run, host) {
     element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(episode.number)),
       element('b', {}, instant(episode.start_s)), element('span', {}, duration((episode.end_s - episode.start_s) * 1e9))),
     element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, worst ${duration(episode.worst_ns)}`));
+    const hops = episode.hops.slice(0, 4).map(({name, share, time_ns: ns}) => element('div', {}, `${name} `,
+      element('span', {class: 'muted'}, `${percent(share)} · ${duration(ns)}`)));
     return element('li', {'data-episode': String(i), class: context.selected === i ? 'selected' : ''}, button, bar,
       element('div', {class: 'episode-causes'}, ...causes),
-      element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))));
+      element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))),
+      hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'By whom it came: '), ...hops) : '',
+      whatItDid(episode), worst(episode));
+  }
+
+  // The first few activities of own code, and a flame graph that is made when it is opened.
+  function whatItDid(episode) {
+    const ranges = run.lanes.filter(({samples}) => samples)
+      .map((lane) => samplesIn(run, lane, run.ticks(episode.since_s), run.ticks(episode.end_s)));
+    const samples = ranges.reduce((sum, [first, end]) => sum + end - first, 0);
+    if (!samples) return '';
+    const first = episode.activities.slice(0, 3).map(({name, share}) => `${name} ${percent(share)}`).join(', ');
+    const graph = element('div', {class: 'flame-host'});
+    const details = element('details', {class: 'did', ontoggle: () => {
+      if (details.open && !graph.firstChild) graph.append(drawFlame(buildFlame(run, ranges), run.tick_ns, context.tooltip));
+    }}, element('summary', {}, first ? `Own code: ${first}` : 'What was on the CPU',
+      element('span', {class: 'muted'}, ` · flame graph of ${count(samples)} ${samples === 1 ? 'sample' : 'samples'}`)),
+    graph,
+    element('ul', {class: 'activities'}, ...episode.activities.slice(0, 8).map(({name, share, time_ns: ns, samples: n}) =>
+      element('li', {}, `${name} ${percent(share)}`, element('span', {class: 'muted'}, ` ${duration(ns)}, ${count(n)} ${n === 1 ? 'sample' : 'samples'}`)))));
+    return details;
+  }
+
+  function worst(episode) {
+    const i = context.marks.worst(episode.start_s, episode.end_s);
+    if (i < 0) return '';
+    return element('button', {type: 'button', class: 'link', onclick: () => context.open(i)}, `Its slowest ${unit[0]}, step by step`);
   }
 
   function update() {

@@ -6,12 +6,14 @@
 
 import {addToColumns, clearColumns, createColumns, splitSpans, stackColumns} from './lod.js';
 import {clipped, gutterWidth} from './charts.js';
+import {createActivities} from './activity.js';
 import {count, duration, instant, percent, quantity} from './format.js';
 import {element} from './dom.js';
 import {isQuiet} from './causes.js';
 import {lowerBound} from './data.js';
+import {parseQuery} from './search.js';
 
-const heights = {serving: 44, thread: 18, child: 22, softirq: 18, disk: 26};
+const heights = {serving: 44, activity: 30, thread: 18, child: 22, softirq: 18, disk: 26};
 const LANE_GROUP = 20, LANE_GAP = 3, LANES_BOTTOM = 4;
 
 // Where each lane and each group's name lies: CSS pixels from the plot's top.
@@ -41,6 +43,7 @@ export function addLanes(charts, context, run, host) {
   const own = run.cause_names.indexOf('server-busy');
   const columns = createColumns(run.cause_names.length);
   const end = run.ticks(run.end_s);
+  const activities = createActivities(context, run);
 
   // The names, as text beside the canvas: readable by screen readers, and cut by the gutter's width rather than by us.
   const names = element('div', {class: 'lane-names'});
@@ -98,6 +101,10 @@ export function addLanes(charts, context, run, host) {
       ctx.fillRect(bbox.left + left, top, Math.max(ratio, x(run.ticks(to)) - left), height);
     }
     if (lane.rate) drawRate(ctx, bbox, lane, top, height, ratio);
+    if (lane.samples) {
+      activities.draw(ctx, bbox, lane, top, height, dimmed(own));
+      return;
+    }
 
     clearColumns(columns, width);
     const cells = run.cell_ticks * scale;
@@ -195,6 +202,10 @@ export function addLanes(charts, context, run, host) {
   }
 
   function describe(lane, from, to) {
+    if (lane.samples) {
+      charts.highlight();
+      return activities.describe(lane, from, to);
+    }
     const {rows, longest} = contents(lane, from, to);
     const nodes = [];
     if (longest >= 0) {
@@ -233,14 +244,26 @@ export function addLanes(charts, context, run, host) {
     }
     const perPixel = (view.max - view.min) / u.over.clientWidth / run.tick_s;
     const at = run.ticks(u.posToVal(x, 'x'));
+    // Samples are a millisecond apart or so.
+    const near = Math.max(1.5 * perPixel, row.lane.samples ? 2e-3 / run.tick_s : 0);
     const exact = contents(row.lane, at, at + 1e-6);
     // Precisely under the pointer if a span wide enough to aim at lies there, else the pixels around it.
     if (exact.longest >= 0 && span_length[exact.longest] > 4 * perPixel) return describe(row.lane, at, at + 1e-6);
-    return describe(row.lane, Math.max(0, at - 1.5 * perPixel), Math.min(end, at + 1.5 * perPixel));
+    return describe(row.lane, Math.max(0, at - near), Math.min(end, at + near));
   }
 
+  // Marks the lanes whose names fit a search.
+  const find = (query) => {
+    const words = parseQuery(query).filter(({kind}) => kind === 'any' || kind === 'thread').map(({value}) => value);
+    [...names.querySelectorAll('.lane-name')].forEach((made, i) => {
+      const {lane} = layout.rows[i];
+      const text = `${lane.group} ${lane.name} ${lane.note}`.toLowerCase();
+      made.classList.toggle('lane-found', words.length > 0 && words.every((word) => text.includes(word)));
+    });
+  };
+
   host.append(names);
-  return charts.add({
+  charts.add({
     host,
     height: layout.height,
     timeAxis: true,
@@ -249,4 +272,5 @@ export function addLanes(charts, context, run, host) {
     draw,
     hover,
   });
+  return {find};
 }

@@ -42,7 +42,7 @@ function groupByCause(causes, names) {
     .sort((a, b) => b.indices.length - a.indices.length);
 }
 
-const marks = {
+const shapes = {
   circle(ctx, x, y, r) { ctx.moveTo(x + r, y); ctx.arc(x, y, r, 0, 2 * Math.PI); },
   square(ctx, x, y, r) { ctx.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r); },
   triangle(ctx, x, y, r) {
@@ -58,8 +58,7 @@ const marks = {
 
 export function addLatency(charts, context, run, host) {
   const {view, theme, looks, filter} = context;
-  const {slow_start: starts, slow_since: since, slow_latency: latencies, slow_cause: causes, slow_share: shares, slow_cause2: seconds,
-    slow_share2: secondShares, slow_op: ops, heat_column: columns, heat_bin: bins, heat_count: counts, near_start: nearStarts,
+  const {slow_start: starts, slow_since: since, slow_latency: latencies, slow_cause: causes, heat_column: columns, heat_bin: bins, heat_count: counts, near_start: nearStarts,
     near_latency: nearLatencies} = run.arrays;
   const groups = groupByCause(causes, run.cause_names.length);
   const [low, high] = latencyRange(run);
@@ -221,15 +220,16 @@ export function addLatency(charts, context, run, host) {
       ctx.lineWidth = 0.5 * ratio;
       // Too small to tell their shapes apart, marks are squares, which fill fastest.
       const tiny = radius < 2.5 * ratio;
-      const mark = marks[looks()[cause].mark];
+      const shape = shapes[looks()[cause].mark];
       ctx.beginPath();
       for (let k = ranges[g][0]; k < ranges[g][1]; k++) {
+        if (context.found && !context.found[indices[k]]) continue;
         const x = place.x(indices[k]), y = place.y(indices[k]);
         const at = Math.floor(y / cell) * across + Math.floor(x / cell) + 1;
         if (taken[at]) continue;
         taken[at] = 1;
         if (tiny) ctx.fillRect(bbox.left + x - radius, bbox.top + y - radius, 2 * radius, 2 * radius);
-        else mark(ctx, bbox.left + x, bbox.top + y, radius);
+        else shape(ctx, bbox.left + x, bbox.top + y, radius);
       }
       if (!tiny) ctx.fill();
       if (seen <= 300) ctx.stroke();
@@ -245,7 +245,7 @@ export function addLatency(charts, context, run, host) {
     const end = run.ticks(at + margin);
     let best = -1, least = reach * reach;
     for (let i = first; i < starts.length && starts[i] <= end; i++) {
-      if (!filter.shows(causes[i])) continue;
+      if (!filter.shows(causes[i]) || (context.found && !context.found[i])) continue;
       const distance = (place.x(i) - x) ** 2 + (place.y(i) - y) ** 2;
       if (distance < least) {
         least = distance;
@@ -261,16 +261,29 @@ export function addLatency(charts, context, run, host) {
     return made;
   }
 
+  // The chosen request: a ring around its mark, and a line from when it was due to its end.
+  function drawOpen(u, ctx, bbox) {
+    const i = context.request?.shown() ?? -1;
+    if (i < 0) return;
+    const ratio = uPlot.pxRatio, place = placing(u, 1);
+    const x = bbox.left + place.x(i), y = bbox.top + place.y(i);
+    ctx.strokeStyle = theme().text;
+    ctx.lineWidth = 1.5 * ratio;
+    ctx.beginPath();
+    ctx.arc(x, y, 7 * ratio, 0, 2 * Math.PI);
+    ctx.moveTo(x + 7 * ratio, y);
+    ctx.lineTo(x + Math.max(7 * ratio, latencies[i] / run.tick_ns * bbox.width / (view.max - view.min) * run.tick_s), y);
+    ctx.stroke();
+  }
+
   function describe(i) {
-    const at = run.seconds(starts[i]);
-    const parts = [element('div', {}, swatch(causes[i]), `${run.cause_names[causes[i]]} ${percent(shares[i] / 255)}`)];
-    if (secondShares[i])
-      parts.push(element('div', {}, swatch(seconds[i]), `${run.cause_names[seconds[i]]} ${percent(secondShares[i] / 255)}`));
-    const op = run.ops[ops[i]];
+    const mark = context.marks.mark(i);
     return [
-      element('b', {}, `${op ? op + ' ' : ''}${duration(latencies[i])}`),
-      ...parts,
-      element('div', {class: 'muted'}, `${run.from_iterations ? 'began' : 'due'} ${instant(at, 1e-6)}`),
+      element('b', {}, `${mark.op ? mark.op + ' ' : ''}${duration(mark.latency)}`),
+      ...mark.parts.slice(0, 2).filter(({ns}) => ns > 0).map(({cause, ns}) => element('div', {}, swatch(cause),
+        `${run.cause_names[cause]} ${percent(ns / mark.latency)}`)),
+      element('div', {class: 'muted'}, `${run.from_iterations ? 'began' : 'due'} ${instant(mark.start, 1e-6)}` +
+        `${mark.connection ? `, connection ${mark.connection.number}` : ''}; click for all of it`),
     ];
   }
 
@@ -327,10 +340,15 @@ export function addLatency(charts, context, run, host) {
       drawThreshold(u, ctx, bbox);
       drawEpisodes(u, ctx, bbox);
       drawSlow(u, ctx, bbox);
+      drawOpen(u, ctx, bbox);
     }),
     hover,
     click(u, x, y) {
-      if (y > FLAGS) return;
+      if (y > FLAGS) {
+        const i = nearest(u, x, y);
+        if (i >= 0) context.open(i, false);
+        return;
+      }
       const at = u.posToVal(x, 'x');
       const slack = 8 * (view.max - view.min) / u.over.clientWidth;
       const hit = run.ranking.find((i) => at >= run.episodes[i].start_s - slack && at <= run.episodes[i].end_s + slack);

@@ -24,6 +24,12 @@ export function createFilter(changed) {
       chosen.clear();
       changed();
     },
+    set(causes) {
+      chosen.clear();
+      for (const cause of causes) chosen.add(cause);
+      changed();
+    },
+    list() { return [...chosen].sort((a, b) => a - b); },
   };
 }
 

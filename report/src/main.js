@@ -7,6 +7,13 @@ import {addLatency} from './latency.js';
 import {addMetrics} from './metrics.js';
 import {createCauseTable, createFilter, createHopTable, createLegend} from './legend.js';
 import {createCharts, readTheme} from './charts.js';
+import {createHelp} from './help.js';
+import {createLink, readState} from './link.js';
+import {createMarks} from './marks.js';
+import {createRequest} from './request.js';
+import {createSearch} from './search.js';
+import {createTheme} from './theme.js';
+import {fillActivityTable} from './activity.js';
 import {count, decimals, duration} from './format.js';
 import {createEpisodes} from './episodes.js';
 import {createTooltip, element} from './dom.js';
@@ -34,6 +41,21 @@ function sayWhatIsLeftOut(run, host) {
   host.append(...said.map((text) => element('p', {class: 'muted'}, text)));
 }
 
+const help = [
+  [['drag'], 'zoom in on what was dragged over'],
+  [['wheel', '+', '−'], 'zoom'],
+  [['shift+drag', 'shift+wheel', '←', '→'], 'move'],
+  [['double click', '0', 'Home'], 'see the whole run'],
+  [['Backspace'], 'go back to before the last jump'],
+  [['n', 'p'], 'go to the next, previous episode'],
+  [['click'], 'on a mark: see all of that request; on a cause: only it; with ctrl: it too'],
+  [['w'], 'see the slowest request in sight step by step'],
+  [['/'], 'search: an operation, conn:12, thread:io, cause:fork, >5ms, #1234'],
+  [['d'], 'switch between light and dark'],
+  [['Escape'], 'close what is open; then show all again'],
+  [['?'], 'see this, or close it'],
+];
+
 function bindKeys(view, charts, context) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('select, input, textarea')) return;
@@ -49,8 +71,13 @@ function bindKeys(view, charts, context) {
       'Backspace': () => view.back(),
       'n': () => context.step(1),
       'p': () => context.step(-1),
-      'Escape': () => context.filter.clear(),
+      'w': () => context.openWorst(),
+      '/': () => context.search.focus(),
+      'd': () => context.colours.toggle(),
+      '?': () => context.help.toggle(),
+      'Escape': () => context.escape(),
     };
+    if (context.help.isOpen() && event.key !== '?') return;
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();
@@ -63,31 +90,64 @@ function bindKeys(view, charts, context) {
 function start() {
   const run = decodeRun(byId('run').textContent, byId('arrays').textContent);
   const view = createView(run.begin_s, run.end_s, Math.max(20 * run.tick_s, 2e-6));
-  const dark = matchMedia('(prefers-color-scheme: dark)');
   let theme = readTheme();
   let looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
-  const context = {view, tooltip: createTooltip(), selected: -1, theme: () => theme, looks: () => looks};
+  const marks = createMarks(run);
+  const context = {view, marks, tooltip: createTooltip(), selected: -1, found: null, query: '', theme: () => theme, looks: () => looks};
   const charts = createCharts(context);
   const updates = [];
   const refresh = () => {
     for (const update of updates) update();
     charts.redraw();
   };
-  context.filter = createFilter(refresh);
+  let link = {changed() {}};
+  // What is searched, opened or chosen has changed.
+  context.changed = () => {
+    charts.redraw();
+    link.changed();
+  };
+  context.filter = createFilter(() => {
+    refresh();
+    link.changed();
+  });
+  context.help = createHelp('What you can do here', help);
+  context.colours = createTheme(byId('theme'), () => {
+    theme = readTheme();
+    looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
+    refresh();
+    link.changed();
+  });
 
   fillHeader(run, byId('header'));
   updates.push(createLegend(context, run, byId('legend')));
   updates.push(createCauseTable(context, run, byId('causes')));
   updates.push(createHopTable(context, run, byId('hops')));
+  fillActivityTable(run, byId('activities'));
+  context.request = createRequest(context, run, marks, byId('request'));
+  context.open = (i, focus) => context.request.open(i, focus);
+  updates.push(context.request.update);
+  context.openWorst = () => {
+    const i = marks.worst(view.min, view.max);
+    if (i >= 0) context.open(i);
+  };
+  context.lookAt = (from, to) => {
+    const margin = Math.max((to - from) * 0.2, 1e-4);
+    view.jump(from - margin, to + margin);
+  };
+  // One thing at a time.
+  context.escape = () => {
+    if (context.request.shown() >= 0) context.request.close();
+    else if (context.query) context.search.clear();
+    else context.filter.clear();
+  };
   const episodes = createEpisodes(context, run, byId('episodes'));
   updates.push(episodes.update);
   context.choose = (i) => {
     const {since_s: from, end_s: to} = run.episodes[i];
     context.selected = i;
     episodes.select(i);
-    const margin = Math.max((to - from) * 0.2, 1e-4);
-    view.jump(from - margin, to + margin);
-    charts.redraw();
+    context.lookAt(from, to);
+    context.changed();
   };
   // The next or previous in order of time.
   context.step = (by) => {
@@ -98,11 +158,13 @@ function start() {
   };
 
   addLatency(charts, context, run, byId('latency'));
-  if (run.lanes.length) addLanes(charts, context, run, byId('lanes'));
+  if (run.lanes.length) context.lanes = addLanes(charts, context, run, byId('lanes'));
   else byId('lanes').remove();
   addMetrics(charts, context, run, byId('metrics'));
   sayWhatIsLeftOut(run, byId('notes'));
+  context.search = createSearch(context, run, marks, byId('finder'));
   bindKeys(view, charts, context);
+  byId('help').addEventListener('click', () => context.help.toggle());
 
   const range = byId('range');
   const showRange = () => {
@@ -117,11 +179,34 @@ function start() {
   byId('zoom-out').addEventListener('click', () => view.zoom(2));
   byId('reset').addEventListener('click', () => view.reset());
 
-  dark.addEventListener('change', () => {
-    theme = readTheme();
-    looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
-    refresh();
+  const apply = (state) => {
+    if (state.theme || context.colours.chosen()) context.colours.choose(state.theme ?? '');
+    context.filter.set((state.causes ?? []).map((name) => run.cause_names.indexOf(name)).filter((cause) => cause >= 0));
+    const episode = run.ranking[(state.episode ?? 0) - 1];
+    if (episode !== undefined) {
+      context.selected = episode;
+      episodes.select(episode);
+    }
+    if (state.from !== undefined) view.set(state.from, state.to);
+    else if (episode !== undefined) context.choose(episode);
+    else view.reset();
+    context.search.set(state.find ?? '');
+    const i = state.request === undefined ? -1 : marks.numbered(state.request);
+    if (i >= 0) context.open(i, false);
+    else context.request.close();
+  };
+  const current = () => ({
+    ...(view.whole() ? {} : {from: view.min, to: view.max}),
+    causes: context.filter.list().map((cause) => run.cause_names[cause]),
+    episode: context.selected < 0 ? undefined : run.episodes[context.selected].number,
+    request: context.request.shown() < 0 ? undefined : marks.mark(context.request.shown()).number ?? context.request.shown(),
+    find: context.query,
+    theme: context.colours.chosen(),
   });
+  if (location.hash.length > 1) apply(readState(location.hash));
+  link = createLink(current, apply);
+  view.subscribe(() => link.changed());
+
   new ResizeObserver(() => charts.resize()).observe(byId('charts'));
   // On paper the charts have the width that style.css scales the page for.
   addEventListener('beforeprint', () => charts.resize(1120));
@@ -130,7 +215,7 @@ function start() {
   // For tests, and for whoever opens the console: what is drawn, and a handle on it.
   Object.assign(document.body.dataset, {points: run.arrays.slow_start.length, spans: run.arrays.span_start.length,
     cells: run.arrays.cell_index.length, lanes: run.lanes.length, episodes: run.episodes.length});
-  globalThis.forktail = {run, view, charts, looks: context.looks, choose: context.choose};
+  globalThis.forktail = {run, view, charts, marks, looks: context.looks, choose: context.choose, open: context.open, current};
   requestAnimationFrame(() => setTimeout(() => {
     document.body.dataset.readyMs = performance.now().toFixed(0);
     document.body.dataset.ready = '1';

@@ -16,6 +16,7 @@ namespace
 constexpr uint64_t kStart = 5'000'000'000'000; // a host that has been up for a while
 constexpr uint64_t kMs = 1'000'000, kUs = 1000;
 constexpr uint64_t kSlow = 1 * kMs;
+constexpr uint32_t kConnections = 50;
 
 // Something that keeps the serving thread from its work.
 struct Stall {
@@ -145,6 +146,36 @@ void AddServer(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std:
 	}
 }
 
+// What the serving thread's own code was seen doing, a sample each millisecond: mostly GET, and KEYS at the
+// start of each tenth second.
+void AddCpuSamples(Run *run, uint64_t end_ns)
+{
+	auto frames = [](std::initializer_list<const char *> functions) {
+		Stack stack;
+		stack.program = "redis-server";
+		for (const char *f : functions)
+			stack.frames.push_back({f, "redis-server"});
+		return stack;
+	};
+	run->stacks = {
+	    {},
+	    frames({"dictFind", "getCommand", "call", "processCommand", "aeMain", "main"}),
+	    frames({"stringmatchlen", "keysCommand", "call", "processCommand", "aeMain", "main"}),
+	    frames({"</script><b>", "setCommand", "call", "processCommand", "aeMain", "main"}),
+	};
+	run->stacks[1].kernel = {"clear_page_erms", "do_anonymous_page"};
+	for (uint64_t t = kStart + kMs; t < end_ns; t += kMs) {
+		uint64_t ms = (t - kStart) / kMs;
+		ft_cpu_sample sample = {};
+		sample.t_ns = t;
+		sample.tid = 1200;
+		sample.stack = ms % 100 < 5 ? 2 : ms % 7 == 0 ? 3 : 1;
+		sample.owner = FT_OWN_CODE;
+		sample.period = 16;
+		run->cpu_samples.push_back(sample);
+	}
+}
+
 // Background threads, children and the disk: what a reader holds a stall against.
 void AddOthers(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns)
 {
@@ -250,7 +281,7 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 			e->run.requests.intended_ns.push_back(due);
 			e->run.requests.start_ns.push_back(due);
 			e->run.requests.end_ns.push_back(due + latency);
-			e->run.requests.connection.push_back(0);
+			e->run.requests.connection.push_back(static_cast<uint32_t>(i % kConnections));
 			e->run.requests.op.push_back(static_cast<uint8_t>(i % 2));
 			e->run.requests.status.push_back(FT_STATUS_OK);
 		}
@@ -262,6 +293,9 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		s.index = static_cast<uint32_t>(i);
 		s.first_part = static_cast<uint32_t>(blame.parts.size());
 		s.op = static_cast<uint8_t>(i % 2);
+		s.sent_ns = due + 2 * kUs;
+		s.connection = static_cast<uint32_t>(i % kConnections);
+		s.hop = size.recorder ? 0 : kNoHop;
 		blame.parts.push_back(
 		    {waits > took ? cause : Cause::ServerBusy, kNoHop, std::max(waits, took), 0});
 		if (std::min(waits, took))
@@ -367,19 +401,33 @@ Explanation SampleExplanation(const SampleSize &size)
 		run.cost.recorder_cpu_ns = static_cast<uint64_t>(size.seconds * 6e6);
 		run.cost.recorder_rss_bytes = 14'000'000;
 		AddServer(&run, stalls, end_ns, &random);
+		AddCpuSamples(&run, end_ns);
 		AddOthers(&run, stalls, end_ns);
 		AddSeries(&run, end_ns, &random);
 	}
 	Load load;
 	load.arrival = "poisson";
 	load.rate = size.rate;
-	load.connection_count = 50;
-	if (size.requests)
+	load.connection_count = kConnections;
+	if (size.requests) {
 		run.loads.push_back(load);
+		for (uint32_t i = 0; i < kConnections; i++) {
+			run.connections.emplace_back();
+			run.connections.back().opened_ns = kStart;
+			run.connections.back().local_port = 40'000 + i;
+		}
+	}
 	AddRequests(&e, stalls, size, &random);
 	e.blame.from_iterations = !size.requests;
 	AddCauses(&e.blame);
 	AddEpisodes(&e, stalls);
+	if (size.recorder)
+		for (Episode &episode : e.episodes)
+			episode.own_code = {
+			    10,
+			    {{"command/GET", 8, 0, 8, 0.8, 8 * kMs, "dictFind < getCommand < call"},
+			     {"command/KEYS", 2, 0, 0, 0.2, 2 * kMs, "stringmatchlen < keysCommand < call"}}};
+	e.own_code = size.recorder && !e.episodes.empty() ? e.episodes[0].own_code : OwnCode{};
 	IndexRun(&run);
 	run.start_ns = kStart;
 	run.end_ns = end_ns;

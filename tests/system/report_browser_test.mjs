@@ -7,109 +7,14 @@
 // a hostile name stays a name. Times are printed, never judged. Exit status 77: no Chromium here.
 
 import assert from 'node:assert/strict';
-import {spawnSync} from 'node:child_process';
-import {existsSync, mkdtempSync, rmSync, statSync} from 'node:fs';
-import {createRequire} from 'node:module';
-import {tmpdir} from 'node:os';
+import {readFileSync, statSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {pathToFileURL} from 'node:url';
-import {inflateSync} from 'node:zlib';
+import {hex, run, settled, shot, startBrowser} from '../browser/harness.mjs';
 
 const [sampleProgram, packages] = process.argv.slice(2);
-const browserPath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-  .find(existsSync);
-if (!browserPath) {
-  console.log('SKIPPED: there is no Chromium here (Debian package chromium), and CHROMIUM names none');
-  process.exit(77);
-}
-const {chromium} = createRequire(join(packages, 'package.json'))('playwright-core');
-
-const directory = mkdtempSync(join(tmpdir(), 'forktail-report-'));
-const browser = await chromium.launch({
-  executablePath: browserPath,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run', '--disable-sync',
-    '--disable-component-update'],
-});
-
-function makeReport(name, ...size) {
-  const path = join(directory, `${name}.html`);
-  const made = spawnSync(sampleProgram, [path, ...size.map(String)], {encoding: 'utf8'});
-  assert.equal(made.status, 0, made.stderr);
-  return path;
-}
-
-// Opens a report; `closed()` fails on anything the page said or asked for beyond itself.
-async function open(path, options = {}) {
-  const context = await browser.newContext({viewport: {width: 1400, height: 1000}, ...options});
-  const page = await context.newPage();
-  const heard = [];
-  const url = pathToFileURL(path).href;
-  page.on('console', (message) => heard.push(`console ${message.type()}: ${message.text()}`));
-  page.on('pageerror', (error) => heard.push(`error: ${error.message}`));
-  page.on('dialog', (dialog) => {
-    heard.push(`dialog: ${dialog.message()}`);
-    dialog.dismiss();
-  });
-  page.on('request', (request) => {
-    if (request.url() !== url) heard.push(`request: ${request.url()}`);
-  });
-  await page.goto(url);
-  await page.waitForSelector('body[data-ready], body[data-failed]', {state: 'attached', timeout: 60000});
-  return {
-    page,
-    data: () => page.evaluate(() => ({...document.body.dataset})),
-    view: () => page.evaluate(() => ({min: forktail.view.min, max: forktail.view.max})),
-    async closed() {
-      assert.deepEqual(heard, []);
-      await context.close();
-    },
-  };
-}
-
-// Waits until the charts have followed a change of view.
-async function settled(page, act) {
-  const before = await page.evaluate(() => Number(document.body.dataset.draws ?? 0));
-  await act();
-  await page.waitForFunction((n) => Number(document.body.dataset.draws ?? 0) > n, before, {timeout: 30000});
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-}
-
-// The colours of a PNG as playwright writes it: 8 bits per channel, not interlaced.
-function coloursOf(png) {
-  const parts = [];
-  let width = 0, channels = 0;
-  for (let at = 8; at < png.length;) {
-    const length = png.readUInt32BE(at), kind = png.toString('latin1', at + 4, at + 8), data = png.subarray(at + 8, at + 8 + length);
-    if (kind === 'IHDR') {
-      width = data.readUInt32BE(0);
-      assert.deepEqual([data[8], data[12]], [8, 0]);
-      channels = {2: 3, 6: 4}[data[9]];
-    }
-    if (kind === 'IDAT') parts.push(data);
-    at += 12 + length;
-  }
-  const raw = inflateSync(Buffer.concat(parts));
-  const stride = width * channels;
-  const previous = Buffer.alloc(stride), line = Buffer.alloc(stride), colours = new Map();
-  for (let at = 0; at < raw.length; at += stride + 1) {
-    const filter = raw[at];
-    for (let i = 0; i < stride; i++) {
-      const a = i >= channels ? line[i - channels] : 0, b = previous[i], c = i >= channels ? previous[i - channels] : 0;
-      const p = a + b - c, pa = Math.abs(p - a), pb = Math.abs(p - b), pc = Math.abs(p - c);
-      const paeth = pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
-      line[i] = raw[at + 1 + i] + [0, a, b, (a + b) >> 1, paeth][filter];
-    }
-    for (let i = 0; i < stride; i += channels) {
-      const colour = line[i] << 16 | line[i + 1] << 8 | line[i + 2];
-      colours.set(colour, (colours.get(colour) ?? 0) + 1);
-    }
-    line.copy(previous);
-  }
-  return colours;
-}
-
-const hex = (colour) => parseInt(colour.slice(1), 16);
-const shot = async (page, selector) => coloursOf(await page.locator(selector).screenshot());
+const started = await startBrowser(packages);
+const {directory, open} = started;
+const makeReport = (name, ...size) => started.make(sampleProgram, name, ...size);
 
 const tests = {
   async 'draws points, lanes and episodes, and asks for nothing'() {
@@ -246,7 +151,6 @@ const tests = {
   },
 
   async 'a cut file says so'() {
-    const {readFileSync, writeFileSync} = await import('node:fs');
     const whole = readFileSync(makeReport('whole', 10, 5000, 1000, 1000), 'latin1');
     const cut = join(directory, 'cut.html');
     writeFileSync(cut, whole.replace(/(id="arrays">.{1000})[^<]*/, '$1'), 'latin1');
@@ -272,16 +176,4 @@ const tests = {
   },
 };
 
-let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-  try {
-    await test();
-    console.log(`ok ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAILED ${name}\n${error.stack}`);
-  }
-}
-await browser.close();
-rmSync(directory, {recursive: true});
-process.exit(failed ? 1 : 0);
+await run(started, tests);

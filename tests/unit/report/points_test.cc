@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Points and grid of the latency chart: every request is in exactly one of them, and thinning loses no lone
 // one.
+#include <cmath>
 #include <numeric>
 
 #include "report/points.h"
@@ -88,12 +89,52 @@ TEST_CASE("a point carries its causes and their shares")
 	CHECK(p.since[0] == 499'000'000);
 	CHECK(p.latency_ns[0] == 4'000'000);
 	CHECK(p.cause[0] == Index(Cause::Fork));
-	CHECK(p.share[0] == 191);
-	CHECK(p.cause2[0] == Index(Cause::ServerBusy));
-	CHECK(p.share2[0] == 64);
 	CHECK(p.op[0] == 1);
 	CHECK(p.cause[1] == Index(Cause::Unknown));
-	CHECK(p.share2[1] == 0);
+	CHECK(p.part_count == std::vector<uint8_t>{2, 0});
+	CHECK(p.part_cause[1] == Index(Cause::ServerBusy));
+	CHECK(p.part_direct_ns == std::vector<float>{2e6f, 1e6f});
+	CHECK(p.part_queued_ns == std::vector<float>{1e6f, 0});
+	CHECK(p.hop == std::vector<uint16_t>{kNoHop, kNoHop});
+	CHECK(p.unread_ns.empty()); // of none is it known
+	// Where parts don't fit, each keeps its largest.
+	PointLimits tight;
+	tight.parts = 1;
+	p = CollectPoints(e, clock, tight);
+	CHECK(p.part_count == std::vector<uint8_t>{1, 0});
+	CHECK(p.part_cause == std::vector<uint8_t>{static_cast<uint8_t>(Index(Cause::Fork))});
+}
+
+TEST_CASE("a point tells its connection, its thread and when its answer came")
+{
+	Explanation e;
+	e.run.start_ns = 1000;
+	e.run.end_ns = 1000 + 1'000'000'000;
+	SlowRequest first = {}, second = {};
+	first.start_ns = first.since_ns = 1000 + 100;
+	first.latency_ns = 1'000'000;
+	first.sent_ns = first.start_ns + 50;
+	first.connection = 7;
+	first.hop = 3;
+	first.index = 41;
+	first.arrived = true;
+	first.unread_ns = 5000;
+	second = first;
+	second.start_ns += 1000;
+	second.connection = 2;
+	second.arrived = false;
+	e.blame.slow = {first, second};
+	ReportPoints p = CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000));
+	CHECK(p.connections == std::vector<uint32_t>{7, 2});
+	CHECK(p.connection == std::vector<uint32_t>{0, 1});
+	CHECK(p.hops == std::vector<uint16_t>{3});
+	CHECK(p.hop == std::vector<uint16_t>{0, 0});
+	CHECK(p.number == std::vector<uint32_t>{41, 41});
+	CHECK(p.sent == std::vector<uint32_t>{150, 1100});
+	REQUIRE(p.unread_ns.size() == 2);
+	CHECK(p.unread_ns[0] == 5000);
+	CHECK(std::isnan(p.unread_ns[1]));
+	CHECK(std::isnan(p.way_ns[0]));
 }
 
 TEST_CASE("the grid gets coarser rather than larger")

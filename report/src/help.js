@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What can be done on the page, as a dialog that "?" opens: a modal one, which the browser keeps the focus in.
+
+import {element} from './dom.js';
+
+export function createHelp(title, rows) {
+  const close = element('button', {type: 'button', class: 'close', 'aria-label': 'Close', onclick: () => dialog.close()}, '×');
+  const dialog = element('dialog', {class: 'help', 'aria-labelledby': 'help-title'},
+    element('div', {class: 'panel-head'}, element('h2', {id: 'help-title'}, title), close),
+    element('table', {}, element('thead', {}, element('tr', {}, element('th', {scope: 'col'}, 'Do'), element('th', {scope: 'col'}, 'to'))),
+      element('tbody', {}, ...rows.map(([keys, what]) => element('tr', {},
+        element('th', {scope: 'row'}, ...keys.flatMap((key, i) => i ? [' ', element('kbd', {}, key)] : [element('kbd', {}, key)])),
+        element('td', {}, what))))));
+  dialog.addEventListener('click', (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+  document.body.append(dialog);
+  return {
+    toggle() {
+      if (dialog.open) dialog.close();
+      else dialog.showModal();
+    },
+    isOpen: () => dialog.open,
+  };
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Light or dark: as the reader's system says until the button says otherwise. The dark colours stand once, in base.css
+// under a media query; choosing is making that query one that always or never holds.
+
+const SYSTEM = '(prefers-color-scheme: dark)';
+
+function darkRules() {
+  const rules = [];
+  for (const sheet of document.styleSheets)
+    for (const rule of sheet.cssRules)
+      if (rule.media && rule.media.mediaText.includes('prefers-color-scheme')) rules.push(rule);
+  return rules;
+}
+
+// `changed` is called after each change, the system's too.
+export function createTheme(button, changed) {
+  const rules = darkRules();
+  const system = matchMedia(SYSTEM);
+  let chosen = '';
+  const isDark = () => chosen ? chosen === 'dark' : system.matches;
+  const show = () => {
+    button.textContent = isDark() ? 'Light' : 'Dark';
+    button.setAttribute('aria-label', `Switch to ${isDark() ? 'light' : 'dark'} colours`);
+  };
+  const theme = {
+    chosen: () => chosen,
+    choose(wanted) {
+      if (wanted === chosen) return;
+      chosen = wanted;
+      for (const rule of rules) rule.media.mediaText = chosen === '' ? SYSTEM : chosen === 'dark' ? 'all' : 'not all';
+      document.documentElement.style.colorScheme = chosen || 'light dark';
+      show();
+      changed();
+    },
+    toggle() {
+      const wanted = isDark() ? 'light' : 'dark';
+      theme.choose(wanted === 'dark' === system.matches ? '' : wanted);
+    },
+  };
+  button.addEventListener('click', theme.toggle);
+  system.addEventListener('change', () => {
+    show();
+    changed();
+  });
+  show();
+  return theme;
+}
