@@ -202,6 +202,10 @@ std::string NotHeld(const std::array<bool, kQuantiles> &held)
 
 PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t seed, size_t draws)
 {
+	PairIntervals out;
+	out.why = NotHeld({});
+	if (a.by_second.empty() || b.by_second.empty())
+		return out;
 	Dense dense;
 	Number(a, &dense);
 	Number(b, &dense);
@@ -213,7 +217,6 @@ PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t see
 	Pieces pieces_a = Cut(a, dense), pieces_b = Cut(b, dense);
 	ChooseBlock(a, buckets.size(), &pieces_a);
 	ChooseBlock(b, buckets.size(), &pieces_b);
-	PairIntervals out;
 	std::array<bool, kQuantiles> held;
 	for (size_t q = 0; q < kQuantiles; q++)
 		held[q] = pieces_a.held[q] && pieces_b.held[q];

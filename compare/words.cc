@@ -143,6 +143,12 @@ bool IsShown(const Difference &d)
 	return d.change_interval.known && (d.change_interval.low > 0 || d.change_interval.high < 0);
 }
 
+// Of few runs, which have no interval: what is large is told all the same.
+bool IsLarge(const Comparison &c, const Difference &d)
+{
+	return d.judged && !d.change_interval.known && std::abs(d.ratio - 1) > c.excluded;
+}
+
 std::string Percent(double share)
 {
 	char text[32];
@@ -197,7 +203,7 @@ void PutIntoWords(Comparison *c)
 	for (Difference *d : all)
 		d->sentence = Sentence(*c, *d);
 	for (auto d = c->percentiles.rbegin(); d != c->percentiles.rend(); ++d)
-		if (!d->sentence.empty() && (IsShown(*d) || d->verdict == Verdict::Worse))
+		if (!d->sentence.empty() && (IsShown(*d) || d->verdict == Verdict::Worse || IsLarge(*c, *d)))
 			c->changes.push_back(d->sentence);
 	if (IsShown(c->throughput))
 		c->changes.push_back(c->throughput.sentence);

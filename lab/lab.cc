@@ -12,6 +12,7 @@
 
 #include "analysis/outside.h"
 #include "commands.h"
+#include "pairs.h"
 
 namespace forktail
 {
@@ -116,6 +117,32 @@ void AddRun(CLI::App *app, RunOptions *options, std::vector<std::string> *settin
 	AddNoClient(run, options);
 }
 
+void AddPairs(CLI::App *app, PairsOptions *pairs, std::vector<std::string> *settings)
+{
+	CLI::App *run = app->add_subcommand(
+	    "pairs", "Run a scenario in pairs, for forktail diff: base against new, in random order.");
+	run->add_option("SCENARIO", pairs->run.names, "A scenario's name, or its file")
+	    ->required()
+	    ->expected(1);
+	run->add_option("--base", pairs->base,
+			"A server's program; a file of its settings; or NAME=VALUE of the server's or the "
+			"scenario's (default: as the scenario says)");
+	run->add_option("--new", pairs->now, "The same, of the other side");
+	run->add_option("--pairs", pairs->pairs, "How many")
+	    ->check(CLI::Range(1, 1000))
+	    ->capture_default_str();
+	run->add_option("--seed", pairs->seed, "Of the order and of the loads")->capture_default_str();
+	run->add_option("-o,--out", pairs->run.out, "Directory to make")->required()->type_name("DIR");
+	run->add_option("--scale", pairs->run.scale, "small, another scale of the scenario's, or a factor")
+	    ->type_name("F")
+	    ->capture_default_str();
+	run->add_option("--set", *settings, "Another value for a constant or a size, on both sides")
+	    ->type_name("NAME=VALUE")
+	    ->allow_extra_args(false);
+	run->add_flag("--resume", pairs->run.resume, "Go on in a directory that was begun");
+	AddNoClient(run, &pairs->run);
+}
+
 // As the scenario's knobs; whoever runs the demo need not know that it is one.
 void TakeDemo(const DemoOptions &demo, RunOptions *run)
 {
@@ -160,6 +187,19 @@ int RunAll(const std::string &directory, const RunOptions &run)
 	return wrong ? kUsage : status;
 }
 
+int RunAllPairs(const std::string &directory, const PairsOptions &pairs)
+{
+	std::string error;
+	if (!CheckPairs(directory, pairs, &error)) {
+		Complain(error);
+		return kUsage;
+	}
+	if (!IsRoot("pairs of runs are recorded with kernel programs"))
+		return kEnvironment;
+	return InSession(
+	    [&](Session *session, std::string *why) { return RunPairs(session, directory, pairs, why); });
+}
+
 } // namespace
 
 int LabMain(int argc, char **argv)
@@ -169,7 +209,8 @@ int LabMain(int argc, char **argv)
 	app.require_subcommand(1);
 	DemoOptions demo;
 	RunOptions run;
-	std::vector<std::string> settings;
+	PairsOptions pairs;
+	std::vector<std::string> settings, of_pairs;
 	std::string shown, scale, first, second, directory;
 	AddDemo(&app, &demo, &run);
 	app.add_subcommand("list", "List the scenarios there are.");
@@ -177,6 +218,7 @@ int LabMain(int argc, char **argv)
 	show->add_option("NAME", shown, "A scenario's name, or its file")->required();
 	show->add_option("--scale", scale, "At this scale")->type_name("F");
 	AddRun(&app, &run, &settings);
+	AddPairs(&app, &pairs, &of_pairs);
 	CLI::App *compare = app.add_subcommand("compare", "Compare the tables of two runs of a scenario.");
 	compare->add_option("FIRST", first, "Directory of a run")->required();
 	compare->add_option("SECOND", second, "Directory of another")->required();
@@ -210,6 +252,9 @@ int LabMain(int argc, char **argv)
 		Complain(error);
 		return kUsage;
 	}
+	pairs.run.command = run.command;
+	if (app.got_subcommand("pairs"))
+		return TakeSettings(of_pairs, &pairs.run) ? RunAllPairs(directory, pairs) : kUsage;
 	if (!TakeSettings(settings, &run))
 		return kUsage;
 	return RunAll(directory, run);

@@ -54,6 +54,31 @@ static json_t *syscall_names(void)
 	return names;
 }
 
+/* What the processor calls itself, and the word in brackets of how transparent huge pages are given: what two
+ * runs that are compared ought to have in common. */
+static void put_host(json_t *manifest)
+{
+	char line[256], *text;
+	FILE *in = fopen("/proc/cpuinfo", "re");
+	while (in && fgets(line, sizeof line, in)) {
+		if (strncmp(line, "model name", 10) || !(text = strchr(line, ':')))
+			continue;
+		text += strspn(text, ": \t");
+		text[strcspn(text, "\n")] = 0;
+		json_put_text(manifest, "cpu", text);
+		break;
+	}
+	if (in)
+		fclose(in);
+	in = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+	if (in && fgets(line, sizeof line, in) && (text = strchr(line, '['))) {
+		text[strcspn(text, "]")] = 0;
+		json_put_text(manifest, "thp", text + 1);
+	}
+	if (in)
+		fclose(in);
+}
+
 json_t *manifest(const struct record_options *options, const struct targets *targets,
 		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing)
 {
@@ -84,13 +109,16 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 	uname(&u);
 	char boot[40];
 	ft_boot_id(boot);
-	return json_pack(
-	    "{s:s, s:s, s:o, s:s, s:s, s:o, s:I, s:b, s:s, s:s, s:o, s:i, s:I, s:O, s:o, s:o, s:o}",
-	    "program", "forktail-record", "version", FORKTAIL_VERSION, "host",
-	    json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot, "argv", argv,
-	    "min_span_ns", (json_int_t)options->wanted.min_span_ns, "exact", support->exact != EXACT_NOT,
-	    "exact_by", support_exact_name(support->exact), "accounts_in",
-	    support->has_task_storage ? "task storage" : "hash", "targets", processes, "cpus", support->cpus,
-	    "start_ns", (json_int_t)start_ns, "missing", missing, "block_devices", block_devices(),
-	    "programs", programs, "syscalls", syscall_names());
+	json_t *all =
+	    json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:I, s:b, s:s, s:s, s:o, s:i, s:I, s:O, s:o, s:o, s:o}",
+		      "program", "forktail-record", "version", FORKTAIL_VERSION, "host",
+		      json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot, "argv",
+		      argv, "min_span_ns", (json_int_t)options->wanted.min_span_ns, "exact",
+		      support->exact != EXACT_NOT, "exact_by", support_exact_name(support->exact),
+		      "accounts_in", support->has_task_storage ? "task storage" : "hash", "targets",
+		      processes, "cpus", support->cpus, "start_ns", (json_int_t)start_ns, "missing", missing,
+		      "block_devices", block_devices(), "programs", programs, "syscalls", syscall_names());
+	if (all)
+		put_host(all);
+	return all;
 }

@@ -20,6 +20,7 @@ bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, st
 		return false;
 	plan->name = spec.name;
 	plan->kind = spec.kind;
+	plan->program = spec.program;
 	plan->count = atoi(count.c_str());
 	plan->tcp = listen == "tcp";
 	plan->of = spec.of;

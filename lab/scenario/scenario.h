@@ -45,6 +45,7 @@ struct ServerSpec {
 	std::string name;		 // instances of several are name1, name2 ...
 	std::string kind;		 // redis, redis8, valkey, keydb, memcached, nutcracker, haproxy, sentinel
 	std::string count = "1";	 // template
+	std::string program = {};	 // in place of the kind's own; not in files
 	std::vector<std::string> config; // templates: further arguments (nutcracker: lines of its pool; haproxy: of `global`)
 	std::string listen = "unix";	 // template: unix or tcp
 	std::string cpus;   // template: "0-1"; "each": instance i on CPU i modulo their number; "": all

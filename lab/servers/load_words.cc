@@ -15,6 +15,24 @@ namespace forktail
 namespace
 {
 
+const ServerPlan *PlanOf(const Topology &topology, const std::string &server)
+{
+	for (const ServerPlan &plan : topology.plans)
+		if (plan.name == server)
+			return &plan;
+	return nullptr;
+}
+
+// One of script/servers': in $FORKTAIL_SERVERS, else where it made them when forktail was built.
+std::string NewerProgram(const std::string &name)
+{
+	const char *said = getenv("FORKTAIL_SERVERS");
+	std::string file = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
+	return access(file.c_str(), X_OK) == 0 ? file : "";
+}
+
+} // namespace
+
 // The first number with a dot of what it says: "Redis server v=7.0.15 sha=...", "This is nutcracker-0.5.0".
 std::string VersionOf(const std::string &path)
 {
@@ -36,24 +54,6 @@ std::string VersionOf(const std::string &path)
 	}
 	return "";
 }
-
-const ServerPlan *PlanOf(const Topology &topology, const std::string &server)
-{
-	for (const ServerPlan &plan : topology.plans)
-		if (plan.name == server)
-			return &plan;
-	return nullptr;
-}
-
-// One of script/servers': in $FORKTAIL_SERVERS, else where it made them when forktail was built.
-std::string NewerProgram(const std::string &name)
-{
-	const char *said = getenv("FORKTAIL_SERVERS");
-	std::string file = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
-	return access(file.c_str(), X_OK) == 0 ? file : "";
-}
-
-} // namespace
 
 bool FindServer(const std::string &kind, std::string *path, std::string *version)
 {

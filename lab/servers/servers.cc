@@ -72,7 +72,10 @@ bool StartServers(Session *session, const ServerPlan &plan, const std::string &l
 		  std::string *error)
 {
 	Starting starting = {session, &plan, FindKind(plan.kind), topology, "", "", ""};
-	if (!FindServer(plan.kind, &starting.program, &starting.version)) {
+	if (!plan.program.empty() && starting.kind) {
+		starting.program = plan.program;
+		starting.version = VersionOf(plan.program);
+	} else if (!FindServer(plan.kind, &starting.program, &starting.version)) {
 		const char *program = starting.kind ? starting.kind->programs[0] : nullptr;
 		if (program && plan.by_program)
 			*error = "can't start " + std::string(program) + " (" + program +

@@ -41,6 +41,9 @@ std::vector<std::string> LoadWords(const Topology &topology, const std::string &
 // words.
 std::vector<std::string> CheckWords(const std::string &kind, bool cluster);
 
+// The version that a server's program says of itself; "" if it says none.
+std::string VersionOf(const std::string &path);
+
 // Is there a program for servers of this kind on this machine? *path is it, *version what it says: "7.0.15".
 bool FindServer(const std::string &kind, std::string *path, std::string *version);
 

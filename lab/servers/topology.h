@@ -20,6 +20,7 @@ struct ServerKind;
 struct ServerPlan {
 	std::string name, kind;
 	int count = 1;
+	std::string program = {}; // in place of the kind's own; "": that
 	// Further arguments: {"--appendonly", "yes"}. Of a nutcracker, lines of its pool ("timeout: 400"),
 	// and what has no colon is an argument ("-m 512"). Of a haproxy, lines of
 	// its global section ("nbthread 4"). Of Sentinels, what they are to know of the primary
