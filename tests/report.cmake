@@ -43,3 +43,13 @@ add_test(NAME system.compare_browser
           $<TARGET_FILE:forktail> $<TARGET_FILE:bench_explain_run>)
 set_tests_properties(system.compare_browser PROPERTIES LABELS system FIXTURES_REQUIRED browser_packages
   RUN_SERIAL ON TIMEOUT 300 SKIP_RETURN_CODE 77)
+
+# A page of the lab.
+add_executable(lab_page_sample system/lab_page_sample.cc)
+target_link_libraries(lab_page_sample PRIVATE forktail_lab)
+set_target_properties(lab_page_sample PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_test(NAME system.lab_page_browser
+  COMMAND ${NODE_PROGRAM} ${CMAKE_CURRENT_SOURCE_DIR}/system/lab_page_browser_test.mjs
+          $<TARGET_FILE:lab_page_sample> ${CMAKE_BINARY_DIR}/tests/browser-packages)
+set_tests_properties(system.lab_page_browser PROPERTIES LABELS system FIXTURES_REQUIRED browser_packages
+  RUN_SERIAL ON TIMEOUT 300 SKIP_RETURN_CODE 77)
