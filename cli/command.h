@@ -37,6 +37,7 @@ bool Read(const std::string &run, ExplainOptions options, Explanation *explanati
 int DiffCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
+int GateCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 
 } // namespace forktail

@@ -31,6 +31,9 @@ const char kHelp[] =
     "  forktail report A B -o FILE.html                   two runs, or several of each, beside each other\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
+    "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
+    "it "
+    "so\n"
     "  forktail diff A B                                  what changed from one run, or several, to "
     "another\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
@@ -80,6 +83,7 @@ int main(int argc, char **argv)
 	    {"diff", forktail::DiffCommand},
 	    {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand},
+	    {"gate", forktail::GateCommand},
 	    {"report", forktail::ReportCommand},
 	};
 	for (const auto &c : commands)

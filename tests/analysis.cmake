@@ -76,3 +76,7 @@ add_dependencies(test_explain_locks forktail forktail-load forktail-record lock_
 forktail_test(explain_memory system SOURCES system/explain_memory_test.cc
   LIBRARIES forktail_test_support TIMEOUT 300)
 add_dependencies(test_explain_memory forktail forktail-load forktail-record bench_explain_run)
+
+forktail_test(explain_reading system SOURCES system/explain_reading_test.cc
+  LIBRARIES forktail_recording forktail_test_support util)
+add_dependencies(test_explain_reading forktail forktail-load)

@@ -8,7 +8,7 @@ forktail_test(loadgen unit
           unit/loadgen/output/summary_test.cc unit/loadgen/workload/workload_test.cc unit/loadgen/results/figures_test.cc
           unit/loadgen/options/options_test.cc unit/loadgen/workload/keys_test.cc unit/loadgen/workload/ycsb_test.cc
           unit/loadgen/workload/profile_test.cc unit/loadgen/workload/pacing_profile_test.cc unit/loadgen/results/hdr_log_test.cc
-          unit/loadgen/cluster/routing_test.cc unit/loadgen/results/limits_test.cc unit/loadgen/run/intrinsic_test.cc unit/loadgen/replay/replay_test.cc
+          unit/loadgen/cluster/routing_test.cc unit/loadgen/run/intrinsic_test.cc unit/loadgen/replay/replay_test.cc
           unit/loadgen/net/socket_test.cc unit/loadgen/net/arrival_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_run system TIMEOUT 300

@@ -110,14 +110,14 @@ bool IdleAt(const Timeline &t, uint64_t t_ns)
 
 } // namespace
 
-BacklogBuilder::BacklogBuilder(const Run &run, const Timeline *timeline, const Timeline *behind,
-			       uint64_t most)
+BacklogBuilder::BacklogBuilder(const Run &run, uint64_t from_ns, const Timeline *timeline,
+			       const Timeline *behind, uint64_t most)
 {
 	b_.timeline = timeline;
 	b_.behind = behind;
-	b_.start_ns = run.start_ns;
+	b_.start_ns = from_ns;
 	b_.shift = kMinShift;
-	uint64_t length_ns = run.end_ns - run.start_ns;
+	uint64_t length_ns = run.end_ns - std::min(run.end_ns, from_ns);
 	while (length_ns >> b_.shift >= most)
 		b_.shift++;
 	b_.clear_ns.resize((length_ns >> b_.shift) + 1);

@@ -79,8 +79,9 @@ struct Backlog {
 class BacklogBuilder
 {
 public:
-	// `behind` nullptr: they went nowhere else. `most`: buckets it may have.
-	BacklogBuilder(const Run &run, const Timeline *timeline, const Timeline *behind, uint64_t most);
+	// Of the run from from_ns on. `behind` nullptr: they went nowhere else. `most`: buckets it may have.
+	BacklogBuilder(const Run &run, uint64_t from_ns, const Timeline *timeline, const Timeline *behind,
+		       uint64_t most);
 	// `until_ns`: for a connection; `free_ns`: of the time up to that the connection was free.
 	void Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
 		 uint64_t free_ns);

@@ -175,9 +175,9 @@ class Passes
 public:
 	Passes(const Run &run, Log *log, LogFacts &facts, const std::vector<Timeline> &timelines,
 	       const Clients &clients, const Serving &serving, const BlameLimits &limits,
-	       const Stretches &stretches)
-	    : log_(*log), facts_(facts), limits_(limits),
-	      stretches_(stretches), context_{run, serving, clients, OutagesOf(run)},
+	       const Stretches &stretches, const Earlier &earlier)
+	    : log_(*log), facts_(facts), limits_(limits), stretches_(stretches),
+	      earlier_(earlier), context_{run, serving, clients, OutagesOf(run)},
 	      kept_(limits, facts.answered())
 	{
 		FindHops(timelines, &context_);
@@ -210,7 +210,8 @@ private:
 	void FindUsual()
 	{
 		for (const Server &s : context_.servers)
-			of_servers_.emplace_back(context_.run, s.timeline, nullptr, BucketsEach());
+			of_servers_.emplace_back(context_.run, BacklogsFrom(), s.timeline, nullptr,
+						 BucketsEach());
 		Usual usual;
 		std::vector<SampledRequest> &sample = facts_.sample;
 		SortNearly(sample.data(), sample.data() + sample.size(),
@@ -219,7 +220,7 @@ private:
 			   });
 		auto next = sample.begin();
 		std::vector<SampledRequest> long_ones; // that begin before the stretch that they end in
-		stretches_.each([&](uint64_t from_ns, uint64_t to_ns) {
+		auto see = [&](uint64_t from_ns, uint64_t to_ns) {
 			for (BacklogBuilder &b : of_servers_)
 				b.AddIdle();
 			for (; next != sample.end() && next->arrived_ns < to_ns; ++next) {
@@ -228,7 +229,9 @@ private:
 				else
 					long_ones.push_back(*next);
 			}
-		});
+		};
+		CoverEarlier(see);
+		stretches_.each(see);
 		for (const SampledRequest &r : long_ones) {
 			stretches_.cover(r.intended_ns, r.arrived_ns);
 			usual.Add(context_, r);
@@ -315,19 +318,21 @@ private:
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
 		ConnectionSlots slots(context_.run);
-		ForWindows(&log_, [&] {
+		auto add_window = [&](auto add_each) {
 			StartWindow(&slots);
 			NoteWays(&context_);
 			StartBacklogs(&of_ways);
 			for (size_t i = requests().lead; i < requests().size(); i++) {
 				if (IsError(requests().status[i]))
 					continue;
-				add(i);
+				add_each(i);
 				AddToBacklog(i, &of_servers_[context_.ServerIndex(i)]);
 				if (!of_ways.empty())
 					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
 			}
-		});
+		};
+		ForEarlier([&] { add_window([](size_t) {}); });
+		ForWindows(&log_, [&] { add_window(add); });
 		for (;;) {
 			bool known = latencies.EndPass(), arrivals_known = arrivals.EndPass();
 			if (known && arrivals_known)
@@ -342,18 +347,41 @@ private:
 		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
 		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
 				   facts_.longest_unread_ns};
-		if (!of_ways.empty())
-			stretches_.each([&](uint64_t, uint64_t) {
-				for (auto &b : of_ways)
-					if (b)
-						b->AddIdle();
-			});
+		auto add_idle = [&](uint64_t, uint64_t) {
+			for (auto &b : of_ways)
+				if (b)
+					b->AddIdle();
+		};
+		if (!of_ways.empty()) {
+			CoverEarlier(add_idle);
+			stretches_.each(add_idle);
+		}
 		for (size_t s = 0; s < of_servers_.size(); s++)
 			context_.servers[s].backlog = of_servers_[s].Finish();
 		of_servers_.clear();
 		for (size_t w = 0; w < of_ways.size(); w++)
 			if (of_ways[w])
 				context_.through[w]->backlog = of_ways[w]->Finish();
+	}
+	uint64_t BacklogsFrom() const { return earlier_.log ? earlier_.from_ns : context_.run.start_ns; }
+	// Calls see() with each window of earlier requests, if there are any.
+	template <typename See> void ForEarlier(See see)
+	{
+		if (!earlier_.log)
+			return;
+		ForWindows(earlier_.log, see);
+		log_.Forget();
+	}
+	// Calls see() with what threads did meanwhile, a stretch at a time.
+	template <typename See> void CoverEarlier(See see)
+	{
+		if (!earlier_.log)
+			return;
+		for (uint64_t from_ns = earlier_.from_ns, to_ns; from_ns < earlier_.to_ns; from_ns = to_ns) {
+			to_ns = std::clamp(stretches_.reach(from_ns), from_ns + 1, earlier_.to_ns);
+			stretches_.cover(from_ns, to_ns);
+			see(from_ns, to_ns);
+		}
 	}
 	uint64_t BucketsEach() const
 	{
@@ -368,7 +396,8 @@ private:
 		for (size_t w = 0; w < of_ways->size(); w++)
 			if (context_.through[w] && !(*of_ways)[w])
 				(*of_ways)[w] = std::make_unique<BacklogBuilder>(
-				    context_.run, context_.servers[w / context_.WaysOfServer()].timeline,
+				    context_.run, BacklogsFrom(),
+				    context_.servers[w / context_.WaysOfServer()].timeline,
 				    context_.timelines[context_.way_ends[w]], BucketsEach());
 	}
 	void AddToBacklog(size_t i, BacklogBuilder *backlog)
@@ -383,6 +412,7 @@ private:
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
 		ConnectionSlots slots(context_.run);
+		ForEarlier([&] { StartWindow(&slots); });
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
@@ -447,6 +477,7 @@ private:
 					BlameRequest(context_, i, &sheets[w]);
 			}
 		};
+		ForEarlier([&] { StartWindow(&slots); });
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
@@ -464,6 +495,7 @@ private:
 	LogFacts &facts_;
 	const BlameLimits limits_;
 	const Stretches &stretches_;
+	const Earlier earlier_;
 	bool derived_ = false;
 	Context context_;
 	FirstLook look_;
@@ -565,9 +597,10 @@ Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Thr
 
 Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
-	       const BlameLimits &limits, const Stretches &stretches)
+	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier)
 {
-	return Passes(run, log, facts, timelines, clients, serving, limits, stretches).Make(threshold);
+	return Passes(run, log, facts, timelines, clients, serving, limits, stretches, earlier)
+	    .Make(threshold);
 }
 
 } // namespace forktail

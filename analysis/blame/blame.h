@@ -180,10 +180,17 @@ struct Stretches {
 	std::function<uint64_t(uint64_t from_ns)> reach = [](uint64_t) { return UINT64_MAX; };
 };
 
+// Requests that are of no interest but for what others queued for: due in [from_ns, to_ns), before all in the
+// log.
+struct Earlier {
+	Log *log = nullptr; // in place of whose windows it puts its own; null: there are none
+	uint64_t from_ns = 0, to_ns = 0;
+};
+
 // The same of a log that is gone through in windows, and whose requests have been counted (count.h).
 Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
-	       const BlameLimits &limits, const Stretches &stretches);
+	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier = {});
 // Without a log, of event-loop iterations.
 Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 		      const BlameLimits &limits, const Stretches &stretches);

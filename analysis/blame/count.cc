@@ -93,6 +93,13 @@ void MergeSums(const LogFacts &worker, LogFacts *all)
 
 } // namespace
 
+void AddEarlier(LogFacts earlier, LogFacts *facts)
+{
+	MergeOrdered(facts, &earlier);
+	facts->first_due_of = std::move(earlier.first_due_of);
+	facts->sample = std::move(earlier.sample);
+}
+
 LogFacts CountRequests(const Run &run, Log *log)
 {
 	LogFacts all;

@@ -41,5 +41,7 @@ struct LogFacts {
 };
 
 LogFacts CountRequests(const Run &run, Log *log);
+// What earlier requests say of what is usual, and of when a connection's first request was due.
+void AddEarlier(LogFacts earlier, LogFacts *facts);
 
 } // namespace forktail

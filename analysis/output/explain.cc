@@ -281,6 +281,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	*status = 3;
 	e->run = Run();
 	e->log.reset();
+	e->log_before.reset();
 	e->source = std::make_unique<RunSource>();
 	e->source->OnProgress(&e->progress);
 	if (!e->source->Open(path, scan, &e->run, error))
@@ -292,6 +293,11 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	e->log = std::move(log);
 	e->progress.Plan({kCounted, kSurveyed});
 	*facts = CountRequests(e->run, e->log.get());
+	e->log_before = e->source->OpenLogBefore(memory.window, &e->run);
+	if (e->log_before && facts->count) {
+		AddEarlier(CountRequests(e->run, e->log_before.get()), facts);
+		e->log->Forget();
+	}
 	e->source->OpenServers(memory.stretch, &e->run);
 	if (!scan && e->source->Misled())
 		return OpenRun(path, true, options, facts, e, error, status);
@@ -352,8 +358,9 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
 	e->clients = FindClients(e->run, facts.first_due_of);
+	const Earlier earlier = {e->log_before.get(), e->source->BeforePart(), e->part.since_ns};
 	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
-				       e->by_thread, memory.limits, e->stretches)
+				       e->by_thread, memory.limits, e->stretches, earlier)
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
 	NoteUnserved(notes_of_servers, e);
 	NoteKept(e);

@@ -64,7 +64,7 @@ struct Explanation {
 	std::unique_ptr<RunSource> source;
 	// Of what threads did a stretch is in `run`, with its timelines above. As it is: all of it.
 	Stretches stretches;
-	std::unique_ptr<Log> log;
+	std::unique_ptr<Log> log, log_before; // of the part, and of what was due before it (null: nothing)
 };
 
 // Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).

@@ -20,6 +20,8 @@ public:
 	virtual void Rewind() = 0;
 	// Puts the next window into Run::requests. False: there is none.
 	virtual bool Next() = 0;
+	// What is in Run::requests has been replaced by somebody else's.
+	virtual void Forget() {}
 	// From the next window on, each has so many requests of the window before in front (Requests::lead),
 	// if there were as many.
 	virtual void KeepLead(size_t) {}

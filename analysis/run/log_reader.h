@@ -34,6 +34,7 @@ public:
 	uint64_t Count() const override { return count_; }
 	void Rewind() override;
 	bool Next() override;
+	void Forget() override { loaded_ = SIZE_MAX; }
 	// At most half a window.
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
 	// Is told of passes as windows are asked for, and outlives this.

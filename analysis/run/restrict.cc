@@ -37,14 +37,30 @@ void RunSource::Restrict(const TimeSpan &part)
 	auto outside = [](const auto &block, uint64_t from_ns, uint64_t to_ns) {
 		return block.place.end_ns && (block.place.end_ns < from_ns || block.place.start_ns >= to_ns);
 	};
+	const uint64_t before_ns = BeforePart();
+	for (const LogBlock &b : log_)
+		if (b.place.end_ns && !outside(b, before_ns, part.since_ns))
+			log_before_.push_back(b);
 	std::erase_if(log_, [&](const LogBlock &b) { return outside(b, part.since_ns, part.until_ns); });
 	uint64_t last_ns = part.until_ns;
 	for (const LogBlock &b : log_)
 		last_ns = std::max(last_ns, b.place.end_ns);
 	std::erase_if(servers_, [&](const ServerBlock &b) {
-		return outside(b, part.since_ns - std::min(part.since_ns, kBeforeNs),
+		return outside(b, before_ns,
 			       last_ns > UINT64_MAX - kAfterNs ? UINT64_MAX : last_ns + kAfterNs);
 	});
+}
+
+std::unique_ptr<LogReader> RunSource::OpenLogBefore(size_t window, Run *run)
+{
+	if (log_before_.empty())
+		return nullptr;
+	return std::make_unique<LogReader>(log_before_, window, run, TimeSpan{BeforePart(), part_.since_ns});
+}
+
+uint64_t RunSource::BeforePart() const
+{
+	return part_.since_ns - std::min(part_.since_ns, kBeforeNs);
 }
 
 void RunSource::Bound(uint64_t from_ns, uint64_t to_ns)

@@ -55,6 +55,11 @@ public:
 	bool Misled() const;
 	// The request log, in windows of about so many requests. It goes with the source.
 	std::unique_ptr<LogReader> OpenLog(size_t window, Run *run);
+	// From when on what threads did before the part is there.
+	uint64_t BeforePart() const;
+	// Of requests due before the part, as long before as what threads did is there, in windows; null:
+	// there are none. Its windows take the place of the log's.
+	std::unique_ptr<LogReader> OpenLogBefore(size_t window, Run *run);
 	// Says in *run's warnings what was found out about the files; once, after the log was gone through.
 	void Finish(Run *run);
 
@@ -73,7 +78,7 @@ private:
 	Progress *progress_ = nullptr;
 	std::vector<std::unique_ptr<OpenFile>> files_;
 	std::vector<ServerBlock> servers_;
-	std::vector<LogBlock> log_;
+	std::vector<LogBlock> log_, log_before_; // the latter, of requests due before the part
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
 	std::vector<Survey::Wide> wide_;
 	bool has_log_ = false;

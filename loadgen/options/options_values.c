@@ -238,6 +238,11 @@ error_t options_read_limit(const char *text, struct options *o)
 		return options_refuse("at most %d --fail-if fit into a run", LIMITS_MAX);
 	if (!limit_parse(text, l, error, sizeof(error)))
 		return options_refuse("%s", error);
+	if (!limit_is_of_load(l))
+		return options_refuse(
+		    "\"%s\" is for a recording and a base, which a load has not: forktail gate "
+		    "knows it",
+		    text);
 	o->limit_count++;
 	return 0;
 }

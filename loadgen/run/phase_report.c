@@ -110,10 +110,10 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 static const struct operation_figures *limited(const struct figures *f, const struct workload *w,
 					       const struct limit *l)
 {
-	if (!l->operation[0])
+	if (!l->of[0])
 		return &f->operations[TOTAL];
 	for (uint32_t i = 0; i < w->operation_count; i++)
-		if (f->operations[i].used && strcasecmp(w->operations[i].name, l->operation) == 0)
+		if (f->operations[i].used && strcasecmp(w->operations[i].name, l->of) == 0)
 			return &f->operations[i];
 	return NULL;
 }
@@ -146,6 +146,11 @@ static double figure_of(const struct figures *f, const struct operation_figures 
 		return (double)o->requests;
 	case LIMIT_MB_PER_S:
 		return figures_per_second(f, (double)o->bytes * 1e-6);
+	case LIMIT_TOTAL:
+	case LIMIT_SHARE:
+	case LIMIT_EPISODES:
+	case LIMIT_DROPS:
+		break; /* limit_is_of_load */
 	}
 	return NAN;
 }
@@ -161,9 +166,9 @@ static void check_limits(struct run *r, const struct figures *f, const char *nam
 
 		if (!o && r->suite.count > 1)
 			continue; /* another test's */
-		if (!limit_broken(l, value))
+		if (!limit_broken(l, LIMIT_FAILS_IF, value))
 			continue;
-		limit_sentence(l, value, sentence, sizeof(sentence));
+		limit_sentence(l, LIMIT_FAILS_IF, value, sentence, sizeof(sentence));
 		snprintf(text, sizeof(text), "%s: %s", name, sentence);
 		complain_of_limit(r, text);
 	}

@@ -141,6 +141,9 @@ TEST_CASE("fail-if: a limit that was broken is exit status 1 and a sentence")
 	Run errors(redis, {"-t", "get", "-n", "100", "--fail-if", "errors>10%"}, 1);
 	Run several(redis, {"-t", "set,get", "-n", "100", "--fail-if", "GET.errors>=0"}, 1);
 	CHECK(lines(several.result.err) == 1);
+	Run equal(redis, {"-n", "100", "--fail-if", "requests=100"}, 1);
+	CHECK(contains(equal.result.err, "requests is 100, exactly the forbidden 100"));
+	Run unequal(redis, {"-n", "100", "--fail-if", "requests!=100"});
 	CHECK(load({"-s", redis.socket(), "--fail-if", "nonsense"}).status == 2);
 }
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Injections into one thread of servers that have several. Redis 7 waits for all of its helpers; each of memcached's, Redis 8's
 and HAProxy's threads has connections of its own; Valkey's helpers have jobs."""
+import contextlib
 import os
+import threading
 import time
+
+import redis
 
 import host
 import kernel
@@ -213,11 +217,66 @@ def redis8_helper_stop(t, magnitudes):
     stop_its_connections(t, server.process, ["-s", server.socket], lambda _by: thread(server.process, "io_thd_1"), magnitudes)
 
 
+@case(33, "redis8-pubsub", ["ptrace"], (10, 30, 100), threshold="4ms")
+def redis8_pubsub(t, magnitudes):
+    """Beside the load other clients change between the main thread, which has all that subscribe, and a helper."""
+    server = newer_redis(t, "redis-server", 3, "--hz", "1", "--dynamic-hz", "no")
+
+    def change():
+        clients = [redis.Redis(unix_socket_path=server.socket) for _ in range(4)]
+
+        def once():
+            for client in clients:
+                with client.pubsub() as p:
+                    p.subscribe("news")
+                    p.get_message(timeout=1)
+                client.ping()
+
+        return once
+
+    with meanwhile(change):
+        stop_its_connections(t, server.process, ["-s", server.socket], lambda _by: thread(server.process, "io_thd_1"), magnitudes)
+
+
+@contextlib.contextmanager
+def meanwhile(begin):
+    """Has what begin() returns called every 2 ms, by a thread."""
+    over = threading.Event()
+
+    def go_on():
+        once = begin()
+        while not over.wait(0.002):
+            once()
+
+    asking = threading.Thread(target=go_on)
+    asking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        asking.join()
+
+
 @case(34, "valkey-helper-stop", ["ptrace"], (10, 20, 60), threshold="4ms")
 def valkey_helper_stop(t, magnitudes):
-    server = newer_redis(t, "valkey-server", 3)
+    """Its one helper, which polls for the main thread, too: more would take the one CPU they have from each other."""
+    server = newer_redis(t, "valkey-server", 2)
     t.begin(["-s", server.socket], **BURSTS)
     stop_helper(t, server, magnitudes)
+
+
+@case(34, "valkey-client-list", ["ptrace"], (10, 20, 60), threshold="4ms")
+def valkey_client_list(t, magnitudes):
+    """CLIENT LIST has the main thread wait for each client's helper, whatever that is doing."""
+    server = newer_redis(t, "valkey-server", 2)
+    t.begin(["-s", server.socket], **BURSTS)
+
+    def ask():
+        client = redis.Redis(unix_socket_path=server.socket)
+        return lambda: client.client_list()
+
+    with meanwhile(ask):
+        stop_helper(t, server, magnitudes)
 
 
 @case(35, "haproxy-thread-stop", ["ptrace"], (10, 50, 200), threshold="4ms")

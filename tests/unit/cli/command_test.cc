@@ -47,6 +47,17 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"report", dir.path(), "-o", dir.file("out.html"), "--until", "-5"}, 2, "not '-5'");
 	Refuses({"explain", dir.path(), "--around", "+5s", "--since", "+1s"}, 2, "one or the other");
 	Refuses({"report", dir.path()}, 2, "--output");
+	Refuses({"explain", dir.path(), "--fail-if", "p99"}, 2, "the limit \"p99\" has no >");
+	Refuses({"explain", dir.path(), "--fail-if", "p99 no worse than BASE"}, 2, "forktail gate --base");
+	Refuses({"gate"}, 2, "RUN");
+	Refuses({"gate", dir.path()}, 2, "there is no limit to hold the run to");
+	Refuses({"gate", dir.path(), "p99 < fast"}, 2, "\"fast\" of p99 is no number");
+	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "there is no cause \"frok\"");
+	Refuses({"gate", dir.path(), "p99 no worse than BASE"}, 2, "--base RUN");
+	Refuses({"gate", dir.path(), "p99 < 5ms", "--slow", "fast"}, 2, "'fast'");
+	Refuses({"gate", dir.path(), "--limits", dir.file("none.toml")}, 2, "none.toml: No such file");
+	write_file(dir.file("limits.toml"), "limits = [\n  \"p99 5ms\",\n]\n");
+	Refuses({"gate", dir.path(), "--limits", dir.file("limits.toml")}, 2, "limits.toml:2: the limit");
 }
 
 TEST_CASE("input that is no run is exit status 3 and one sentence")
@@ -54,6 +65,8 @@ TEST_CASE("input that is no run is exit status 3 and one sentence")
 	TempDir dir;
 	Refuses({"explain", dir.file("nowhere")}, 3, "there is no run at " + dir.file("nowhere"));
 	Refuses({"explain", dir.path()}, 3, "holds no recording");
+	Refuses({"gate", dir.file("nowhere"), "p99 < 5ms"}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"gate", dir.path(), "p99 < 5ms", "--base", dir.path()}, 3, "holds no recording");
 	write_file(dir.file("a.forktail"), "");
 	Refuses({"explain", dir.path()}, 3, "empty");
 	Refuses({"explain", dir.file("a.forktail")}, 3, "empty");

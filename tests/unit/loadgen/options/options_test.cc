@@ -91,6 +91,8 @@ TEST_CASE("wrong values are refused with a sentence that names the option")
 	    {{"--percentiles", "50,101"}, "--percentiles is a list"},
 	    {{"--buckets=2ms,1ms"}, "--buckets is a list"},
 	    {{"--fail-if", "p99"}, "p99"},
+	    {{"--fail-if", "unknown>5%"}, "\"unknown>5%\" is for a recording"},
+	    {{"--fail-if", "p99 no worse than BASE"}, "forktail gate"},
 	    {{"--log", "some", "-o", "x"}, "--log is all or slow:TIME"},
 	    {{"--log", "slow:1ms"}, "name its file with -o"},
 	    {{"--on-error", "panic"}, "--on-error is continue, reconnect or stop"},

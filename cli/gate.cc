@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// forktail gate.
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "analysis/outside.h"
+#include "command.h"
+#include "export/pending.h"
+#include "gate/figures.h"
+#include "gate/limits_file.h"
+#include "gate/output.h"
+#include "gate/verdict.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+struct Asked {
+	std::string run, base, file, junit, slow;
+	std::vector<std::string> words;
+	bool json = false;
+	AskedLimits limits;
+};
+
+bool Refuse(const std::string &why)
+{
+	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	return false;
+}
+
+// What limits there are. False: it was said what is wrong with them.
+bool TakeLimits(Asked *asked)
+{
+	std::string error;
+	if (!asked->file.empty() && !ReadLimitsFile(asked->file, &asked->limits, &error))
+		return Refuse(error);
+	for (const std::string &word : asked->words)
+		if (!AddLimit({word, ""}, &asked->limits, &error))
+			return Refuse(error);
+	if (asked->limits.limits.empty())
+		return Refuse("there is no limit to hold the run to: 'p99.9 < 5ms', or --limits FILE");
+	for (const limit &l : asked->limits.limits)
+		if (l.comparison == LIMIT_NO_WORSE && asked->base.empty())
+			return Refuse("a limit is against BASE, and there is none: --base RUN");
+	if (asked->slow.empty())
+		asked->slow = asked->limits.slow;
+	return true;
+}
+
+bool WriteJunit(const JunitSuite &suite, const std::string &path, std::string *error)
+{
+	Pending pending;
+	if (!pending.Begin(path, Pending::kFile, error))
+		return false;
+	const std::string xml = JunitXml(suite);
+	FILE *file = fopen(pending.at().c_str(), "w");
+	const bool written = file && fwrite(xml.data(), 1, xml.size(), file) == xml.size();
+	if ((file && fclose(file)) || !written) {
+		*error = "can't write " + path + ": " + strerror(errno);
+		return false;
+	}
+	return pending.Commit(error);
+}
+
+// Explains a run for its figures.
+bool ReadFigures(const std::string &run, ExplainOptions options, RunFigures *figures,
+		 Explanation *explanation, std::string *error, int *status)
+{
+	figures->Watch(&options);
+	if (!Read(run, options, explanation, error, status))
+		return false;
+	figures->Finish(explanation);
+	return true;
+}
+
+// A run that can't be read is told of in the build, too.
+int CantRead(const Asked &asked, const std::string &why, int status)
+{
+	std::string error;
+	Refuse(why);
+	JunitSuite suite = {"forktail gate " + asked.run,
+			    {{"reading the run", "forktail.gate", JunitCase::kError, why, "", 0}}};
+	if (!asked.junit.empty() && !WriteJunit(suite, asked.junit, &error))
+		Refuse(error);
+	return status;
+}
+
+int Gate(Asked *asked, const ExplainOptions &options)
+{
+	const auto began = std::chrono::steady_clock::now();
+	std::string error;
+	int status = kDone;
+	std::vector<limit> of_base = asked->limits.limits;
+	RunFigures figures(&asked->limits.limits), base_figures(&of_base);
+	Explanation explanation, base;
+	if (!ReadFigures(asked->run, options, &figures, &explanation, &error, &status) ||
+	    (!asked->base.empty() &&
+	     !ReadFigures(asked->base, options, &base_figures, &base, &error, &status)))
+		return CantRead(*asked, error, status);
+	const std::vector<Verdict> verdicts =
+	    Judge(asked->limits, LIMIT_HAS_TO_HOLD, figures, asked->base.empty() ? nullptr : &base_figures);
+	const Gated gated = GatedOf(explanation, asked->base.empty() ? nullptr : &base);
+	const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+	if (!asked->junit.empty() &&
+	    !WriteJunit(GateJunit(gated, verdicts, took.count()), asked->junit, &error)) {
+		Refuse(error);
+		return kCant;
+	}
+	const std::string text = asked->json ? GateJson(gated, verdicts) : GateText(gated, verdicts);
+	if (fputs(text.c_str(), stdout) == EOF || fflush(stdout)) {
+		Refuse(std::string("can't write the verdicts: ") + strerror(errno));
+		return kCant;
+	}
+	return StatusOf(verdicts);
+}
+
+} // namespace
+
+int GateCommand(int argc, char **argv)
+{
+	CLI::App app(
+	    "Says whether a run keeps its limits, and what made it break them (docs/ci.md).\n"
+	    "Exit status: 0 all are kept, 1 one is broken, 2 one can't be understood, 3 the run can't be "
+	    "read or hasn't what a limit is about.",
+	    "forktail gate");
+	Asked asked;
+	ExplainOptions options;
+	options.episodes = 0;
+	app.add_option("RUN", asked.run, "run directory, or one .forktail file")->required();
+	app.add_option("LIMIT", asked.words,
+		       "what has to hold: 'p99.9 < 5ms', 'fork.max < 20ms', 'drops = 0'");
+	app.add_option("--limits", asked.file, "a file with limits (TOML)");
+	app.add_option("--base", asked.base,
+		       "the run that is BASE to 'p99 no worse than BASE by more than 10%'");
+	app.add_option("--junit", asked.junit, "write the verdicts as JUnit's XML, for a build to show");
+	app.add_flag("--json", asked.json, "print JSON (docs/ci.md)");
+	app.add_option("--slow", asked.slow,
+		       "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	AddMemory(&app, &options);
+	PartTexts part;
+	AddPart(&app, &part);
+	int status = kDone;
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	if (!TakeLimits(&asked) || !ParseSlow(asked.slow, &options.slow) || !ParsePart(part, &options))
+		return kUsage;
+	return Gate(&asked, options);
+}
+
+} // namespace forktail
