@@ -28,6 +28,7 @@ const char kHelp[] =
     "  forktail load -o RUN/load.forktail ...             put load on a server and log every request\n"
     "  forktail explain RUN                               say what made the slow requests slow\n"
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
+    "  forktail report A B -o FILE.html                   two runs, or several of each, beside each other\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
     "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "

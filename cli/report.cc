@@ -4,18 +4,80 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
+#include "analysis/outside.h"
 #include "command.h"
+#include "compare/compare.h"
+#include "progress_line.h"
 
 namespace forktail
 {
 
+namespace
+{
+
+bool ReportRun(const std::string &run, ExplainOptions options, const std::string &out, std::string *error,
+	       int *status)
+{
+	Explanation explanation;
+	options.page = true;
+	if (!Read(run, options, &explanation, error, status))
+		return false;
+	*status = kCant;
+	return WriteReport(explanation, out, error);
+}
+
+// Two sides, each a run or a directory of runs.
+bool ReportSides(const std::vector<std::string> &sides, const ExplainOptions &options, const std::string &out,
+		 std::string *error, int *status)
+{
+	SideAsked a{sides[0], {}}, b{sides[1], {}};
+	*status = kCant;
+	if (!FindRuns(sides[0], &a.runs, error) || !FindRuns(sides[1], &b.runs, error))
+		return false;
+	CompareOptions compare;
+	compare.memory_bytes = options.memory_bytes;
+	compare.slow_ns = options.slow.ns;
+	Comparison comparison;
+	{
+		ProgressLine line("comparing " + Visible(a.given) + " and " + Visible(b.given));
+		compare.progress = [&](double done) { line.Show(done); };
+		if (!CompareSides(a, b, compare, &comparison, error, status))
+			return false;
+	}
+	*status = kCant;
+	return WriteComparePage(comparison, out, error);
+}
+
+// What a page of two sides can't be of. False: it was said.
+bool FitsTwoSides(const PartTexts &part, const ExplainOptions &options)
+{
+	if (!part.since.empty() || !part.until.empty() || !part.around.empty())
+		fprintf(stderr, "forktail report: two sides are compared whole, without --since, --until and "
+				"--around\n");
+	else if (options.slow.percentile > 0)
+		fprintf(stderr, "forktail report: of two sides --slow is a duration, the same for both\n");
+	else
+		return true;
+	return false;
+}
+
+} // namespace
+
 int ReportCommand(int argc, char **argv)
 {
-	CLI::App app("Writes a run as one HTML page that opens offline.", "forktail report");
-	std::string run, slow, out;
+	CLI::App app("Writes a run, or two sides of runs beside each other, as one HTML page that opens "
+		     "offline.",
+		     "forktail report");
+	std::vector<std::string> runs;
+	std::string slow, out;
 	ExplainOptions options;
-	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
+	app.add_option("RUN", runs,
+		       "run directory, or one .forktail file; two of them, or of directories of runs, are "
+		       "compared")
+	    ->required()
+	    ->expected(1, 2);
 	app.add_option("-o,--output", out, "the page")->required();
 	AddMemory(&app, &options);
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
@@ -24,20 +86,17 @@ int ReportCommand(int argc, char **argv)
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options))
+	if (!ParseSlow(slow, &options.slow))
 		return kUsage;
-	options.page = true;
-	Explanation explanation;
+	if (runs.size() == 2 ? !FitsTwoSides(part, options) : !ParsePart(part, &options))
+		return kUsage;
 	std::string error;
-	if (!Read(run, options, &explanation, &error, &status)) {
-		fprintf(stderr, "forktail: %s\n", error.c_str());
-		return status;
-	}
-	if (!WriteReport(explanation, out, &error)) {
-		fprintf(stderr, "forktail: %s\n", error.c_str());
-		return kCant;
-	}
-	return kDone;
+	bool good = runs.size() == 2 ? ReportSides(runs, options, out, &error, &status)
+				     : ReportRun(runs[0], options, out, &error, &status);
+	if (good)
+		return kDone;
+	fprintf(stderr, "forktail: %s\n", error.c_str());
+	return status;
 }
 
 } // namespace forktail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Makes the report's template: page.html with the style sheets, uPlot, its licence and our modules inlined,
-// and the data left open for report/report.cc to fill in.
+// Makes a page's template: its HTML with the style sheets, our modules and, where it has a place for it, uPlot and its
+// licence inlined, and the data left open for report/page_file.cc to fill in.
 //
-//   node build.mjs UPLOT_DIR OUT.html
+//   node build.mjs PAGE.html MAIN.js UPLOT_DIR OUT.html
 //
 // The modules are plain ES modules so that node can test them one by one; a page opened from file:// cannot
 // import, so they are joined here in the order of their imports. Joining is enough because the modules keep
@@ -35,6 +35,10 @@ function bundle(name, seen = new Set()) {
   return before + body;
 }
 
+function read(path) {
+  return readFileSync(path, 'utf8').trim();
+}
+
 function hash(text) {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
@@ -43,40 +47,50 @@ function escapeHtml(text) {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
-function build(uplotDir, out) {
-  const read = (path) => readFileSync(path, 'utf8').trim();
+// What uPlot adds to the parts of a page.
+function libraryParts(uplotDir) {
   const uplotVersion = JSON.parse(read(join(uplotDir, 'package.json'))).version;
-  const library = '\n' + read(join(uplotDir, 'dist', 'uPlot.iife.min.js')) + '\n';
-  // As a module: strict, with a scope of its own in which two declarations of one name are an error.
-  const script = '\n' + bundle('main.js') + '\n';
-  new Script(`'use strict';{${script}}`, {filename: 'the joined modules'}); // a syntax error here, not in the page
-  const style = [join(uplotDir, 'dist', 'uPlot.min.css'), join(here, 'base.css'), join(here, 'style.css')]
-      .reduce((text, path) => text + read(path) + '\n', '\n');
-  for (const text of [library, script])
-    if (/<\/script|<!--/i.test(text)) throw new Error('a script would end its own element');
-  const parts = {
-    POLICY: `default-src 'none'; script-src ${hash(library)} ${hash(script)}; style-src ${hash(style)}; ` +
-        `img-src data:; base-uri 'none'; form-action 'none'`,
-    STYLE: style,
-    LIBRARY: library,
-    SCRIPT: script,
+  return {
+    LIBRARY: '\n' + read(join(uplotDir, 'dist', 'uPlot.iife.min.js')) + '\n',
     LICENCE: escapeHtml(`uPlot ${uplotVersion}\n\n` + read(join(uplotDir, 'LICENSE'))),
   };
+}
+
+function build(pageName, mainName, uplotDir, out) {
+  const template = read(join(here, pageName));
+  const charts = template.includes('@LIBRARY@');
+  const library = charts ? libraryParts(uplotDir) : {};
+  // As a module: strict, with a scope of its own in which two declarations of one name are an error.
+  const script = '\n' + bundle(mainName) + '\n';
+  new Script(`'use strict';{${script}}`, {filename: 'the joined modules'}); // a syntax error here, not in the page
+  const sheets = [join(here, 'base.css'), join(here, 'style.css')];
+  if (charts) sheets.unshift(join(uplotDir, 'dist', 'uPlot.min.css'));
+  const style = sheets.reduce((text, path) => text + read(path) + '\n', '\n');
+  const scripts = charts ? [library.LIBRARY, script] : [script];
+  for (const text of scripts)
+    if (/<\/script|<!--/i.test(text)) throw new Error('a script would end its own element');
+  const parts = {
+    POLICY: `default-src 'none'; script-src ${scripts.map(hash).join(' ')}; style-src ${hash(style)}; ` +
+        `img-src data:; base-uri 'none'; form-action 'none'`,
+    STYLE: style,
+    SCRIPT: script,
+    ...library,
+  };
   const used = new Set();
-  const page = read(join(here, 'page.html')).replace(/@([A-Z]+)@/g, (whole, name) => {
+  const page = template.replace(/@([A-Z]+)@/g, (whole, name) => {
     if (name === 'DATA') return whole;
-    if (!(name in parts)) throw new Error(`page.html: nothing to put at ${whole}`);
+    if (!(name in parts)) throw new Error(`${pageName}: nothing to put at ${whole}`);
     used.add(name);
     return parts[name];
   });
   for (const name in parts)
-    if (!used.has(name)) throw new Error(`page.html: no place for ${name}`);
-  if (page.split('@DATA@').length !== 2) throw new Error('page.html: the data needs exactly one place');
+    if (!used.has(name)) throw new Error(`${pageName}: no place for ${name}`);
+  if (page.split('@DATA@').length !== 2) throw new Error(`${pageName}: the data needs exactly one place`);
   writeFileSync(out, page + '\n');
 }
 
-if (process.argv.length !== 4) {
-  console.error('usage: node build.mjs UPLOT_DIR OUT.html');
+if (process.argv.length !== 6) {
+  console.error('usage: node build.mjs PAGE.html MAIN.js UPLOT_DIR OUT.html');
   process.exit(2);
 }
-build(process.argv[2], process.argv[3]);
+build(...process.argv.slice(2));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report page without its data, as build.mjs made it: HTML with "@DATA@" where the data goes. */
+/* The pages without their data, as build.mjs made them: HTML with "@DATA@" where the data goes. */
 #ifndef FORKTAIL_REPORT_TEMPLATE_H
 #define FORKTAIL_REPORT_TEMPLATE_H
 
@@ -9,8 +9,12 @@
 extern "C" {
 #endif
 
+/* Of a run. */
 extern const char ft_report_template[];
 size_t ft_report_template_size(void);
+/* Of a comparison. */
+extern const char ft_compare_template[];
+size_t ft_compare_template_size(void);
 
 #ifdef __cplusplus
 }

@@ -14,29 +14,6 @@ export function gutterWidth() {
   return innerWidth < 720 ? 96 : 172;
 }
 
-// The page's colours, which follow its colour scheme.
-export function readTheme() {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  return {
-    text: colour('text'),
-    muted: colour('muted'),
-    grid: colour('grid'),
-    line: colour('line'),
-    surface: colour('surface'),
-    accent: colour('accent'),
-    second: colour('second'),
-    third: colour('third'),
-    fourth: colour('fourth'),
-    fifth: colour('fifth'),
-    lane: colour('lane'),
-    mass: colour('mass').split(/\s+/).map(Number),
-    band: colour('band'),
-    font: '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", "Liberation Sans", sans-serif',
-    dark: colour('dark') === '1',
-  };
-}
-
 // Runs `paint` with the plot area clipped.
 export function clipped(u, paint) {
   const {ctx, bbox} = u;

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
-import {existsSync, mkdtempSync, rmSync} from 'node:fs';
+import {existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
@@ -40,6 +40,10 @@ export async function startBrowser(packages) {
     make(program, name, ...args) {
       const path = join(directory, `${name}.html`);
       const made = spawnSync(program, [path, ...args.map(String)], {encoding: 'utf8'});
+      if (made.status === 77) {
+        console.log(`SKIPPED: ${made.stderr}`);
+        process.exit(77);
+      }
       assert.equal(made.status, 0, made.stderr);
       return path;
     },
@@ -123,6 +127,14 @@ export function coloursOf(png) {
 
 export const hex = (colour) => parseInt(colour.slice(1), 16);
 export const shot = async (page, selector) => coloursOf(await page.locator(selector).screenshot());
+
+// What axe-core, a file, finds that is serious or worse. It gets in by the debugger, which the page's policy does not bind.
+export async function findings(page, axe) {
+  await page.evaluate(readFileSync(axe, 'utf8'));
+  const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
+  return violations.filter(({impact}) => impact === 'serious' || impact === 'critical')
+    .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 4).map(({html, failureSummary}) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`);
+}
 
 // Runs tests by name, stops the browser, and exits.
 export async function run(started, tests) {

@@ -5,36 +5,26 @@
 //   node report_access_test.mjs REPORT_SAMPLE PACKAGES_DIR
 
 import assert from 'node:assert/strict';
-import {readFileSync} from 'node:fs';
-import {run, startBrowser} from '../browser/harness.mjs';
+import {findings, run, startBrowser} from '../browser/harness.mjs';
 
 const [sampleProgram, packages] = process.argv.slice(2);
 const started = await startBrowser(packages);
 const {open} = started;
 const report = started.make(sampleProgram, 'access', 20, 5000, 3000, 1000);
-const axe = readFileSync(started.axe, 'utf8');
-
-// By way of the debugger, which the page's policy does not bind.
-async function findings(page) {
-  await page.evaluate(axe);
-  const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
-  return violations.filter(({impact}) => impact === 'serious' || impact === 'critical')
-    .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 4).map(({html, failureSummary}) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`);
-}
 
 const tests = {
   async 'nothing serious is found, light or dark, closed or opened'() {
     for (const colorScheme of ['light', 'dark']) {
       const {page, closed} = await open(report, {colorScheme});
-      assert.deepEqual(await findings(page), [], colorScheme);
+      assert.deepEqual(await findings(page, started.axe), [], colorScheme);
       await page.locator('.did summary').first().click();
       await page.keyboard.press('w');
       await page.locator('#search').fill('get');
       await page.waitForFunction(() => forktail.current().find === 'get');
       await page.locator('.legend-entry[data-cause="fork"]').click();
-      assert.deepEqual(await findings(page), [], `${colorScheme}, opened`);
+      assert.deepEqual(await findings(page, started.axe), [], `${colorScheme}, opened`);
       await page.locator('#help').click();
-      assert.deepEqual(await findings(page), [], `${colorScheme}, help`);
+      assert.deepEqual(await findings(page, started.axe), [], `${colorScheme}, help`);
       await closed();
     }
   },

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// The compare page: two sides of runs beside each other. What was judged, and how, comes with the data; the page says and
+// draws it: what else differs first, then latency on one scale, percentiles, causes as pairs of bars, episodes.
+
+import {count, duration, percent} from './format.js';
+import {createMap, drawCurves} from './compare_charts.js';
+import {createTheme, readTheme} from './theme.js';
+import {createTooltip, element} from './dom.js';
+import {bounds, differenceTable, figure, pairedBars, verdicts} from './differences.js';
+import {lookOfCauses} from './causes.js';
+import {markOf} from './legend.js';
+
+const COMPARE_FORMAT = 1;
+const at = (id) => document.getElementById(id);
+
+function sideName(side) {
+  return side.runs.length === 1 ? side.given : `${side.given} (${count(side.runs.length)} runs)`;
+}
+
+function sideFacts(letter, side) {
+  const sum = (name) => side.runs.reduce((all, run) => all + run[name], 0);
+  return element('div', {}, element('dt', {}, letter), element('dd', {}, element('b', {}, sideName(side)),
+    ` ${count(sum('requests'))} requests in ${duration(sum('seconds') * 1e9)}` +
+    `${sum('errors') ? `, ${count(sum('errors'))} errors` : ''}${sum('drops') ? `, ${count(sum('drops'))} events dropped` : ''}`));
+}
+
+function fillCompareHeader(data) {
+  document.title = `${data.a.given} and ${data.b.given} · forktail`;
+  const [text] = verdicts[data.verdict] ?? [data.verdict];
+  at('header').append(
+    element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${data.version}`)),
+    element('h1', {}, 'Two sides compared'),
+    element('dl', {class: 'facts'}, sideFacts('A', data.a), sideFacts('B', data.b)),
+    element('p', {class: `judged verdict-${data.verdict}`}, element('b', {}, `B against A: ${text}. `), data.reason));
+  if (data.changes.length)
+    at('header').append(element('ul', {class: 'changes'}, ...data.changes.map((sentence) => element('li', {}, sentence))));
+  if (data.notes.length)
+    at('header').append(element('section', {class: 'warnings', 'aria-label': 'What limits this comparison'},
+      element('ul', {}, ...data.notes.map((note) => element('li', {}, note)))));
+}
+
+function table(label, heads, rows, look = '') {
+  return element('div', {class: `table ${look}`, tabindex: '0', role: 'region', 'aria-label': label}, element('table', {},
+    element('thead', {}, element('tr', {}, ...heads.map((text) => element('th', {scope: 'col'}, text)))), element('tbody', {}, ...rows)));
+}
+
+function factTable(facts) {
+  if (!facts.length) return element('p', {class: 'muted'}, 'Host, server, configuration and load were the same as far as was recorded.');
+  return table('What is not the same', ['Of', 'What', 'A', 'B'], facts.map(({group, name, a, b, matters}) =>
+    element('tr', {class: matters ? 'matters' : ''}, element('th', {scope: 'row'}, group, matters ? element('b', {}, ' (matters)') : ''),
+      element('td', {}, name), element('td', {class: 'fact'}, a || 'not known'), element('td', {class: 'fact'}, b || 'not known'))), 'words');
+}
+
+function episodeTable(data, looks) {
+  if (!data.episodes.length) return element('p', {class: 'muted'}, 'Neither side had an episode.');
+  const pair = (a, b) => [element('td', {}, a), element('td', {}, b)];
+  const heads = ['Main cause', 'A per run', 'B per run', 'Interval (95 %)', 'A worst', 'B worst', 'A longest', 'B longest', 'A requests’ time', 'B requests’ time'];
+  return table('Episodes by cause', heads, data.episodes.map(({cause, a, b, per_run: change}) => element('tr', {},
+    element('th', {scope: 'row'}, element('span', {class: 'wf-cause'}, markOf(looks[cause]), looks[cause].name)),
+    ...pair(figure(a.per_run, ''), figure(b.per_run, '')), element('td', {}, bounds(change.change_interval, '')), ...pair(duration(a.worst_ns), duration(b.worst_ns)),
+    ...pair(duration(a.longest_ns), duration(b.longest_ns)), ...pair(duration(a.request_s * 1e9), duration(b.request_s * 1e9)))));
+}
+
+function runTable(data) {
+  const names = ['p50', 'p99', 'p99.9', 'max'];
+  const row = (letter) => (run) => element('tr', {}, element('th', {scope: 'row'}, `${letter}: ${run.name}`),
+    element('td', {}, count(run.requests)), element('td', {}, `${count(run.rate)}/s`), ...names.map((name) => element('td', {}, duration(run.latency_ns[name]))));
+  return table('Runs', ['Run', 'Requests', 'Throughput', ...names], [...data.a.runs.map(row('A')), ...data.b.runs.map(row('B'))]);
+}
+
+// The causes that took most time in a percentile's change, in words.
+function percentileCauses(data) {
+  const lines = data.percentiles.filter(({causes}) => causes.length).map(({name, causes}) => element('li', {}, `${name}: `,
+    causes.slice(0, 3).map(({cause, a_ns: a, b_ns: b}) => `${data.cause_names[cause]} ${duration(a)} → ${duration(b)}`).join(', ')));
+  return lines.length ? element('ul', {class: 'evidence'}, ...lines) : '';
+}
+
+function startCompare() {
+  const data = JSON.parse(at('run').textContent);
+  if (data.format !== COMPARE_FORMAT) throw new Error(`the page's data has format ${data.format}, its script reads ${COMPARE_FORMAT}`);
+  const tooltip = createTooltip();
+  let theme = readTheme();
+  let maps = [];
+  fillCompareHeader(data);
+
+  function fill() {
+    const looks = lookOfCauses(data.cause_names, data.cause_looks, theme.dark);
+    const byName = Object.fromEntries(looks.map((look) => [look.name, look]));
+    maps = ['a', 'b'].map((side) => createMap(data, side, () => theme, tooltip));
+    const key = element('p', {class: 'curve-key'}, element('span', {class: 'key key-a'}, `A: ${sideName(data.a)}`), element('span', {class: 'key key-b'}, `B: ${sideName(data.b)}`));
+    at('sections').replaceChildren(
+      element('h2', {}, 'What is not the same'), factTable(data.facts),
+      element('h2', {}, 'Latency, both on one scale'), key, drawCurves(data, tooltip),
+      element('h3', {}, 'A over time'), maps[0].canvas, element('h3', {}, 'B over time'), maps[1].canvas,
+      element('p', {class: 'muted'}, `Darker: more requests per run in that second. ${data.slow_ns ? `Slow is ${duration(data.slow_ns)} or more on both sides.` : ''}`),
+      element('h2', {}, 'Percentiles'), differenceTable(data.percentiles, data.allowed, 'Percentile'), percentileCauses(data),
+      element('h2', {}, 'Throughput, forks, memory'), differenceTable(data.others, data.allowed, 'Figure'),
+      element('h2', {}, 'Slow requests’ time by cause'), element('p', {class: 'muted'}, 'Per run; A hatched, B solid.'), pairedBars(data.causes, byName),
+      element('h2', {}, 'Serving threads’ time by cause'), pairedBars(data.stalled, byName),
+      element('h2', {}, 'Episodes by cause'), episodeTable(data, looks),
+      element('h2', {}, 'Runs'), runTable(data));
+  }
+
+  const colours = createTheme(at('theme'), () => {
+    theme = readTheme();
+    fill();
+  });
+  addEventListener('keydown', (event) => {
+    if (event.key === 'd' && !event.ctrlKey && !event.metaKey && !event.altKey) colours.toggle();
+  });
+  fill();
+  if (data.advisory) at('header').append(element('p', {class: 'muted'},
+    `One pair of runs: intervals say how much this pair may mislead, and nothing is judged. ${percent(data.allowed)} more is allowed otherwise.`));
+  document.body.dataset.ready = '1';
+}
+
+try {
+  startCompare();
+} catch (error) {
+  document.body.prepend(element('p', {class: 'failed', role: 'alert'}, `This comparison can't be shown: ${error.message}`));
+  document.body.dataset.failed = '1';
+  throw error;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A comparison made by hand, for tests of what shows comparisons: B's forks are longer, one cause is new,
+// bounds are missing or infinite, and names are hostile.
+#pragma once
+
+#include "compare/compare.h"
+
+namespace forktail
+{
+
+// `pairs` of runs; of one alone nothing is judged.
+Comparison SampleComparison(size_t pairs);
+
+} // namespace forktail
