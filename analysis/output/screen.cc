@@ -174,17 +174,18 @@ Block Hops(const Screen &s, size_t most)
 	Block text;
 	if (b.hops.size() < 2 || b.slow.empty())
 		return text;
-	const size_t name_width = std::min<size_t>(s.style.columns > 60 ? s.style.columns - 42 : 18, 48);
+	const bool wide = s.style.columns > 60;
+	const size_t name_width = std::min<size_t>(wide ? s.style.columns - 42 : 18, 48);
 	text.push_back(s.style.Strong(PadRight("hop", name_width) + PadLeft("share", 8) +
-				      PadLeft("time", 10) + "  mostly"));
+				      PadLeft("time", 10) + (wide ? "  mostly" : "")));
 	for (size_t i = 0; i < std::min(most, b.hops.size()); i++) {
 		const HopRow &row = b.hops[i];
 		std::string name = HopNameOf(s.e.run, s.e.timelines, row.hop, b.from_iterations).text();
 		std::string line = PadRight(Ellipsized(name, name_width, s.style), name_width) +
 				   PadLeft(FormatPercent(row.share), 8) +
-				   PadLeft(FormatDuration(row.time_ns), 10) + "  ";
-		if (!row.causes.empty())
-			line += std::string(CauseName(row.causes[0].cause)) + " " +
+				   PadLeft(FormatDuration(row.time_ns), 10);
+		if (wide && !row.causes.empty())
+			line += "  " + std::string(CauseName(row.causes[0].cause)) + " " +
 				FormatShare(static_cast<double>(row.causes[0].time_ns) /
 					    static_cast<double>(std::max<uint64_t>(row.time_ns, 1)));
 		text.push_back(line);
@@ -277,8 +278,9 @@ Block Foot(const Screen &s, size_t most)
 		Append(lines, &text);
 	}
 	if (told < notes.size())
-		text.push_back("(" + Plural(notes.size() - told, "more note", "more notes") +
-			       " on what was lost or is not known: --all)");
+		text.push_back(Ellipsized("(" + Plural(notes.size() - told, "more note", "more notes") +
+					      " on what was lost or is not known: --all)",
+					  s.style.columns, s.style));
 	std::string clock = ClockText(s.e, s.e.zero_ns);
 	std::string hint = (clock.empty() ? "" : "+0 s is " + clock.substr(0, 19) + " UTC. ") +
 			   std::string("More: --all, --episode N, --cause NAME");
