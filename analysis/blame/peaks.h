@@ -46,10 +46,10 @@ public:
 			return std::min(static_cast<size_t>(column), columns - 1);
 		};
 		for (size_t i = 0; i < longest_.size(); i++) {
-			const uint64_t begin = (first_ + i) << shift_;
-			if (!longest_[i] || begin >= to_ns || begin + (1ull << shift_) <= from_ns)
+			const uint64_t begin = (first_ + i) << shift_, end = begin + ((1ull << shift_) - 1);
+			if (!longest_[i] || begin >= to_ns || end < from_ns)
 				continue;
-			size_t last = column_of(begin + (1ull << shift_) - 1);
+			size_t last = column_of(end);
 			for (size_t c = column_of(begin); c <= last; c++)
 				longest[c] = std::max(longest[c], longest_[i]);
 		}
