@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
 // forktail explain.
 #include <cerrno>
+#include <clocale>
 #include <cstdio>
 #include <cstring>
+#include <langinfo.h>
+#include <optional>
 #include <string>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analysis/output/format_line.h"
+#include "analysis/output/screen.h"
+#include "analysis/output/views.h"
 #include "analysis/outside.h"
 #include "command.h"
 #include "gate/figures.h"
@@ -18,12 +25,97 @@ namespace forktail
 namespace
 {
 
-bool Print(const Explanation &explanation, const ExplainOptions &options, bool json)
+struct Asked {
+	bool json = false, all = false, ascii = false;
+	std::string colour = "auto", format, cause_name;
+	std::optional<size_t> episodes, episode;
+	std::optional<uint64_t> request;
+	Cause cause = Cause::Unknown;
+
+	int Views() const
+	{
+		return json + all + !format.empty() + !cause_name.empty() + episode.has_value() +
+		       request.has_value();
+	}
+};
+
+void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
 {
-	if (json)
-		return WriteExplainJson(explanation, options, stdout);
-	std::string text = ExplainText(explanation, options);
-	return fwrite(text.data(), 1, text.size(), stdout) == text.size();
+	app->add_flag("--all", asked->all,
+		      "all there is to say: every cause, hop, note and what recording cost");
+	app->add_option("--episode", asked->episode, "one episode in full, by its number: 1 is the worst");
+	app->add_option("--request", asked->request,
+			"one slow request in full, by its id in --json --requests");
+	app->add_option("--cause", asked->cause_name, "one cause: what it cost, its episodes, its evidence");
+	app->add_option("--top,--episodes", asked->episodes, "episodes to show, with all of their evidence");
+	app->add_option("--format", asked->format,
+			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
+	app->add_flag("--json", asked->json, "print JSON (docs/explain-json.md)");
+	app->add_flag("--requests", options->requests, "with --json: list every slow request and its parts");
+	app->add_option("--color,--colour", asked->colour, "auto, always or never")
+	    ->check(CLI::IsMember({"auto", "always", "never"}));
+	app->add_flag("--ascii", asked->ascii, "draw without Unicode");
+}
+
+// What can't be meant. True: it was said why.
+bool Refused(Asked *asked, const ExplainOptions &options)
+{
+	std::string error;
+	if (options.requests && !asked->json)
+		error = "--requests needs --json";
+	else if (asked->Views() > 1)
+		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
+	else if (!asked->cause_name.empty() && !CauseByName(asked->cause_name.c_str(), &asked->cause))
+		error = "there is no cause '" + asked->cause_name + "'; docs/causes.md lists them";
+	else if (asked->format.empty() || CheckFormat(asked->format, &error))
+		return false;
+	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	return true;
+}
+
+// As wide as the terminal, or as COLUMNS says.
+size_t Columns()
+{
+	constexpr size_t least = 40, most = 500;
+	struct winsize size = {};
+	size_t columns = 100;
+	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
+		columns = static_cast<size_t>(atoi(text));
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		columns = size.ws_col;
+	return std::clamp(columns, least, most);
+}
+
+Style StyleOf(const Asked &asked)
+{
+	setlocale(LC_CTYPE, "");
+	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	Style style;
+	style.columns = Columns();
+	style.unicode = !asked.ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	style.colour = asked.colour == "always" ||
+		       (asked.colour == "auto" && isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+			!(terminal && strcmp(terminal, "dumb") == 0));
+	return style;
+}
+
+// What was asked for. False: *error says why there is none.
+bool Show(const Explanation &e, const ExplainOptions &options, const Asked &asked, std::string *text,
+	  std::string *error)
+{
+	if (asked.episode)
+		return EpisodeView(e, options.style, *asked.episode, text, error);
+	if (asked.request)
+		return RequestView(e, options.style, *asked.request, text, error);
+	if (!asked.cause_name.empty())
+		*text = CauseView(e, options.style, asked.cause, options.episodes);
+	else if (!asked.format.empty())
+		*text = FormatLine(e, asked.format);
+	else if (asked.all)
+		*text = ExplainText(e, options);
+	else
+		*text = ExplainScreen(e, options, asked.episodes.value_or(0));
+	return true;
 }
 
 // --fail-if. False: it was said what can't be understood.
@@ -57,15 +149,13 @@ int SayFailed(const AskedLimits &limits, const RunFigures &figures)
 
 int ExplainCommand(int argc, char **argv)
 {
-	CLI::App app("Says what made the slow requests of a run slow.", "forktail explain");
+	CLI::App app("Says what made the slow requests of a run slow (docs/explain.md).", "forktail explain");
 	std::string run, slow;
-	bool json = false;
+	Asked asked;
 	ExplainOptions options;
 	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
-	app.add_option("--episodes", options.episodes, "episodes to show")->capture_default_str();
-	app.add_flag("--json", json, "print JSON (docs/explain-json.md)");
-	app.add_flag("--requests", options.requests, "with --json: list every slow request and its parts");
+	AddOptions(&app, &asked, &options);
 	std::vector<std::string> fail_if;
 	app.add_option(
 	       "--fail-if", fail_if,
@@ -78,24 +168,30 @@ int ExplainCommand(int argc, char **argv)
 	if (!Parse(&app, argc, argv, &status))
 		return status;
 	AskedLimits limits;
-	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || !ParseFailIf(fail_if, &limits))
+	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked, options) ||
+	    !ParseFailIf(fail_if, &limits))
 		return kUsage;
-	if (options.requests && !json) {
-		fprintf(stderr, "forktail: --requests needs --json\n");
-		return kUsage;
-	}
-	options.colour = !json && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	options.style = StyleOf(asked);
+	options.episodes = asked.episodes.value_or(options.episodes);
+	if (asked.episode || !asked.cause_name.empty())
+		options.evidence = SIZE_MAX;
 
 	Explanation explanation;
 	RunFigures figures(&limits.limits);
 	if (!limits.limits.empty())
 		figures.Watch(&options);
-	std::string error;
+	std::string text, error;
 	if (!Read(run, options, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	if (!Print(explanation, options, json) || fflush(stdout)) {
+	if (!asked.json && !Show(explanation, options, asked, &text, &error)) {
+		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		return kCant;
+	}
+	const bool printed = asked.json ? WriteExplainJson(explanation, options, stdout)
+					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
+	if (!printed || fflush(stdout)) {
 		fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
 		return kCant;
 	}

@@ -55,6 +55,7 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		uint64_t latency = q.Latency(i);
 		facts->latencies.Add(latency);
 		facts->latencies_ns += latency;
+		facts->peaks.Add(q.intended_ns[i], latency);
 		if (!q.arrival_ns.empty() && q.arrival_ns[i])
 			CountArrival(q, i, facts);
 		if (q.Number(i) % step == 0)
@@ -83,6 +84,7 @@ void MergeSums(const LogFacts &worker, LogFacts *all)
 	all->last_end_ns = std::max(all->last_end_ns, worker.last_end_ns);
 	all->latencies.Merge(worker.latencies);
 	all->latencies_ns += worker.latencies_ns;
+	all->peaks.Merge(worker.peaks);
 	all->behind_unknown += worker.behind_unknown;
 	all->behind |= worker.behind;
 	all->arrivals.Merge(worker.arrivals);

@@ -8,6 +8,7 @@
 
 #include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "peaks.h"
 #include "percentile.h"
 
 namespace forktail
@@ -35,6 +36,7 @@ struct LogFacts {
 	LogHistogram arrivals;
 	unsigned __int128 arrivals_ns = 0;
 	uint64_t unread_ns = 0, longest_unread_ns = 0;
+	Peaks peaks;			    // of those answered
 	std::vector<SampledRequest> sample; // of those answered, in order
 
 	uint64_t answered() const { return latencies.count; }

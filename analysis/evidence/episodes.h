@@ -49,6 +49,7 @@ struct Episode {
 	std::vector<EpisodeHop> hops;	  // likewise
 	EpisodeAnswers answers;
 	std::vector<std::string> evidence;
+	std::vector<Cause> evidence_of; // the causes that the first of these sentences are of
 	OwnCode own_code; // of the thread that served its worst request, in [since_ns, end_ns]
 };
 

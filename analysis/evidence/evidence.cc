@@ -248,6 +248,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 					.text() +
 				    ": " + text;
 			e.evidence.push_back(std::move(text));
+			e.evidence_of.push_back(cause.cause);
 		}
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
 			e.evidence.push_back(std::move(text));

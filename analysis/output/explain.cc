@@ -39,6 +39,7 @@ void FindMeasured(const LogFacts &facts, Explanation *e)
 	uint64_t first = facts.count ? facts.first_due_ns : e->run.start_ns,
 		 last = facts.count ? facts.last_end_ns : e->run.end_ns;
 	e->first_ns = first;
+	e->peaks = facts.peaks;
 	e->measured_ns = last - first;
 	if (!e->in_part)
 		e->zero_ns = first;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/blame/blame.h"
+#include "analysis/blame/peaks.h"
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
@@ -19,6 +20,7 @@
 #include "analysis/run/run.h"
 #include "analysis/run/source.h"
 #include "analysis/timeline/timeline.h"
+#include "layout.h"
 
 namespace forktail
 {
@@ -28,8 +30,8 @@ struct ExplainOptions {
 	size_t episodes = 5;   // shown in the text
 	size_t evidence = 4;   // sentences per episode
 	bool requests = false; // JSON: every slow request with its parts
-	bool colour = false;
-	bool page = false; // a page will be made of it, which takes memory too
+	Style style;	       // of the text
+	bool page = false;     // a page will be made of it, which takes memory too
 	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
 	std::function<void(double)> progress; // is called with how far it is, 0..1
@@ -47,6 +49,7 @@ struct Explanation {
 	bool by_loops = false;	      // there is no log, and timelines are of all threads with an event loop
 	Clients clients;
 	Blame blame;
+	Peaks peaks;			// of all answered requests; empty without a log
 	std::vector<Episode> episodes;	// by start
 	std::vector<Account> accounts;	// per thread of the run
 	Activities activities;		// per CPU sample that is there

@@ -317,7 +317,8 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 			one["hop"] = HopText(e, part.hop);
 		parts.push_back(std::move(one));
 	}
-	Out request = {{"start_ns", r.start_ns},
+	Out request = {{"id", r.index},
+		       {"start_ns", r.start_ns},
 		       {"t_s", Seconds(r.start_ns, e.zero_ns)},
 		       {"latency_ns", r.latency_ns},
 		       {"episode", r.episode}};

@@ -191,6 +191,6 @@ TEST_CASE("explained: what lay unread is client-late, exactly, and what the serv
 		CHECK(text.find("answers lay unread at the client for ") != std::string::npos);
 	}
 	CHECK(found == 4);
-	const Result text = run({program("forktail"), "explain", dir.path()});
+	const Result text = run({program("forktail"), "explain", dir.path(), "--all"});
 	CHECK(text.out.find("Until answers arrived: p50 ") != std::string::npos);
 }

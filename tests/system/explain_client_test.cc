@@ -127,8 +127,10 @@ Disturbed disturbed_load(const How &how)
 	const std::vector<std::string> explain = {program("forktail"), "explain", dir.path(), "--slow",
 						  "20ms"};
 	std::vector<std::string> json = explain;
+	std::vector<std::string> all = explain;
 	json.insert(json.end(), {"--json", "--requests"});
-	const Result r = run(json), text = run(explain);
+	all.push_back("--all");
+	const Result r = run(json), text = run(all);
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	REQUIRE(text.status == 0);

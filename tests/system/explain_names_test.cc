@@ -66,7 +66,7 @@ TEST_CASE("a server whose name steers terminals is recorded, and its name can on
 	CHECK(manifest["targets"][0]["pid"] == redis.pid());
 	CHECK(manifest["targets"][0]["listens"].size() == 1);
 
-	const Result text = run({program("forktail"), "explain", path});
+	const Result text = run({program("forktail"), "explain", path, "--all"});
 	INFO(text.out);
 	INFO(text.err);
 	REQUIRE(text.status == 0);

@@ -20,7 +20,7 @@ TEST_CASE("a slow command that only the server knows of is named beside its epis
 	REQUIRE(load.wait(Seconds(30)) == 0);
 
 	Result explained =
-	    run({program("forktail"), "explain", "--slow", "100ms", dir.file("load.forktail")});
+	    run({program("forktail"), "explain", "--slow", "100ms", dir.file("load.forktail"), "--all"});
 	INFO(explained.out << explained.err);
 	CHECK(explained.status == 0);
 	CHECK(contains(explained.out, "Redis' slow log has DEBUG SLEEP 0.4"));
@@ -54,7 +54,7 @@ TEST_CASE("a server that was gone is named beside the requests that waited for i
 	mortal.reset();
 	REQUIRE(load.wait(Seconds(60)).has_value());
 	const Result explained =
-	    run({program("forktail"), "explain", "--slow", "500ms", dir.file("load.forktail")});
+	    run({program("forktail"), "explain", "--slow", "500ms", dir.file("load.forktail"), "--all"});
 	INFO(explained.out << explained.err);
 	CHECK(explained.status == 0);
 	CHECK(contains(explained.out, "the keys of " + gone + " had no server for"));

@@ -92,7 +92,7 @@ TEST_CASE("a cgroup that has used up its quota is cpu-quota, for as long as the 
 			 note.find("\"cgroup\":\"" + group.name() + "\"") != std::string::npos &&
 			 note.find("\"quota_us\":20000,\"period_us\":100000") != std::string::npos;
 	CHECK(noted);
-	const Result explained = run({program("forktail"), "explain", path});
+	const Result explained = run({program("forktail"), "explain", path, "--all"});
 	INFO(explained.out << explained.err);
 	CHECK(explained.out.find("the cgroup " + group.name() +
 				 " had used up its CPU quota (20.0 ms of every 100 ms)") !=

@@ -203,7 +203,7 @@ TEST_CASE("which of several targets ended, and when, is said and recorded")
 	for (const std::string &note : r.notes)
 		noted |= note.find("\"target-ended\",\"pid\":" + std::to_string(gone)) != std::string::npos;
 	CHECK(noted);
-	const Result explained = run({program("forktail"), "explain", recorder.path()});
+	const Result explained = run({program("forktail"), "explain", recorder.path(), "--all"});
 	INFO(explained.out << explained.err);
 	CHECK(explained.out.find("redis-server (" + std::to_string(gone) + ") ended at +") !=
 	      std::string::npos);

@@ -221,7 +221,7 @@ TEST_CASE("runs of its programs that the kernel skipped are drops, as many as th
 	CHECK(json_number(r.summary, "dropped") == r.missed() + r.dropped());
 	CHECK(r.manifest.find("\"sched_switch\"") != std::string::npos);
 	check_accounts(r);
-	const Result explained = run({program("forktail"), "explain", path});
+	const Result explained = run({program("forktail"), "explain", path, "--all"});
 	INFO(explained.out << explained.err);
 	CHECK((explained.out.find("(skipped by the kernel) between") != std::string::npos) ==
 	      (r.missed() > 0));

@@ -110,14 +110,12 @@ def text(outcomes):
 
 
 def score(outcomes):
-    """The README's short form of it."""
+    """The README's one sentence of it."""
     ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
-    return "\n".join(
-        rates(ran) +
-        ["", f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
-             f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 10 % (or 200 us) of it."])
+    return (f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
+            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 10 % (or 200 us) of it.")
 
 
 def write(tables, what, page_path=PAGE):

@@ -43,6 +43,14 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"explain", dir.path(), "--slow", "fast"}, 2, "'fast'");
 	Refuses({"explain", dir.path(), "--episodes", "many"}, 2, "--episodes");
 	Refuses({"explain", dir.path(), "--requests"}, 2, "--json");
+	Refuses({"explain", dir.path(), "--cause", "weather"}, 2, "no cause 'weather'");
+	Refuses({"explain", dir.path(), "--cause", "fork", "--all"}, 2, "one or the other");
+	Refuses({"explain", dir.path(), "--format", "{p99.8}"}, 2, "no {p99.8}");
+	Refuses({"explain", dir.path(), "--format", "{p99"}, 2, "without its }");
+	Refuses({"explain", dir.path(), "--format", "p99}"}, 2, "without its {");
+	Refuses({"explain", dir.path(), "--episode", "first"}, 2, "--episode");
+	Refuses({"explain", dir.path(), "--request", "-1"}, 2, "--request");
+	Refuses({"explain", dir.path(), "--color", "green"}, 2, "--color");
 	Refuses({"explain", dir.path(), "--since", "soon"}, 2, "not 'soon'");
 	Refuses({"report", dir.path(), "-o", dir.file("out.html"), "--until", "-5"}, 2, "not '-5'");
 	Refuses({"explain", dir.path(), "--around", "+5s", "--since", "+1s"}, 2, "one or the other");

@@ -131,7 +131,7 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 		CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
 	}
 	ExplainOptions colour;
-	colour.colour = true;
+	colour.style.colour = true;
 	CHECK(ExplainText(e, colour).find("\033[1m") != std::string::npos);
 }
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// See layout.h.
+#include "layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cwchar>
+
+namespace forktail
+{
+
+namespace
+{
+
+std::string Coloured(bool colour, const char *code, const std::string &text)
+{
+	return colour && !text.empty() ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
+}
+
+// The letter that begins at `at`, as far as its bytes are there.
+size_t LetterBytes(const std::string &text, size_t at)
+{
+	unsigned char first = static_cast<unsigned char>(text[at]);
+	size_t bytes = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+	return std::min(bytes, text.size() - at);
+}
+
+// By the locale's table; where the locale knows only ASCII, one for each letter.
+size_t LetterWidth(const std::string &text, size_t at, size_t bytes)
+{
+	if (bytes == 1)
+		return 1;
+	uint32_t letter = static_cast<unsigned char>(text[at]) & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++)
+		letter = letter << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3f);
+	int width = wcwidth(static_cast<wchar_t>(letter));
+	return width < 0 ? 1 : static_cast<size_t>(width);
+}
+
+// How many bytes fit into `columns`.
+size_t Fitting(const std::string &text, size_t columns)
+{
+	size_t at = 0;
+	for (size_t width = 0; at < text.size();) {
+		size_t bytes = LetterBytes(text, at);
+		width += LetterWidth(text, at, bytes);
+		if (width > columns)
+			break;
+		at += bytes;
+	}
+	return at;
+}
+
+} // namespace
+
+std::string Style::Strong(const std::string &text) const
+{
+	return Coloured(colour, "1", text);
+}
+std::string Style::Dim(const std::string &text) const
+{
+	return Coloured(colour, "2", text);
+}
+std::string Style::Alarming(const std::string &text) const
+{
+	return Coloured(colour, "31", text);
+}
+std::string Style::Tinted(Cause cause, const std::string &text) const
+{
+	switch (InfoOf(cause).family) {
+	case Family::Memory:
+		return Coloured(colour, "31", text);
+	case Family::Files:
+		return Coloured(colour, "34", text);
+	case Family::Cpu:
+		return Coloured(colour, "33", text);
+	case Family::Interrupts:
+		return Coloured(colour, "35", text);
+	default:
+		return Coloured(colour, "36", text);
+	}
+}
+
+std::string Format(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return text;
+}
+
+size_t DisplayWidth(const std::string &text)
+{
+	size_t width = 0;
+	for (size_t at = 0; at < text.size();) {
+		size_t bytes = LetterBytes(text, at);
+		width += LetterWidth(text, at, bytes);
+		at += bytes;
+	}
+	return width;
+}
+
+std::string Ellipsized(const std::string &text, size_t columns, const Style &style)
+{
+	if (DisplayWidth(text) <= columns)
+		return text;
+	const std::string end = style.Ellipsis();
+	size_t width = DisplayWidth(end);
+	if (columns < width)
+		return text.substr(0, Fitting(text, columns));
+	return text.substr(0, Fitting(text, columns - width)) + end;
+}
+
+std::string PadRight(const std::string &text, size_t columns)
+{
+	size_t width = DisplayWidth(text);
+	return text + std::string(columns - std::min(width, columns), ' ');
+}
+std::string PadLeft(const std::string &text, size_t columns)
+{
+	size_t width = DisplayWidth(text);
+	return std::string(columns - std::min(width, columns), ' ') + text;
+}
+
+std::string Wrap(const std::string &text, size_t first, size_t indent, size_t columns)
+{
+	std::string out;
+	size_t column = first;
+	bool starts_line = true;
+	auto next_line = [&] {
+		out += "\n" + std::string(indent, ' ');
+		column = indent;
+		starts_line = true;
+	};
+	for (size_t at = 0; at < text.size();) {
+		size_t end = std::min(text.find(' ', at), text.size());
+		std::string word = text.substr(at, end - at);
+		size_t width = DisplayWidth(word);
+		if (!starts_line && column + 1 + width > columns)
+			next_line();
+		if (!starts_line) {
+			out += ' ';
+			column++;
+		}
+		while (column + width > columns && columns > indent + 1) {
+			size_t fits = std::max<size_t>(Fitting(word, columns - column), 1);
+			if (fits >= word.size())
+				break;
+			out += word.substr(0, fits);
+			word.erase(0, fits);
+			width = DisplayWidth(word);
+			next_line();
+		}
+		out += word;
+		column += width;
+		starts_line = false;
+		at = end + 1;
+	}
+	return out + "\n";
+}
+
+std::vector<std::string> Lines(const std::string &text)
+{
+	std::vector<std::string> lines;
+	for (size_t at = 0; at < text.size();) {
+		size_t end = std::min(text.find('\n', at), text.size());
+		lines.push_back(text.substr(at, end - at));
+		at = end + 1;
+	}
+	return lines;
+}
+
+std::string Bar(double fraction, size_t columns, const Style &style)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	const size_t steps = style.unicode ? 8 : 1;
+	double exact = std::clamp(fraction, 0.0, 1.0) * static_cast<double>(columns * steps);
+	size_t length = static_cast<size_t>(std::lround(exact));
+	if (length == 0 && fraction > 0 && columns)
+		length = 1;
+	std::string bar;
+	for (size_t i = 0; i < length / steps; i++)
+		bar += style.unicode ? "█" : "#";
+	if (length % steps)
+		bar += eighths[length % steps];
+	return PadRight(bar, columns);
+}
+
+} // namespace forktail
