@@ -28,7 +28,7 @@ namespace
 
 // What stands in for the shell: argv is views, format, query; without a query it reads statements.
 const char kPython[] = R"(
-import csv, json, sys
+import sys
 import duckdb
 views, form, query = sys.argv[1:4]
 db = duckdb.connect()
@@ -41,13 +41,11 @@ def show(text):
     if form == "table":
         result.show(max_width=250, max_rows=10000) if not sys.stdout.isatty() else result.show()
         return
-    names = result.columns
     if form == "csv":
-        out = csv.writer(sys.stdout, lineterminator="\n")
-        out.writerow(names)
-        out.writerows(result.fetchall())
+        result.write_csv("/dev/stdout", header=True)
     else:
-        print(json.dumps([dict(zip(names, row)) for row in result.fetchall()], default=str))
+        rows = db.sql("select to_json(r)::varchar from result r").fetchall()
+        print("[" + ",\n".join(row[0] for row in rows) + "]")
 
 if query:
     try:

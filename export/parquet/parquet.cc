@@ -166,7 +166,13 @@ private:
 	}
 	bool Done(const arrow::Status &status, const File &f)
 	{
-		return status.ok() || Fail("can't write " + f.name + ": " + status.message());
+		if (status.ok())
+			return true;
+		// Where the system said why, that is in the detail: "[errno 28] No space left on device".
+		std::string why = status.detail() ? status.detail()->ToString() : status.message();
+		if (why.starts_with("[errno "))
+			why.erase(0, why.find("] ") + 2);
+		return Fail("can't write " + f.name + ": " + why);
 	}
 
 	std::string directory_;
