@@ -147,7 +147,7 @@ int Run(const std::string &program, std::vector<std::string> words)
 }
 
 // The directory of a run's tables, which is made if it isn't there. Not kDone: it was said why.
-int TablesOf(const std::string &run, std::string *directory)
+int TablesOf(const std::string &run, const std::string &slow, std::string *directory)
 {
 	std::error_code ec;
 	const fs::path path = fs::canonical(run, ec);
@@ -162,14 +162,17 @@ int TablesOf(const std::string &run, std::string *directory)
 			ec.message().c_str());
 		return kCant;
 	}
-	const std::string stem = Hex(Hash(path.string())) + "-", name = stem + Hex(Hash(LookOf(path)));
+	const std::string stem = Hex(Hash(path.string())) + "-",
+			  name = stem + Hex(Hash(LookOf(path) + "\n" + slow));
 	*directory = cache / name;
 	if (fs::exists(*directory, ec))
 		return kDone;
 	const std::string program = FindProgram("forktail-parquet");
-	const int status =
-	    program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet)
-			    : Run(program, {"forktail-parquet", path, "--to", "parquet", "-o", *directory});
+	std::vector<std::string> words = {"forktail-parquet", path, "--to", "parquet", "-o", *directory};
+	if (!slow.empty())
+		words.insert(words.end(), {"--slow", slow});
+	const int status = program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet)
+					   : Run(program, words);
 	if (status == kDone) // of what was there before the run changed
 		for (const auto &entry : fs::directory_iterator(cache, ec))
 			if (entry.path().filename().string().starts_with(stem) && entry.path() != *directory)
@@ -244,10 +247,11 @@ int SqlCommand(int argc, char **argv)
 	CLI::App app("Asks DuckDB about runs, as tables (docs/sql.md). Without a query: its shell.",
 		     "forktail sql");
 	std::vector<std::string> runs;
-	std::string query;
+	std::string query, slow;
 	bool csv = false, json = false;
 	app.add_option("RUN", runs, "run directories or .forktail files, then the query")->required();
 	app.add_option("-c,--command", query, "the query");
+	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
 	auto *as_csv = app.add_flag("--csv", csv, "print the result as CSV");
 	app.add_flag("--json", json, "print it as JSON")->excludes(as_csv);
 	int status = kDone;
@@ -263,10 +267,12 @@ int SqlCommand(int argc, char **argv)
 			"forktail: --csv and --json are of a query's result, and there is no query\n");
 		return kUsage;
 	}
+	if (Threshold threshold; !ParseSlow(slow, &threshold))
+		return kUsage;
 	std::vector<std::string> directories;
 	for (const std::string &run : runs) {
 		std::string directory;
-		status = TablesOf(run, &directory);
+		status = TablesOf(run, slow, &directory);
 		if (status != kDone)
 			return status;
 		if (std::find(directories.begin(), directories.end(), directory) == directories.end())

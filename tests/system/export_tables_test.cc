@@ -82,8 +82,8 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE "/docs/sql.md"));
 	CHECK(queries.size() >= 5);
 	for (const std::string &query : queries) {
-		Result r =
-		    run({program("forktail"), "sql", run_path, "--json", "-c", query}, Seconds(60), options);
+		Result r = run({program("forktail"), "sql", run_path, "--slow", "p95", "--json", "-c", query},
+			       Seconds(60), options);
 		INFO(query << r.out << r.err);
 		REQUIRE(r.status == 0);
 		CHECK(!parse_json(r.out).empty());
@@ -93,13 +93,15 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	const auto made = fs::last_write_time(cached);
 	const std::string copy = dir.file("another");
 	fs::copy(run_path, copy);
-	Result r = run({program("forktail"), "sql", run_path, copy, "--csv", "select count(*) n from runs"},
+	Result r = run({program("forktail"), "sql", run_path, copy, "--slow", "p95", "--csv",
+			"select count(*) n from runs"},
 		       Seconds(60), options);
 	INFO(r.err);
 	CHECK(r.status == 0);
 	CHECK(r.out.find("n\n2") == 0);
 	CHECK(fs::last_write_time(cached) == made);
-	CHECK(run({program("forktail"), "sql", run_path, "select nothing_of_that"}, Seconds(60), options)
+	CHECK(run({program("forktail"), "sql", run_path, "--slow", "p95", "select nothing_of_that"},
+		  Seconds(60), options)
 		  .status == 1);
 	CHECK(run({program("forktail"), "sql", dir.file("nowhere")}, Seconds(60), options).status == 3);
 	CHECK(run({program("forktail"), "sql", run_path, "--csv"}, Seconds(60), options).status == 2);
@@ -109,7 +111,7 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 void MakeRun(const std::string &path)
 {
 	Redis server;
-	server.command({"DEBUG", "POPULATE", "300000", "key", "100"});
+	server.command({"DEBUG", "POPULATE", "1500000", "key", "100"});
 	fs::create_directory(path);
 	Process recorder({program("forktail"), "record", "--pid", std::to_string(server.pid()), "-o",
 			  path + "/server.forktail"});
@@ -196,6 +198,14 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 	write_file(dir.file("file"), "kept");
 	CHECK(Export(made, "csv", dir.file("file")).status == 3);
 	CHECK(read_file(dir.file("file")) == "kept");
+
+	// forktail alone, without the program that writes Parquet.
+	fs::copy(program("forktail"), dir.file("forktail"));
+	r = run({dir.file("forktail"), "export", made, "-o", dir.file("p.parquet")}, Seconds(60),
+		{{{"PATH", "/usr/bin:/bin"}}, "", ""});
+	CHECK(r.status == 3);
+	CHECK(r.err.find("libarrow-dev") != std::string::npos);
+	CHECK(!fs::exists(dir.file("p.parquet")));
 
 	// Killed in the middle: what was there is under another name, and goes with the next one.
 	const std::string again = dir.file("again");
