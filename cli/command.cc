@@ -3,7 +3,12 @@
 #include "command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
 #include <vector>
 
 #include "analysis/outside.h"
@@ -77,6 +82,37 @@ bool Read(const std::string &run, ExplainOptions options, Explanation *explanati
 	bool read = ExplainRun(run, options, explanation, error, status);
 	explanation->progress = Progress(); // the line goes
 	return read;
+}
+
+std::string FindProgram(const char *program)
+{
+	std::error_code ec;
+	std::string places = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
+	const char *path = getenv("PATH");
+	places += ":" + std::string(path ? path : "/usr/local/bin:/usr/bin:/bin") + ":";
+	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
+		const std::string file = places.substr(at, end - at) + "/" + program;
+		if (end > at && access(file.c_str(), X_OK) == 0)
+			return file;
+	}
+	return "";
+}
+
+int RunProgram(const char *program, const char *first, int argc, char **argv, const char *missing)
+{
+	const std::string path = FindProgram(program);
+	if (path.empty()) {
+		fprintf(stderr, "forktail: can't find %s: %s\n", program, missing);
+		return kCant;
+	}
+	std::vector<char *> args = {const_cast<char *>(program)};
+	if (first)
+		args.push_back(const_cast<char *>(first));
+	args.insert(args.end(), argv, argv + argc);
+	args.push_back(nullptr);
+	execv(path.c_str(), args.data());
+	fprintf(stderr, "forktail: can't run %s: %s\n", path.c_str(), strerror(errno));
+	return kCant;
 }
 
 } // namespace forktail

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "analysis/output/explain.h"
+#include "export/export.h"
 
 namespace forktail
 {
@@ -33,11 +35,25 @@ bool ParsePart(const PartTexts &texts, ExplainOptions *options);
 bool Read(const std::string &run, ExplainOptions options, Explanation *explanation, std::string *error,
 	  int *status);
 
+// Where a program of forktail's is: beside this one, else on PATH; "" if it is nowhere.
+std::string FindProgram(const char *program);
+// Runs it in place of this one, with `first` (if not null) and the words that follow. Comes back only if it
+// can't: it was said why, `missing` at the end of the sentence.
+int RunProgram(const char *program, const char *first, int argc, char **argv,
+	       const char *missing = "it should lie beside forktail or on PATH");
+
+// What to say where forktail-parquet isn't.
+constexpr char kNoParquet[] = "it is built where Arrow is: install libarrow-dev and libparquet-dev, or run "
+			      "script/python, and build again";
+
 // Commands, with the words after their name; the exit status.
 int DiffCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
+// The same with formats other than all: what forktail-parquet is.
+int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
 int ReportCommand(int argc, char **argv);
+int SqlCommand(int argc, char **argv);
 
 } // namespace forktail

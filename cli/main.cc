@@ -3,13 +3,8 @@
 // this one, so that a server needs no analysis and a client no privileges; the rest is done here.
 //
 // Exit status: 0 done, 1 the answer is "no", 2 usage, 3 the environment or the input can't.
-#include <cerrno>
-#include <climits>
 #include <cstdio>
-#include <cstring>
 #include <string>
-#include <unistd.h>
-#include <vector>
 
 #include "command.h"
 #include "lab/lab.h"
@@ -17,7 +12,6 @@
 namespace
 {
 
-using forktail::kCant;
 using forktail::kDone;
 using forktail::kUsage;
 
@@ -36,38 +30,12 @@ const char kHelp[] =
     "so\n"
     "  forktail diff A B                                  what changed from one run, or several, to "
     "another\n"
+    "  forktail sql RUN... [QUERY]                        asks DuckDB about runs, as tables\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail doctor                                    what this host lets forktail record\n"
     "\n"
     "forktail COMMAND --help tells a command's options.\n";
-
-// Runs one of the C programs in place of this one: the one beside this program, else the one on PATH.
-int Exec(const char *program, const char *first, int argc, char **argv)
-{
-	std::vector<char *> args = {const_cast<char *>(program)};
-	if (first)
-		args.push_back(const_cast<char *>(first));
-	for (int i = 0; i < argc; i++)
-		args.push_back(argv[i]);
-	args.push_back(nullptr);
-
-	char self[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (length > 0) {
-		std::string path(self, static_cast<size_t>(length));
-		path = path.substr(0, path.rfind('/') + 1) + program;
-		execv(path.c_str(), args.data());
-		if (errno != ENOENT) {
-			fprintf(stderr, "forktail: can't run %s: %s\n", path.c_str(), strerror(errno));
-			return kCant;
-		}
-	}
-	execvp(program, args.data());
-	fprintf(stderr, "forktail: can't run %s, which should lie beside forktail or on PATH: %s\n", program,
-		strerror(errno));
-	return kCant;
-}
 
 } // namespace
 
@@ -85,16 +53,17 @@ int main(int argc, char **argv)
 	    {"export", forktail::ExportCommand},
 	    {"gate", forktail::GateCommand},
 	    {"report", forktail::ReportCommand},
+	    {"sql", forktail::SqlCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)
 			return c.run(rest, args);
 	if (command == "record")
-		return Exec("forktail-record", nullptr, rest, args);
+		return forktail::RunProgram("forktail-record", nullptr, rest, args);
 	if (command == "doctor")
-		return Exec("forktail-record", "--doctor", rest, args);
+		return forktail::RunProgram("forktail-record", "--doctor", rest, args);
 	if (command == "load")
-		return Exec("forktail-load", nullptr, rest, args);
+		return forktail::RunProgram("forktail-load", nullptr, rest, args);
 	if (command == "lab")
 		return forktail::LabMain(argc - 1, argv + 1);
 	if (command == "--version" || command == "version") {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// forktail-parquet: `forktail export --to parquet`, as a program of its own because of the libraries it
+// needs.
+#include "command.h"
+#include "export/parquet/parquet.h"
+#include "export/tables/tables.h"
+
+namespace
+{
+
+std::unique_ptr<forktail::Exporter> Parquet(const std::string &path, std::string *)
+{
+	return forktail::MakeTables(forktail::MakeParquet(path));
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const std::vector<forktail::ExportFormat> formats = {
+	    {"parquet", {".parquet"}, forktail::Pending::kDirectory, Parquet}};
+	return forktail::ExportTo(formats, argc - 1, argv + 1);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// forktail sql: runs as tables in DuckDB. Each run is exported to Parquet once, into a cache, and again when
+// its files have changed; DuckDB then has a view of each table over all runs. DuckDB is its own shell, or,
+// where that is not installed, the Python package: there is no query engine here.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "analysis/outside.h"
+#include "command.h"
+#include "export/tables/tables.h"
+
+namespace fs = std::filesystem;
+
+namespace forktail
+{
+
+namespace
+{
+
+// What stands in for the shell: argv is views, format, query; without a query it reads statements.
+const char kPython[] = R"(
+import sys
+import duckdb
+views, form, query = sys.argv[1:4]
+db = duckdb.connect()
+db.execute(views)
+
+def show(text):
+    result = db.sql(text)
+    if result is None:
+        return
+    if form == "table":
+        result.show(max_width=250, max_rows=10000) if not sys.stdout.isatty() else result.show()
+        return
+    if form == "csv":
+        result.write_csv("/dev/stdout", header=True)
+    else:
+        rows = db.sql("select to_json(r)::varchar from result r").fetchall()
+        print("[" + ",\n".join(row[0] for row in rows) + "]")
+
+if query:
+    try:
+        show(query)
+    except duckdb.Error as error:
+        sys.exit(f"forktail: {error}")
+    sys.exit(0)
+try:
+    import readline
+except ImportError:
+    pass
+print("A statement ends with ; and .quit ends. Tables: " + ", ".join(r[0] for r in db.execute("show tables").fetchall()))
+text = ""
+while True:
+    try:
+        line = input("... " if text else "sql> ")
+    except EOFError:
+        break
+    except KeyboardInterrupt:
+        text = ""
+        print()
+        continue
+    if not text and line.strip() in (".quit", ".exit"):
+        break
+    text += line + "\n"
+    if not text.rstrip().endswith(";"):
+        text = text if text.strip() else ""
+        continue
+    try:
+        show(text)
+    except (duckdb.Error, KeyboardInterrupt) as error:
+        print(error)
+    text = ""
+)";
+
+uint64_t Hash(const std::string &text)
+{
+	uint64_t hash = 14695981039346656037u; // FNV-1a
+	for (unsigned char c : text)
+		hash = (hash ^ c) * 1099511628211u;
+	return hash;
+}
+
+std::string Hex(uint64_t value)
+{
+	char text[17];
+	snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+	return text;
+}
+
+// A directory for what can be made again: XDG_CACHE_HOME's, else ~/.cache's.
+fs::path CacheDirectory()
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	if (cache && cache[0] == '/')
+		return fs::path(cache) / "forktail";
+	return fs::path(home && home[0] ? home : "/tmp") / ".cache" / "forktail";
+}
+
+// What the files of a run look like from outside: one that is recorded again looks different.
+std::string LookOf(const fs::path &run)
+{
+	std::vector<std::string> files;
+	std::error_code ec;
+	auto see = [&](const fs::path &file) {
+		const std::string ends = file.extension();
+		if (ends == ".forktail" || ends == ".json" || file == run)
+			files.push_back(
+			    file.filename().string() + " " + std::to_string(fs::file_size(file, ec)) + " " +
+			    std::to_string(fs::last_write_time(file, ec).time_since_epoch().count()));
+	};
+	if (fs::is_directory(run, ec))
+		for (const auto &entry : fs::directory_iterator(run, ec))
+			see(entry.path());
+	else
+		see(run);
+	std::sort(files.begin(), files.end());
+	std::string all = FORKTAIL_VERSION;
+	for (const std::string &f : files)
+		all += "\n" + f;
+	return all;
+}
+
+// Runs a program and waits for it; its exit status.
+int Run(const std::string &program, std::vector<std::string> words)
+{
+	std::vector<char *> args;
+	for (std::string &w : words)
+		args.push_back(w.data());
+	args.push_back(nullptr);
+	pid_t pid;
+	int status;
+	if (posix_spawnp(&pid, program.c_str(), nullptr, nullptr, args.data(), environ) != 0)
+		return kCant;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return kCant;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : kCant;
+}
+
+// The directory of a run's tables, which is made if it isn't there. Not kDone: it was said why.
+int TablesOf(const std::string &run, const std::string &slow, std::string *directory)
+{
+	std::error_code ec;
+	const fs::path path = fs::canonical(run, ec);
+	if (ec) {
+		fprintf(stderr, "forktail: can't read %s: %s\n", Visible(run).c_str(), ec.message().c_str());
+		return kCant;
+	}
+	const fs::path cache = CacheDirectory();
+	fs::create_directories(cache, ec);
+	if (ec) {
+		fprintf(stderr, "forktail: can't make %s, where tables of runs are kept: %s\n", cache.c_str(),
+			ec.message().c_str());
+		return kCant;
+	}
+	const std::string stem = Hex(Hash(path.string())) + "-",
+			  name = stem + Hex(Hash(LookOf(path) + "\n" + slow));
+	*directory = cache / name;
+	if (fs::exists(*directory, ec))
+		return kDone;
+	const std::string program = FindProgram("forktail-parquet");
+	std::vector<std::string> words = {"forktail-parquet", path, "--to", "parquet", "-o", *directory};
+	if (!slow.empty())
+		words.insert(words.end(), {"--slow", slow});
+	const int status = program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet)
+					   : Run(program, words);
+	if (status == kDone) // of what was there before the run changed
+		for (const auto &entry : fs::directory_iterator(cache, ec))
+			if (entry.path().filename().string().starts_with(stem) && entry.path() != *directory)
+				fs::remove_all(entry.path(), ec);
+	return status;
+}
+
+std::string Quoted(const std::string &text)
+{
+	std::string all = "'";
+	for (char c : text)
+		all += c == '\'' ? std::string("''") : std::string(1, c);
+	return all + "'";
+}
+
+std::string Views(const std::vector<std::string> &directories)
+{
+	std::string sql = "SET TimeZone = 'UTC';\n";
+	for (const TableKind &table : Tables()) {
+		std::string files;
+		for (const std::string &d : directories)
+			files += (files.empty() ? "" : ", ") + Quoted(d + "/" + table.name + ".parquet");
+		sql += std::string("CREATE TEMP VIEW ") + table.name + " AS SELECT * FROM read_parquet([" +
+		       files + "], union_by_name = true, hive_partitioning = false);\n";
+	}
+	return sql;
+}
+
+// A python3 that has the package: of the tree that this was built in, else the one on PATH. "" if none has.
+std::string PythonWithDuckdb()
+{
+	std::error_code ec;
+	const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+	const std::string built = self.parent_path().parent_path().parent_path() / "build-python/bin/python3";
+	for (const std::string &python : {built, std::string("python3")})
+		if (Run(python,
+			{python, "-c",
+			 "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"}) ==
+		    kDone)
+			return python;
+	return "";
+}
+
+int Ask(const std::string &views, const std::string &query, const char *format)
+{
+	fflush(stdout);
+	std::string python, program = FindProgram("duckdb");
+	std::vector<std::string> words = {"duckdb", "-cmd", views};
+	if (!query.empty())
+		words.insert(
+		    words.end(),
+		    {format == std::string("table") ? "-box" : std::string("-") + format, "-c", query});
+	if (program.empty()) {
+		program = PythonWithDuckdb();
+		words = {program, "-c",	  kPython,
+			 views,	  format, query}; // by its own path it knows its packages
+	}
+	if (program.empty()) {
+		fprintf(stderr,
+			"forktail: there is no duckdb here: install DuckDB's shell (duckdb.org), or its "
+			"Python package (pip install duckdb)\n");
+		return kCant;
+	}
+	const int status = Run(program, words);
+	return status == kDone ? kDone : status == kCant ? kCant : kNo;
+}
+
+} // namespace
+
+int SqlCommand(int argc, char **argv)
+{
+	CLI::App app("Asks DuckDB about runs, as tables (docs/sql.md). Without a query: its shell.",
+		     "forktail sql");
+	std::vector<std::string> runs;
+	std::string query, slow;
+	bool csv = false, json = false;
+	app.add_option("RUN", runs, "run directories or .forktail files, then the query")->required();
+	app.add_option("-c,--command", query, "the query");
+	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	auto *as_csv = app.add_flag("--csv", csv, "print the result as CSV");
+	app.add_flag("--json", json, "print it as JSON")->excludes(as_csv);
+	int status = kDone;
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	std::error_code ec;
+	if (query.empty() && runs.size() > 1 && !fs::exists(runs.back(), ec)) {
+		query = runs.back();
+		runs.pop_back();
+	}
+	if (query.empty() && (csv || json)) {
+		fprintf(stderr,
+			"forktail: --csv and --json are of a query's result, and there is no query\n");
+		return kUsage;
+	}
+	if (Threshold threshold; !ParseSlow(slow, &threshold))
+		return kUsage;
+	std::vector<std::string> directories;
+	for (const std::string &run : runs) {
+		std::string directory;
+		status = TablesOf(run, slow, &directory);
+		if (status != kDone)
+			return status;
+		if (std::find(directories.begin(), directories.end(), directory) == directories.end())
+			directories.push_back(directory);
+	}
+	return Ask(Views(directories), query, csv ? "csv" : json ? "json" : "table");
+}
+
+} // namespace forktail

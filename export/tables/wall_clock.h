@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// The time of day at millions of instants: what RealtimeNs() says (run.h), with the readings of both clocks
+// sorted once and the one that was nearest last remembered.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/run/run.h"
+
+namespace forktail
+{
+
+class WallClock
+{
+public:
+	WallClock() = default;
+	explicit WallClock(const Run &run)
+	{
+		std::vector<ft_clock> readings = run.clocks;
+		std::stable_sort(readings.begin(), readings.end(), [](const ft_clock &a, const ft_clock &b) {
+			return a.monotonic_ns < b.monotonic_ns;
+		});
+		for (const ft_clock &c : readings) {
+			if (!spans_.empty()) // as far from the one as from the other: the earlier
+				spans_.back().until_ns = last_ns_ + (c.monotonic_ns - last_ns_) / 2;
+			spans_.push_back({UINT64_MAX, static_cast<int64_t>(c.realtime_ns - c.monotonic_ns)});
+			last_ns_ = c.monotonic_ns;
+		}
+	}
+	// ns since 1970, UTC; 0 if it is not known.
+	int64_t At(uint64_t t_ns)
+	{
+		if (spans_.empty())
+			return 0;
+		if (t_ns > spans_[at_].until_ns || (at_ && t_ns <= spans_[at_ - 1].until_ns))
+			at_ = static_cast<size_t>(
+			    std::partition_point(spans_.begin(), spans_.end() - 1,
+						 [&](const Span &s) { return s.until_ns < t_ns; }) -
+			    spans_.begin());
+		return spans_[at_].offset_ns + static_cast<int64_t>(t_ns);
+	}
+
+private:
+	struct Span {
+		uint64_t until_ns; // the last instant that the reading is nearest to
+		int64_t offset_ns; // from the one clock to the other
+	};
+	std::vector<Span> spans_;
+	uint64_t last_ns_ = 0;
+	size_t at_ = 0;
+};
+
+} // namespace forktail
