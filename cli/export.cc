@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // forktail export.
-#include "export/export.h"
+#include "export/formats/formats.h"
 
 #include <cstdio>
 #include <string>
@@ -30,7 +30,7 @@ int ExportCommand(int argc, char **argv)
 	if (!Parse(&app, argc, argv, &status))
 		return status;
 	std::string error;
-	const ExportFormat *found = FindExportFormat(format, out, &error);
+	const ExportFormat *found = FindExportFormat(ExportFormats(), format, out, &error);
 	if (!found) {
 		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
 		return kUsage;

@@ -7,16 +7,12 @@
 namespace forktail
 {
 
-const std::vector<ExportFormat> &ExportFormats()
+const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, const std::string &name,
+				     const std::string &asked, std::string *error)
 {
-	static const std::vector<ExportFormat> formats = {};
-	return formats;
-}
-
-const ExportFormat *FindExportFormat(const std::string &name, const std::string &out, std::string *error)
-{
+	const std::string out = asked.substr(0, asked.find_last_not_of('/') + 1);
 	std::string names;
-	for (const ExportFormat &f : ExportFormats()) {
+	for (const ExportFormat &f : formats) {
 		if (name == f.name)
 			return &f;
 		if (name.empty())

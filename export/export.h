@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run in the formats of other tools; docs/exports.md has what each holds and what opens it.
+// A run in the formats of other tools: what a format is, and how a run gets into one. formats/ lists them.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,10 @@ struct ExportFormat {
 	std::unique_ptr<Exporter> (*make)(const std::string &path, std::string *error);
 };
 
-// All there are, in the order in which help names them.
-const std::vector<ExportFormat> &ExportFormats();
-// By name, or, where that is empty, by where it goes. Null: there is none, *error is one sentence.
-const ExportFormat *FindExportFormat(const std::string &name, const std::string &out, std::string *error);
+// Of some formats one by name, or, where that is empty, by where it goes. Null: there is none, *error is one
+// sentence.
+const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, const std::string &name,
+				     const std::string &out, std::string *error);
 
 // Explains a run and writes it to `out` in that format. False: nothing is under that name that was not there
 // before, *error is one sentence and *status the exit status.
