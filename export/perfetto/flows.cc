@@ -7,11 +7,11 @@
 namespace forktail::perfetto
 {
 
-Cause CauseOfSpan(const ft_span &span)
+Cause CauseOfSpan(const Waits &waits, const ft_span &span)
 {
 	if (span.off_cpu && span.runnable_ns > span.blocked_ns)
 		return WaitCauseOf(span.flags);
-	return CauseOfOwner(span.owner);
+	return span.off_cpu ? waits.CauseOf(span) : CauseOfOwner(span.owner);
 }
 
 std::vector<uint64_t> Flows::Of(const Explanation &e, size_t slow) const
@@ -26,8 +26,8 @@ std::vector<uint64_t> Flows::Of(const Explanation &e, size_t slow) const
 	return ids;
 }
 
-uint32_t Flows::SpanOf(const Explanation &e, const SlowRequest &r, const Part &part, uint64_t from_ns,
-		       uint64_t to_ns) const
+uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowRequest &r, const Part &part,
+		       uint64_t from_ns, uint64_t to_ns) const
 {
 	const uint32_t thread = e.timelines[part.hop].thread;
 	if (thread >= e.run.threads.size())
@@ -42,7 +42,7 @@ uint32_t Flows::SpanOf(const Explanation &e, const SlowRequest &r, const Part &p
 	     s != end && s->start_ns < std::min(to_ns, r.end_ns()); ++s) {
 		const uint64_t begin = std::max(s->start_ns, r.since_ns);
 		const uint64_t stop = std::min(s->start_ns + s->duration_ns, r.end_ns());
-		if (CauseOfSpan(*s) == part.cause && stop > begin && stop - begin > most) {
+		if (CauseOfSpan(waits, *s) == part.cause && stop > begin && stop - begin > most) {
 			most = stop - begin;
 			found = static_cast<uint32_t>(s - e.run.spans.data());
 		}
@@ -52,6 +52,7 @@ uint32_t Flows::SpanOf(const Explanation &e, const SlowRequest &r, const Part &p
 
 void Flows::Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 {
+	const Waits waits(e.run);
 	to_.clear();
 	found_.resize(e.blame.slow.size());
 	for (size_t i = 0; i < e.blame.slow.size(); i++) {
@@ -63,7 +64,7 @@ void Flows::Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 			if (found_[i] >> part & 1)
 				continue;
 			const uint32_t span =
-			    SpanOf(e, r, e.blame.parts[r.first_part + part], from_ns, to_ns);
+			    SpanOf(e, waits, r, e.blame.parts[r.first_part + part], from_ns, to_ns);
 			if (span == kNoSpan)
 				continue;
 			found_[i] |= static_cast<uint8_t>(1u << part);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/output/explain.h"
+#include "analysis/timeline/waits.h"
 
 namespace forktail::perfetto
 {
@@ -26,14 +27,14 @@ public:
 
 private:
 	static constexpr size_t kMost = 3; // of one request
-	uint32_t SpanOf(const Explanation &e, const SlowRequest &r, const Part &part, uint64_t from_ns,
-			uint64_t to_ns) const;
+	uint32_t SpanOf(const Explanation &e, const Waits &waits, const SlowRequest &r, const Part &part,
+			uint64_t from_ns, uint64_t to_ns) const;
 
 	std::vector<uint8_t> found_; // a bit for each of a request's parts
 	std::unordered_map<uint32_t, std::vector<uint64_t>> to_;
 };
 
 // What a span is called: its cause; of time off the CPU what it was blocked in or waited for.
-Cause CauseOfSpan(const ft_span &span);
+Cause CauseOfSpan(const Waits &waits, const ft_span &span);
 
 } // namespace forktail::perfetto

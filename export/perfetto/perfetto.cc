@@ -70,7 +70,7 @@ private:
 	Slice RequestSlice(const Explanation &e, size_t slow) const;
 	void AddSeries(const Run &run);
 	void AddDrops(const Run &run);
-	void AddSpans(const Run &run, const Thread &thread, OfThread *to);
+	void AddSpans(const Run &run, const Waits &waits, const Thread &thread, OfThread *to);
 	void AddSamples(const Run &run, const Thread &thread);
 	void AddDevices(const Run &run);
 	void AddCpus(const Run &run);
@@ -183,13 +183,13 @@ void PerfettoExporter::AddDrops(const Run &run)
 					   {"until_ns", d.end_ns, ""}}});
 }
 
-void PerfettoExporter::AddSpans(const Run &run, const Thread &thread, OfThread *to)
+void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread &thread, OfThread *to)
 {
 	for (size_t i = thread.first_span; i < thread.first_span + thread.span_count; i++) {
 		const ft_span &s = run.spans[i];
 		if (!Begins(s.start_ns))
 			continue;
-		const Cause cause = perfetto::CauseOfSpan(s);
+		const Cause cause = perfetto::CauseOfSpan(waits, s);
 		Slice slice = {.start_ns = s.start_ns, .name = AccountName(cause)};
 		slice.category = FamilyName(InfoOf(cause).family);
 		if (s.off_cpu)
@@ -285,9 +285,10 @@ bool PerfettoExporter::Stretch(const Explanation &e, uint64_t from_ns, uint64_t 
 {
 	from_ns_ = from_ns;
 	to_ns_ = to_ns;
+	const Waits waits(e.run);
 	flows_.Find(e, from_ns, to_ns);
 	for (size_t i = 0; i < e.run.threads.size(); i++) {
-		AddSpans(e.run, e.run.threads[i], &threads_[i]);
+		AddSpans(e.run, waits, e.run.threads[i], &threads_[i]);
 		AddSamples(e.run, e.run.threads[i]);
 	}
 	AddDevices(e.run);
