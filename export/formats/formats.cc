@@ -2,8 +2,10 @@
 // See formats.h.
 #include "formats.h"
 
+#include "export/perfetto/perfetto.h"
 #include "export/tables/csv.h"
 #include "export/tables/tables.h"
+#include "export/text/text.h"
 
 namespace forktail
 {
@@ -23,6 +25,12 @@ const std::vector<ExportFormat> &ExportFormats()
 	static const std::vector<ExportFormat> formats = {
 	    {"parquet", {".parquet"}, Pending::kDirectory, nullptr, "forktail-parquet"},
 	    {"csv", {".csv"}, Pending::kDirectory, Csv},
+	    {"perfetto", {".perfetto-trace", ".pftrace"}, Pending::kFile, MakePerfetto},
+	    {"hlog", {".hlog", ".hdr"}, Pending::kFile, MakeHdrLog},
+	    {"folded", {".folded"}, Pending::kFile, MakeFolded},
+	    {"speedscope", {".speedscope.json", ".speedscope"}, Pending::kFile, MakeSpeedscope},
+	    {"otlp", {".otlp.jsonl", ".otlp"}, Pending::kFile, MakeOtlp},
+	    {"openmetrics", {".prom", ".openmetrics"}, Pending::kFile, MakeOpenMetrics},
 	};
 	return formats;
 }

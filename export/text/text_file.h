@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// A text file that is written piece by piece; the first error stays.
+#pragma once
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace forktail
+{
+
+class TextFile
+{
+public:
+	explicit TextFile(std::string path) : path_(std::move(path)), file_(fopen(path_.c_str(), "we"))
+	{
+		if (!file_)
+			error_ = errno;
+	}
+	~TextFile() { Close(); }
+	TextFile(const TextFile &) = delete;
+	TextFile &operator=(const TextFile &) = delete;
+	bool Put(const std::string &text)
+	{
+		errno = 0;
+		if (!error_ && fwrite(text.data(), 1, text.size(), file_) != text.size())
+			error_ = errno ? errno : EIO;
+		return error_ == 0;
+	}
+	bool Close()
+	{
+		if (file_ && fclose(file_) != 0 && !error_)
+			error_ = errno;
+		file_ = nullptr;
+		return error_ == 0;
+	}
+	// Once something was false: one sentence.
+	std::string Why() const { return "can't write " + path_ + ": " + strerror(error_); }
+
+private:
+	std::string path_;
+	FILE *file_;
+	int error_ = 0;
+};
+
+} // namespace forktail
