@@ -45,9 +45,10 @@ void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
 		      "all there is to say: every cause, hop, note and what recording cost");
 	app->add_option("--episode", asked->episode, "one episode in full, by its number: 1 is the worst");
 	app->add_option("--request", asked->request,
-			"one slow request in full, by its id in --json --requests");
+			"one slow request in full, by its id in --json --requests")
+	    ->check(CLI::NonNegativeNumber);
 	app->add_option("--cause", asked->cause_name, "one cause: what it cost, its episodes, its evidence");
-	app->add_option("--top,--episodes", asked->episodes, "episodes to show, with all of their evidence");
+	app->add_option("--episodes,--top", asked->episodes, "episodes to show, with all of their evidence");
 	app->add_option("--format", asked->format,
 			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
 	app->add_flag("--json", asked->json, "print JSON (docs/explain-json.md)");

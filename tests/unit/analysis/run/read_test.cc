@@ -211,6 +211,10 @@ TEST_CASE("a part of a run is explained as it is in the whole run")
 	CHECK(part["requests"]["until_ns"] == kStart + 648 * kMs);
 	CHECK(part["requests"]["duration_ns"] == 99 * kMs);
 	REQUIRE(whole["slow_requests"].size() == 1);
+	CHECK(part["slow_requests"][0]["id"] == 49); // of those of the part
+	CHECK(whole["slow_requests"][0]["id"] == 599);
+	part["slow_requests"][0].erase("id");
+	whole["slow_requests"][0].erase("id");
 	CHECK(part["slow_requests"] == whole["slow_requests"]); // with t_s, which counts from the run's first
 	CHECK(part["account"]["threads"][0]["wall_ns"] == 99 * kMs);
 	CHECK(explain("+0s", "+100ms")["slow_requests"].empty());
