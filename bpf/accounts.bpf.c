@@ -176,9 +176,9 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 
 enum { PF_IO_WORKER = 0x10 }; /* the kernel's own thread, that works for a ring of the process it is in */
 
-/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Those of rings have none:
- * nothing tells of one that begins later, and what they look like, blocked in the call that made them, is not
- * what they are. */
+/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Those of rings have
+ * none: nothing tells of one that begins later, and what they look like, blocked in the call that made them,
+ * is not what they are. */
 SEC("iter/task")
 int open_accounts(struct bpf_iter__task *ctx)
 {

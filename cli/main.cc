@@ -48,12 +48,9 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::DiffCommand},
-	    {"explain", forktail::ExplainCommand},
-	    {"export", forktail::ExportCommand},
-	    {"gate", forktail::GateCommand},
-	    {"report", forktail::ReportCommand},
-	    {"sql", forktail::SqlCommand},
+	    {"diff", forktail::DiffCommand},	 {"explain", forktail::ExplainCommand},
+	    {"export", forktail::ExportCommand}, {"gate", forktail::GateCommand},
+	    {"report", forktail::ReportCommand}, {"sql", forktail::SqlCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)

@@ -19,10 +19,10 @@ struct RunOptions {
 	int repeats = 1;
 	bool resume = false;
 	bool no_client = false; // load generators aren't recorded, whatever the scenario says
-	std::string document; // whose sections are to be replaced, see document.h; may be empty
-	std::string command;  // as typed
-	Values settings;      // constants and sizes with other values than the file's
-	bool plain = false;   // as in ExperimentOptions
+	std::string document;	// whose sections are to be replaced, see document.h; may be empty
+	std::string command;	// as typed
+	Values settings;	// constants and sizes with other values than the file's
+	bool plain = false;	// as in ExperimentOptions
 };
 
 // forktail's own scenarios: $FORKTAIL_SCENARIOS, else where they were when it was built.

@@ -59,8 +59,8 @@ static bool escaped(char escape[16], uint32_t c, size_t bytes)
 	return true;
 }
 
-/* How what `text` begins with is shown: *width bytes from *shown on, which may be in `escape`. Returns how many
- * of the text's bytes that are. */
+/* How what `text` begins with is shown: *width bytes from *shown on, which may be in `escape`. Returns how
+ * many of the text's bytes that are. */
 static size_t show(const char *text, size_t left, char escape[16], const char **shown, size_t *width)
 {
 	uint32_t c = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nearest-rank percentiles. Selection narrows from one percentile to the next, so that all of them cost little more
-// than the first.
+// Nearest-rank percentiles. Selection narrows from one percentile to the next, so that all of them cost
+// little more than the first.
 #include "percentile.h"
 
 #include <algorithm>

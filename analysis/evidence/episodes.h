@@ -50,7 +50,7 @@ struct Episode {
 	EpisodeAnswers answers;
 	std::vector<std::string> evidence;
 	std::vector<Cause> evidence_of; // the causes that the first of these sentences are of
-	OwnCode own_code; // of the thread that served its worst request, in [since_ns, end_ns]
+	OwnCode own_code;		// of the thread that served its worst request, in [since_ns, end_ns]
 };
 
 // Requests closer than this are one episode.

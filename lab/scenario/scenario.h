@@ -42,15 +42,16 @@ struct Sweep {
 };
 
 struct ServerSpec {
-	std::string name;		 // instances of several are name1, name2 ...
-	std::string kind;		 // redis, redis8, valkey, keydb, memcached, nutcracker, haproxy, sentinel
-	std::string count = "1";	 // template
-	std::string program = {};	 // in place of the kind's own; not in files
-	std::vector<std::string> config; // templates: further arguments (nutcracker: lines of its pool; haproxy: of `global`)
-	std::string listen = "unix";	 // template: unix or tcp
+	std::string name;	  // instances of several are name1, name2 ...
+	std::string kind;	  // redis, redis8, valkey, keydb, memcached, nutcracker, haproxy, sentinel
+	std::string count = "1";  // template
+	std::string program = {}; // in place of the kind's own; not in files
+	std::vector<std::string>
+	    config; // templates: further arguments (nutcracker: lines of its pool; haproxy: of `global`)
+	std::string listen = "unix"; // template: unix or tcp
 	std::string cpus;   // template: "0-1"; "each": instance i on CPU i modulo their number; "": all
 	std::string memory; // template: limit of a cgroup around all instances together, "256MiB"
-	std::string of;	    // nutcracker, haproxy: the servers behind it; sentinel: the primary that it watches
+	std::string of; // nutcracker, haproxy: the servers behind it; sentinel: the primary that it watches
 	std::string replica_of;
 	std::string replicas; // template; with cluster: replicas of each primary
 	bool cluster = false; // the instances form a Redis Cluster

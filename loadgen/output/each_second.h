@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "loadgen/options/options.h"
 #include "loadgen/hdr_log/hdr_log.h"
+#include "loadgen/options/options.h"
 #include "loadgen/results/stats.h"
 
 struct outputs {

@@ -91,7 +91,8 @@ struct Instances {
 	}
 	std::string Text() const
 	{
-		return ft::test::run({program("forktail"), "explain", dir.path(), "--slow", "20ms", "--all"}).out;
+		return ft::test::run({program("forktail"), "explain", dir.path(), "--slow", "20ms", "--all"})
+		    .out;
 	}
 };
 

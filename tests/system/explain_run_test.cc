@@ -212,8 +212,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		REQUIRE(!e.is_null());
 		INFO(e.dump(1));
 		CHECK(e["causes"][0]["cause"] == "stopped");
-		CHECK(EvidenceOf(e).find("the server was stopped (SIGSTOP) for") !=
-		      std::string::npos);
+		CHECK(EvidenceOf(e).find("the server was stopped (SIGSTOP) for") != std::string::npos);
 		CHECK(ServingTime(all, "stopped") ==
 		      Approx(stopped.length_ns).margin(0.1 * stopped.length_ns));
 		CHECK(MostDirect(all, "stopped") == Approx(ServingTime(all, "stopped")).margin(1 * kMs));

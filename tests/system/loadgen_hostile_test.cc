@@ -320,8 +320,8 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 		// The first of the two was an answer.
 		CHECK(run.log.with_status(FT_STATUS_OK) == 2);
 	}
-	const std::vector<std::string> slowly = {"--rate", "1", "-n", "2", "-c", "2", "-t", "get",
-						 "--no-observer", "--timeout", "1"};
+	const std::vector<std::string> slowly = {
+	    "--rate", "1", "-n", "2", "-c", "2", "-t", "get", "--no-observer", "--timeout", "1"};
 	// In one piece with the greeting's last answer.
 	FakeServer early([](Peer &peer) {
 		peer.say(greeting_answer(peer.hear())); // PING

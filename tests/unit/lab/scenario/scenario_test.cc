@@ -151,7 +151,8 @@ const Mistake kMistakes[] = {
     {16, "name = \"a.b\"", "15: a server's name is letters, without a digit at its end; not \"a.b\""},
     {16, "name = \"other\"", "20: the server \"redis\" must come before \"proxy\""},
     {17, "kind = \"mongo\"",
-     "15: there is no kind of server \"mongo\"; there are redis, redis8, valkey, keydb, memcached, nutcracker, "
+     "15: there is no kind of server \"mongo\"; there are redis, redis8, valkey, keydb, memcached, "
+     "nutcracker, "
      "haproxy and sentinel"},
     {18, "count = 0", "15: `count` must be 1 to 100, not 0"},
     {18, "count = 101", "15: `count` must be 1 to 100, not 101"},
