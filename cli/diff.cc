@@ -14,6 +14,7 @@
 #include "compare/compare.h"
 #include "export/pending.h"
 #include "progress_line.h"
+#include "report/report.h"
 
 namespace forktail
 {
@@ -23,7 +24,7 @@ namespace
 
 struct DiffWords {
 	std::vector<std::string> sides;
-	std::string slow, junit, alike, allowed = "5%", excluded = "20%";
+	std::string slow, junit, html, alike, allowed = "5%", excluded = "20%";
 	bool json = false, markdown = false;
 };
 
@@ -143,7 +144,8 @@ bool CompareThem(const DiffWords &words, CompareOptions *options, Comparison *co
 	if (!CompareSides(a, b, *options, comparison, error, status))
 		return false;
 	*status = kCant;
-	return words.junit.empty() || WriteJunit(words.junit, *comparison, error);
+	return (words.junit.empty() || WriteJunit(words.junit, *comparison, error)) &&
+	       (words.html.empty() || WriteComparePage(*comparison, words.html, error));
 }
 
 void AddOptions(CLI::App *app, DiffWords *words, ExplainOptions *memory)
@@ -156,6 +158,7 @@ void AddOptions(CLI::App *app, DiffWords *words, ExplainOptions *memory)
 	CLI::Option *json = app->add_flag("--json", words->json, "as JSON");
 	app->add_flag("--markdown", words->markdown, "as Markdown, for a pull request")->excludes(json);
 	app->add_option("--junit", words->junit, "write the verdict as JUnit's XML, too");
+	app->add_option("--html", words->html, "write it as a page, too, as forktail report A B does");
 	app->add_option("--slow", words->slow,
 			"what is slow on both sides, 1ms; default: p99 of A's first run");
 	app->add_option("--allow", words->allowed, "how much worse B may be")->capture_default_str();

@@ -62,7 +62,8 @@ TEST_CASE("two real runs that differ, in every form; and what can't be compared"
 	MakeRun(b, 600'000, "1000");
 
 	std::string junit = dir.file("diff.xml");
-	Result r = Diff({a, b, "--json", "--junit", junit});
+	const std::string page = dir.file("diff.html");
+	Result r = Diff({a, b, "--json", "--junit", junit, "--html", page});
 	INFO(r.err);
 	REQUIRE(r.status == 0); // one pair alone fails nothing
 	Json json = parse_json(r.out);
@@ -76,6 +77,7 @@ TEST_CASE("two real runs that differ, in every form; and what can't be compared"
 	CHECK(differs.find("\"rate\"") != std::string::npos);
 	CHECK(differs.find("kernel") == std::string::npos);
 	CHECK(ReadAll(junit).find("<skipped") != std::string::npos);
+	CHECK(ReadAll(page).find("</html>") != std::string::npos);
 	// The same percentiles as explain's.
 	Result explained = run({program("forktail"), "explain", a, "--json"});
 	CHECK(parse_json(explained.out)["requests"]["latency_ns"]["p99.9"] ==
@@ -102,6 +104,7 @@ TEST_CASE("two real runs that differ, in every form; and what can't be compared"
 	    {{a, b, "--allow", "much"}, 2, "a share"},
 	    {{a, b, "--alike", a}, 2, "takes more of them"},
 	    {{a, b, "--junit", dir.file("no/such/file.xml")}, 3, "file.xml"},
+	    {{a, b, "--html", dir.file("no/such/page.html")}, 3, "page.html"},
 	};
 	for (const auto &one : bad) {
 		Result failed = Diff(one.words);
