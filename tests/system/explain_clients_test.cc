@@ -230,7 +230,8 @@ TEST_CASE("a PUBLISH to thousands is told as answers to as many")
 	CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
 	const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
 	INFO(said.text);
-	// If the loop did not wait before it read the PING, several turns are one, and only calls are counted.
+	// If the loop did not wait before it read the PING, several turns are one, and only calls are
+	// counted.
 	CHECK((said.text.find("was sending answers to about 5,000 clients for ") != std::string::npos ||
 	       said.text.find("was sending answers (in at least 5,00") != std::string::npos));
 	CHECK(said.text.find(" in the kernel: ") != std::string::npos);
