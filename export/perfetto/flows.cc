@@ -37,8 +37,13 @@ uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowReque
 	// A span that began long before may reach into the request's time, but not one before the stretch.
 	uint64_t most = 0;
 	uint32_t found = kNoSpan;
-	for (const ft_span *s =
-		 std::partition_point(first, end, [&](const ft_span &x) { return x.start_ns < from_ns; });
+	const auto reach = reach_ns_.begin() + static_cast<ptrdiff_t>(t.first_span);
+	const ft_span *reaching =
+	    first +
+	    (std::upper_bound(reach, reach + static_cast<ptrdiff_t>(t.span_count), r.since_ns) - reach);
+	for (const ft_span *s = std::max(
+		 reaching,
+		 std::partition_point(first, end, [&](const ft_span &x) { return x.start_ns < from_ns; }));
 	     s != end && s->start_ns < std::min(to_ns, r.end_ns()); ++s) {
 		const uint64_t begin = std::max(s->start_ns, r.since_ns);
 		const uint64_t stop = std::min(s->start_ns + s->duration_ns, r.end_ns());
@@ -50,10 +55,23 @@ uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowReque
 	return found;
 }
 
+void Flows::FindReach(const Explanation &e)
+{
+	reach_ns_.resize(e.run.spans.size());
+	for (const Thread &t : e.run.threads) {
+		uint64_t latest = 0;
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			latest = std::max(latest, e.run.spans[i].start_ns + e.run.spans[i].duration_ns);
+			reach_ns_[i] = latest;
+		}
+	}
+}
+
 void Flows::Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 {
 	const Waits waits(e.run);
 	to_.clear();
+	FindReach(e);
 	found_.resize(e.blame.slow.size());
 	for (size_t i = 0; i < e.blame.slow.size(); i++) {
 		const SlowRequest &r = e.blame.slow[i];

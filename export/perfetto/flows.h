@@ -30,6 +30,11 @@ private:
 	uint32_t SpanOf(const Explanation &e, const Waits &waits, const SlowRequest &r, const Part &part,
 			uint64_t from_ns, uint64_t to_ns) const;
 
+	void FindReach(const Explanation &e);
+
+	// By span, of its thread's up to it: the latest end. Those before the first that reaches into a
+	// request's time needn't be looked at.
+	std::vector<uint64_t> reach_ns_;
 	std::vector<uint8_t> found_; // a bit for each of a request's parts
 	std::unordered_map<uint32_t, std::vector<uint64_t>> to_;
 };
