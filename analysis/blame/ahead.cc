@@ -79,9 +79,7 @@ void Ahead::Take(std::vector<Sheet> *sheets)
 		for (SlowRequest r : s.requests) {
 			const Part *parts = s.parts.data() + r.first_part;
 			if (r.latency_ns < threshold_ns_) {
-				to.fast.push_back({r.latency_ns, r.part_count});
-				for (size_t p = 0; p < r.part_count; p++)
-					to.fast_parts.push_back(Pack(parts[p]));
+				AddFast(r, parts, &to);
 				continue;
 			}
 			r.first_part = static_cast<uint32_t>(to.slow.parts.size());
@@ -152,6 +150,13 @@ void Ahead::Restore(const Stretch &s, Sheet *sheet)
 	}
 }
 
+void Ahead::AddFast(const SlowRequest &r, const Part *parts, Stretch *to)
+{
+	to->fast.push_back({r.latency_ns, r.part_count});
+	for (size_t p = 0; p < r.part_count; p++)
+		to->fast_parts.push_back(Pack(parts[p]));
+}
+
 bool Ahead::Give(uint64_t least_ns, Kept *kept)
 {
 	if (!goes_ || least_ns < highest_ns_)
@@ -162,11 +167,28 @@ bool Ahead::Give(uint64_t least_ns, Kept *kept)
 		parts += s.fast_parts.size() + s.slow.parts.size();
 	kept->Expect(fast_ + slow_, parts);
 	for (Stretch &s : stretches_) {
-		Restore(s, &s.slow);
-		kept->Take(&s.slow);
-		s = {};
+		Sheet sheet;
+		std::swap(sheet, s.slow);
+		// Of those that were answered no more than of the others will be asked for again.
+		Stretch slow;
+		for (const SlowRequest &r : sheet.requests)
+			if (!IsError(r.status))
+				AddFast(r, sheet.parts.data() + r.first_part, &slow);
+		Restore(s, &sheet);
+		kept->Take(&sheet);
+		s.fast.insert(s.fast.end(), slow.fast.begin(), slow.fast.end());
+		s.fast_parts.insert(s.fast_parts.end(), slow.fast_parts.begin(), slow.fast_parts.end());
 	}
 	return true;
+}
+
+void Ahead::GiveAgain(Kept *kept) const
+{
+	for (const Stretch &s : stretches_) {
+		Sheet sheet;
+		Restore(s, &sheet);
+		kept->Take(&sheet);
+	}
 }
 
 } // namespace forktail

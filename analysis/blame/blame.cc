@@ -419,26 +419,26 @@ private:
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
-		Ahead ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
 		// Blame through a proxy goes by more than a latency.
 		if (std::any_of(context_.through.begin(), context_.through.end(),
 				[](const auto &t) { return t != nullptr; }))
-			ahead.GiveUp();
+			ahead_.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
 				LookAt(context_, begin, end, step, &workers);
 				CountCut(begin, end);
-				if (ahead.Goes())
-					BlameRange(begin, end, ahead.From(workers), &sheets,
-						   [&] { ahead.Take(&sheets); });
+				if (ahead_.Goes())
+					BlameRange(begin, end, ahead_.From(workers), &sheets,
+						   [&] { ahead_.Take(&sheets); });
 			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
 		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
-		return ahead.Give(matter_.least_ns(), &kept_);
+		return ahead_.Give(matter_.least_ns(), &kept_);
 	}
 
 	void CountCut(size_t begin, size_t end)
@@ -464,13 +464,13 @@ private:
 		}
 	}
 
-	// `done`: those that matter have been, once.
-	void BlameExactly(bool done)
+	// `along`: those that matter have been along the way.
+	void BlameExactly(bool along)
 	{
-		if (!done)
+		if (!along)
 			BlameThose();
 		while (kept_.Again())
-			BlameThose();
+			along ? ahead_.GiveAgain(&kept_) : BlameThose();
 	}
 
 	// Calls take() whenever sheets are to be emptied.
@@ -525,6 +525,7 @@ private:
 	std::vector<BacklogBuilder> of_servers_;   // while they are made
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
 	std::vector<bool> unserved_;		   // by connection
+	Ahead ahead_;
 	Kept kept_;
 	Blame blame_;
 };
