@@ -18,25 +18,6 @@ constexpr double kFirst = 500'000;
 // Two percent of requests may be among the slowest percent for their stalls alone.
 constexpr double kWithStalls = 97;
 
-// Where the slowest percent begins in all histograms together.
-uint64_t SlowestPercentOf(const std::vector<FirstLook> &workers, uint64_t *count)
-{
-	uint64_t max = 0, seen = 0;
-	*count = 0;
-	for (const FirstLook &w : workers) {
-		*count += w.bounds.calm.count;
-		max = std::max(max, w.bounds.calm.max);
-	}
-	const uint64_t above = *count - Rank(*count, 99);
-	for (size_t slot = LogHistogram::Slot(max) + 1; slot-- > 0;) {
-		for (const FirstLook &w : workers)
-			seen += w.bounds.calm.slots[slot];
-		if (seen > above)
-			return LogHistogram::Floor(slot);
-	}
-	return 0;
-}
-
 // Two years of nanoseconds fit beside a cause.
 uint64_t Pack(const Part &part)
 {
@@ -60,7 +41,12 @@ void Ahead::GiveUp()
 uint64_t Ahead::From(const std::vector<FirstLook> &workers)
 {
 	uint64_t count = 0;
-	double so_far = static_cast<double>(SlowestPercentOf(workers, &count));
+	std::vector<const LogHistogram *> calm;
+	for (const FirstLook &w : workers) {
+		count += w.bounds.calm.count;
+		calm.push_back(&w.bounds.calm);
+	}
+	double so_far = static_cast<double>(PercentileFloor(calm, 99));
 	double lower = std::max(kLeastLower, kLower * std::min(1.0, kFirst / static_cast<double>(count + 1)));
 	uint64_t guess = static_cast<uint64_t>(so_far * (1 - lower));
 	from_ns_ = std::min({guess, likely_ns_, threshold_ns_});

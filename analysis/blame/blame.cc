@@ -420,14 +420,16 @@ private:
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
 		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		Floor floor(facts_.latencies);
 		// Blame through a proxy goes by more than a latency.
-		if (std::any_of(context_.through.begin(), context_.through.end(),
-				[](const auto &t) { return t != nullptr; }))
+		const bool through = std::any_of(context_.through.begin(), context_.through.end(),
+						 [](const auto &t) { return t != nullptr; });
+		if (through)
 			ahead_.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				LookAt(context_, begin, end, step, &workers);
+				LookAt(context_, begin, end, step, through ? 0 : floor.Of(workers), &workers);
 				CountCut(begin, end);
 				if (ahead_.Goes())
 					BlameRange(begin, end, ahead_.From(workers), &sheets,
@@ -437,8 +439,27 @@ private:
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
+		if (!floor.Held(look_))
+			LookAgain(step);
 		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
 		return ahead_.Give(matter_.least_ns(), &kept_);
+	}
+
+	// At all of them, whatever they took.
+	void LookAgain(uint64_t step)
+	{
+		std::vector<FirstLook> workers(MaxWorkers());
+		ConnectionSlots slots(context_.run);
+		ForEarlier([&] { StartWindow(&slots); });
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			ForParts([&](size_t begin, size_t end) {
+				LookAt(context_, begin, end, step, 0, &workers);
+			});
+		});
+		look_ = {};
+		for (const FirstLook &worker : workers)
+			look_.Merge(worker);
 	}
 
 	void CountCut(size_t begin, size_t end)
