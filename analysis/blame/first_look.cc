@@ -166,7 +166,7 @@ Floor::Floor(const LogHistogram &latencies) : likely_ns_(latencies.PercentileFlo
 
 uint64_t Floor::Of(const std::vector<FirstLook> &workers)
 {
-	constexpr double lower = 0.8; // what is still to come may be faster
+	constexpr double lower = 0.92; // what is still to come may be faster
 	uint64_t count = 0;
 	for (const FirstLook &w : workers)
 		count += w.bounds.calm.count;
