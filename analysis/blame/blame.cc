@@ -370,6 +370,7 @@ private:
 	{
 		if (!earlier_.log)
 			return;
+		earlier_.log->Forget();
 		ForWindows(earlier_.log, see);
 		log_.Forget();
 	}
