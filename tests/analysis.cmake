@@ -79,4 +79,4 @@ add_dependencies(test_explain_memory forktail forktail-load forktail-record benc
 
 forktail_test(explain_reading system SOURCES system/explain_reading_test.cc
   LIBRARIES forktail_recording forktail_test_support util)
-add_dependencies(test_explain_reading forktail forktail-load)
+add_dependencies(test_explain_reading forktail forktail-load forktail-record)

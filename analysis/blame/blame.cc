@@ -318,7 +318,7 @@ private:
 				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		auto add_window = [&](auto add_each) {
 			StartWindow(&slots);
 			NoteWays(&context_);
@@ -415,7 +415,7 @@ private:
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
 		std::vector<Sheet> sheets(MaxWorkers());
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		ForEarlier([&] { StartWindow(&slots); });
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
@@ -450,7 +450,7 @@ private:
 	void LookAgain(uint64_t step)
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		ForEarlier([&] { StartWindow(&slots); });
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
@@ -521,7 +521,7 @@ private:
 	void BlameThose()
 	{
 		const uint64_t from_ns = matter_.least_ns();
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		std::vector<Sheet> sheets(MaxWorkers());
 		ForEarlier([&] { StartWindow(&slots); });
 		ForWindows(&log_, [&] {
