@@ -138,8 +138,10 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 	const fs::path host = fs::path(path_) / ("date=" + DateOf(RealtimeNs(about, about.start_ns))) /
 			      ("host=" + PartitionValue(ServerFile(about).host)),
 		       to = host / ("run_id=" + id);
-	if (fs::exists(to, ec))
+	if (fs::exists(to, ec)) {
+		*status = 0;
 		return Added::kThere;
+	}
 	fs::create_directories(host, ec);
 	const std::string at =
 	    fs::path(path_) / kPending / (id + "." + HostName() + "." + std::to_string(getpid()));

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Spark as the jobs want it, and files wherever Spark finds them: on this machine, in HDFS, in S3."""
+import atexit
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -26,6 +28,7 @@ def session(job, master, settings):
         from pyspark.sql import SparkSession
     except ImportError:
         raise Cant("there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers' Python: the one that has numpy, too
     builder = SparkSession.builder.appName("forktail fleet " + job)
     if master or not submitted:
         builder = builder.master(master or "local[*]")
@@ -48,17 +51,16 @@ def session(job, master, settings):
         spark = builder.getOrCreate()
     except Exception as error:  # whatever the JVM threw: a master that isn't there, memory that isn't
         raise Cant(f"Spark does not start: {first_line(error)}") from None
-    if not spark.sparkContext.master.startswith("local"):
-        ship(spark)
+    ship(spark)
     return spark
 
 
 def ship(spark):
-    """Gives the workers this package, which they import functions of."""
+    """Gives the workers this package, which they import functions of. They fetch it when they first have work."""
     directory = tempfile.mkdtemp(prefix="forktail-fleet-")
     archive = shutil.make_archive(os.path.join(directory, "forktail_fleet"), "zip", HERE.parent, HERE.name)
     spark.sparkContext.addPyFile(archive)
-    shutil.rmtree(directory)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
 
 
 def first_line(error):
