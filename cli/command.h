@@ -50,8 +50,9 @@ constexpr char kNoParquet[] = "it is built where Arrow is: install libarrow-dev 
 int DiffCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
+int FleetCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
-// The same with formats other than all: what forktail-parquet is.
+// Export with formats other than all: what forktail-parquet is.
 int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 int SqlCommand(int argc, char **argv);

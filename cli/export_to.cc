@@ -5,51 +5,145 @@
 
 #include "analysis/outside.h"
 #include "command.h"
+#include "export/data_set/data_set.h"
 #include "export/export.h"
 #include "progress_line.h"
 
 namespace forktail
 {
 
+namespace
+{
+
+struct Asked {
+	std::vector<std::string> runs, tables;
+	std::string out, data_set, format, slow;
+	PartTexts part;
+	ExplainOptions options;
+};
+
+void Say(const std::string &sentence)
+{
+	fprintf(stderr, "forktail: %s\n", Visible(sentence).c_str());
+}
+
+void Note(const std::vector<std::string> &warnings)
+{
+	for (const std::string &warning : warnings)
+		Say("note: " + warning);
+}
+
+// What goes together. False: it was said what doesn't.
+bool Fits(const Asked &a)
+{
+	const bool part = !(a.part.since + a.part.until + a.part.around).empty();
+	const char *why = nullptr;
+	if (a.out.empty() == a.data_set.empty())
+		why = "one of -o and --data-set says where to";
+	else if (a.data_set.empty() && a.runs.size() > 1)
+		why = "several runs go into a data set: --data-set DIR";
+	else if (a.data_set.empty() && !a.tables.empty())
+		why = "--tables is of a data set: --data-set DIR";
+	else if (!a.data_set.empty() && part)
+		why = "a data set takes whole runs: --since, --until and --around are for -o";
+	else if (!a.data_set.empty() && !a.format.empty() && a.format != "parquet")
+		why = "a data set is of Parquet files: --to parquet";
+	if (why)
+		Say(why);
+	return !why;
+}
+
+int IntoFile(const Asked &a, const ExportFormat &format)
+{
+	std::vector<std::string> warnings;
+	std::string error;
+	int status = kDone;
+	bool good;
+	ExplainOptions options = a.options;
+	{
+		ProgressLine line("exporting " + Visible(a.runs[0]));
+		options.progress = [&](double done) { line.Show(done); };
+		good = ExportRun(a.runs[0], options, format, a.out, &warnings, &error, &status);
+	}
+	Note(warnings);
+	if (!good)
+		Say(error);
+	return good ? kDone : status;
+}
+
+// Goes on after a run that can't be exported, so that one of thousands stops nothing: the worst status.
+int IntoDataSet(const Asked &a, const ExportFormat &parquet)
+{
+	DataSet data_set;
+	std::string error;
+	int status = kDone, worst = kDone;
+	if (!data_set.Open(a.data_set, a.tables, &error, &status)) {
+		Say(error);
+		return status;
+	}
+	for (const std::string &sentence : data_set.Strangers())
+		Say(sentence);
+	ExportFormat format = parquet;
+	format.make = [&](const std::string &path, std::string *) {
+		return parquet.some(path, data_set.tables());
+	};
+	for (const std::string &run : a.runs) {
+		DataSet::Added added;
+		std::vector<std::string> warnings;
+		{
+			ProgressLine line("exporting " + Visible(run));
+			ExplainOptions options = a.options;
+			options.progress = [&](double done) { line.Show(done); };
+			added = data_set.Add(run, options, format, &warnings, &error, &status);
+		}
+		Note(warnings);
+		if (added == DataSet::Added::kFailed)
+			Say(error);
+		if (added == DataSet::Added::kThere)
+			Say(run + " is in " + a.data_set + " already");
+		worst = std::max(worst, status);
+	}
+	return worst;
+}
+
+} // namespace
+
 int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
 {
-	CLI::App app("Writes a run in another tool's format (docs/exports.md).", "forktail export");
-	std::string run, format, out, slow, names;
-	ExplainOptions options;
+	CLI::App app("Writes runs in another tool's format (docs/exports.md).", "forktail export");
+	Asked a;
+	std::string names;
 	for (const ExportFormat &f : formats)
 		names += (names.empty() ? "" : ", ") + std::string(f.name);
-	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
-	app.add_option("-o,--output", out, "the file, or directory, to write")->required();
-	app.add_option("--to", format, "format: " + names + "; default by the output's extension");
-	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
-	AddMemory(&app, &options);
-	PartTexts part;
-	AddPart(&app, &part);
+	app.add_option("RUN", a.runs, "run directory, or one .forktail file; several for --data-set")
+	    ->required();
+	app.add_option("-o,--output", a.out, "the file, or directory, to write");
+	app.add_option("--to", a.format, "format: " + names + "; default by the output's extension");
+	app.add_option("--data-set", a.data_set,
+		       "directory of many runs' Parquet tables, to which these are added (docs/fleet.md)");
+	app.add_option("--tables", a.tables, "of a data set: its tables, as runs,parts,episodes; default all")
+	    ->delimiter(',');
+	app.add_option("--slow", a.slow,
+		       "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	AddMemory(&app, &a.options);
+	AddPart(&app, &a.part);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
+	if (!Fits(a))
+		return kUsage;
 	std::string error;
-	const ExportFormat *found = FindExportFormat(formats, format, out, &error);
+	const ExportFormat *found =
+	    FindExportFormat(formats, a.data_set.empty() ? a.format : "parquet", a.out, &error);
 	if (!found) {
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		Say(error);
 		return kUsage;
 	}
 	if (found->program)
 		return RunProgram(found->program, nullptr, argc, argv, kNoParquet);
-	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options))
+	if (!ParseSlow(a.slow, &a.options.slow) || !ParsePart(a.part, &a.options))
 		return kUsage;
-	std::vector<std::string> warnings;
-	bool good;
-	{
-		ProgressLine line("exporting " + Visible(run));
-		options.progress = [&](double done) { line.Show(done); };
-		good = ExportRun(run, options, *found, out, &warnings, &error, &status);
-	}
-	for (const std::string &warning : warnings)
-		fprintf(stderr, "forktail: note: %s\n", Visible(warning).c_str());
-	if (!good)
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
-	return good ? kDone : status;
+	return a.data_set.empty() ? IntoFile(a, *found) : IntoDataSet(a, *found);
 }
 
 } // namespace forktail

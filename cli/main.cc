@@ -25,6 +25,7 @@ const char kHelp[] =
     "  forktail report A B -o FILE.html                   two runs, or several of each, beside each other\n"
     "  forktail export RUN -o FILE                        the same for another tool, by the file's "
     "extension\n"
+    "  forktail fleet JOB --data DIR                      what many hosts' runs cost, with Spark\n"
     "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
     "it "
     "so\n"
@@ -49,8 +50,9 @@ int main(int argc, char **argv)
 		int (*run)(int argc, char **argv);
 	} commands[] = {
 	    {"diff", forktail::DiffCommand},	 {"explain", forktail::ExplainCommand},
-	    {"export", forktail::ExportCommand}, {"gate", forktail::GateCommand},
-	    {"report", forktail::ReportCommand}, {"sql", forktail::SqlCommand},
+	    {"export", forktail::ExportCommand}, {"fleet", forktail::FleetCommand},
+	    {"gate", forktail::GateCommand},	 {"report", forktail::ReportCommand},
+	    {"sql", forktail::SqlCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)

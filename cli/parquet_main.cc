@@ -8,9 +8,14 @@
 namespace
 {
 
+std::unique_ptr<forktail::Exporter> Some(const std::string &path, const std::vector<std::string> &tables)
+{
+	return forktail::MakeTables(forktail::MakeParquet(path), tables);
+}
+
 std::unique_ptr<forktail::Exporter> Parquet(const std::string &path, std::string *)
 {
-	return forktail::MakeTables(forktail::MakeParquet(path));
+	return Some(path, {});
 }
 
 } // namespace
@@ -18,6 +23,6 @@ std::unique_ptr<forktail::Exporter> Parquet(const std::string &path, std::string
 int main(int argc, char **argv)
 {
 	const std::vector<forktail::ExportFormat> formats = {
-	    {"parquet", {".parquet"}, forktail::Pending::kDirectory, Parquet}};
+	    {"parquet", {".parquet"}, forktail::Pending::kDirectory, Parquet, nullptr, Some}};
 	return forktail::ExportTo(formats, argc - 1, argv + 1);
 }

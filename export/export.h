@@ -2,6 +2,7 @@
 // A run in the formats of other tools: what a format is, and how a run gets into one. formats/ lists them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,9 +20,13 @@ struct ExportFormat {
 	Pending::Kind kind;
 	// An exporter that writes to a file, or into a directory, at `path`. Null: *error is one sentence,
 	// and the environment can't.
-	std::unique_ptr<Exporter> (*make)(const std::string &path, std::string *error);
+	std::function<std::unique_ptr<Exporter>(const std::string &path, std::string *error)> make;
 	// Of what needs libraries that forktail does not: the program that writes it; `make` is null then.
 	const char *program = nullptr;
+	// Of tables: the same for some of them by name, which is what a data set is made of.
+	std::function<std::unique_ptr<Exporter>(const std::string &path,
+						const std::vector<std::string> &tables)>
+	    some = nullptr;
 };
 
 // Of some formats one by name, or, where that is empty, by where it goes. Null: there is none, *error is one

@@ -437,6 +437,15 @@ std::string SyscallName(const Run &run, int number)
 	return found != run.syscalls.end() ? found->second : "";
 }
 
+const RecordingFile &ServerFile(const Run &run)
+{
+	static const RecordingFile none;
+	for (const RecordingFile &f : run.files)
+		if (f.program == "forktail-record" && f.overlaid)
+			return f;
+	return run.files.empty() ? none : run.files.front();
+}
+
 std::string PlaceOf(const Run &run, const Thread &thread)
 {
 	for (uint32_t pid : {thread.tgid, thread.parent_tgid})

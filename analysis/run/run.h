@@ -305,6 +305,10 @@ struct Run {
 // "container web (1f2e3d4c5b6a)"; "" if that isn't known.
 std::string PlaceOf(const Run &run, const Thread &thread);
 
+// The recording of what servers did, the first one if there are several; else the first of all; else an empty
+// one.
+const RecordingFile &ServerFile(const Run &run);
+
 // What a block device is called: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);
 

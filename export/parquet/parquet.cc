@@ -11,6 +11,8 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/properties.h>
 
+#include "export/tables/tables.h"
+
 namespace forktail
 {
 
@@ -44,7 +46,9 @@ std::shared_ptr<arrow::Schema> SchemaOf(const TableKind &kind)
 	arrow::FieldVector fields;
 	for (const TableColumn &c : kind.columns)
 		fields.push_back(arrow::field(c.name, TypeOf(c.type)));
-	return arrow::schema(fields);
+	// Beside the columns' names and types: which version of them it is.
+	return arrow::schema(fields,
+			     arrow::key_value_metadata({{"forktail.schema", std::to_string(kTablesSchema)}}));
 }
 
 std::shared_ptr<parquet::WriterProperties> PropertiesOf(const TableKind &kind)

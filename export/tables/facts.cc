@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
+#include "analysis/json_read.h"
+#include "analysis/outside.h"
 #include "analysis/run/overlaid.h"
 #include "filler.h"
 
@@ -34,16 +36,31 @@ std::string CommandsJson(const Run &run)
 	return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// What the server said its version is, to the load generator or to whom started it; "" if nobody asked.
+std::string ServerVersion(const Run &run)
+{
+	for (const RecordingFile *f : OverlaidFiles(run)) {
+		const Json manifest = ParseVisibleObject(f->manifest);
+		const Json *infos = Member(manifest, "server_info");
+		if (infos && infos->is_array() && !infos->empty())
+			if (const std::string version = Text((*infos)[0], "version"); !version.empty())
+				return version;
+	}
+	for (const auto &[name, version] : run.info.versions)
+		if (!name.starts_with("forktail"))
+			return version;
+	return "";
+}
+
 } // namespace
 
 void Filler::AddRun(const Explanation &e)
 {
 	const Run &run = e.run;
 	const Blame &b = e.blame;
-	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
-	const RecordingFile none, &first = files.empty() ? none : *files.front();
+	const RecordingFile &recorder = ServerFile(run);
 	std::vector<std::string> versions, arrivals;
-	for (const RecordingFile *f : files)
+	for (const RecordingFile *f : OverlaidFiles(run))
 		versions.push_back(f->program + " " + f->version);
 	double rate = 0;
 	for (const Load &load : run.loads) {
@@ -56,10 +73,12 @@ void Filler::AddRun(const Explanation &e)
 	for (const CauseRow &row : b.causes)
 		if (row.cause == Cause::Unknown)
 			unknown_ns = row.total_ns();
+	const std::string version = ServerVersion(run),
+			  thp = Text(ParseVisibleObject(recorder.manifest), "thp");
 	Row(kRuns)
 	    .Text(run.path)
-	    .Text(first.host)
-	    .Text(first.kernel)
+	    .Text(recorder.host)
+	    .Text(recorder.kernel)
 	    .Text(FORKTAIL_VERSION)
 	    .Int(run.start_ns)
 	    .Time(At(run.start_ns))
@@ -86,7 +105,9 @@ void Filler::AddRun(const Explanation &e)
 	    .Int(run.connections.size())
 	    .TextOr(!run.servers.empty(), Joined(run.servers, ", "))
 	    .Text(Joined(versions, ", "))
-	    .Text(CommandsJson(run));
+	    .Text(CommandsJson(run))
+	    .TextOr(!version.empty(), version)
+	    .TextOr(!thp.empty(), thp);
 }
 
 void Filler::AddCauses(const Explanation &e)

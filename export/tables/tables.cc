@@ -40,14 +40,46 @@ std::vector<std::string> RequestCauseNames()
 	return names;
 }
 
+// Some of the tables.
+class Chosen : public TableSink
+{
+public:
+	Chosen(std::unique_ptr<TableSink> sink, const std::vector<std::string> &names)
+	    : sink_(std::move(sink)), names_(names)
+	{
+	}
+	bool Open(const std::vector<TableKind> &tables) override
+	{
+		std::vector<TableKind> kinds;
+		for (const TableKind &kind : tables) {
+			const bool wanted =
+			    std::find(names_.begin(), names_.end(), kind.name) != names_.end();
+			at_.push_back(wanted ? kinds.size() : SIZE_MAX);
+			if (wanted)
+				kinds.push_back(kind);
+		}
+		return sink_->Open(kinds) || Fail(sink_->error());
+	}
+	bool Write(size_t table, const Batch &batch) override
+	{
+		return at_[table] == SIZE_MAX || sink_->Write(at_[table], batch) || Fail(sink_->error());
+	}
+	bool Close() override { return sink_->Close() || Fail(sink_->error()); }
+
+private:
+	std::unique_ptr<TableSink> sink_;
+	std::vector<std::string> names_;
+	std::vector<size_t> at_;
+};
+
 class TablesExporter : public Exporter
 {
 public:
-	explicit TablesExporter(std::unique_ptr<TableSink> sink)
-	    : sink_(std::move(sink)), filler_(sink_.get())
+	TablesExporter(std::unique_ptr<TableSink> sink, Wants wants)
+	    : sink_(std::move(sink)), filler_(sink_.get()), wants_(wants)
 	{
 	}
-	Wants wants() const override { return {true, true, true}; }
+	Wants wants() const override { return wants_; }
 	bool Blamed(const Run &run, const SlowRequest &request, const Part *parts) override
 	{
 		return Told(Opened(run) && filler_.AddSlow(run, request, parts));
@@ -69,6 +101,7 @@ private:
 
 	std::unique_ptr<TableSink> sink_;
 	Filler filler_;
+	Wants wants_;
 };
 
 } // namespace
@@ -87,9 +120,19 @@ std::string RunId(const Run &run)
 	return text;
 }
 
-std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink)
+std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink, const std::vector<std::string> &tables)
 {
-	return std::make_unique<TablesExporter>(std::move(sink));
+	if (tables.empty())
+		return std::make_unique<TablesExporter>(std::move(sink), Exporter::Wants{true, true, true});
+	auto any = [&](const std::vector<TableId> &of) {
+		return std::any_of(of.begin(), of.end(), [&](TableId t) {
+			return std::find(tables.begin(), tables.end(), Tables()[t].name) != tables.end();
+		});
+	};
+	const Exporter::Wants wants = {any({kSlow, kParts}),
+				       any({kSpans, kTallies, kTurns, kSamples, kStacks, kDisk}),
+				       any({kRequests})};
+	return std::make_unique<TablesExporter>(std::make_unique<Chosen>(std::move(sink), tables), wants);
 }
 
 Filler::Filler(TableSink *sink) : sink_(sink)

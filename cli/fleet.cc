@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// forktail fleet: hands over to the Python package in fleet/, which has Spark compute. Here is only found
+// which Python has it.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "command.h"
+
+namespace fs = std::filesystem;
+
+namespace forktail
+{
+
+namespace
+{
+
+bool Has(const std::string &python, const char *package)
+{
+	const std::string code =
+	    std::string("import importlib.util as u, sys; sys.exit(u.find_spec('") + package + "') is None)";
+	const char *argv[] = {python.c_str(), "-c", code.c_str(), nullptr};
+	pid_t pid;
+	int status;
+	return posix_spawnp(&pid, python.c_str(), nullptr, nullptr, const_cast<char **>(argv), environ) ==
+		   0 &&
+	       waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+} // namespace
+
+int FleetCommand(int argc, char **argv)
+{
+	std::error_code ec;
+	const fs::path tree =
+	    fs::read_symlink("/proc/self/exe", ec).parent_path().parent_path().parent_path();
+	if (fs::exists(tree / "fleet/forktail_fleet", ec)) {
+		const char *before = getenv("PYTHONPATH");
+		const std::string path =
+		    (tree / "fleet").string() + (before && before[0] ? std::string(":") + before : "");
+		setenv("PYTHONPATH", path.c_str(), 1);
+	}
+	std::string python = tree / "build-spark/bin/python3";
+	if (!Has(python, "pyspark"))
+		python = "python3";
+	if (!Has(python, "pyspark")) {
+		fprintf(stderr,
+			"forktail: there is no Spark here: run script/spark, or install the Python packages "
+			"pyspark and ruptures\n");
+		return kCant;
+	}
+	if (!Has(python, "forktail_fleet")) {
+		fprintf(stderr,
+			"forktail: %s has pyspark, but not forktail_fleet: install the package in "
+			"forktail's fleet/\n",
+			python.c_str());
+		return kCant;
+	}
+	std::vector<char *> words = {python.data(), const_cast<char *>("-m"),
+				     const_cast<char *>("forktail_fleet")};
+	words.insert(words.end(), argv, argv + argc);
+	words.push_back(nullptr);
+	execvp(python.c_str(), words.data());
+	perror("forktail: can't run python3");
+	return kCant;
+}
+
+} // namespace forktail

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""A data set as forktail leaves it, DIR/date=D/host=H/run_id=ID/TABLE.parquet, and what else lies in it.
+
+Files are listed by Spark. What is none of the data set's, and runs that are not whole, are named and left out: a run lacks a
+table if a copy of it was broken off, and a file its end, which is where Parquet has its table of contents. A file's end
+is looked at where files are simply files; stores of objects have whole ones only.
+"""
+import json
+import os
+import re
+import sys
+from urllib.parse import unquote
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from .spark import Cant, first_line, read_text
+
+SCHEMA = 1
+TYPES = {"int32": T.IntegerType, "int64": T.LongType, "double": T.DoubleType, "bool": T.BooleanType,
+         "time": T.LongType, "text": T.StringType}
+KEYS = ("date", "host", "run_id")
+PLACE = re.compile(r"/date=([^/]+)/host=([^/]+)/run_id=([^/]+)/([^/]+)\.parquet$")
+NAMED = 20  # of what is left out, so many are named
+
+
+def ends_well(path):
+    """Whether a Parquet file has its end."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < 12:
+                return False
+            file.seek(size - 8)
+            tail = file.read(8)
+            file.seek(0)
+            return file.read(4) == tail[4:] == b"PAR1" and int.from_bytes(tail[:4], "little") + 12 <= size
+    except OSError:
+        return False
+
+
+def broken_ends(paths):
+    """Of (path, ...) rows those whose files end early. Runs where the data is."""
+    for path in paths:
+        if not ends_well(path):
+            yield path
+
+
+def local(path):
+    """A file: URI as the system calls it; None for others."""
+    return unquote(re.sub(r"^file:/+", "/", path)) if path.startswith("file:") else None
+
+
+class DataSet:
+    def __init__(self, spark, path, since=None, until=None):
+        self.spark, self.path = spark, path.rstrip("/")
+        self.since, self.until = since, until
+        text = read_text(spark, self.path + "/_forktail.json")
+        if text is None:
+            raise Cant(f"{path} is no data set of forktail's: there is no _forktail.json in it")
+        try:
+            self.about = json.loads(text)
+            schema = self.about["schema"]
+        except (ValueError, KeyError, TypeError):
+            raise Cant(f"{path}/_forktail.json is none that forktail wrote") from None
+        if schema != SCHEMA:
+            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}: use the one that wrote it")
+        self.causes = self.about.get("causes", {})
+        self.left_out = []
+        self.deep = False
+
+    def need(self, *tables):
+        """Looks whether all is there that these tables, beside runs, need. Says what is left out."""
+        wanted = sorted({"runs", *tables})
+        lacking = [t for t in wanted if t not in self.about["tables"]]
+        if lacking:
+            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables")
+        try:
+            rows = (self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+                    .load(self.path).select("path", "length").collect())
+        except Exception as error:
+            raise Cant(f"can't list {self.path}: {first_line(error)}") from None
+        runs, strangers = {}, []
+        for row in rows:
+            place = PLACE.search(row.path)
+            if place and place[4] in self.about["tables"] and self._beside(row.path[:place.start()]):
+                key = "/".join(unquote(p) for p in place.groups()[:3])
+                runs.setdefault(key, {})[place[4]] = row.path
+            else:
+                strangers.append(row.path)
+                self.deep |= row.path.endswith(".parquet")
+        if not runs:
+            raise Cant(f"there is no run in {self.path}")
+        for path in sorted(strangers)[:NAMED]:
+            say(f"{local(path) or path} is none of the data set's files; it is left alone")
+        self._leave_out(runs, wanted)
+        return self
+
+    def _beside(self, directory):
+        return (local(directory) or directory).endswith(local_or_same(self.path))
+
+    def _leave_out(self, runs, wanted):
+        half = {}
+        for key, files in runs.items():
+            gone = [t for t in self.about["tables"] if t not in files]
+            if gone:
+                half[key] = f"it has no {gone[0]}.parquet"
+        files = {local(path): (key, table) for key, tables in runs.items() if key not in half
+                 for table, path in tables.items() if table in wanted and local(path)}
+        if files:
+            slices = max(1, min(len(files) // 500, 200))
+            for path in self.spark.sparkContext.parallelize(list(files), slices).mapPartitions(broken_ends).collect():
+                key, table = files[path]
+                half[key] = f"its {table}.parquet has no end"
+        first = {}
+        for key in sorted(runs):
+            run = key.rsplit("/", 1)[1]
+            if key not in half and first.setdefault(run, key) != key:
+                half[key] = f"the same run is there as {as_path(first[run])}"
+        for key in sorted(half)[:NAMED]:
+            what = "is there twice" if "same run" in half[key] else "is half written"
+            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; it is left out")
+        self.left_out = sorted(half)
+        if len(half) == len(runs):
+            raise Cant(f"no run in {self.path} is whole")
+
+    def table(self, name):
+        """One of need()'s tables, of all runs that are whole, with date, host and run_id."""
+        fields = [T.StructField(column, TYPES[kind]()) for column, kind in self.about["tables"][name]
+                  if column not in KEYS]
+        fields += [T.StructField(key, T.StringType()) for key in KEYS]
+        below = "/date=*/host=*/run_id=*" if self.deep else "/date=*"
+        frame = (self.spark.read.schema(T.StructType(fields)).option("basePath", self.path)
+                 .option("pathGlobFilter", name + ".parquet").parquet(self.path + below))
+        if self.since:
+            frame = frame.where(F.col("date") >= self.since)
+        if self.until:
+            frame = frame.where(F.col("date") < self.until)
+        if self.left_out:
+            frame = frame.where(~F.concat_ws("/", *KEYS).isin(self.left_out))
+        return frame
+
+
+def day_of(time_ns):
+    """The day of an instant in ns since 1970, else that of the run's beginning."""
+    return F.coalesce(F.date_format(F.timestamp_seconds(F.expr(f"{time_ns} div 1000000000")), "yyyy-MM-dd"), F.col("date"))
+
+
+def local_or_same(path):
+    return os.path.abspath(local(path) or path) if "://" not in path else path
+
+
+def as_path(key):
+    return "/".join(f"{name}={value}" for name, value in zip(KEYS, key.split("/")))
+
+
+def say(sentence):
+    print(f"forktail fleet: {sentence}", file=sys.stderr)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""Percentiles of all answered requests together, exactly: of each run, and of a host's day over its runs."""
+from pyspark.sql import functions as F
+
+from ..data_set import day_of
+from ..exact import percentiles
+from ..sheet import Sheet
+
+HELP = "exact percentiles of each run, and of each host's day over all of its runs"
+TABLES = ("requests",)
+
+
+def run(data, options):
+    answered = (data.table("requests").where(F.col("status").isin("ok", "miss"))
+                .withColumn("day", day_of("due_time")).select("day", "host", "run_id", "latency_ns"))
+    by_host = percentiles(answered, ("day", "host"), "latency_ns")
+    by_run = percentiles(answered, ("host", "run_id"), "latency_ns")
+    return [
+        Sheet("hosts", "By day and host, over all runs", by_host.orderBy(F.desc("p99_9_ns"), "day", "host")),
+        Sheet("runs", "By run", by_run.orderBy(F.desc("p99_9_ns"), "host", "run_id")),
+    ]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Spark as the jobs want it, and files wherever Spark finds them: on this machine, in HDFS, in S3."""
+import atexit
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Cant(Exception):
+    """One sentence for the user: exit status 3."""
+
+
+def java():
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
+
+
+def session(job, master, settings):
+    """Spark's local mode, unless a master is named, or spark-submit has one."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted and not java():
+        raise Cant("there is no Java here, which Spark needs: apt-get install default-jre-headless")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Cant("there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers' Python: the one that has numpy, too
+    builder = SparkSession.builder.appName("forktail fleet " + job)
+    if master or not submitted:
+        builder = builder.master(master or "local[*]")
+    own = {
+        "spark.sql.legacy.parquet.nanosAsLong": "true",  # times are to the ns, which Spark's timestamps aren't
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a run's id may look like a number
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",  # a sum that overflows is an error
+        "spark.sql.files.ignoreMissingFiles": "false",
+    }
+    if not submitted:
+        own["spark.ui.showConsoleProgress"] = "false"
+        own["spark.ui.enabled"] = "false"
+        own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{HERE / 'log4j2.properties'}"
+        if not master:
+            own["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
+    for name, value in {**own, **settings}.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:  # whatever the JVM threw: a master that isn't there, memory that isn't
+        raise Cant(f"Spark does not start: {first_line(error)}") from None
+    ship(spark)
+    return spark
+
+
+def ship(spark):
+    """Gives the workers this package, which they import functions of. They fetch it when they first have work."""
+    directory = tempfile.mkdtemp(prefix="forktail-fleet-")
+    archive = shutil.make_archive(os.path.join(directory, "forktail_fleet"), "zip", HERE.parent, HERE.name)
+    spark.sparkContext.addPyFile(archive)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+
+
+def first_line(error):
+    text = str(getattr(error, "java_exception", None) or error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def file_system(spark, path):
+    """Hadoop's, of a path's kind."""
+    where = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return where.getFileSystem(spark._jsc.hadoopConfiguration()), where
+
+
+def read_text(spark, path):
+    """None: there is no such file."""
+    fs, where = file_system(spark, path)
+    if not fs.exists(where):
+        return None
+    stream = fs.open(where)
+    try:
+        return bytes(spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+    finally:
+        stream.close()
+
+
+def write_text(spark, path, text):
+    fs, where = file_system(spark, path)
+    stream = fs.create(where, True)
+    stream.write(bytearray(text.encode()))
+    stream.close()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Charts as SVG, in the look of forktail's pages: colours by the page's variables, those of causes by their classes.
+
+Each function gives one that takes the causes of the data set and makes the text, for only the page knows these.
+"""
+import math
+from html import escape
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 260, 62, 12, 24, 40
+MARKS = 4000  # of a scatter; of more only outliers and evenly many others
+
+
+def cause_class(cause):
+    return "c-" + "".join(c if c.isalnum() else "-" for c in cause)
+
+
+def ticks(top, count=4):
+    """Round values from 0 to about `top`."""
+    if top <= 0:
+        return [0]
+    raw = top / count
+    size = 10 ** math.floor(math.log10(raw))
+    step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw)
+    return [i * step for i in range(int(top / step + 1e-9) + 1)]
+
+
+def frame(title, body, names=None):
+    return (f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{body}</svg>{legend(names or [])}</figure>')
+
+
+def legend(causes):
+    return "".join(f'<span class="key"><i class="{cause_class(c)}"></i>{escape(c)}</span>' for c in causes)
+
+
+def axis(values, y):
+    return "".join(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
+                   f'<text class="end" x="{LEFT - 6}" y="{y(v) + 4:.1f}">{v:g}</text>' for v in values)
+
+
+def below(labels, x):
+    """Of many as many as there is room for."""
+    every = max(1, math.ceil(len(labels) / 9))
+    return "".join(f'<text class="mid" x="{x(i):.1f}" y="{HEIGHT - BOTTOM + 16}">{escape(str(label)[-16:])}</text>'
+                   for i, label in enumerate(labels) if i % every == 0)
+
+
+def stacked(title, labels, points):
+    """Bars of (label, cause, value) points, the largest cause at the bottom."""
+    def draw(_causes):
+        totals, by_label = {}, {}
+        for label, cause, value in points:
+            totals[cause] = totals.get(cause, 0) + value
+            by_label.setdefault(label, {})[cause] = by_label.get(label, {}).get(cause, 0) + value
+        order = sorted(totals, key=lambda c: (-totals[c], c))
+        top = max((sum(v.values()) for v in by_label.values()), default=0) or 1
+        room, step = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT - RIGHT) / max(len(labels), 1)
+        y = lambda v: TOP + room * (1 - v / top)
+        body = axis(ticks(top), y)
+        for i, label in enumerate(labels):
+            upto = 0.0
+            for cause in order:
+                value = by_label.get(label, {}).get(cause, 0)
+                if value <= 0:
+                    continue
+                body += (f'<rect class="{cause_class(cause)}" x="{LEFT + i * step + step * 0.1:.1f}" y="{y(upto + value):.1f}" '
+                         f'width="{step * 0.8:.1f}" height="{room * value / top:.2f}">'
+                         f'<title>{escape(str(label))}: {escape(cause)} {value:.3f} s</title></rect>')
+                upto += value
+        return frame(title, body + below(labels, lambda i: LEFT + (i + 0.5) * step), order)
+    return draw
+
+
+def scatter(title, points, line):
+    """(x, y, outlier, name) points on logarithmic axes, and the line that they were held against."""
+    def draw(_causes):
+        shown = points
+        if len(points) > MARKS:
+            every = math.ceil(len(points) / MARKS)
+            shown = [p for i, p in enumerate(points) if p[2] or i % every == 0]
+        if not shown:
+            return frame(title, f'<text x="{LEFT}" y="{TOP + 20}">no forks</text>')
+        low_x, high_x = min(p[0] for p in shown) / 1.2, max(p[0] for p in shown) * 1.2
+        low_y, high_y = min(p[1] for p in shown) / 1.2, max(p[1] for p in shown) * 1.2
+        x = lambda v: LEFT + (WIDTH - LEFT - RIGHT) * math.log(v / low_x) / math.log(high_x / low_x)
+        y = lambda v: TOP + (HEIGHT - TOP - BOTTOM) * (1 - math.log(v / low_y) / math.log(high_y / low_y))
+        body = axis(decades(low_y, high_y), y)
+        body += "".join(f'<text class="mid" x="{x(v):.1f}" y="{HEIGHT - BOTTOM + 16}">{v:g}</text>' for v in decades(low_x, high_x))
+        if line:
+            at = [low_x * (high_x / low_x) ** (i / 40) for i in range(41)]
+            inside = [(x(v), y(line(v))) for v in at if low_y <= line(v) <= high_y]
+            body += '<polyline class="line" points="' + " ".join(f"{a:.1f},{b:.1f}" for a, b in inside) + '"/>'
+        for px, py, outlier, name in shown:
+            body += (f'<circle class="{"far" if outlier else "dot"}" cx="{x(px):.1f}" cy="{y(py):.1f}" r="{4 if outlier else 2.5}">'
+                     f'<title>{escape(name)}: {py:.3f} at {px:.3f}</title></circle>')
+        return frame(title, body)
+    return draw
+
+
+def decades(low, high):
+    marks = [m * 10.0 ** e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1) for m in (1, 2, 5)]
+    return [m for m in marks if low <= m <= high]
+
+
+def steps(title, points, cause, changes):
+    """(day, value) points, and where they changed."""
+    def draw(_causes):
+        top = max((v for _, v in points), default=0) or 1
+        step = (WIDTH - LEFT - RIGHT) / max(len(points), 1)
+        y = lambda v: TOP + (HEIGHT - TOP - BOTTOM) * (1 - v / top)
+        body = axis(ticks(top), y)
+        for i, (day, value) in enumerate(points):
+            body += (f'<rect class="{cause_class(cause)}" x="{LEFT + i * step + step * 0.1:.1f}" y="{y(value):.1f}" width="{step * 0.8:.1f}" '
+                     f'height="{HEIGHT - BOTTOM - y(value):.2f}"><title>{escape(day)}: {value:.3f} s</title></rect>')
+            if day in changes:
+                body += f'<line class="change" x1="{LEFT + i * step:.1f}" x2="{LEFT + i * step:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+        return frame(title, body + below([d for d, _ in points], lambda i: LEFT + (i + 0.5) * step), [cause])
+    return draw
