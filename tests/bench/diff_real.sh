@@ -84,7 +84,7 @@ port=$(cat "$dir/tls.port" 2>/dev/null || echo "$port" | tee "$dir/tls.port") # 
 made tls "words='--tls --insecure -p $port' tls-port=$port tls-cert-file=$dir/tls.pem tls-key-file=$dir/tls.key tls-auth-clients=no" 'tls'
 
 if [ -w /sys/fs/cgroup/blkio/blkio.throttle.write_iops_device ] && disk fast && disk slow; then
-	echo "$(stat -Lc '%Hr:%Lr' "${loops[1]}") 60" >/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device
+	echo "$(stat -Lc '%Hr:%Lr' "${loops[1]}") 300" >/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device
 	ln -sf "$work/fast.redis" "$dir/fast.redis"
 	ln -sf "$work/slow.redis" "$dir/slow.redis"
 	"$forktail" lab pairs "$scenario" "${common[@]}" --set fsync=always --set rate=200 --set size_mb=16 \
