@@ -43,7 +43,7 @@ int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
 	{
 		ProgressLine line("exporting " + Visible(run));
 		options.progress = [&](double done) { line.Show(done); };
-		good = ExportRun(run, options, *found, out, &warnings, &error, &status);
+		good = ExportRun(run, options, *found, out, &error, &status, &warnings);
 	}
 	for (const std::string &warning : warnings)
 		fprintf(stderr, "forktail: note: %s\n", Visible(warning).c_str());
