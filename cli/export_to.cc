@@ -63,7 +63,7 @@ int IntoFile(const Asked &a, const ExportFormat &format)
 	{
 		ProgressLine line("exporting " + Visible(a.runs[0]));
 		options.progress = [&](double done) { line.Show(done); };
-		good = ExportRun(a.runs[0], options, format, a.out, &warnings, &error, &status);
+		good = ExportRun(a.runs[0], options, format, a.out, &error, &status, &warnings);
 	}
 	Note(warnings);
 	if (!good)
@@ -94,7 +94,7 @@ int IntoDataSet(const Asked &a, const ExportFormat &parquet)
 			ProgressLine line("exporting " + Visible(run));
 			ExplainOptions options = a.options;
 			options.progress = [&](double done) { line.Show(done); };
-			added = data_set.Add(run, options, format, &warnings, &error, &status);
+			added = data_set.Add(run, options, format, &error, &status, &warnings);
 		}
 		Note(warnings);
 		if (added == DataSet::Added::kFailed)

@@ -38,6 +38,7 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 // before, *error is one sentence and *status the exit status. *warnings: what the recordings lack, or why one
 // of them is left out, a sentence each.
 bool ExportRun(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
-	       const std::string &out, std::vector<std::string> *warnings, std::string *error, int *status);
+	       const std::string &out, std::string *error, int *status,
+	       std::vector<std::string> *warnings = nullptr);
 
 } // namespace forktail

@@ -16,7 +16,7 @@ namespace forktail
 namespace
 {
 
-constexpr size_t kRequestsOfEpisode = 10;
+constexpr size_t kRequestsOfEpisode = 10, kRequestsInFront = 12;
 constexpr double kWorthListing = 0.01; // of an episode: a cause's share of it
 
 struct Sheet {
@@ -150,6 +150,68 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 	}
 	s->out += PadRight("latency", name) + PadLeft("", 20) + PadLeft(FormatDuration(sum_ns), 10) + "  " +
 		  FormatCount(sum_ns) + " ns\n";
+}
+
+// Slow requests that had been sent before it and not been answered when it was due, the last due first: on
+// its connection, and on others of the thread that served it.
+struct InFront {
+	std::vector<const SlowRequest *> same, others;
+};
+
+InFront InFrontOf(const Explanation &e, const SlowRequest &r)
+{
+	auto server = [&](const SlowRequest &of) {
+		return of.connection < e.run.connections.size() ? e.run.connections[of.connection].server : 0;
+	};
+	InFront front;
+	for (const SlowRequest &other : e.blame.slow) {
+		if (other.start_ns > r.start_ns)
+			break;
+		if (other.index == r.index || other.end_ns() <= r.start_ns || other.sent_ns > r.sent_ns ||
+		    (other.sent_ns == r.sent_ns && other.index >= r.index))
+			continue;
+		if (other.connection == r.connection)
+			front.same.insert(front.same.begin(), &other);
+		else if (other.hop == r.hop && server(other) == server(r))
+			front.others.insert(front.others.begin(), &other);
+	}
+	return front;
+}
+
+void RequestsInFront(const SlowRequest &r, Sheet *s)
+{
+	const InFront front = InFrontOf(s->e, r);
+	std::vector<const SlowRequest *> all = front.same;
+	all.insert(all.end(), front.others.begin(), front.others.end());
+	if (all.empty()) {
+		s->out += "\n";
+		s->Line(
+		    "No slow request was in front of it. Requests that were not slow are not known one by "
+		    "one.");
+		return;
+	}
+	const Track track = {r.latency_ns, BarColumns(s->style, 63)};
+	s->Title("In front of it: " + Plural(front.same.size(), "slow request", "slow requests") +
+		 " on its connection, " + FormatCount(front.others.size()) + " on others of its thread");
+	s->out += PadLeft("request", 10) + PadLeft("due", 13) + PadLeft("latency", 10) + "  " +
+		  PadRight("op", 8) + PadLeft("conn", 6) + PadLeft("answered", 12) + "\n";
+	const size_t shown = std::min(kRequestsInFront, all.size());
+	for (size_t i = 0; i < shown; i++) {
+		const SlowRequest &other = *all[i];
+		const uint64_t left_ns = std::min(other.end_ns() - r.start_ns, r.latency_ns);
+		s->out += PadLeft(std::to_string(other.index), 10) +
+			  PadLeft(FormatOffset(other.start_ns, s->e.zero_ns), 13) +
+			  PadLeft(FormatDuration(other.latency_ns), 10) + "  " +
+			  PadRight(other.op < s->e.run.ops.size() ? s->e.run.ops[other.op] : "", 8) +
+			  PadLeft(std::to_string(other.connection), 6) +
+			  PadLeft("+" + FormatDuration(other.end_ns() - r.start_ns), 12) + "  " +
+			  track.Span(0, left_ns, s->e.blame.parts[other.first_part].cause, s->style) + "\n";
+	}
+	if (shown < all.size())
+		s->Line("(the last " + FormatCount(shown) + " of " + FormatCount(all.size()) + ")");
+	s->Line(
+	    "They had been sent before it and not been answered when it was due; their bars end when they "
+	    "were. Requests that were not slow are not known one by one.");
 }
 
 void Instants(const SlowRequest &r, Sheet *s)
@@ -299,6 +361,8 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 	s.Line("Bars are as long as the parts, longest first; direct: the cause ran while the request "
 	       "waited; queued: it "
 	       "waited behind others that the cause had held up. They sum to the latency.");
+	if (!e.blame.from_iterations)
+		RequestsInFront(*r, &s);
 	*text = s.out;
 	return true;
 }

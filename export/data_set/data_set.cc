@@ -121,7 +121,7 @@ bool DataSet::Open(const std::string &path, std::vector<std::string> asked, std:
 }
 
 DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
-			    std::vector<std::string> *warnings, std::string *error, int *status)
+			    std::string *error, int *status, std::vector<std::string> *warnings)
 {
 	std::error_code ec;
 	*status = 3;
@@ -149,7 +149,7 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 		*error = "can't make " + host.string() + ": " + ec.message();
 		return Added::kFailed;
 	}
-	if (!ExportRun(from, options, format, at, warnings, error, status))
+	if (!ExportRun(from, options, format, at, error, status, warnings))
 		return Added::kFailed;
 	if (rename(at.c_str(), to.c_str()) == 0) {
 		SyncDirectory(host);

@@ -28,7 +28,7 @@ public:
 	// Exports a run, unless it is there: `format` makes the exporter of tables(). kFailed: *error is one
 	// sentence, *status the exit status, and the data set is as it was. *warnings are ExportRun's.
 	Added Add(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
-		  std::vector<std::string> *warnings, std::string *error, int *status);
+		  std::string *error, int *status, std::vector<std::string> *warnings);
 	// One sentence about each that lies there and is none of its own. They are left alone.
 	std::vector<std::string> Strangers() const;
 
