@@ -68,9 +68,10 @@ if said["requests"]["from"] == "request-log":
     for name, share in (("p50", "0.5"), ("p90", "0.9"), ("p99", "0.99"), ("p99.9", "0.999"), ("p99.99", "0.9999"), ("max", "1")):
         if len(answered) == 0:
             break
-        same(f"{name} by DuckDB", one(
-            f"select quantile_disc(latency_ns, {share}) from requests where status in ('ok', 'miss')"), said_latency[name])
+        # By rank: what quantile_disc makes of a share of some thousands depends on how it rounds.
         rank = math.ceil(fractions.Fraction(share) * len(answered))
+        same(f"{name} by DuckDB", one("select latency_ns from requests where status in ('ok', 'miss') "
+                                      f"order by latency_ns limit 1 offset {max(rank, 1) - 1}"), said_latency[name])
         same(f"{name} by pyarrow", answered[max(rank, 1) - 1].as_py(), said_latency[name])
     same("due times that are not due_ns' own", one(
         "select count(distinct epoch_ns(due_time) - due_ns) > 8 from requests"), False)
