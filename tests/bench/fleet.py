@@ -34,9 +34,7 @@ def made(source, work, host_days):
 def used(directory):
     """(CPU seconds of tasks, bytes they shuffled, bytes they read) of the application whose events are there."""
     cpu = shuffled = read = 0
-    for path in directory.rglob("*"):
-        if not path.is_file() or path.name.startswith("appstatus"):
-            continue
+    for path in directory.rglob("events_*"):
         for line in path.read_text().splitlines():
             event = json.loads(line)
             metrics = event.get("Task Metrics") if event["Event"] == "SparkListenerTaskEnd" else None
