@@ -84,6 +84,32 @@ struct ExactSums {
 	}
 };
 
+// What lies wholly where a request came from another host's clock to this one, or went back, and within what
+// those clocks may be off against each other, may as well not have met it: it is nobody's, and how much that
+// is is returned.
+uint64_t LeaveToClocks(const Run &run, size_t i, ExactSums *sums)
+{
+	const uint64_t bound_ns = run.clocks_bound_ns, sent = run.requests.start_ns[i],
+		       arrived = run.requests.Arrived(i);
+	if (!bound_ns)
+		return 0;
+	CauseTimes border = {};
+	const uint64_t first_ends = std::min(arrived, sent + bound_ns);
+	AddTimes(*sums->server.timeline, sent, first_ends, &border);
+	AddTimes(*sums->server.timeline, std::max(first_ends, arrived - std::min(arrived, bound_ns)), arrived,
+		 &border);
+	border[Index(Cause::Network)] += std::exchange(border[Index(Cause::Idle)], 0);
+	uint64_t left_ns = 0;
+	for (size_t c = 0; c < kCauses; c++) {
+		uint64_t &part = sums->direct[c];
+		if (c == Index(Cause::Unknown) || c == Index(Cause::ClientLate) || !part || part > border[c])
+			continue;
+		left_ns += std::exchange(part, 0);
+	}
+	sums->direct[Index(Cause::Unknown)] += left_ns;
+	return left_ns;
+}
+
 void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
@@ -92,6 +118,7 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 	ExactSums sums = {server};
 	Divide(context, i, &sums);
 	sums.direct[Index(Cause::Network)] += sums.network;
+	const uint64_t clocks_ns = LeaveToClocks(context.run, i, &sums);
 	sums.direct[Index(Cause::ClientLate)] += sums.late;
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
@@ -104,6 +131,7 @@ void BlameRequest(const Context &context, size_t i, Sheet *sheet)
 			 q.status[i],
 			 server.hop};
 	NoteRequest(q, i, &r);
+	r.clocks_ns = clocks_ns;
 	if (r.arrived)
 		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i));
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,

@@ -64,6 +64,7 @@ struct SlowRequest {
 	OnTheWay way = {};	 // of servers that were asked directly
 	uint64_t sent_ns = 0;	 // not of an iteration, as the rest
 	uint32_t connection = 0; // index into Run::connections
+	uint64_t clocks_ns = 0;	 // of its unknown time, what two hosts' clocks are not known well enough for
 	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: not known
 	uint64_t end_ns() const { return start_ns + latency_ns; }
 };
@@ -138,6 +139,7 @@ struct Blame {
 	std::vector<Part> parts;
 	uint64_t slow_count = 0;	// of all slow requests
 	uint64_t kept_from_ns = 0;	// those that took at least that long are in `slow`; 0: all slow ones
+	uint64_t clocks_ns = 0;		// sum of their clocks_ns
 	uint64_t slow_ns = 0;		// sum of all slow requests' latencies
 	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only those with time
 	std::vector<HopRow> hops;	// those that requests came by, by time

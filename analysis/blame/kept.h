@@ -58,7 +58,7 @@ private:
 	Blamed blamed_;
 	std::vector<Part> parts_;
 	std::unique_ptr<WithoutTails> tails_; // from when there was no more room on
-	uint64_t slow_ = 0, slow_ns_ = 0;
+	uint64_t slow_ = 0, slow_ns_ = 0, clocks_ns_ = 0;
 	std::array<CauseRow, kCauses> rows_ = {};
 	std::vector<AtHopSum> hops_;
 };

@@ -137,6 +137,20 @@ Out LoadsJson(const Run &run)
 	return loads;
 }
 
+// Only where recordings are of several clocks.
+Out ClocksJson(const Explanation &e)
+{
+	Out hosts = Out::array();
+	for (const HostClock &c : e.run.host_clocks)
+		hosts.push_back({{"host", c.host},
+				 {"clock_id", c.clock_id},
+				 {"offset_ns", c.offset_ns},
+				 {"drift_ppm", c.drift_ppm},
+				 {"bound_ns", c.bound_ns},
+				 {"samples", c.samples}});
+	return {{"bound_ns", e.run.clocks_bound_ns}, {"unknown_ns", e.blame.clocks_ns}, {"hosts", hosts}};
+}
+
 Out CausesJson(const Blame &b)
 {
 	Out causes = Out::array();
@@ -332,6 +346,8 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 			request["request_on_its_way_ns"] = r.way.request_ns;
 			request["answer_on_its_way_ns"] = r.way.answer_ns;
 		}
+		if (e.run.clocks_bound_ns)
+			request["clocks_unknown_ns"] = r.clocks_ns;
 		if (uint32_t behind = r.behind)
 			request["behind"] = e.run.behind[behind - 1].address;
 	}
@@ -370,6 +386,8 @@ bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE 
 			  {"time_ns", e.blame.slow_ns}}},
 			{"causes", CausesJson(e.blame)},
 			{"hops", HopsJson(e)}});
+	if (!e.run.host_clocks.empty())
+		out.Add("clocks", ClocksJson(e));
 	WriteEpisodes(e, &out);
 	out.Add("own_code", OwnCodeJson(e.own_code));
 	WriteAccount(e, &out);

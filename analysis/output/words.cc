@@ -261,9 +261,29 @@ std::string CostText(const Explanation &e)
 	return text + ".";
 }
 
+// How well the clocks of several hosts are known, and what that leaves unknown.
+void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
+{
+	const std::vector<HostClock> &clocks = e.run.host_clocks;
+	for (size_t i = 1; i < clocks.size(); i++) {
+		char drift[32];
+		snprintf(drift, sizeof drift, "%+.2f", clocks[i].drift_ppm);
+		texts->push_back("Clocks: times of " + clocks[i].host + " are told in the clock of " +
+				 clocks[0].host + ", within " + FormatDuration(clocks[i].bound_ns) + " (" +
+				 Plural(clocks[i].samples, "round trip", "round trips") + ", drift " + drift +
+				 " ppm).");
+	}
+	if (e.blame.clocks_ns)
+		texts->push_back(
+		    "Clocks: " + FormatDuration(e.blame.clocks_ns) +
+		    " of the unknown time lies so close to where requests came from another host "
+		    "or went back that their clocks can't tell whose it is.");
+}
+
 std::vector<std::string> NoteTexts(const Explanation &e)
 {
 	std::vector<std::string> texts;
+	AddClockTexts(e, &texts);
 	for (const std::string &note : e.notes)
 		texts.push_back("Note: " + note + ".");
 	for (const std::string &warning : e.run.warnings)

@@ -95,6 +95,14 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 	int decoded = block.count && block.count <= FT_REQUEST_BLOCK
 			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
 			  : 0;
+	if (!f.clock.same())
+		for (int i = 0; i < decoded; i++) {
+			s->intended_ns[i] = f.clock.Map(s->intended_ns[i]);
+			s->start_ns[i] = f.clock.Map(s->start_ns[i]);
+			s->end_ns[i] = f.clock.Map(s->end_ns[i]);
+			if (arrivals)
+				s->arrival_ns[i] = f.clock.Map(s->arrival_ns[i]);
+		}
 	uint32_t kept = 0, outside = 0;
 	// One that was never sent has no connection: it waited for any, so that the first tells.
 	uint32_t last_id = UINT32_MAX,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/outside.h"
+#include "map_times.h"
 
 namespace forktail
 {
@@ -12,12 +13,14 @@ namespace forktail
 namespace
 {
 
-// Calls each(record) for the block's records of type T.
-template <typename T, typename Each> void ForRecords(const ft_block &block, Each each)
+// Calls each(record) for the block's records of type T, in the run's clock.
+template <typename T, typename Each> void ForRecords(const OpenFile *f, const ft_block &block, Each each)
 {
 	T record;
 	for (uint32_t i = 0; i < block.count; i++) {
 		ft_block_record(&block, i, &record, sizeof record);
+		if (!f->clock.same())
+			MapTimes(f->clock, &record);
 		each(record);
 	}
 }
@@ -119,32 +122,34 @@ void ReadCost(Run *run, const Json &j)
 }
 
 // Of the load generator's file that is being read, whose load is the last.
-void ReadLoadStart(Run *run, const Json &j)
+void ReadLoadStart(Run *run, const Json &j, uint64_t t_ns)
 {
-	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), Whole(j, "t_ns"), {}};
+	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), t_ns, {}};
 	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
 		for (const Json &tid : *tids)
 			start.tids.push_back(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0);
 	run->load_starts.push_back(std::move(start));
 }
 
-void ReadNote(Run *run, const Json &j)
+void ReadNote(const OpenFile *f, Run *run, const Json &j)
 {
+	const uint64_t t_ns = f->clock.Map(Whole(j, "t_ns"));
 	if (Text(j, "kind") == "cpu-quota")
-		run->quotas.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
-				       Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
+		run->quotas.push_back({t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "cgroup"),
+				       Whole(j, "quota_us"), Whole(j, "period_us")});
 	else if (Text(j, "kind") == "frozen")
-		run->frozen.push_back({Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")),
-				       Text(j, "cgroup"), Text(j, "cgroup_of")});
+		run->frozen.push_back(
+		    {t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "cgroup"), Text(j, "cgroup_of")});
 	else if (Text(j, "kind") == "target-ended")
-		run->ended.push_back(
-		    {Whole(j, "t_ns"), static_cast<uint32_t>(Whole(j, "pid")), Text(j, "comm")});
+		run->ended.push_back({t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "comm")});
 	else if (Text(j, "kind") == "tracer")
 		run->tracers[static_cast<uint32_t>(Whole(j, "pid"))] = Text(j, "comm");
-	else
+	else {
 		run->reports.push_back(ReportOf(j));
+		run->reports.back().t_ns = t_ns;
+	}
 	if (Text(j, "kind") == "load-start" && !run->loads.empty())
-		ReadLoadStart(run, j);
+		ReadLoadStart(run, j, t_ns);
 }
 
 } // namespace
@@ -195,54 +200,59 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 {
 	switch (block.kind) {
 	case FT_BLOCK_THREAD:
-		ForRecords<ft_thread>(block, [&](const ft_thread &t) { ReadThread(f, run, t); });
+		ForRecords<ft_thread>(f, block, [&](const ft_thread &t) { ReadThread(f, run, t); });
 		break;
 	case FT_BLOCK_SPAN:
-		ForRecords<ft_span>(block, [&](const ft_span &s) { run->spans.push_back(s); });
+		ForRecords<ft_span>(f, block, [&](const ft_span &s) { run->spans.push_back(s); });
 		break;
 	case FT_BLOCK_TALLY:
-		ForRecords<ft_tally>(block, [&](const ft_tally &t) { run->tallies.push_back(t); });
+		ForRecords<ft_tally>(f, block, [&](const ft_tally &t) { run->tallies.push_back(t); });
 		break;
 	case FT_BLOCK_IO:
-		ForRecords<ft_io>(block, [&](const ft_io &io) { run->ios.push_back(io); });
+		ForRecords<ft_io>(f, block, [&](const ft_io &io) { run->ios.push_back(io); });
 		break;
 	case FT_BLOCK_TURN:
-		ForRecords<ft_turn>(block, [&](const ft_turn &t) { run->turns.push_back(t); });
+		ForRecords<ft_turn>(f, block, [&](const ft_turn &t) { run->turns.push_back(t); });
 		break;
 	case FT_BLOCK_LOOP:
-		ForRecords<ft_loop>(block, [&](const ft_loop &l) { run->loops.push_back(l); });
+		ForRecords<ft_loop>(f, block, [&](const ft_loop &l) { run->loops.push_back(l); });
 		break;
 	case FT_BLOCK_SOCKET:
-		ForRecords<ft_socket>(block, [&](const ft_socket &s) { run->sockets.push_back(s); });
+		ForRecords<ft_socket>(f, block, [&](const ft_socket &s) { run->sockets.push_back(s); });
 		break;
 	case FT_BLOCK_WRITES:
-		ForRecords<ft_writes>(block, [&](const ft_writes &w) { run->writes.push_back(w); });
+		ForRecords<ft_writes>(f, block, [&](const ft_writes &w) { run->writes.push_back(w); });
 		break;
 	case FT_BLOCK_SAMPLE:
-		ForRecords<ft_sample>(block, [&](const ft_sample &s) {
+		ForRecords<ft_sample>(f, block, [&](const ft_sample &s) {
 			auto found = f->series.find(s.series);
 			if (found != f->series.end())
 				run->series[found->second].samples.push_back({s.t_ns, s.value});
 		});
 		break;
 	case FT_BLOCK_DROP:
-		ForRecords<ft_drop>(block, [&](ft_drop d) {
+		ForRecords<ft_drop>(f, block, [&](ft_drop d) {
 			if (d.source == FT_DROP_MISSED)
 				d.detail += f->first_program;
 			run->drops.push_back(d);
 		});
 		break;
 	case FT_BLOCK_CLOCK:
-		ForRecords<ft_clock>(block, [&](const ft_clock &c) { run->clocks.push_back(c); });
+		ForRecords<ft_clock>(f, block, [&](const ft_clock &c) {
+			// Another host's wall clock is another clock.
+			if (f->clock.same())
+				run->clocks.push_back(c);
+		});
 		break;
 	case FT_BLOCK_CONNECTION:
-		ForRecords<ft_connection>(block, [&](const ft_connection &c) { ReadConnection(f, run, c); });
+		ForRecords<ft_connection>(f, block,
+					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;
 	case FT_BLOCK_DETAIL:
 		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_CPU_SAMPLE:
-		ForRecords<ft_cpu_sample>(block,
+		ForRecords<ft_cpu_sample>(f, block,
 					  [&](const ft_cpu_sample &s) { run->cpu_samples.push_back(s); });
 		break;
 	case FT_BLOCK_STACK:
@@ -255,7 +265,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadCost(run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_NOTE:
-		ReadNote(run, ParseVisibleObject(PayloadText(block)));
+		ReadNote(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SUMMARY:
 		f->about.summary = PayloadText(block);

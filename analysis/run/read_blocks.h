@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/json_read.h"
+#include "host_clocks.h"
 #include "run.h"
 
 namespace forktail
@@ -27,6 +28,7 @@ struct OpenFile {
 	std::string path; // as it is, not for showing
 	RecordingFile about;
 	Json manifest = Json::object();
+	ClockMap clock; // from its times to the run's
 
 	uint32_t first_connection = 0, first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

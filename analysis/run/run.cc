@@ -292,7 +292,7 @@ void FindExtent(Run *run)
 		last = std::max(last, to_ns);
 	};
 	for (const RecordingFile &f : run->files) {
-		if (!f.overlaid)
+		if (!f.overlaid || f.program == kClockProgram)
 			continue;
 		if (f.start_ns)
 			note(f.start_ns, std::max(f.start_ns, f.end_ns));

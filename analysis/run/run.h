@@ -18,6 +18,9 @@
 namespace forktail
 {
 
+// What compares clocks says nothing of what a run was.
+constexpr char kClockProgram[] = "forktail-clock";
+
 // One .forktail file and what its manifest, summary and reader say.
 struct RecordingFile {
 	std::string path;
@@ -26,6 +29,7 @@ struct RecordingFile {
 	std::string host;
 	std::string kernel;
 	std::string boot_id;
+	std::string clock_id; // which clock its times were in; of old recordings the boot id
 	std::vector<std::string> argv;
 	std::string manifest; // JSON text as written, not for showing
 	std::string summary;  // likewise; "" if the recording has none
@@ -33,7 +37,8 @@ struct RecordingFile {
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // the summary's; 0 if there is none
 	ft_damage damage = {};
-	bool overlaid = true; // false: another boot than the others, its times can't be used with theirs
+	bool overlaid = true;  // false: another clock than the others, its times can't be used with theirs
+	uint64_t bound_ns = 0; // how far its times may be off against those of the run's clock; 0: the same
 };
 
 struct Target {
@@ -247,9 +252,21 @@ struct RunInfo {
 	std::string text;	// the whole file as it is, not for showing
 };
 
+// A clock that times of recordings were in, as it compares with the run's.
+struct HostClock {
+	std::string host, clock_id;
+	int64_t offset_ns = 0; // what the run's clock is ahead by when the recordings begin
+	double drift_ppm = 0;  // by how many millionths it runs faster
+	uint64_t bound_ns = 0; // how far times may be off, over the recordings
+	size_t samples = 0;    // round trips
+};
+
 struct Run {
 	std::string path;
 	std::vector<RecordingFile> files;
+	std::vector<HostClock> host_clocks; // empty: all times are of one clock; the first is the run's
+	// How far times of requests and of what threads did may be off against each other; 0: one clock.
+	uint64_t clocks_bound_ns = 0;
 	RunInfo info;
 
 	// Recorder. Of what threads did only a stretch may be there: all spans, tallies, samples, turns,

@@ -33,6 +33,9 @@ void ReadManifest(OpenFile *f, const std::string &text)
 	f->about.host = Text(m, "host");
 	f->about.kernel = Text(m, "kernel");
 	f->about.boot_id = Text(m, "boot_id");
+	f->about.clock_id = Text(m, "clock_id");
+	if (f->about.clock_id.empty())
+		f->about.clock_id = f->about.boot_id;
 	f->about.argv = Texts(m, "argv");
 	f->about.start_ns = Whole(m, "start_ns");
 }
@@ -209,31 +212,6 @@ bool FindRecordings(const std::string &path, std::vector<std::string> *files, st
 	return true;
 }
 
-// Decides whose boot counts: the load generator's, since without requests there is less to explain.
-void DecideBoot(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
-{
-	const OpenFile *reference = nullptr;
-	for (const auto &file : *files)
-		if (const OpenFile &f = *file;
-		    !f.about.boot_id.empty() && (!reference || (reference->about.program != "forktail-load" &&
-								f.about.program == "forktail-load")))
-			reference = &f;
-	if (!reference)
-		return;
-	for (const auto &file : *files) {
-		OpenFile &f = *file;
-		if (f.about.boot_id.empty() || f.about.boot_id == reference->about.boot_id)
-			continue;
-		f.about.overlaid = false;
-		run->warnings.push_back(
-		    fs::path(f.about.path).filename().string() + " and " +
-		    fs::path(reference->about.path).filename().string() +
-		    " come from different boots (boot ids differ): their times can't be laid "
-		    "over each other, so " +
-		    fs::path(f.about.path).filename().string() + " is left out");
-	}
-}
-
 // How far an explanation is when files have been opened.
 constexpr double kOpened = 0.05;
 
@@ -316,8 +294,10 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	f->about.damage = places.damage;
 	f->indexed = places.indexed;
 	for (size_t i = 0; i < places.count; i++) {
-		const ft_place &place = places.all[i];
+		ft_place &place = places.all[i];
 		ft_block block;
+		place.start_ns = f->clock.Map(place.start_ns);
+		place.end_ns = f->clock.Map(place.end_ns);
 		has_log_ |= place.kind == FT_BLOCK_REQUEST;
 		if (place.kind == FT_BLOCK_REQUEST)
 			log_.push_back({f, place});
@@ -333,7 +313,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 		run->loads.back().connection_count =
 		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
 	Json summary = ParseVisibleObject(f->about.summary);
-	f->about.end_ns = Whole(summary, "end_ns");
+	f->about.end_ns = f->clock.Map(Whole(summary, "end_ns"));
 	f->about.end_reason = Text(summary, "reason");
 	return true;
 }
@@ -349,7 +329,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 		*error = Visible(*error); // it names files
 		return false;
 	}
-	DecideBoot(&files_, run);
+	DecideClocks(scan, run);
 	if (progress_)
 		progress_->Plan(ShareOut(0, kOpened, files_.size()));
 	warnings_at_ = run->warnings.size();

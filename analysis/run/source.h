@@ -70,6 +70,7 @@ private:
 		ft_place place;
 	};
 	bool OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error);
+	void DecideClocks(bool scan, Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
 	std::vector<std::pair<uint64_t, uint64_t>> Ends(uint64_t from_ns) const;
