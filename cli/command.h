@@ -53,6 +53,7 @@ int ExportCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
 // The same with formats other than all: what forktail-parquet is.
 int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
+int HostsCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 int SqlCommand(int argc, char **argv);
 

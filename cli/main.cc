@@ -33,6 +33,7 @@ const char kHelp[] =
     "  forktail sql RUN... [QUERY]                        asks DuckDB about runs, as tables\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
+    "  forktail hosts run PLAN.toml -o RUN                load and recorders on several hosts, one run\n"
     "  forktail doctor                                    what this host lets forktail record\n"
     "\n"
     "forktail COMMAND --help tells a command's options.\n";
@@ -50,7 +51,8 @@ int main(int argc, char **argv)
 	} commands[] = {
 	    {"diff", forktail::DiffCommand},	 {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand}, {"gate", forktail::GateCommand},
-	    {"report", forktail::ReportCommand}, {"sql", forktail::SqlCommand},
+	    {"hosts", forktail::HostsCommand},	 {"report", forktail::ReportCommand},
+	    {"sql", forktail::SqlCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See children.h. Between fork and exec a child does only what a signal handler may; what failed there comes back
-// through a pipe that exec closes.
+// See children.h. Between fork and exec a child does only what a signal handler may; what failed there comes
+// back through a pipe that exec closes.
 #include "children.h"
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace forktail
+namespace forktail::hosts
 {
 namespace
 {
@@ -170,11 +170,10 @@ void ForgetChild(Child *child)
 
 std::string HowItEnded(const Child &child)
 {
-	std::string text =
-	    WIFSIGNALED(child.status)
-		? "was killed by signal " + std::to_string(WTERMSIG(child.status)) + " (" +
-		      strsignal(WTERMSIG(child.status)) + ")"
-		: "ended with status " + std::to_string(WEXITSTATUS(child.status));
+	std::string text = WIFSIGNALED(child.status)
+			       ? "was killed by signal " + std::to_string(WTERMSIG(child.status)) + " (" +
+				     strsignal(WTERMSIG(child.status)) + ")"
+			       : "ended with status " + std::to_string(WEXITSTATUS(child.status));
 	for (size_t i = 0; i < child.last.size(); i++)
 		text += (i ? " / " : "; it said: ") + child.last[i];
 	return text;
@@ -216,4 +215,4 @@ int Stops()
 	return stops;
 }
 
-} // namespace forktail
+} // namespace forktail::hosts

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Programs that run on behalf of this one, and what they say, line by line.
 //
-// Each is in a process group of its own, so that a Ctrl-C on the terminal reaches only us, who end them in their order;
-// and each gets SIGTERM from the kernel when we die, however that is, so that a recorder closes its recording by itself.
+// Each is in a process group of its own, so that a Ctrl-C on the terminal reaches only us, who end them in
+// their order; and each gets SIGTERM from the kernel when we die, however that is, so that a recorder closes
+// its recording by itself.
 #pragma once
 
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
-namespace forktail
+namespace forktail::hosts
 {
 
 // Lines of a pipe that isn't waited for. A part without its end counts as a line once it is over.
@@ -60,4 +61,4 @@ void WaitForAny(const std::vector<int> &fds, int ms);
 void CatchStops();
 int Stops();
 
-} // namespace forktail
+} // namespace forktail::hosts

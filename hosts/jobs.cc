@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See jobs.h. Programs that nobody ends (a host that is cut off from all others) end by themselves some time after the
-// run should have.
+// See jobs.h. Programs that nobody ends (a host that is cut off from all others) end by themselves some time
+// after the run should have.
 #include "jobs.h"
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::hosts
 {
 namespace
 {
@@ -43,8 +43,7 @@ std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::strin
 		jobs.push_back({Job::kLoad, l.name, {"forktail-load", "-o", file(l.name), "--progress"}});
 		for (const std::string &server : l.to)
 			Append(&jobs.back().argv, {"--server", server});
-		Append(&jobs.back().argv,
-		       {"--duration", std::to_string(plan.duration_ns / 1000000) + "ms"});
+		Append(&jobs.back().argv, {"--duration", std::to_string(plan.duration_ns / 1000000) + "ms"});
 		Append(&jobs.back().argv, l.options);
 	}
 	return jobs;
@@ -57,9 +56,12 @@ std::string RolesOf(const Plan &plan, const PlanHost &host)
 				     [&](const auto &one) { return one.host == host.name; });
 	};
 	const auto recorders = count(plan.recorders), loads = count(plan.loads);
-	std::string roles = recorders > 1 ? std::to_string(recorders) + " recorders" : recorders ? "recorder" : "";
+	std::string roles = recorders > 1 ? std::to_string(recorders) + " recorders"
+			    : recorders	  ? "recorder"
+					  : "";
 	if (loads)
-		roles += (roles.empty() ? "" : " and ") + (loads > 1 ? std::to_string(loads) + " loads" : "load");
+		roles +=
+		    (roles.empty() ? "" : " and ") + (loads > 1 ? std::to_string(loads) + " loads" : "load");
 	return roles.empty() ? "nothing" : roles;
 }
 
@@ -81,4 +83,4 @@ std::string CommandLine(const std::vector<std::string> &argv)
 	return line;
 }
 
-} // namespace forktail
+} // namespace forktail::hosts

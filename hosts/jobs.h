@@ -7,7 +7,7 @@
 
 #include "plan.h"
 
-namespace forktail
+namespace forktail::hosts
 {
 
 struct Job {
@@ -26,4 +26,4 @@ std::string RolesOf(const Plan &plan, const PlanHost &host);
 // One line, with quotes where a shell needs them.
 std::string CommandLine(const std::vector<std::string> &argv);
 
-} // namespace forktail
+} // namespace forktail::hosts

@@ -9,7 +9,7 @@
 
 #include "units/parse.h"
 
-namespace forktail
+namespace forktail::hosts
 {
 namespace
 {
@@ -126,8 +126,8 @@ void ReadHost(Table *table, Plan *plan)
 	table->Text("network", &host.network);
 	table->Text("programs", &host.programs);
 	if (!IsName(host.name))
-		table->Refuse("a host needs a `name` of letters, digits, '-', '_' and '.', not \"" + host.name +
-			      "\"");
+		table->Refuse("a host needs a `name` of letters, digits, '-', '_' and '.', not \"" +
+			      host.name + "\"");
 	if (host.address.empty() || host.address.find_first_of(",:; \t\n'\"") != std::string::npos)
 		table->Refuse("the address of " + host.name +
 			      " has to be one name or address as mpirun takes it, not \"" + host.address +
@@ -206,8 +206,8 @@ void ReadLoad(Table *table, Plan *plan)
 void ReadAll(Table *table, Plan *plan)
 {
 	std::string on_death = "end";
-	table->Known({"duration", "settle", "scratch", "on_death", "clocks", "mpirun", "hosts", "record",
-		      "load"});
+	table->Known(
+	    {"duration", "settle", "scratch", "on_death", "clocks", "mpirun", "hosts", "record", "load"});
 	table->Time("duration", &plan->duration_ns);
 	table->Time("settle", &plan->settle_ns);
 	table->Text("scratch", &plan->scratch);
@@ -254,4 +254,4 @@ const PlanHost *FindHost(const Plan &plan, const std::string &name)
 	return nullptr;
 }
 
-} // namespace forktail
+} // namespace forktail::hosts

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The plan of a run on several hosts (TOML): which hosts there are, what is recorded on which, and which sends what load
-// for how long. docs/many-hosts.md describes each key.
+// The plan of a run on several hosts (TOML): which hosts there are, what is recorded on which, and which
+// sends what load for how long. docs/many-hosts.md describes each key.
 //
-// Who reads it: forktail, before anything is started, and forktail-rank on each host, which gets the same text and
-// takes its own part of it.
+// Who reads it: forktail, before anything is started, and forktail-rank on each host, which gets the same
+// text and takes its own part of it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::hosts
 {
 
 struct PlanHost {
@@ -33,13 +33,13 @@ struct PlanLoad {
 };
 
 struct Plan {
-	uint64_t duration_ns = 0;	       // of the loads
-	uint64_t settle_ns = 2'000'000'000;    // between the last recorder's readiness and the first request
-	std::string scratch = "/var/tmp";      // where each host keeps its files until they are gathered
-	bool go_on = false;		       // when a program dies, the others go on
-	bool clocks = true;		       // clocks are compared meanwhile
-	std::vector<std::string> mpirun;       // options for it
-	std::vector<PlanHost> hosts;	       // the first is whom the others' clocks are compared with
+	uint64_t duration_ns = 0;	    // of the loads
+	uint64_t settle_ns = 2'000'000'000; // between the last recorder's readiness and the first request
+	std::string scratch = "/var/tmp";   // where each host keeps its files until they are gathered
+	bool go_on = false;		    // when a program dies, the others go on
+	bool clocks = true;		    // clocks are compared meanwhile
+	std::vector<std::string> mpirun;    // options for it
+	std::vector<PlanHost> hosts;	    // the first is whom the others' clocks are compared with
 	std::vector<PlanRecorder> recorders;
 	std::vector<PlanLoad> loads;
 };
@@ -50,4 +50,4 @@ bool ParsePlan(const std::string &text, const std::string &path, Plan *plan, std
 // The host of that name; nullptr: there is none.
 const PlanHost *FindHost(const Plan &plan, const std::string &name);
 
-} // namespace forktail
+} // namespace forktail::hosts

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-namespace forktail
+namespace forktail::hosts
 {
 namespace
 {
@@ -20,7 +20,9 @@ Told Tell(const std::string &what, const std::string &host)
 
 void Send(const Told &told)
 {
-	auto line = [](const Told &t) { return t.dump(-1, ' ', true, Told::error_handler_t::replace) + "\n"; };
+	auto line = [](const Told &t) {
+		return t.dump(-1, ' ', true, Told::error_handler_t::replace) + "\n";
+	};
 	std::string text = line(told);
 	if (text.size() > kLongest) {
 		Told cut = told;
@@ -51,4 +53,4 @@ std::string TextOf(const Told &told, const char *member)
 	return found != told.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-} // namespace forktail
+} // namespace forktail::hosts
