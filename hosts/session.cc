@@ -29,7 +29,7 @@ bool TakeEnd(Session *session, const Plan &plan, const Told &told, const std::st
 	session->loads.erase(host + "/" + TextOf(told, "name"));
 	if (told.value("well", false) || told.value("asked", false) || session->ending)
 		return false;
-	Trouble(session, "the " + TextOf(told, "kind") + " " + TextOf(told, "name") + " on " + host + " " +
+	Trouble(session, host + ": the " + TextOf(told, "kind") + " (" + TextOf(told, "name") + ") " +
 			     TextOf(told, "how"));
 	return !plan.go_on;
 }
