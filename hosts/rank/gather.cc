@@ -44,9 +44,10 @@ int Left(const std::string &host, const std::string &why)
 }
 
 // SIGKILL for every process that has this file open: what is left of a run.
-void KillHolders(const std::string &path)
+void KillHolders(const std::string &lock)
 {
 	std::error_code ec;
+	const fs::path path = fs::canonical(lock, ec);
 	for (const auto &process : fs::directory_iterator("/proc", ec)) {
 		const int pid = atoi(process.path().filename().c_str());
 		if (pid <= 0 || pid == getpid())
