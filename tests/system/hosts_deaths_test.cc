@@ -24,8 +24,8 @@ struct ThreeHosts : Hosts {
 	}
 	bool Whole(const std::string &file) const
 	{
-		const std::string path = run_dir + "/hosts/" + file;
-		return std::filesystem::exists(path) && !read_recording(path).damage.no_trailer;
+		const std::string whole = run_dir + "/hosts/" + file;
+		return std::filesystem::exists(whole) && !read_recording(whole).damage.no_trailer;
 	}
 };
 
