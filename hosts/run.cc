@@ -185,7 +185,7 @@ void RunLoad(const HostsOptions &o, Session *session)
 		if (wanted || stopped || AllLoaded(*session, o.plan) || OnlySilentOnesLeft(*session, o.plan))
 			SendEnd(session, &mpi);
 		Insist(session, o.plan, &mpi);
-		ShowProgress(session);
+		ShowProgress(session, o.plan);
 	}
 	while (mpi.child.output.fd >= 0 && mpi.child.errors.fd >= 0 && Listen(session, o.plan, &mpi)) {
 	}

@@ -94,11 +94,14 @@ bool Take(Session *session, const Plan &plan, const Told &told)
 	return false;
 }
 
-void ShowProgress(Session *session)
+void ShowProgress(Session *session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
 	const bool terminal = isatty(STDERR_FILENO);
-	if (session->loads.empty() || now - session->shown_ns < (terminal ? kSecond : kQuietly))
+	// The first line is about all of them, unless one keeps it waiting.
+	const bool begun = session->shown_ns || session->loads.size() == plan.loads.size() ||
+			   (session->go_ns && now > session->go_ns + plan.settle_ns + kQuietly);
+	if (!begun || session->loads.empty() || now - session->shown_ns < (terminal ? kSecond : kQuietly))
 		return;
 	session->shown_ns = now;
 	fprintf(stderr, "%s%s%s", terminal ? "\r\033[K" : "", MergedProgress(session->loads).c_str(),

@@ -36,7 +36,7 @@ void Trouble(Session *session, const std::string &sentence);
 // Takes one line of a rank's in. True: the run has to end because of it.
 bool Take(Session *session, const Plan &plan, const Told &told);
 // Shows the progress line, if it is time to.
-void ShowProgress(Session *session);
+void ShowProgress(Session *session, const Plan &plan);
 // No load sends any more, as far as hosts can say that.
 bool AllLoaded(const Session &session, const Plan &plan);
 bool AllOver(const Session &session, const Plan &plan);

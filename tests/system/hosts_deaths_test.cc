@@ -20,7 +20,9 @@ struct ThreeHosts : Hosts {
 	void Begin(const std::string &duration, const std::string &more = "")
 	{
 		begin(Plan(duration, more));
-		REQUIRE(says("from 2 loads"));
+		const bool both = says("from 2 loads");
+		INFO(forktail->err());
+		REQUIRE(both);
 	}
 	bool Whole(const std::string &file) const
 	{

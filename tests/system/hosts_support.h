@@ -62,7 +62,8 @@ struct Hosts {
 		}
 		const Result made = shell(script);
 		if (made.status != 0)
-			throw std::runtime_error("no namespaces: " + made.err);
+			throw std::runtime_error("no namespaces: " + made.err +
+						 (made.timed_out ? "in time" : ""));
 		write_file(dir.file("agent"),
 			   "#!/bin/sh\nhost=$1\nshift\nexec nsenter --net=/run/netns/$host "
 			   "unshare --uts sh -c \"hostname $host; $*\"\n");
