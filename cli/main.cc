@@ -34,6 +34,8 @@ const char kHelp[] =
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail hosts run PLAN.toml -o RUN                load and recorders on several hosts, one run\n"
+    "  forktail clock serve | probe HOST -o RUN/clock.forktail\n"
+    "                                                     how two hosts' clocks compare\n"
     "  forktail doctor                                    what this host lets forktail record\n"
     "\n"
     "forktail COMMAND --help tells a command's options.\n";
@@ -63,6 +65,8 @@ int main(int argc, char **argv)
 		return forktail::RunProgram("forktail-record", "--doctor", rest, args);
 	if (command == "load")
 		return forktail::RunProgram("forktail-load", nullptr, rest, args);
+	if (command == "clock")
+		return forktail::RunProgram("forktail-clock", nullptr, rest, args);
 	if (command == "lab")
 		return forktail::LabMain(argc - 1, argv + 1);
 	if (command == "--version" || command == "version") {

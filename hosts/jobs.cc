@@ -29,6 +29,15 @@ std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::strin
 	std::vector<Job> jobs;
 	const std::string limit = Seconds(plan.duration_ns + plan.settle_ns + kSpareSeconds * kSecondNs);
 	auto file = [&](const std::string &name) { return directory + "/" + name + ".forktail"; };
+	if (plan.clocks && plan.hosts.size() > 1) {
+		const PlanHost &first = plan.hosts[0];
+		jobs.push_back({Job::kClock, "clock", {"forktail-clock"}});
+		if (host.name == first.name)
+			Append(&jobs.back().argv, {"serve", "--listen", first.network});
+		else
+			Append(&jobs.back().argv,
+			       {"probe", first.network, "-o", file("clock"), "--duration", limit});
+	}
 	for (const PlanRecorder &r : plan.recorders) {
 		if (r.host != host.name)
 			continue;

@@ -95,7 +95,9 @@ void Listen(Work *work, Running *r)
 	for (const std::string &line : r->child.errors.Read()) {
 		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
 		std::ofstream(PathOf(*work, r->job.name, ".log"), std::ios::app) << line << '\n';
-		r->ready = r->ready || line.rfind("recording ", 0) == 0;
+		for (const char *begins :
+		     {"recording ", "forktail-clock: comparing with", "forktail-clock: answering on"})
+			r->ready = r->ready || line.rfind(begins, 0) == 0;
 		Told told = Tell(progress ? "progress" : "said", work->host);
 		told["name"] = r->job.name;
 		told["line"] = line;
@@ -227,7 +229,7 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 	for (;;) {
 		bool waiting = false;
 		for (const auto &r : work->running) {
-			waiting = waiting || (r->job.kind == Job::kRecorder && !r->ready);
+			waiting = waiting || !r->ready;
 			if (!r->child.ended)
 				continue;
 			*error = r->job.argv[0] + " " + HowItEnded(r->child);
@@ -236,7 +238,7 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 		if (!waiting)
 			return true;
 		if (ft_now_ns() > limit || Stops() > 0) {
-			*error = Stops() > 0 ? "was stopped" : "a recorder was not ready after 30 s";
+			*error = Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
 			return false;
 		}
 		Look(work, {});

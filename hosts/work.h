@@ -19,7 +19,7 @@ namespace forktail::hosts
 struct Running {
 	Job job;
 	Child child;
-	bool ready = false; // a recorder that has begun to record
+	bool ready = false; // it has begun to record or to compare
 };
 
 struct Work {

@@ -118,7 +118,11 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 		      "accounts_in", support->has_task_storage ? "task storage" : "hash", "targets",
 		      processes, "cpus", support->cpus, "start_ns", (json_int_t)start_ns, "missing", missing,
 		      "block_devices", block_devices(), "programs", programs, "syscalls", syscall_names());
-	if (all)
+	if (all) {
+		char clock[FT_CLOCK_ID_BYTES];
+		ft_clock_id(clock);
+		json_put_text(all, "clock_id", clock);
 		put_host(all);
+	}
 	return all;
 }

@@ -5,6 +5,9 @@
 #include "recording.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,4 +55,37 @@ void ft_boot_id(char out[40])
 	}
 	out[n > 0 ? n : 0] = 0;
 	out[strcspn(out, "\n")] = 0;
+}
+
+/* The kernel tells the offsets that children will have. They are this process' own unless it has asked for
+ * another namespace for its children. */
+static bool read_shift(int64_t *s, int64_t *ns)
+{
+	FILE *in = fopen("/proc/self/timens_offsets", "re");
+	char clock[32];
+	bool found = false;
+
+	while (in && !found && fscanf(in, "%31s %" SCNd64 " %" SCNd64, clock, s, ns) == 3)
+		found = strcmp(clock, "monotonic") == 0;
+	if (in)
+		fclose(in);
+	return found;
+}
+
+void ft_clock_id(char out[FT_CLOCK_ID_BYTES])
+{
+	char own[32] = "", childrens[32] = "";
+	int64_t s = 0, ns = 0;
+	size_t length;
+
+	ft_boot_id(out);
+	length = strlen(out);
+	if (readlink("/proc/self/ns/time", own, sizeof(own) - 1) <= 0)
+		return; /* a kernel without them */
+	if (readlink("/proc/self/ns/time_for_children", childrens, sizeof(childrens) - 1) <= 0 ||
+	    strcmp(own, childrens) != 0 || !read_shift(&s, &ns))
+		snprintf(out + length, FT_CLOCK_ID_BYTES - length, "+%s", own);
+	else if (s || ns)
+		snprintf(out + length, FT_CLOCK_ID_BYTES - length, "+monotonic:%" PRId64 ".%09" PRId64, s,
+			 ns);
 }

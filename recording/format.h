@@ -49,6 +49,7 @@ enum ft_block_kind {
 	FT_BLOCK_TURN = 22,	  /* struct ft_turn */
 	FT_BLOCK_LOOP = 23,	  /* struct ft_loop */
 	FT_BLOCK_SOCKET = 24,	  /* struct ft_socket */
+	FT_BLOCK_PROBE = 25,	  /* struct ft_probe */
 	FT_BLOCK_KINDS,		  /* no kind: one more than the last */
 };
 
@@ -232,6 +233,19 @@ struct ft_clock {
 	uint64_t realtime_ns; /* read between two monotonic reads, of which monotonic_ns is the middle */
 	uint64_t boottime_ns;
 	uint64_t error_ns; /* half the distance of those two */
+};
+
+/* A round trip to another host's clock (the manifest's "peer"), of a burst of several those that say most.
+ * What the peer's clock is ahead by lies between peer_sent_ns - received_ns and peer_received_ns - sent_ns,
+ * however long each way took. */
+struct ft_probe {
+	uint64_t sent_ns;	   /* by the recording host's clock, no later than it was sent */
+	uint64_t peer_received_ns; /* by the peer's, no earlier than it came */
+	uint64_t peer_sent_ns;	   /* by the peer's, no later than it was sent */
+	uint64_t received_ns;	   /* by the recording host's, no earlier than it came */
+	uint16_t tried;		   /* round trips of the burst */
+	uint16_t answered;	   /* of them in time */
+	uint32_t pad;
 };
 
 /* A thread was seen to wait for events of another epoll instance than before. Until the next one of its own,

@@ -27,6 +27,7 @@ _Static_assert(sizeof(struct ft_writes) == 48, "writes");
 _Static_assert(sizeof(struct ft_sample) == 24, "sample");
 _Static_assert(sizeof(struct ft_drop) == 32, "drop");
 _Static_assert(sizeof(struct ft_clock) == 32, "clock");
+_Static_assert(sizeof(struct ft_probe) == 40, "probe");
 _Static_assert(sizeof(struct ft_connection) == 40, "connection");
 _Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
@@ -58,6 +59,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_drop);
 	case FT_BLOCK_CLOCK:
 		return sizeof(struct ft_clock);
+	case FT_BLOCK_PROBE:
+		return sizeof(struct ft_probe);
 	case FT_BLOCK_CONNECTION:
 		return sizeof(struct ft_connection);
 	case FT_BLOCK_INDEX:

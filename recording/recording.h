@@ -201,6 +201,11 @@ uint64_t ft_now_ns(void); /* CLOCK_MONOTONIC */
 void ft_clock_read(struct ft_clock *c);
 /* The kernel's boot id as text ("" if it can't be read). */
 void ft_boot_id(char out[40]);
+/* Which clock CLOCK_MONOTONIC is to this process: equal texts, the same clock. The boot id, and in a time
+ * namespace that shifts the clock, by how much: "BOOT+monotonic:86400.000000000", or where that can't be read
+ * the namespace, "BOOT+time:[4026532001]". */
+enum { FT_CLOCK_ID_BYTES = 96 };
+void ft_clock_id(char out[FT_CLOCK_ID_BYTES]);
 
 #ifdef __cplusplus
 }

@@ -16,9 +16,10 @@
 static void describe_host(json_t *j)
 {
 	struct utsname u;
-	char boot_id[40] = "";
+	char boot_id[40] = "", clock_id[FT_CLOCK_ID_BYTES];
 
 	ft_boot_id(boot_id);
+	ft_clock_id(clock_id);
 	if (uname(&u) == 0) {
 		json_put_text(j, "host", u.nodename);
 		json_put_text(j, "kernel", u.release);
@@ -26,6 +27,7 @@ static void describe_host(json_t *j)
 	}
 	json_put_count(j, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	json_put_text(j, "boot_id", boot_id);
+	json_put_text(j, "clock_id", clock_id);
 }
 
 static void describe_behind(json_t *j, const struct options *o)

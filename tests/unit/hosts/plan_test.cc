@@ -38,13 +38,15 @@ TEST_CASE("A plan says what runs where, with which words")
 	CHECK(plan.hosts[0].address == "a");
 	CHECK(plan.hosts[1].network == "10.0.0.2");
 	const std::vector<Job> a = JobsOf(plan, plan.hosts[0], "/d"), b = JobsOf(plan, plan.hosts[1], "/d");
-	REQUIRE(a.size() == 2);
-	CHECK(CommandLine(a[0].argv) ==
-	      "forktail-record -o /d/server.forktail --port 6379 --port 6380 --duration 212s --light");
+	REQUIRE(a.size() == 3);
+	CHECK(CommandLine(a[0].argv) == "forktail-clock serve --listen a");
 	CHECK(CommandLine(a[1].argv) ==
+	      "forktail-record -o /d/server.forktail --port 6379 --port 6380 --duration 212s --light");
+	CHECK(CommandLine(a[2].argv) ==
 	      "forktail-record -o /d/server-2.forktail --name nutcracker --duration 212s");
-	REQUIRE(b.size() == 1);
-	CHECK(CommandLine(b[0].argv) ==
+	REQUIRE(b.size() == 2);
+	CHECK(CommandLine(b[0].argv) == "forktail-clock probe a -o /d/clock.forktail --duration 212s");
+	CHECK(CommandLine(b[1].argv) ==
 	      "forktail-load -o /d/load.forktail --progress --server a:6379 --duration 90000ms --rate 10");
 	CHECK(RolesOf(plan, plan.hosts[0]) == "2 recorders");
 	CHECK(RolesOf(plan, plan.hosts[1]) == "load");
