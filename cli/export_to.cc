@@ -38,14 +38,18 @@ int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
 		return RunProgram(found->program, nullptr, argc, argv, kNoParquet);
 	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options))
 		return kUsage;
+	std::vector<std::string> warnings;
+	bool good;
 	{
 		ProgressLine line("exporting " + Visible(run));
 		options.progress = [&](double done) { line.Show(done); };
-		if (ExportRun(run, options, *found, out, &error, &status))
-			return kDone;
+		good = ExportRun(run, options, *found, out, &warnings, &error, &status);
 	}
-	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
-	return status;
+	for (const std::string &warning : warnings)
+		fprintf(stderr, "forktail: note: %s\n", Visible(warning).c_str());
+	if (!good)
+		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	return good ? kDone : status;
 }
 
 } // namespace forktail

@@ -45,10 +45,11 @@ Pieces Cut(const RunSample &run, const Dense &dense)
 {
 	Pieces out;
 	out.seconds_each = (run.by_second.size() + kMostUnits - 1) / kMostUnits;
-	for (size_t at = 0; at < run.by_second.size(); at += out.seconds_each) {
+	// Whole ones: a rest of fewer seconds would be drawn as if it were as long as the others.
+	for (size_t at = 0; at + out.seconds_each <= run.by_second.size(); at += out.seconds_each) {
 		Piece piece;
 		std::map<uint32_t, uint32_t> sum;
-		for (size_t i = at; i < std::min(at + out.seconds_each, run.by_second.size()); i++) {
+		for (size_t i = at; i < at + out.seconds_each; i++) {
 			const SecondOfRun &second = run.by_second[i];
 			for (const auto &[bucket, count] : second.latencies) {
 				sum[dense.at(bucket)] += count;

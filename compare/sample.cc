@@ -11,6 +11,7 @@
 #include "analysis/json_read.h"
 #include "analysis/output/explain.h"
 #include "analysis/outside.h"
+#include "analysis/run/overlaid.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -115,7 +116,8 @@ void AddLoadFacts(const Json &m, RunSample *s)
 
 void AddFacts(const Run &run, RunSample *s)
 {
-	for (const RecordingFile &f : run.files) {
+	for (const RecordingFile *file : OverlaidFiles(run)) {
+		const RecordingFile &f = *file;
 		const Json m = ParseVisibleObject(f.manifest);
 		bool load = f.program == "forktail-load";
 		const char *group = load ? "load host" : "host";

@@ -49,7 +49,7 @@ bool Tell(Exporter *exporter, Explanation *e)
 } // namespace
 
 bool ExportRun(const std::string &run, const ExplainOptions &asked, const ExportFormat &format,
-	       const std::string &out, std::string *error, int *status)
+	       const std::string &out, std::vector<std::string> *warnings, std::string *error, int *status)
 {
 	*status = 3;
 	Pending pending;
@@ -75,6 +75,7 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 	exporter.reset();
 	if (!pending.Commit(error))
 		return false;
+	*warnings = e.run.warnings;
 	*status = 0;
 	return true;
 }

@@ -30,8 +30,9 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 				     const std::string &out, std::string *error);
 
 // Explains a run and writes it to `out` in that format. False: nothing is under that name that was not there
-// before, *error is one sentence and *status the exit status.
+// before, *error is one sentence and *status the exit status. *warnings: what the recordings lack, or why one
+// of them is left out, a sentence each.
 bool ExportRun(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
-	       const std::string &out, std::string *error, int *status);
+	       const std::string &out, std::vector<std::string> *warnings, std::string *error, int *status);
 
 } // namespace forktail

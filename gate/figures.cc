@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "analysis/json_read.h"
+#include "analysis/run/overlaid.h"
 
 namespace forktail
 {
@@ -38,8 +39,9 @@ const uint64_t Latencies::*Explained(const limit &l)
 // Of a log with slow requests and failed ones only, nothing else of all requests is known.
 bool HasSlowOnly(const Run &run)
 {
-	return std::any_of(run.files.begin(), run.files.end(), [](const RecordingFile &f) {
-		const Json manifest = ParseJson(f.manifest);
+	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
+	return std::any_of(files.begin(), files.end(), [](const RecordingFile *f) {
+		const Json manifest = ParseJson(f->manifest);
 		return manifest.is_object() && manifest.contains("log_slow_ns");
 	});
 }

@@ -23,7 +23,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-const char *const kIdentity = "pairs.txt";
+const char *const kIdentity = "pairs.txt", *const kOrder = "order.txt";
 
 ServerSpec *OnlyServer(Scenario *scenario)
 {
@@ -152,6 +152,52 @@ bool OpenPairs(const PairsOptions &options, std::string *error)
 	return false;
 }
 
+// Which side comes first, of each pair: the same for a seed, however many there are to be.
+std::vector<bool> DrawOrder(const PairsOptions &options)
+{
+	std::mt19937_64 random(options.seed);
+	std::vector<bool> base_first;
+	for (int pair = 0; pair < options.pairs; pair++)
+		base_first.push_back(random() & 1);
+	return base_first;
+}
+
+std::string PairName(size_t pair)
+{
+	char name[32];
+	snprintf(name, sizeof name, "pair-%02zu", pair + 1);
+	return name;
+}
+
+// Before the first run: what was drawn is not chosen by what came of it.
+bool WriteOrder(const std::string &out, const std::vector<bool> &base_first, std::string *error)
+{
+	std::string text;
+	for (size_t pair = 0; pair < base_first.size(); pair++)
+		text += PairName(pair) + (base_first[pair] ? " base new\n" : " new base\n");
+	return ReplaceFile(out + "/" + kOrder, text, error);
+}
+
+bool RunSide(Session *session, const std::string &directory, const PairsOptions &options, size_t pair,
+	     bool base, std::string *error)
+{
+	ExperimentOptions experiment;
+	Scenario scenario;
+	if (!SideOf(directory, options, base, options.seed + pair + 1, &scenario, &experiment.settings,
+		    error))
+		return false;
+	experiment.scale_text = options.run.scale;
+	experiment.out = options.run.out + (base ? "/base/" : "/new/") + PairName(pair);
+	experiment.resume = options.run.resume && fs::exists(experiment.out);
+	experiment.command = options.run.command;
+	experiment.no_client = options.run.no_client;
+	Say("pair " + std::to_string(pair + 1) + " of " + std::to_string(options.pairs) + ": " +
+	    (base ? "base" : "new"));
+	Results results;
+	return ParseScale(scenario, options.run.scale, &experiment.scale, error) &&
+	       RunExperiment(session, scenario, experiment, &results, error);
+}
+
 } // namespace
 
 bool ApplySide(const std::string &side, Scenario *scenario, Values *settings, std::string *error)
@@ -200,32 +246,13 @@ bool CheckPairs(const std::string &directory, const PairsOptions &options, std::
 
 bool RunPairs(Session *session, const std::string &directory, const PairsOptions &options, std::string *error)
 {
-	if (!OpenPairs(options, error))
+	const std::vector<bool> base_first = DrawOrder(options);
+	if (!OpenPairs(options, error) || !WriteOrder(options.run.out, base_first, error))
 		return false;
-	std::mt19937_64 order(options.seed);
-	for (int pair = 1; pair <= options.pairs; pair++) {
-		bool base_first = order() & 1;
-		for (bool base : {base_first, !base_first}) {
-			char name[32];
-			snprintf(name, sizeof name, "/pair-%02d", pair);
-			ExperimentOptions experiment;
-			Scenario scenario;
-			if (!SideOf(directory, options, base, options.seed + static_cast<uint64_t>(pair),
-				    &scenario, &experiment.settings, error))
-				return false;
-			experiment.scale_text = options.run.scale;
-			experiment.out = options.run.out + (base ? "/base" : "/new") + name;
-			experiment.resume = options.run.resume && fs::exists(experiment.out);
-			experiment.command = options.run.command;
-			experiment.no_client = options.run.no_client;
-			Say("pair " + std::to_string(pair) + " of " + std::to_string(options.pairs) + ": " +
-			    (base ? "base" : "new"));
-			Results results;
-			if (!ParseScale(scenario, options.run.scale, &experiment.scale, error) ||
-			    !RunExperiment(session, scenario, experiment, &results, error))
-				return false;
-		}
-	}
+	for (size_t pair = 0; pair < base_first.size(); pair++)
+		if (!RunSide(session, directory, options, pair, base_first[pair], error) ||
+		    !RunSide(session, directory, options, pair, !base_first[pair], error))
+			return false;
 	printf("forktail diff %s/base %s/new\n", options.run.out.c_str(), options.run.out.c_str());
 	return true;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/json_read.h"
+#include "analysis/run/overlaid.h"
 #include "analysis/units.h"
 #include "arrays.h"
 #include "clock.h"
@@ -50,9 +51,9 @@ std::string TitleOf(const Run &run)
 	if (title.empty())
 		title = "A run";
 	std::string host = run.info.host;
-	for (const RecordingFile &f : run.files)
+	for (const RecordingFile *f : OverlaidFiles(run))
 		if (host.empty())
-			host = f.host;
+			host = f->host;
 	return host.empty() ? title : title + " on " + host;
 }
 
@@ -85,9 +86,9 @@ Json FactsJson(const Explanation &e, const ReportClock &clock)
 	}
 	add("Length", FormatDuration(clock.end_ns - clock.begin_ns));
 	std::string kernel = run.info.kernel;
-	for (const RecordingFile &f : run.files)
+	for (const RecordingFile *f : OverlaidFiles(run))
 		if (kernel.empty())
-			kernel = f.kernel;
+			kernel = f->kernel;
 	add("Kernel", kernel);
 	if (run.cpus)
 		add("CPUs", std::to_string(run.cpus));

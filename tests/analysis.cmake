@@ -2,11 +2,11 @@
 # Tests of the analysis: runs built by hand, recordings written for the purpose, and the command itself.
 forktail_test(analysis unit
   SOURCES unit/analysis/timeline/causes_test.cc unit/analysis/timeline/timeline_test.cc unit/analysis/timeline/waits_test.cc unit/analysis/timeline/locks_test.cc
-          unit/analysis/blame/blame_test.cc unit/analysis/blame/property_test.cc unit/analysis/blame/kept_test.cc
+          unit/analysis/blame/blame_test.cc unit/analysis/blame/property_test.cc unit/analysis/blame/kept_test.cc unit/analysis/blame/ahead_test.cc
           unit/analysis/evidence/episodes_test.cc unit/analysis/output/render_test.cc unit/analysis/run/read_test.cc unit/analysis/run/holders_test.cc
            unit/cli/command_test.cc unit/analysis/run/column_test.cc unit/analysis/run/part_test.cc unit/analysis/run/progress_test.cc unit/analysis/run/outside_test.cc unit/analysis/timeline/client_test.cc unit/analysis/timeline/serving_test.cc unit/analysis/timeline/spins_test.cc
            unit/analysis/evidence/activity_test.cc unit/analysis/evidence/busy_test.cc unit/analysis/blame/hops_test.cc unit/analysis/blame/threads_test.cc unit/analysis/blame/outages_test.cc
-          unit/analysis/blame/arrivals_test.cc unit/analysis/blame/route_test.cc unit/analysis/blame/held_test.cc
+          unit/analysis/blame/arrivals_test.cc unit/analysis/blame/route_test.cc unit/analysis/blame/held_test.cc unit/analysis/blame/first_look_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
 target_compile_definitions(test_analysis PRIVATE FORKTAIL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 add_dependencies(test_analysis forktail forktail-load forktail-record)
@@ -79,4 +79,4 @@ add_dependencies(test_explain_memory forktail forktail-load forktail-record benc
 
 forktail_test(explain_reading system SOURCES system/explain_reading_test.cc
   LIBRARIES forktail_recording forktail_test_support util)
-add_dependencies(test_explain_reading forktail forktail-load)
+add_dependencies(test_explain_reading forktail forktail-load forktail-record)

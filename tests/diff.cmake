@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Comparison of runs: its statistics, what it says, and the command on real runs.
-forktail_test(compare unit SOURCES unit/compare/statistics_test.cc unit/compare/compare_test.cc
+forktail_test(compare unit SOURCES unit/compare/statistics_test.cc unit/compare/compare_test.cc unit/compare/bootstrap_test.cc
   LIBRARIES forktail_compare forktail_test_support)
 
 # How honest it is: docs/diff.md holds what it prints.

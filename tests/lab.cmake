@@ -20,3 +20,4 @@ forktail_test(lab_memory system SOURCES system/lab_memory_test.cc LIBRARIES fork
 target_compile_definitions(test_lab_memory PRIVATE FORKTAIL_SOURCE="${CMAKE_SOURCE_DIR}")
 forktail_test(lab_run system SOURCES system/lab_run_test.cc LIBRARIES forktail_lab forktail_lab_test_support TIMEOUT 400)
 forktail_test(lab_kill system SOURCES system/lab_kill_test.cc LIBRARIES forktail_lab_test_support TIMEOUT 400)
+forktail_test(lab_pairs system SOURCES system/lab_pairs_test.cc LIBRARIES forktail_lab_test_support TIMEOUT 200)

@@ -18,25 +18,6 @@ constexpr double kFirst = 500'000;
 // Two percent of requests may be among the slowest percent for their stalls alone.
 constexpr double kWithStalls = 97;
 
-// Where the slowest percent begins in all histograms together.
-uint64_t SlowestPercentOf(const std::vector<FirstLook> &workers, uint64_t *count)
-{
-	uint64_t max = 0, seen = 0;
-	*count = 0;
-	for (const FirstLook &w : workers) {
-		*count += w.bounds.calm.count;
-		max = std::max(max, w.bounds.calm.max);
-	}
-	const uint64_t above = *count - Rank(*count, 99);
-	for (size_t slot = LogHistogram::Slot(max) + 1; slot-- > 0;) {
-		for (const FirstLook &w : workers)
-			seen += w.bounds.calm.slots[slot];
-		if (seen > above)
-			return LogHistogram::Floor(slot);
-	}
-	return 0;
-}
-
 // Two years of nanoseconds fit beside a cause.
 uint64_t Pack(const Part &part)
 {
@@ -60,7 +41,12 @@ void Ahead::GiveUp()
 uint64_t Ahead::From(const std::vector<FirstLook> &workers)
 {
 	uint64_t count = 0;
-	double so_far = static_cast<double>(SlowestPercentOf(workers, &count));
+	std::vector<const LogHistogram *> calm;
+	for (const FirstLook &w : workers) {
+		count += w.bounds.calm.count;
+		calm.push_back(&w.bounds.calm);
+	}
+	double so_far = static_cast<double>(PercentileFloor(calm, 99));
 	double lower = std::max(kLeastLower, kLower * std::min(1.0, kFirst / static_cast<double>(count + 1)));
 	uint64_t guess = static_cast<uint64_t>(so_far * (1 - lower));
 	from_ns_ = std::min({guess, likely_ns_, threshold_ns_});
@@ -79,9 +65,7 @@ void Ahead::Take(std::vector<Sheet> *sheets)
 		for (SlowRequest r : s.requests) {
 			const Part *parts = s.parts.data() + r.first_part;
 			if (r.latency_ns < threshold_ns_) {
-				to.fast.push_back({r.latency_ns, r.part_count});
-				for (size_t p = 0; p < r.part_count; p++)
-					to.fast_parts.push_back(Pack(parts[p]));
+				AddFast(r, parts, &to);
 				continue;
 			}
 			r.first_part = static_cast<uint32_t>(to.slow.parts.size());
@@ -152,6 +136,13 @@ void Ahead::Restore(const Stretch &s, Sheet *sheet)
 	}
 }
 
+void Ahead::AddFast(const SlowRequest &r, const Part *parts, Stretch *to)
+{
+	to->fast.push_back({r.latency_ns, r.part_count});
+	for (size_t p = 0; p < r.part_count; p++)
+		to->fast_parts.push_back(Pack(parts[p]));
+}
+
 bool Ahead::Give(uint64_t least_ns, Kept *kept)
 {
 	if (!goes_ || least_ns < highest_ns_)
@@ -162,11 +153,28 @@ bool Ahead::Give(uint64_t least_ns, Kept *kept)
 		parts += s.fast_parts.size() + s.slow.parts.size();
 	kept->Expect(fast_ + slow_, parts);
 	for (Stretch &s : stretches_) {
-		Restore(s, &s.slow);
-		kept->Take(&s.slow);
-		s = {};
+		Sheet sheet;
+		std::swap(sheet, s.slow);
+		// Of those that were answered no more than of the others will be asked for again.
+		Stretch slow;
+		for (const SlowRequest &r : sheet.requests)
+			if (!IsError(r.status))
+				AddFast(r, sheet.parts.data() + r.first_part, &slow);
+		Restore(s, &sheet);
+		kept->Take(&sheet);
+		s.fast.insert(s.fast.end(), slow.fast.begin(), slow.fast.end());
+		s.fast_parts.insert(s.fast_parts.end(), slow.fast_parts.begin(), slow.fast_parts.end());
 	}
 	return true;
+}
+
+void Ahead::GiveAgain(Kept *kept) const
+{
+	for (const Stretch &s : stretches_) {
+		Sheet sheet;
+		Restore(s, &sheet);
+		kept->Take(&sheet);
+	}
 }
 
 } // namespace forktail

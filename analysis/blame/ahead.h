@@ -20,6 +20,7 @@ namespace forktail
 class Ahead
 {
 public:
+	Ahead() = default;
 	// At most so many slow ones and twice as many others, of requests with these latencies.
 	Ahead(size_t most, const LogHistogram &latencies, uint64_t threshold_ns);
 	// False: it was given up.
@@ -32,6 +33,8 @@ public:
 	// All were looked at, and those of least_ns or more matter, errors from the threshold on. True: *kept
 	// has been given all of them.
 	bool Give(uint64_t least_ns, Kept *kept);
+	// For Kept::Again: once more what percentiles take of each.
+	void GiveAgain(Kept *kept) const;
 
 private:
 	// Of one that is not slow nobody wants to know but what it would be without a cause.
@@ -45,14 +48,15 @@ private:
 		std::vector<Fast> fast;
 		std::vector<uint64_t> fast_parts; // of one after the other: a cause, and its time above that
 	};
+	static void AddFast(const SlowRequest &request, const Part *parts, Stretch *to);
 	static void Shrink(Stretch *stretch);
 	static void Restore(const Stretch &stretch, Sheet *sheet);
 	void Leave(uint64_t least_ns);
 
 	bool goes_ = true;
-	size_t most_, slow_ = 0;
+	size_t most_ = 0, slow_ = 0;
 	size_t fast_ = 0;
-	uint64_t threshold_ns_, likely_ns_, from_ns_ = 0, highest_ns_ = 0;
+	uint64_t threshold_ns_ = 0, likely_ns_ = 0, from_ns_ = 0, highest_ns_ = 0;
 	std::vector<Stretch> stretches_;
 };
 

@@ -43,7 +43,8 @@ void ConnectionSlots::Slot::Take(uint64_t start_ns, uint64_t until_ns)
 	end_ns = until_ns;
 }
 
-ConnectionSlots::ConnectionSlots(const Run &run) : open_loop_(run.loads.empty())
+ConnectionSlots::ConnectionSlots(const Run &run, std::vector<LastUse> last_of)
+    : open_loop_(run.loads.empty()), last_of_(std::move(last_of))
 {
 	for (const Load &load : run.loads)
 		open_loop_ |= load.arrival != "closed";
@@ -79,10 +80,17 @@ void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
 	for (size_t i = q.lead; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
 		Slot &slot = slots_[first_[c] + next_[c]];
+		uint64_t due = q.intended_ns[i], taken_until = slot.end_ns, free_ns = slot.FreeSince(due);
+		if (q.status[i] == FT_STATUS_UNSENT && c < last_of_.size() &&
+		    last_of_[c].arrived_ns > taken_until) {
+			uint64_t since = std::max(taken_until, due);
+			free_ns += std::max(last_of_[c].start_ns, since) - since;
+			taken_until = last_of_[c].arrived_ns;
+		}
 		// An answer that lay unread took it no more.
-		until[i] = std::clamp(slot.end_ns, q.intended_ns[i], q.start_ns[i]);
-		free[i] = std::min(slot.FreeSince(q.intended_ns[i]), until[i] - q.intended_ns[i]);
-		any |= until[i] > q.intended_ns[i];
+		until[i] = std::clamp(taken_until, due, q.start_ns[i]);
+		free[i] = std::min(free_ns, until[i] - due);
+		any |= until[i] > due;
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;

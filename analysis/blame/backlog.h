@@ -26,12 +26,19 @@ struct ConnectionWaits {
 	bool empty() const { return until_ns.empty(); }
 };
 
+// A connection's last request that was sent.
+struct LastUse {
+	uint64_t start_ns = 0, arrived_ns = 0; // 0: there was none
+};
+
 // What each connection carried, as the log is gone through from its beginning.
 class ConnectionSlots
 {
 public:
 	// In a closed loop none waits, and there is nothing to keep.
-	explicit ConnectionSlots(const Run &run);
+	// `last_of`: per connection, its last request, which may stand in the log behind those that were
+	// never sent for it.
+	ConnectionSlots(const Run &run, std::vector<LastUse> last_of);
 	// Of the window of the log that is in run.requests.
 	void Wait(const Run &run, ConnectionWaits *waits);
 
@@ -56,6 +63,7 @@ private:
 	std::vector<size_t> first_;   // its slots in slots_
 	std::vector<uint32_t> next_;
 	std::vector<Slot> slots_;
+	std::vector<LastUse> last_of_;
 };
 
 // When one server's queue was known to be empty, or as short as usual.

@@ -318,7 +318,7 @@ private:
 				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		auto add_window = [&](auto add_each) {
 			StartWindow(&slots);
 			NoteWays(&context_);
@@ -370,6 +370,7 @@ private:
 	{
 		if (!earlier_.log)
 			return;
+		earlier_.log->Forget();
 		ForWindows(earlier_.log, see);
 		log_.Forget();
 	}
@@ -414,31 +415,52 @@ private:
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
 		std::vector<Sheet> sheets(MaxWorkers());
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		ForEarlier([&] { StartWindow(&slots); });
 		served_.resize(context_.servers.size());
 		served_on_.resize(context_.through.size());
 		uint64_t step = StepThrough(log_.Count());
-		Ahead ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		Floor floor(facts_.latencies);
 		// Blame through a proxy goes by more than a latency.
-		if (std::any_of(context_.through.begin(), context_.through.end(),
-				[](const auto &t) { return t != nullptr; }))
-			ahead.GiveUp();
+		const bool through = std::any_of(context_.through.begin(), context_.through.end(),
+						 [](const auto &t) { return t != nullptr; });
+		if (through)
+			ahead_.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				LookAt(context_, begin, end, step, &workers);
+				LookAt(context_, begin, end, step, through ? 0 : floor.Of(workers), &workers);
 				CountCut(begin, end);
-				if (ahead.Goes())
-					BlameRange(begin, end, ahead.From(workers), &sheets,
-						   [&] { ahead.Take(&sheets); });
+				if (ahead_.Goes())
+					BlameRange(begin, end, ahead_.From(workers), &sheets,
+						   [&] { ahead_.Take(&sheets); });
 			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
+		if (!floor.Held(look_))
+			LookAgain(step);
 		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
-		return ahead.Give(matter_.least_ns(), &kept_);
+		return ahead_.Give(matter_.least_ns(), &kept_);
+	}
+
+	// At all of them, whatever they took.
+	void LookAgain(uint64_t step)
+	{
+		std::vector<FirstLook> workers(MaxWorkers());
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		ForEarlier([&] { StartWindow(&slots); });
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			ForParts([&](size_t begin, size_t end) {
+				LookAt(context_, begin, end, step, 0, &workers);
+			});
+		});
+		look_ = {};
+		for (const FirstLook &worker : workers)
+			look_.Merge(worker);
 	}
 
 	void CountCut(size_t begin, size_t end)
@@ -464,13 +486,13 @@ private:
 		}
 	}
 
-	// `done`: those that matter have been, once.
-	void BlameExactly(bool done)
+	// `along`: those that matter have been along the way.
+	void BlameExactly(bool along)
 	{
-		if (!done)
+		if (!along)
 			BlameThose();
 		while (kept_.Again())
-			BlameThose();
+			along ? ahead_.GiveAgain(&kept_) : BlameThose();
 	}
 
 	// Calls take() whenever sheets are to be emptied.
@@ -499,7 +521,7 @@ private:
 	void BlameThose()
 	{
 		const uint64_t from_ns = matter_.least_ns();
-		ConnectionSlots slots(context_.run);
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		std::vector<Sheet> sheets(MaxWorkers());
 		ForEarlier([&] { StartWindow(&slots); });
 		ForWindows(&log_, [&] {
@@ -525,6 +547,7 @@ private:
 	std::vector<BacklogBuilder> of_servers_;   // while they are made
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
 	std::vector<bool> unserved_;		   // by connection
+	Ahead ahead_;
 	Kept kept_;
 	Blame blame_;
 };

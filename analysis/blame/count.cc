@@ -4,6 +4,7 @@
 #include "count.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "parallel.h"
 
@@ -40,6 +41,7 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 {
 	const Requests &q = run.requests;
 	facts->first_due_of.resize(run.connections.size(), UINT64_MAX);
+	facts->last_use_of.resize(run.connections.size());
 	for (size_t i = begin; i < end; i++) {
 		uint32_t c = q.connection[i];
 		facts->by_status[q.status[i]]++;
@@ -47,6 +49,8 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		facts->last_end_ns = std::max(facts->last_end_ns, q.end_ns[i]);
 		if (facts->first_due_of[c] == UINT64_MAX)
 			facts->first_due_of[c] = q.intended_ns[i];
+		if (q.status[i] != FT_STATUS_UNSENT)
+			facts->last_use_of[c] = {q.start_ns[i], q.Arrived(i)};
 		facts->behind |= q.Behind(i) != 0;
 		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
 			facts->behind_unknown++;
@@ -71,6 +75,10 @@ void MergeOrdered(LogFacts *worker, LogFacts *all)
 	for (size_t c = 0; c < worker->first_due_of.size(); c++)
 		if (all->first_due_of[c] == UINT64_MAX)
 			all->first_due_of[c] = worker->first_due_of[c];
+	all->last_use_of.resize(std::max(all->last_use_of.size(), worker->last_use_of.size()));
+	for (size_t c = 0; c < worker->last_use_of.size(); c++)
+		if (worker->last_use_of[c].arrived_ns)
+			all->last_use_of[c] = std::exchange(worker->last_use_of[c], {});
 	all->sample.insert(all->sample.end(), worker->sample.begin(), worker->sample.end());
 	worker->sample.clear();
 }
@@ -99,6 +107,7 @@ void AddEarlier(LogFacts earlier, LogFacts *facts)
 {
 	MergeOrdered(facts, &earlier);
 	facts->first_due_of = std::move(earlier.first_due_of);
+	facts->last_use_of = std::move(earlier.last_use_of);
 	facts->sample = std::move(earlier.sample);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "backlog.h"
 #include "peaks.h"
 #include "percentile.h"
 
@@ -27,7 +28,8 @@ struct LogFacts {
 	uint64_t first_due_ns = UINT64_MAX, last_end_ns = 0;
 	// Per Run::connections: when its first request was due; UINT64_MAX: it had none.
 	std::vector<uint64_t> first_due_of;
-	LogHistogram latencies; // of those answered
+	std::vector<LastUse> last_use_of; // likewise, in the order of the log
+	LogHistogram latencies;		  // of those answered
 	unsigned __int128 latencies_ns = 0;
 	// Through a proxy, to nobody knows which server behind it; and whether of any it is known.
 	uint64_t behind_unknown = 0;

@@ -161,7 +161,45 @@ uint64_t StepThrough(uint64_t count)
 	return count / kLooksThrough + 1;
 }
 
-void LookAt(const Context &context, size_t first, size_t last, uint64_t step, std::vector<FirstLook> *workers)
+// Most runs have few stalls, so that without them the slowest percent is no faster than most of them are.
+Floor::Floor(const LogHistogram &latencies) : likely_ns_(latencies.PercentileFloor(90)) {}
+
+uint64_t Floor::Of(const std::vector<FirstLook> &workers)
+{
+	constexpr double lower = 0.92; // what is still to come may be faster
+	uint64_t count = 0;
+	for (const FirstLook &w : workers)
+		count += w.bounds.calm.count;
+	if (count < next_count_)
+		return floor_ns_;
+	next_count_ = 2 * count;
+	std::vector<const LogHistogram *> together;
+	auto least = UINT64_MAX;
+	auto note = [&](auto of) {
+		together.clear();
+		for (const FirstLook &w : workers)
+			together.push_back(&of(w));
+		least = std::min(least, PercentileFloor(together, 99));
+	};
+	note([](const FirstLook &w) -> const LogHistogram & { return w.bounds.calm; });
+	for (size_t c = 0; c < std::tuple_size_v<WithoutHistograms>; c++)
+		note([c](const FirstLook &w) -> const LogHistogram & { return w.without[c]; });
+	floor_ns_ = std::min(static_cast<uint64_t>(static_cast<double>(least) * lower), likely_ns_);
+	highest_ns_ = std::max(highest_ns_, floor_ns_);
+	return floor_ns_;
+}
+
+bool Floor::Held(const FirstLook &look) const
+{
+	auto above = [this](const LogHistogram &h) {
+		return LogHistogram::Slot(h.PercentileFloor(99)) > LogHistogram::Slot(highest_ns_);
+	};
+	return highest_ns_ == 0 ||
+	       (above(look.bounds.calm) && std::all_of(look.without.begin(), look.without.end(), above));
+}
+
+void LookAt(const Context &context, size_t first, size_t last, uint64_t step, uint64_t floor_ns,
+	    std::vector<FirstLook> *workers)
 {
 	const Requests &q = context.run.requests;
 	ForRanges(first, last, [&](size_t begin, size_t end, size_t w) {
@@ -172,9 +210,14 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, st
 		std::vector<uint32_t> hints(context.servers.size());
 		Spending scratch;
 		StallTimes stalls;
+		uint64_t below = 0;
 		for (size_t i = begin; i < end; i++) {
 			if (IsError(q.status[i]))
 				continue;
+			if (q.Latency(i) < floor_ns) {
+				below++;
+				continue;
+			}
 			const Through *t = context.ThroughOf(i);
 			if (t && q.Number(i) % step)
 				continue;
@@ -191,6 +234,11 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, st
 			AddTimes(g.latency - g.net, stands_for, without(Cause::Network));
 			AddTimes(g.stall + g.busy + g.net + g.late, stands_for, without(Cause::Unknown));
 		}
+		if (!below)
+			return;
+		look.bounds.Add(0, 0, below);
+		for (LogHistogram &h : look.without)
+			AddTimes(0, below, &h);
 	});
 }
 

@@ -40,9 +40,28 @@ struct FirstLook {
 	void Merge(const FirstLook &other);
 };
 
-// Looks at requests [first, last) of the window of the log that is in memory, adding to those of the workers.
-// Through a proxy, where a look costs more, one request of `step` stands for all.
-void LookAt(const Context &context, size_t first, size_t last, uint64_t step,
+// How much of a run has to be looked at: a request is at no place higher without a cause than with it, so
+// that those below all that is asked for, which is no percentile under p99, need no look. Where that is is
+// guessed from what was looked at so far.
+class Floor
+{
+public:
+	// Of a run with these latencies.
+	explicit Floor(const LogHistogram &latencies);
+	// From which latency on to look now.
+	uint64_t Of(const std::vector<FirstLook> &workers);
+	// All of a run was looked at from there on. False: it was guessed too high, and has to be done anew.
+	bool Held(const FirstLook &look) const;
+
+private:
+	uint64_t likely_ns_, floor_ns_ = 0, highest_ns_ = 0;
+	uint64_t next_count_ = 1 << 18; // when to guess again
+};
+
+// Looks at requests [first, last) of the window of the log that is in memory, adding to those of the workers;
+// those faster than floor_ns are just counted. Through a proxy, where a look costs more, one request of
+// `step` stands for all.
+void LookAt(const Context &context, size_t first, size_t last, uint64_t step, uint64_t floor_ns,
 	    std::vector<FirstLook> *workers);
 // How many of `count` requests one stands for there.
 uint64_t StepThrough(uint64_t count);

@@ -70,6 +70,24 @@ uint64_t LogHistogram::PercentileFloor(double percentile) const
 	return slot < slots.size() ? Floor(slot) : max;
 }
 
+uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile)
+{
+	uint64_t count = 0, max = 0, seen = 0;
+	for (const LogHistogram *h : together) {
+		count += h->count;
+		max = std::max(max, h->max);
+	}
+	// From above, where there are few.
+	const uint64_t above = count - Rank(count, percentile);
+	for (size_t slot = LogHistogram::Slot(max) + 1; count && slot-- > 0;) {
+		for (const LogHistogram *h : together)
+			seen += h->slots[slot];
+		if (seen > above)
+			return LogHistogram::Floor(slot);
+	}
+	return 0;
+}
+
 namespace
 {
 

@@ -51,6 +51,9 @@ struct LogHistogram {
 	uint64_t PercentileFloor(double percentile) const;
 };
 
+// Likewise of several histograms together.
+uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile);
+
 // The values of some ranks, exactly, of values that are gone through once for a histogram and then once more,
 // for those in the histogram's slots that hold a rank: they are kept while they are few, counted by finer and
 // finer slots, each time they are gone through again, while they are many. Munro and Paterson, "Selection and

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/overlaid.h"
 #include "filler.h"
 
 namespace forktail
@@ -28,8 +29,8 @@ std::string JsonText(const std::map<std::string, std::string> &map)
 std::string CommandsJson(const Run &run)
 {
 	nlohmann::json all = nlohmann::json::array();
-	for (const RecordingFile &f : run.files)
-		all.push_back({{"program", f.program}, {"argv", f.argv}});
+	for (const RecordingFile *f : OverlaidFiles(run))
+		all.push_back({{"program", f->program}, {"argv", f->argv}});
 	return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -39,10 +40,11 @@ void Filler::AddRun(const Explanation &e)
 {
 	const Run &run = e.run;
 	const Blame &b = e.blame;
-	const RecordingFile none, &first = run.files.empty() ? none : run.files.front();
+	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
+	const RecordingFile none, &first = files.empty() ? none : *files.front();
 	std::vector<std::string> versions, arrivals;
-	for (const RecordingFile &f : run.files)
-		versions.push_back(f.program + " " + f.version);
+	for (const RecordingFile *f : files)
+		versions.push_back(f->program + " " + f->version);
 	double rate = 0;
 	for (const Load &load : run.loads) {
 		arrivals.push_back(load.arrival);

@@ -3,6 +3,7 @@
 // reads it: a message per line. A request is a root span, its parts are its children.
 #include <nlohmann/json.hpp>
 
+#include "analysis/run/overlaid.h"
 #include "text.h"
 #include "text_file.h"
 
@@ -89,8 +90,8 @@ private:
 	bool WriteLine(const Run &run)
 	{
 		std::string host = run.info.host;
-		for (const RecordingFile &f : run.files)
-			host = host.empty() ? f.host : host;
+		for (const RecordingFile *f : OverlaidFiles(run))
+			host = host.empty() ? f->host : host;
 		Out resource = {
 		    TextAttribute("service.name", run.targets.empty() ? "server" : run.targets[0].comm),
 		    TextAttribute("host.name", host), TextAttribute("forktail.run", run.path)};

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <pty.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <thread>
 
 #include "recording/recording.h"
 #include "tests/support/catch.h"
@@ -233,6 +235,67 @@ TEST_CASE("blocks of requests in another order are the same requests")
 	for (const Json &cause : reversed["causes"])
 		sum += cause["time_ns"].get<uint64_t>();
 	CHECK(sum == reversed["slow"]["time_ns"].get<uint64_t>());
+}
+
+TEST_CASE("a part in which nothing was sent is explained as it is in the whole run")
+{
+	TempDir dir;
+	Redis redis;
+	Process recorder({program("forktail"), "record", "--pid", std::to_string(redis.pid()), "-o",
+			  dir.file("server.forktail")});
+	REQUIRE(eventually([&] { return recorder.err().find("recording ") == 0 || !recorder.running(); },
+			   std::chrono::seconds(60)));
+	INFO(recorder.err());
+	REQUIRE(recorder.running());
+	// What is due once the server has stopped waits for its two connections until all ends.
+	Process load({program("forktail"), "load", "-s", redis.socket(), "-q", "-o",
+		      dir.file("load.forktail"), "--rate", "3000", "-c", "2", "-t", "get", "--duration",
+		      "60"});
+	std::this_thread::sleep_for(std::chrono::seconds(1));
+	kill(redis.pid(), SIGSTOP);
+	std::this_thread::sleep_for(std::chrono::seconds(3));
+	load.signal(SIGINT);
+	load.wait(std::chrono::seconds(60));
+	kill(redis.pid(), SIGCONT);
+	recorder.signal(SIGINT);
+	REQUIRE(recorder.wait(std::chrono::seconds(60)) == 0);
+
+	auto explain = [&](std::vector<std::string> more) {
+		std::vector<std::string> command = {
+		    program("forktail"), "explain", "--json", "--requests", "--slow", "100ms", dir.path()};
+		command.insert(command.end(), more.begin(), more.end());
+		const Result r = run(command, std::chrono::seconds(60));
+		INFO(r.err);
+		REQUIRE(r.status == 0);
+		return parse_json(r.out);
+	};
+	const Json part = explain({"--since", "+2s", "--until", "+3s"});
+	REQUIRE(part["requests"]["by_status"].size() == 1);
+	REQUIRE(part["requests"]["by_status"].contains("unsent"));
+	// By when they were due.
+	std::map<uint64_t, const Json *> whole;
+	const Json all = explain({});
+	CHECK(all["causes"][0]["cause"] == "stopped");
+	for (const Json &r : all["slow_requests"])
+		whole[r["start_ns"].get<uint64_t>()] = &r;
+	uint64_t compared_ns = 0, moved_ns = 0;
+	for (const Json &r : part["slow_requests"]) {
+		auto same = whole.find(r["start_ns"].get<uint64_t>());
+		if (same == whole.end())
+			continue;
+		std::map<std::string, int64_t> by_cause;
+		for (const Json &p : r["parts"])
+			by_cause[p["cause"]] +=
+			    (p["direct_ns"].get<int64_t>() + p["queued_ns"].get<int64_t>());
+		for (const Json &p : (*same->second)["parts"])
+			by_cause[p["cause"]] -=
+			    (p["direct_ns"].get<int64_t>() + p["queued_ns"].get<int64_t>());
+		for (const auto &[cause, ns] : by_cause)
+			moved_ns += static_cast<uint64_t>(ns < 0 ? -ns : ns);
+		compared_ns += r["latency_ns"].get<uint64_t>();
+	}
+	REQUIRE(compared_ns > 0);
+	CHECK(moved_ns < compared_ns / 50);
 }
 
 TEST_CASE("on a slow disk it says how far it is, locks nothing, and ends at once when told to")

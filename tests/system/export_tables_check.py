@@ -5,11 +5,15 @@
 
 Sums are compared to the nanosecond. Says what differs and ends with 1 if anything does.
 """
+import fractions
 import json
+import math
 import os
 import sys
 
 import duckdb
+import pyarrow
+import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 explained, parquet_dir, csv_dir = sys.argv[1:4]
@@ -57,6 +61,17 @@ if said["requests"]["from"] == "request-log":
     same("slow time in the log", int(one("select coalesce(sum(latency_ns), 0) from requests where slow")),
          said["slow"]["time_ns"])
     same("requests' numbers", one("select count(distinct request) from requests"), said["requests"]["count"])
+    said_latency = said["requests"]["latency_ns"]
+    answered = parquet.read_table(f"{parquet_dir}/requests.parquet", columns=["latency_ns", "status"])
+    answered = answered.filter(compute.is_in(answered["status"], pyarrow.array(["ok", "miss"])))["latency_ns"].sort()
+    same("answered requests", len(answered), said["requests"]["count"] - said["requests"]["errors"])
+    for name, share in (("p50", "0.5"), ("p90", "0.9"), ("p99", "0.99"), ("p99.9", "0.999"), ("p99.99", "0.9999"), ("max", "1")):
+        if len(answered) == 0:
+            break
+        same(f"{name} by DuckDB", one(
+            f"select quantile_disc(latency_ns, {share}) from requests where status in ('ok', 'miss')"), said_latency[name])
+        rank = math.ceil(fractions.Fraction(share) * len(answered))
+        same(f"{name} by pyarrow", answered[max(rank, 1) - 1].as_py(), said_latency[name])
     same("due times that are not due_ns' own", one(
         "select count(distinct epoch_ns(due_time) - due_ns) > 8 from requests"), False)
 same("slow requests", one("select count(*) from slow"), said["slow"]["count"])

@@ -4,7 +4,9 @@
 # where there are explain.json and run.hlog, run.folded, run.speedscope.json, run.otlp.jsonl and run.prom.
 import base64
 import collections
+import fractions
 import json
+import math
 import pathlib
 import sys
 
@@ -49,9 +51,11 @@ def hlog():
     requests = explained["requests"]
     equal(everything.get_total_count(), requests["count"] - requests["errors"] if has_log else 0, "hlog's requests")
     if has_log and everything.get_total_count():
-        for percentile, name in ((50, "p50"), (99, "p99"), (99.9, "p99.9"), (100, "max")):
+        count = everything.get_total_count()
+        for share, name in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"), ("0.999", "p99.9"), ("0.9999", "p99.99"), ("1", "max")):
             exact = requests["latency_ns"][name]
-            near(everything.get_value_at_percentile(percentile), exact, exact * 0.001 + 1, f"hlog's {name}")
+            rank = math.ceil(fractions.Fraction(share) * count)  # which the reader would round to the nearest
+            near(everything.get_value_at_percentile(100 * rank / count), exact, exact * 0.001 + 1, f"hlog's {name}")
         assert tags and None not in tags, tags
 
 
@@ -125,7 +129,10 @@ def openmetrics():
                 values[sample.name, sample.labels.get("quantile", "")] = sample.value
     equal(values["forktail_requests_total", ""], explained["requests"]["count"], "openmetrics' requests")
     equal(values["forktail_slow_requests_total", ""], explained["slow"]["count"], "openmetrics' slow requests")
-    near(values["forktail_latency_seconds", "0.999"] * 1e9, explained["requests"]["latency_ns"]["p99.9"], 1, "p99.9")
+    equal(values["forktail_request_errors_total", ""], explained["requests"]["errors"], "openmetrics' errors")
+    equal(values["forktail_episodes_total", ""], len(explained["episodes"]), "openmetrics' episodes")
+    for quantile, name in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"), ("0.999", "p99.9"), ("0.9999", "p99.99"), ("1", "max")):
+        near(values["forktail_latency_seconds", quantile] * 1e9, explained["requests"]["latency_ns"][name], 1, f"openmetrics' {name}")
     for cause in explained["causes"]:
         near(blamed[cause["cause"]] * 1e9, cause["time_ns"], 10, f"openmetrics' {cause['cause']}")
     return threads

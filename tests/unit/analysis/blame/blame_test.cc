@@ -27,7 +27,7 @@ void QuietServer(RunBuilder *b, uint64_t length_ms, uint64_t busy_from_ms = 0, u
 ConnectionWaits WaitsOf(const Run &run)
 {
 	ConnectionWaits waits;
-	ConnectionSlots(run).Wait(run, &waits);
+	ConnectionSlots(run, {}).Wait(run, &waits);
 	return waits;
 }
 
