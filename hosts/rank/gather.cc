@@ -198,6 +198,7 @@ int HandOver(const std::string &token, const std::string &host)
 	// Not a link that somebody else laid there.
 	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {
 		SendText(0, "none");
+		Send(Tell("kept", host)); // all there was
 		EndTalk();
 		return 0;
 	}

@@ -158,6 +158,7 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 		agent.insert(agent.find("sh -c"), "setpriv --reuid=nobody --regid=nogroup --clear-groups ");
 		agent.replace(agent.find("hostname $host; "), 16, "");
 		write_file(hosts.dir.file("agent"), agent);
+		std::filesystem::permissions(hosts.dir.file("agent"), std::filesystem::perms(0755));
 		std::filesystem::permissions(hosts.dir.path(), std::filesystem::perms(0755));
 		std::filesystem::permissions(hosts.scratch, std::filesystem::perms(01777));
 		refused(all, "redis-a: forktail-record ended with status 3");
@@ -166,7 +167,7 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 	{
 		const std::string old = hosts.dir.file("old");
 		std::filesystem::create_directory(old);
-		for (const char *name : {"forktail-rank", "forktail-record"})
+		for (const char *name : {"forktail-clock", "forktail-rank", "forktail-record"})
 			std::filesystem::create_symlink(program(name), old + "/" + name);
 		write_file(old + "/forktail-load", "#!/bin/sh\necho forktail-load 0.0.9\n");
 		std::filesystem::permissions(old + "/forktail-load", std::filesystem::perms(0755));
@@ -194,6 +195,6 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 		std::string plan = all;
 		plan.replace(plan.find("name = \"client-a\""), 17,
 			     "name = \"client-a\"\naddress = \"nowhere\"\n");
-		refused(plan, "/run/netns/nowhere");
+		refused(plan, "forktail: mpirun ended with status ");
 	}
 }
