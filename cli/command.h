@@ -54,6 +54,7 @@ int FleetCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
 // Export with formats other than all: what forktail-parquet is.
 int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
+int HostsCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 int SqlCommand(int argc, char **argv);
 

@@ -34,6 +34,7 @@ const char kHelp[] =
     "  forktail sql RUN... [QUERY]                        asks DuckDB about runs, as tables\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
+    "  forktail hosts run PLAN.toml -o RUN                load and recorders on several hosts, one run\n"
     "  forktail clock serve | probe HOST -o RUN/clock.forktail\n"
     "                                                     how two hosts' clocks compare\n"
     "  forktail doctor                                    what this host lets forktail record\n"
@@ -53,8 +54,8 @@ int main(int argc, char **argv)
 	} commands[] = {
 	    {"diff", forktail::DiffCommand},	 {"explain", forktail::ExplainCommand},
 	    {"export", forktail::ExportCommand}, {"fleet", forktail::FleetCommand},
-	    {"gate", forktail::GateCommand},	 {"report", forktail::ReportCommand},
-	    {"sql", forktail::SqlCommand},
+	    {"gate", forktail::GateCommand},	 {"hosts", forktail::HostsCommand},
+	    {"report", forktail::ReportCommand}, {"sql", forktail::SqlCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)

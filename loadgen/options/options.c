@@ -232,6 +232,8 @@ static error_t read_how(int key, char *arg, struct reading *r)
 		return options_read_count(arg, "-n", 1, UINT64_MAX / 2, &o->requests);
 	case OPTION_DURATION:
 		return options_read_time(arg, "--duration", false, &o->duration_ns);
+	case OPTION_START_AT:
+		return options_read_start(arg, &o->start_at_ns);
 	case OPTION_WARMUP:
 		return options_read_time(arg, "--warmup", true, &o->warmup_ns);
 	case OPTION_RATE:

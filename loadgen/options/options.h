@@ -98,6 +98,7 @@ struct options {
 	uint32_t connections, idle, threads, pipeline, batch;
 	uint64_t requests;    /* 0: no limit */
 	uint64_t duration_ns; /* 0: no limit */
+	uint64_t start_at_ns; /* by CLOCK_REALTIME; 0: at once */
 	uint64_t warmup_ns, think_ns, timeout_ns;
 	double rate; /* requests per second over all threads; 0: closed loop */
 	enum arrival arrival;

@@ -104,6 +104,8 @@ const struct argp_option options_table[] = {
     {"requests", 'n', "N", 0, "Requests in all (100000, or no limit with --duration)", 0},
     {"duration", OPTION_DURATION, "TIME", 0, "How long to send: 60, 500ms, 2m, 1h", 0},
     {"test-time", 0, 0, OPTION_ALIAS, 0, 0},
+    {"start-at", OPTION_START_AT, "SECONDS", 0,
+     "Connect now, begin to send at this time: seconds since 1970, with decimals, by this host's clock", 0},
     {"loop", 'l', 0, 0, "Until Ctrl-C", 0},
     {"warmup", OPTION_WARMUP, "TIME", 0, "What falls due in this time is left out of the figures", 0},
     {"rate", OPTION_RATE, "N", 0, "Open loop: N requests per second fall due, whatever the server does", 0},

@@ -53,6 +53,18 @@ error_t options_read_time(const char *text, const char *what, bool zero, uint64_
 			      zero ? "" : " above 0", text);
 }
 
+/* As `date +%s.%N` prints it; a double keeps a quarter of a microsecond of that. */
+error_t options_read_start(const char *text, uint64_t *ns)
+{
+	double seconds;
+
+	if (!parse_positive(text, 1e10, &seconds))
+		return options_refuse(
+		    "--start-at is a time in seconds since 1970 such as 1795412345.5, not \"%s\"", text);
+	*ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
 /* One of `names`, by its number. */
 static error_t read_name(const char *text, const char *what, const char *const *names, int count, int *out)
 {

@@ -13,6 +13,7 @@ __attribute__((format(printf, 1, 2))) error_t options_refuse(const char *format,
 error_t options_read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out);
 error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
+error_t options_read_start(const char *text, uint64_t *ns);
 error_t options_read_arrival(const char *text, struct options *o, struct given *given);
 /* Of -h, --server and -u, --sentinel, and $FORKTAIL_URI, which counts when nothing else says where
  * (options_address.c). */

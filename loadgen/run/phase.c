@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "complain.h"
@@ -246,6 +247,33 @@ static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t f
 			    t->connection_count, first_connection, o->connections);
 }
 
+/* Waits for --start-at, which is the first test's; by the monotonic clock, so that setting the other one
+ * meanwhile changes nothing. False: a signal came first. */
+static bool await_start(struct run *r)
+{
+	uint64_t now = ft_now_ns(), at = now;
+	struct pollfd fd = {.fd = r->signal_fd, .events = POLLIN};
+	struct timespec real;
+
+	if (r->awaited || !r->o->start_at_ns)
+		return true;
+	r->awaited = true;
+	clock_gettime(CLOCK_REALTIME, &real);
+	at += r->o->start_at_ns - ((uint64_t)real.tv_sec * SECOND_NS + (uint64_t)real.tv_nsec);
+	if ((int64_t)(at - now) < 0) {
+		end_progress(r);
+		fprintf(stderr, "forktail-load: the time of --start-at was %.3f s ago: begins at once\n",
+			(double)(now - at) * 1e-9);
+	}
+	while ((int64_t)(at - (now = ft_now_ns())) > 0) {
+		struct timespec wait = {.tv_sec = (time_t)((at - now) / SECOND_NS),
+					.tv_nsec = (long)((at - now) % SECOND_NS)};
+		if (ppoll(&fd, 1, &wait, NULL) > 0)
+			return false;
+	}
+	return true;
+}
+
 /* Gives each thread its part and lets them loose. */
 static void start(struct run *r, struct phase *p)
 {
@@ -443,6 +471,7 @@ static void note_start(struct run *r, const struct phase *p)
 void run_phase(struct run *r, const struct test *test)
 {
 	struct phase *p = calloc(1, sizeof(*p));
+	bool prepared;
 	double cpu_s;
 
 	if (!p) {
@@ -451,7 +480,10 @@ void run_phase(struct run *r, const struct test *test)
 	}
 	p->plan.ending.done_fd = -1;
 	p->name = test->name;
-	if (prepare(r, p, test) == 0) {
+	prepared = prepare(r, p, test) == 0;
+	if (prepared && !await_start(r)) {
+		r->end = RUN_INTERRUPTED;
+	} else if (prepared) {
 		cpu_s = cpu_seconds();
 		start(r, p);
 		note_start(r, p);

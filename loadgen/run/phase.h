@@ -30,6 +30,7 @@ struct run {
 	bool log_failed; /* and it was said */
 	int signal_fd;
 	uint32_t next_connection;
+	bool awaited;	    /* --start-at */
 	bool progress_open; /* a progress line without its end stands on the terminal */
 	enum run_end end;
 	int status;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// See jobs.h. Programs that nobody ends (a host that is cut off from all others) end by themselves some time
+// after the run should have.
+#include "jobs.h"
+
+#include <algorithm>
+
+namespace forktail::hosts
+{
+namespace
+{
+
+constexpr uint64_t kSecondNs = 1'000'000'000, kSpareSeconds = 120;
+
+std::string Seconds(uint64_t ns)
+{
+	return std::to_string(ns / kSecondNs + (ns % kSecondNs != 0)) + "s";
+}
+
+void Append(std::vector<std::string> *to, const std::vector<std::string> &words)
+{
+	to->insert(to->end(), words.begin(), words.end());
+}
+
+} // namespace
+
+std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::string &directory)
+{
+	std::vector<Job> jobs;
+	const std::string limit = Seconds(plan.duration_ns + plan.settle_ns + kSpareSeconds * kSecondNs);
+	auto file = [&](const std::string &name) { return directory + "/" + name + ".forktail"; };
+	if (plan.clocks && plan.hosts.size() > 1) {
+		const PlanHost &first = plan.hosts[0];
+		jobs.push_back({Job::kClock, "clock", {"forktail-clock"}});
+		if (host.name == first.name)
+			Append(&jobs.back().argv, {"serve", "--listen", first.network});
+		else
+			Append(&jobs.back().argv,
+			       {"probe", first.network, "-o", file("clock"), "--duration", limit});
+	}
+	for (const PlanRecorder &r : plan.recorders) {
+		if (r.host != host.name)
+			continue;
+		jobs.push_back({Job::kRecorder, r.name, {"forktail-record", "-o", file(r.name)}});
+		Append(&jobs.back().argv, r.targets);
+		Append(&jobs.back().argv, {"--duration", limit});
+		Append(&jobs.back().argv, r.options);
+	}
+	for (const PlanLoad &l : plan.loads) {
+		if (l.host != host.name)
+			continue;
+		jobs.push_back({Job::kLoad, l.name, {"forktail-load", "-o", file(l.name), "--progress"}});
+		for (const std::string &server : l.to)
+			Append(&jobs.back().argv, {"--server", server});
+		Append(&jobs.back().argv, {"--duration", std::to_string(plan.duration_ns / 1000000) + "ms"});
+		Append(&jobs.back().argv, l.options);
+	}
+	return jobs;
+}
+
+std::string RolesOf(const Plan &plan, const PlanHost &host)
+{
+	auto count = [&](const auto &all) {
+		return std::count_if(all.begin(), all.end(),
+				     [&](const auto &one) { return one.host == host.name; });
+	};
+	const auto recorders = count(plan.recorders), loads = count(plan.loads);
+	std::string roles = recorders > 1 ? std::to_string(recorders) + " recorders"
+			    : recorders	  ? "recorder"
+					  : "";
+	if (loads)
+		roles +=
+		    (roles.empty() ? "" : " and ") + (loads > 1 ? std::to_string(loads) + " loads" : "load");
+	return roles.empty() ? "nothing" : roles;
+}
+
+std::string CommandLine(const std::vector<std::string> &argv)
+{
+	std::string line;
+	for (const std::string &word : argv) {
+		bool plain = !word.empty() && word.find_first_of(" '\"\\$&;|<>*?()`\n") == std::string::npos;
+		line += line.empty() ? "" : " ";
+		if (plain) {
+			line += word;
+			continue;
+		}
+		line += '\'';
+		for (char c : word)
+			line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+		line += '\'';
+	}
+	return line;
+}
+
+} // namespace forktail::hosts

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// See gather.h. What rank 0 and another say to each other: "HOST" / "gather RUN\nPLAN" / "none", "moved" or
+// "sends NAME", then pieces up to an empty one, for each file, and "through" / "kept" or "failed".
+#include "gather.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hosts/tell.h"
+#include "hosts/work.h"
+#include "recording/recording.h"
+#include "talk.h"
+
+namespace forktail::hosts
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr double kPatience = 120;
+constexpr size_t kPieceBytes = 1 << 20;
+constexpr int kGentleSeconds = 20, kHardSeconds = 5;
+
+std::string MarkerOf(const std::string &run, const std::string &token)
+{
+	return run + "/.forktail-hosts-" + token;
+}
+
+int Left(const std::string &host, const std::string &why)
+{
+	Told told = Tell("left", host);
+	told["why"] = why;
+	Send(told);
+	return 3;
+}
+
+// SIGKILL for every process that has this file open: what is left of a run.
+void KillHolders(const std::string &lock)
+{
+	std::error_code ec;
+	const fs::path path = fs::canonical(lock, ec);
+	for (const auto &process : fs::directory_iterator("/proc", ec)) {
+		const int pid = atoi(process.path().filename().c_str());
+		if (pid <= 0 || pid == getpid())
+			continue;
+		for (const auto &fd : fs::directory_iterator(process.path() / "fd", ec))
+			if (fs::read_symlink(fd.path(), ec) == path)
+				kill(pid, SIGKILL);
+	}
+}
+
+// Waits until none of the run's programs has the lock any more. They close their recordings meanwhile.
+void AwaitPrograms(const std::string &directory)
+{
+	const std::string path = directory + "/" + kLockFile;
+	const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+	auto wait = [&](int seconds) {
+		for (int i = 0; i < seconds * 20; i++) {
+			if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+				return true;
+			usleep(50000);
+		}
+		return false;
+	};
+	if (!wait(kGentleSeconds)) {
+		KillHolders(path);
+		wait(kHardSeconds);
+	}
+	unlink(path.c_str());
+	if (fd >= 0)
+		close(fd);
+}
+
+// Whether rank 0's directory is here, too, so that files can be renamed.
+bool SameFileSystem(const std::string &run, const std::string &token, const std::string &directory)
+{
+	struct stat there, here;
+	std::string said;
+	std::ifstream(MarkerOf(run, token)) >> said;
+	return said == token && stat(run.c_str(), &there) == 0 && stat(directory.c_str(), &here) == 0 &&
+	       there.st_dev == here.st_dev;
+}
+
+bool MoveFiles(const std::string &directory, const std::string &to)
+{
+	std::error_code ec;
+	for (const auto &file : fs::directory_iterator(directory, ec))
+		if (rename(file.path().c_str(), (to + "/" + file.path().filename().string()).c_str()) != 0)
+			return false;
+	return !ec;
+}
+
+void SendFile(const fs::path &path)
+{
+	std::vector<char> bytes;
+	const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+	SendText(0, "sends " + path.filename().string());
+	for (ssize_t n = 1; n > 0;) {
+		bytes.resize(kPieceBytes);
+		n = fd < 0 ? 0 : read(fd, bytes.data(), bytes.size());
+		bytes.resize(n > 0 ? static_cast<size_t>(n) : 0);
+		SendPiece(0, bytes);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+// One file, of which all pieces are taken even if they can't be written.
+bool TakeFile(int from, const std::string &path)
+{
+	std::vector<char> bytes;
+	FILE *file = fopen(path.c_str(), "wx");
+	bool good = file != nullptr;
+	do {
+		ReceivePiece(from, &bytes);
+		good = good && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+	} while (!bytes.empty());
+	if (file && fclose(file) != 0)
+		good = false;
+	return good;
+}
+
+// A name that stays in the directory.
+bool IsFileName(const std::string &name)
+{
+	return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
+}
+
+// What one host has. False: it was said what is left there.
+bool TakeHost(int from, const PlanHost &host, const std::string &directory)
+{
+	std::string text;
+	bool good = true, some = false;
+	while (ReceiveText(from, kPatience, &text)) {
+		if (text == "none")
+			return true;
+		if (text == "moved" || text == "through") {
+			some = true;
+			break;
+		}
+		const std::string name = text.rfind("sends ", 0) == 0 ? text.substr(6) : "";
+		const std::string path = directory + "/" + name;
+		good = TakeFile(from, IsFileName(name) ? path : "") && good;
+	}
+	SendText(from, good && some ? "kept" : "failed");
+	if (!good)
+		Left(host.name, "can't write into " + directory + ": " + strerror(errno));
+	return good && some;
+}
+
+} // namespace
+
+int Gather(const std::string &plan_path, const std::string &token, const std::string &run, int ranks)
+{
+	std::ifstream in(plan_path);
+	std::stringstream text;
+	text << in.rdbuf();
+	Plan plan;
+	std::string error, host;
+	int status = ParsePlan(text.str(), plan_path, &plan, &error) ? 0 : 3;
+	std::ofstream(MarkerOf(run, token)) << token << '\n';
+	for (int i = 1; i < ranks; i++) {
+		const PlanHost *known = ReceiveText(i, kPatience, &host) ? FindHost(plan, host) : nullptr;
+		std::error_code ec;
+		const std::string directory = run + "/hosts/" + host;
+		if (known)
+			fs::create_directories(directory, ec);
+		SendText(i, "gather " + run + "\n" + text.str());
+		if (!known || !TakeHost(i, *known, directory))
+			status = 3;
+	}
+	unlink(MarkerOf(run, token).c_str());
+	EndTalk();
+	return status;
+}
+
+int HandOver(const std::string &token, const std::string &host)
+{
+	std::string text, error, answer;
+	Plan plan;
+	SendText(0, host);
+	if (!ReceiveText(0, kPatience, &text) || text.rfind("gather ", 0) != 0)
+		return 3;
+	const size_t line = text.find('\n');
+	const std::string run = text.substr(7, line - 7);
+	ParsePlan(text.substr(line + 1), "the plan", &plan, &error);
+	const std::string directory = DirectoryOf(plan, token, host);
+	struct stat here;
+	// Not a link that somebody else laid there.
+	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {
+		SendText(0, "none");
+		Send(Tell("kept", host)); // all there was
+		EndTalk();
+		return 0;
+	}
+	AwaitPrograms(directory);
+	std::error_code ec;
+	if (SameFileSystem(run, token, directory) && MoveFiles(directory, run + "/hosts/" + host)) {
+		SendText(0, "moved");
+	} else {
+		for (const auto &file : fs::directory_iterator(directory, ec))
+			SendFile(file.path());
+		SendText(0, "through");
+	}
+	const bool kept = ReceiveText(0, kPatience, &answer) && answer == "kept";
+	if (kept)
+		fs::remove_all(directory, ec);
+	else
+		Left(host, "its files are still in " + directory);
+	Send(Tell(kept ? "kept" : "left", host));
+	EndTalk();
+	return kept ? 0 : 3;
+}
+
+} // namespace forktail::hosts

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// forktail-rank: what mpirun starts for `forktail hosts run`, once on the host where that was typed (rank 0)
+// and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. Nobody
+// types its words:
+//
+//   forktail-rank run TOKEN --plan PLAN           forktail-rank run TOKEN HOST
+//   forktail-rank gather TOKEN --plan PLAN RUN    forktail-rank gather TOKEN HOST
+#include <cstdio>
+#include <string>
+
+#include "begin.h"
+#include "gather.h"
+#include "hosts/children.h"
+#include "talk.h"
+
+int main(int argc, char **argv)
+{
+	using namespace forktail::hosts;
+	if (argc > 1 && std::string(argv[1]) == "--version") {
+		printf("forktail-rank %s\n", FORKTAIL_VERSION);
+		return 0;
+	}
+	const std::string mode = argc > 3 ? argv[1] : "", token = argc > 3 ? argv[2] : "",
+			  host = argc > 3 ? argv[3] : "";
+	const bool leads = host == "--plan";
+	if ((mode != "run" && mode != "gather") || (leads && argc != (mode == "run" ? 5 : 6))) {
+		fputs("forktail-rank: forktail hosts run starts this program; see docs/many-hosts.md\n",
+		      stderr);
+		return 2;
+	}
+	CatchStops();
+	int rank = 0, ranks = 0;
+	if (!BeginTalk(&argc, &argv, &rank, &ranks) || (rank == 0) != leads)
+		return 3;
+	if (mode == "run")
+		return leads ? Lead(argv[4], ranks) : Follow(token, host);
+	return leads ? Gather(argv[4], token, argv[5], ranks) : HandOver(token, host);
+}

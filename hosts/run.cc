@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+// See run.h. Who ends what: when all loads have ended, something died or a signal came, "end" goes to every
+// rank through mpirun's standard input (those on this host, which mpirun does not pass it to, get SIGTERM);
+// ranks end their programs and themselves, and mpirun ends when they have. If it doesn't, it is killed: then
+// daemons and ranks lose their parents and end, too.
+#include "run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "children.h"
+#include "jobs.h"
+#include "recording/recording.h"
+#include "session.h"
+#include "work.h"
+
+namespace forktail::hosts
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kSecond = 1'000'000'000, kSilent = 20 * kSecond, kGentle = 75 * kSecond,
+		   kLeaving = 15 * kSecond, kGathering = 600 * kSecond, kOneHost = 60 * kSecond;
+
+std::string NewToken()
+{
+	uint64_t random = 0;
+	char text[20];
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		random = ft_now_ns() ^ static_cast<uint64_t>(getpid());
+	snprintf(text, sizeof(text), "%012llx", static_cast<unsigned long long>(random & 0xffffffffffff));
+	return text;
+}
+
+// One mpirun, and what there is to know about it.
+struct Mpi {
+	Child child;
+	uint64_t ended_ns = 0; // when "end" was sent; 0: it wasn't
+	uint64_t over_ns = 0;  // when all ranks were through
+	int stops = 0;	       // signals that we had by then
+};
+
+// Ranks whose parent is our mpirun get no standard input but rank 0.
+bool IsLocal(const Mpi &mpi, const Told &hello)
+{
+	char boot[40];
+	ft_boot_id(boot);
+	if (TextOf(hello, "boot_id") != boot || hello.value("parent", 0) != mpi.child.pid)
+		return false;
+	std::ifstream stat("/proc/" + std::to_string(hello.value("pid", 0)) + "/stat");
+	std::string text;
+	std::getline(stat, text);
+	int parent = 0;
+	const size_t comm = text.rfind(')');
+	return comm != std::string::npos && sscanf(text.c_str() + comm + 1, " %*c %d", &parent) == 1 &&
+	       parent == mpi.child.pid;
+}
+
+void SendEnd(Session *session, Mpi *mpi)
+{
+	if (mpi->ended_ns)
+		return;
+	mpi->ended_ns = ft_now_ns();
+	session->ending = true;
+	mpi->child.asked = true;
+	if (write(mpi->child.input, "end\n", 4) != 4)
+		return; // it has ended, or will be killed
+	for (const auto &[name, host] : session->hosts)
+		if (IsLocal(*mpi, host.hello))
+			kill(host.hello.value("pid", 0), SIGTERM);
+}
+
+// Lines of ranks are taken in, others are mpirun's own. True: one of them wants the end.
+bool Listen(Session *session, const Plan &plan, Mpi *mpi)
+{
+	bool end = false;
+	Told told;
+	WaitForAny({mpi->child.output.fd, mpi->child.errors.fd}, 500);
+	for (Lines *lines : {&mpi->child.output, &mpi->child.errors})
+		for (const std::string &line : lines->Read()) {
+			if (Understand(line, &told))
+				end = Take(session, plan, told) || end;
+			else if (line.find_first_not_of("- ") != std::string::npos)
+				Remember(&mpi->child, line);
+		}
+	return end;
+}
+
+// "mpirun noticed that process rank 2 with PID 77 on node b exited on signal 9 (Killed)."
+void NameDeadRank(Session *session, const Plan &plan, const Child &mpirun)
+{
+	for (const std::string &line : mpirun.last) {
+		size_t rank = 0;
+		int signal = 0;
+		const char *on = strstr(line.c_str(), "exited on signal ");
+		const char *which = strstr(line.c_str(), "process rank ");
+		if (!on || !which || sscanf(which, "process rank %zu", &rank) != 1 ||
+		    rank > plan.hosts.size() || sscanf(on, "exited on signal %d", &signal) != 1)
+			continue;
+		const std::string who = rank == 0 ? "rank 0, on this host,"
+						  : "the rank on " + plan.hosts[rank - 1].name + " (" +
+							RolesOf(plan, plan.hosts[rank - 1]) + ")";
+		return Trouble(session, who + " was killed by signal " + std::to_string(signal) +
+					    "; the others were ended");
+	}
+	std::string sentence = "mpirun " + HowItEnded(mpirun);
+	Trouble(session, sentence);
+}
+
+// Hosts that nothing was heard of while others were through.
+void NameLost(Session *session, const Plan &plan)
+{
+	const uint64_t now = ft_now_ns();
+	for (const PlanHost &host : plan.hosts) {
+		const HostState &state = session->hosts[host.name];
+		if (!state.over && state.heard_ns && now - state.heard_ns > kSilent)
+			Trouble(session, host.name + " (" + RolesOf(plan, host) +
+					     ") has not been heard of for " +
+					     std::to_string((now - state.heard_ns) / kSecond) + " s");
+	}
+}
+
+// All that can end have ended, but for hosts that are silent.
+bool OnlySilentOnesLeft(const Session &session, const Plan &plan)
+{
+	const uint64_t now = ft_now_ns();
+	bool silent = false;
+	for (const PlanHost &host : plan.hosts) {
+		auto found = session.hosts.find(host.name);
+		if (found == session.hosts.end() || !found->second.heard_ns)
+			return false;
+		const bool lost = now - found->second.heard_ns > kSilent;
+		silent = silent || lost;
+		if (!lost && !found->second.loaded)
+			return false;
+	}
+	return silent;
+}
+
+// Ends an mpirun that doesn't, though it should have: first as it can be asked, then for good.
+void Insist(Session *session, const Plan &plan, Mpi *mpi)
+{
+	const uint64_t now = ft_now_ns();
+	if (!mpi->over_ns && AllOver(*session, plan))
+		mpi->over_ns = now;
+	if (Stops() > mpi->stops + 1 || (mpi->over_ns && now - mpi->over_ns > kLeaving) ||
+	    (mpi->ended_ns && now - mpi->ended_ns > kGentle) ||
+	    (mpi->ended_ns && now - mpi->ended_ns > kLeaving && OnlySilentOnesLeft(*session, plan)))
+		SignalChild(&mpi->child, SIGKILL);
+}
+
+bool StartMpi(const std::vector<std::string> &command, Session *session, Mpi *mpi)
+{
+	std::string error;
+	mpi->stops = Stops();
+	if (StartChild({"mpirun", command, "", true, -1}, &mpi->child, &error))
+		return true;
+	Trouble(session, error);
+	return false;
+}
+
+void RunLoad(const HostsOptions &o, Session *session)
+{
+	Mpi mpi;
+	std::vector<const PlanHost *> hosts;
+	for (const PlanHost &host : o.plan.hosts)
+		hosts.push_back(&host);
+	if (!StartMpi(MpiCommand(o.mpi, o.plan, "run", hosts), session, &mpi))
+		return;
+	while (!HasEnded(&mpi.child)) {
+		const bool wanted = Listen(session, o.plan, &mpi);
+		const bool stopped = Stops() > mpi.stops && !mpi.ended_ns;
+		if (stopped)
+			Trouble(session, "stopped by a signal; ending all hosts' programs");
+		if (wanted || stopped || AllLoaded(*session, o.plan) || OnlySilentOnesLeft(*session, o.plan))
+			SendEnd(session, &mpi);
+		Insist(session, o.plan, &mpi);
+		ShowProgress(session, o.plan);
+	}
+	while (mpi.child.output.fd >= 0 && mpi.child.errors.fd >= 0 && Listen(session, o.plan, &mpi)) {
+	}
+	ForgetChild(&mpi.child);
+	NameLost(session, o.plan);
+	if (!session->cannot && !EndedWell(mpi.child) && !mpi.over_ns && session->troubles.empty())
+		NameDeadRank(session, o.plan, mpi.child);
+}
+
+// True once these hosts' files are here.
+std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<const PlanHost *> &hosts,
+				    uint64_t limit_ns, Session *session)
+{
+	Mpi mpi;
+	std::vector<std::string> kept;
+	if (!StartMpi(MpiCommand(o.mpi, o.plan, "gather", hosts), session, &mpi))
+		return kept;
+	Told told;
+	for (const uint64_t limit = ft_now_ns() + limit_ns;
+	     !HasEnded(&mpi.child) || mpi.child.output.fd >= 0;) {
+		WaitForAny({mpi.child.output.fd, mpi.child.errors.fd}, 500);
+		for (Lines *lines : {&mpi.child.output, &mpi.child.errors})
+			for (const std::string &line : lines->Read())
+				if (Understand(line, &told) && TextOf(told, "forktail") == "kept")
+					kept.push_back(TextOf(told, "host"));
+				else if (Understand(line, &told))
+					Take(session, o.plan, told);
+		if (ft_now_ns() > limit || Stops() > mpi.stops)
+			SignalChild(&mpi.child, SIGKILL);
+		if (mpi.child.ended && mpi.child.asked)
+			break;
+	}
+	ForgetChild(&mpi.child);
+	return kept;
+}
+
+// From all at once; where that fails, from each on its own, so that one that is gone doesn't keep the others.
+void GatherAll(const HostsOptions &o, Session *session)
+{
+	std::vector<const PlanHost *> left;
+	auto take = [&](const std::vector<const PlanHost *> &from, uint64_t limit) {
+		const std::vector<std::string> kept = GatherFrom(o, from, limit, session);
+		left.erase(std::remove_if(left.begin(), left.end(),
+					  [&](const PlanHost *host) {
+						  return std::find(kept.begin(), kept.end(), host->name) !=
+							 kept.end();
+					  }),
+			   left.end());
+	};
+	for (const PlanHost &host : o.plan.hosts)
+		if (session->hosts[host.name].hello.is_object())
+			left.push_back(&host);
+	if (left.empty())
+		return;
+	Say(session, "gathering into " + o.mpi.run);
+	take(left, kGathering);
+	const std::vector<const PlanHost *> again = left;
+	for (const PlanHost *host : again)
+		if (again.size() < o.plan.hosts.size() || again.size() > 1)
+			take({host}, kOneHost);
+	for (const PlanHost *host : left)
+		Trouble(session, "the files of " + host->name + " could not be fetched; they are in " +
+				     DirectoryOf(o.plan, o.mpi.token, host->name) + " there");
+}
+
+bool WriteRunJson(const HostsOptions &o, const Session &session, double started, std::string *error)
+{
+	Told json = {{"program", "forktail hosts run"}, {"versions", {{"forktail", FORKTAIL_VERSION}}},
+		     {"started_unix", started},		{"plan", o.mpi.plan},
+		     {"hosts", Told::array()},		{"troubles", session.troubles}};
+	for (const PlanHost &host : o.plan.hosts) {
+		auto found = session.hosts.find(host.name);
+		Told one = {{"name", host.name}, {"address", host.address}, {"roles", RolesOf(o.plan, host)}};
+		if (found != session.hosts.end()) {
+			for (const char *member : {"host_name", "kernel", "boot_id", "version"})
+				one[member] = TextOf(found->second.hello, member);
+			one["programs"] = found->second.started;
+		}
+		json["hosts"].push_back(one);
+	}
+	const std::string path = o.mpi.run + "/run.json";
+	std::ofstream out(path);
+	out << json.dump(2, ' ', false, Told::error_handler_t::replace) << '\n';
+	out.close();
+	if (out)
+		return true;
+	*error = "can't write " + path + ": " + strerror(errno);
+	return false;
+}
+
+bool ReadPlan(const std::string &path, Plan *plan, std::string *error)
+{
+	errno = 0;
+	std::ifstream in(path);
+	std::stringstream text;
+	if (!in || !(text << in.rdbuf())) {
+		*error = "can't read " + path + ": " + (errno ? strerror(errno) : "it is empty");
+		return false;
+	}
+	return ParsePlan(text.str(), path, plan, error);
+}
+
+} // namespace
+
+bool PrepareHosts(HostsOptions *o, std::string *error, int *status)
+{
+	std::error_code ec;
+	*status = 2;
+	if (!ReadPlan(o->mpi.plan, &o->plan, error))
+		return false;
+	o->mpi.plan = fs::absolute(o->mpi.plan);
+	if (o->mpi.run.empty())
+		return true; // it is only looked at
+	o->mpi.run = fs::absolute(o->mpi.run);
+	*status = 3;
+	// By its name: with a path it would expect all hosts to have Open MPI in the same place.
+	o->mpi.mpirun = FindBeside("", "mpirun").empty() ? "" : "mpirun";
+	o->mpi.rank = FindBeside("", "forktail-rank");
+	if (o->mpi.mpirun.empty())
+		*error =
+		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin";
+	else if (o->mpi.rank.empty())
+		*error = "there is no forktail-rank beside forktail: it is built where Open MPI is: install "
+			 "libopenmpi-dev and build again";
+	else if (fs::exists(o->mpi.run, ec) && !fs::is_empty(o->mpi.run, ec))
+		*error = o->mpi.run + " is there already, and not empty";
+	else if (fs::create_directories(o->mpi.run + "/hosts", ec); ec)
+		*error = "can't make " + o->mpi.run + ": " + ec.message();
+	return error->empty();
+}
+
+std::string DescribePlan(const Plan &plan)
+{
+	std::string text;
+	for (const PlanHost &host : plan.hosts) {
+		text += host.name + " (" + host.address + "): " + RolesOf(plan, host) + "\n";
+		for (const Job &job : JobsOf(plan, host, plan.scratch))
+			text += "  " + CommandLine(job.argv) + "\n";
+	}
+	return text;
+}
+
+int RunHosts(HostsOptions o)
+{
+	using namespace std::chrono;
+	const double started = duration<double>(system_clock::now().time_since_epoch()).count();
+	std::string error;
+	Session session;
+	o.mpi.token = NewToken();
+	CatchStops();
+	RunLoad(o, &session);
+	GatherAll(o, &session);
+	if (!WriteRunJson(o, session, started, &error))
+		Trouble(&session, error);
+	if (session.cannot || !session.go_ns)
+		return 3;
+	Say(&session, session.troubles.empty() ? "done: forktail explain " + o.mpi.run
+					       : "what there is lies in " + o.mpi.run);
+	return session.troubles.empty() ? 0 : 1;
+}
+
+} // namespace forktail::hosts

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Whatever dies of a run on several hosts is named, the others' recordings are whole, and nothing is left on
+// any host.
+#include "hosts_support.h"
+#include "tests/support/recorded.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+struct ThreeHosts : Hosts {
+	ThreeHosts() : Hosts({"redis-a", "client-a", "client-b"}) { serve_redis("redis-a"); }
+	std::string Plan(const std::string &duration, const std::string &more = "") const
+	{
+		return plan_begin(duration) + more + plan_hosts() + record("redis-a", "6379") +
+		       load("client-a", address("redis-a")) + load("client-b", address("redis-a"));
+	}
+	// Up to load on both hosts.
+	void Begin(const std::string &duration, const std::string &more = "")
+	{
+		begin(Plan(duration, more));
+		const bool both = says("from 2 loads");
+		INFO(forktail->err());
+		REQUIRE(both);
+	}
+	bool Whole(const std::string &file) const
+	{
+		const std::string whole = run_dir + "/hosts/" + file;
+		return std::filesystem::exists(whole) && !read_recording(whole).damage.no_trailer;
+	}
+};
+
+} // namespace
+
+TEST_CASE("Each rank is killed in turn: it is named, all recordings are whole, nothing is left")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	ThreeHosts hosts;
+	for (const std::string &name : hosts.names) {
+		INFO(name);
+		hosts.Begin("60s");
+		const pid_t rank = hosts.find(name, "forktail-rank");
+		REQUIRE(rank > 0);
+		REQUIRE(kill(rank, SIGKILL) == 0);
+		CHECK(hosts.finish() == 1);
+		INFO(hosts.forktail->err());
+		CHECK(hosts.forktail->err().find("the rank on " + name) != std::string::npos);
+		CHECK(hosts.forktail->err().find("was killed by signal 9") != std::string::npos);
+		for (const char *file :
+		     {"redis-a/server.forktail", "client-a/load.forktail", "client-b/load.forktail"}) {
+			INFO(file);
+			CHECK(hosts.Whole(file));
+		}
+		CHECK(hosts.run_json()["troubles"].size() == 1);
+		CHECK(hosts.nothing_left());
+	}
+}
+
+TEST_CASE("A load generator or a recorder that dies is named, and the plan says whether the others go on")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	ThreeHosts hosts;
+	hosts.Begin("60s");
+	REQUIRE(kill(hosts.find("client-b", "forktail-load"), SIGKILL) == 0);
+	CHECK(hosts.finish() == 1);
+	CHECK(hosts.forktail->err().find("client-b: the load (load) was killed by signal 9") !=
+	      std::string::npos);
+	CHECK(hosts.Whole("redis-a/server.forktail"));
+	CHECK(hosts.Whole("client-a/load.forktail"));
+	CHECK(hosts.nothing_left());
+
+	hosts.Begin("4s", "on_death = \"continue\"\n");
+	REQUIRE(kill(hosts.find("redis-a", "forktail-record"), SIGKILL) == 0);
+	CHECK(hosts.finish() == 1);
+	CHECK(hosts.forktail->err().find("redis-a: the recorder (server) was killed by signal 9") !=
+	      std::string::npos);
+	// 500 a second for all of 4 s: nobody ended them.
+	for (const char *file : {"client-a/load.forktail", "client-b/load.forktail"})
+		CHECK(hosts.explain(file)["requests"]["count"] == 2000);
+	CHECK(hosts.nothing_left());
+}
+
+TEST_CASE("Ctrl-C ends all, and so does the death of forktail itself")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	ThreeHosts hosts;
+	hosts.Begin("60s");
+	hosts.forktail->signal(SIGINT);
+	CHECK(hosts.finish() == 1);
+	INFO(hosts.forktail->err());
+	for (const char *file :
+	     {"redis-a/server.forktail", "client-a/load.forktail", "client-b/load.forktail"})
+		CHECK(hosts.Whole(file));
+	CHECK(hosts.run_json()["troubles"].size() == 1);
+	CHECK(hosts.nothing_left());
+
+	hosts.Begin("60s");
+	hosts.forktail->signal(SIGKILL);
+	hosts.forktail->wait(Seconds(10));
+	// Nobody gathers now, but no program goes on.
+	CHECK(eventually(
+	    [&] {
+		    return hosts.inside("redis-a").empty() && hosts.inside("client-a").empty() &&
+			   hosts.inside("client-b").empty();
+	    },
+	    Seconds(30)));
+	size_t kept = 0;
+	for (const auto &file : std::filesystem::recursive_directory_iterator(hosts.scratch))
+		if (file.path().extension() == ".forktail") {
+			kept++;
+			CHECK(!read_recording(file.path()).damage.no_trailer);
+		}
+	CHECK(kept == 3);
+}

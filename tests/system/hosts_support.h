@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// Hosts for tests: network namespaces with a bridge between them, and what mpirun takes for ssh. Constructed
+// means they are there; destroyed means they and all that ran in them are gone.
+#pragma once
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+#include "tests/support/tempdir.h"
+
+namespace ft::test
+{
+
+inline Result shell(const std::string &script, const ProcessOptions &options = {})
+{
+	return run({"sh", "-euc", script}, Seconds(90), options);
+}
+
+// "": this machine can have such hosts; else why not.
+inline std::string why_no_hosts()
+{
+	if (geteuid() != 0)
+		return "needs root, for network namespaces";
+	if (shell("command -v mpirun ip nsenter && test -x " + program("forktail-rank")).status != 0)
+		return "needs mpirun, iproute2 and forktail-rank";
+	return shell("ip netns add ft-try && ip netns del ft-try").status == 0
+		   ? ""
+		   : "needs network namespaces, which this machine doesn't allow";
+}
+
+struct Hosts {
+	TempDir dir;
+	std::vector<std::string> names;
+	std::map<std::string, std::unique_ptr<Process>> servers;
+	const std::string run_dir = dir.file("run"), plan = dir.file("plan.toml"),
+			  scratch = dir.file("scratch");
+	std::string path; // PATH for forktail; "": the test's
+	std::unique_ptr<Process> forktail;
+
+	explicit Hosts(const std::vector<std::string> &all) : names(all)
+	{
+		remove(); // of a test that was killed
+		std::filesystem::create_directory(scratch);
+		std::string script =
+		    "ip link add forktail0 type bridge; ip addr add 10.77.0.254/24 dev forktail0; "
+		    "ip link set forktail0 up\n";
+		for (size_t i = 0; i < names.size(); i++) {
+			const std::string n = names[i], link = "ft" + std::to_string(i + 1);
+			script += "ip netns add " + n + "; ip link add " + link +
+				  " type veth peer name eth0 netns " + n + "; ip link set " + link +
+				  " master forktail0 up; ip -n " + n + " addr add " + address(n) +
+				  "/24 dev eth0; ip -n " + n + " link set eth0 up; ip -n " + n +
+				  " link set lo up\n";
+		}
+		const Result made = shell(script);
+		if (made.status != 0)
+			throw std::runtime_error("no namespaces: " + made.err +
+						 (made.timed_out ? "in time" : ""));
+		write_file(dir.file("agent"),
+			   "#!/bin/sh\nhost=$1\nshift\nexec nsenter --net=/run/netns/$host "
+			   "unshare --uts sh -c \"hostname $host; $*\"\n");
+		std::filesystem::permissions(dir.file("agent"), std::filesystem::perms::owner_all);
+	}
+	~Hosts()
+	{
+		if (forktail && forktail->running()) {
+			forktail->signal(SIGTERM);
+			forktail->wait(Seconds(30));
+		}
+		servers.clear();
+		for (const std::string &name : names)
+			for (pid_t pid : inside(name))
+				kill(pid, SIGKILL);
+		remove();
+	}
+	Hosts(const Hosts &) = delete;
+	Hosts &operator=(const Hosts &) = delete;
+
+	void remove() const
+	{
+		if (shell("ip link show forktail0").status != 0)
+			return;
+		// What runs in one keeps it, and its end of the bridge's ports.
+		for (const std::string &name : names)
+			shell("kill -9 $(ip netns pids " + name + ") 2>/dev/null || true; ip netns del " +
+			      name + " 2>/dev/null || true");
+		for (size_t i = 1; i <= 9; i++)
+			shell("ip link del ft" + std::to_string(i) + " 2>/dev/null || true");
+		shell("ip link del forktail0");
+	}
+	std::string address(const std::string &name) const
+	{
+		const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+		return "10.77.0." + std::to_string(at + 1);
+	}
+	std::vector<std::string> on(const std::string &name, std::vector<std::string> argv) const
+	{
+		argv.insert(argv.begin(), {"nsenter", "--net=/run/netns/" + name});
+		return argv;
+	}
+	// Starts a server there, whose directory is a new one.
+	Process &serve(const std::string &name, const std::vector<std::string> &argv)
+	{
+		ProcessOptions options;
+		options.directory = dir.file("data-" + name);
+		std::filesystem::create_directory(options.directory);
+		servers[name] = std::make_unique<Process>(on(name, argv), options);
+		return *servers[name];
+	}
+	void serve_redis(const std::string &name)
+	{
+		serve(name,
+		      {"redis-server", "--bind", address(name), "--protected-mode", "no", "--save", ""});
+		if (!eventually([&] { return redis(name, {"PING"}).find("PONG") == 0; }))
+			throw std::runtime_error("no redis on " + name);
+	}
+	std::string redis(const std::string &name, std::vector<std::string> words) const
+	{
+		words.insert(words.begin(), {"redis-cli", "-h", address(name)});
+		return run(on(name, words)).out;
+	}
+	// Its processes but for the servers.
+	std::vector<pid_t> inside(const std::string &name) const
+	{
+		std::vector<pid_t> pids;
+		std::stringstream in(run({"ip", "netns", "pids", name}).out);
+		for (pid_t pid; in >> pid;)
+			if (std::none_of(servers.begin(), servers.end(),
+					 [&](const auto &s) { return s.second->pid() == pid; }))
+				pids.push_back(pid);
+		return pids;
+	}
+	// Command lines of what is left of a run on all hosts, and files in the scratch directory.
+	std::vector<std::string> left() const
+	{
+		std::vector<std::string> all;
+		for (const std::string &name : names)
+			for (pid_t pid : inside(name)) {
+				std::string line = read_file("/proc/" + std::to_string(pid) + "/cmdline");
+				std::replace(line.begin(), line.end(), '\0', ' ');
+				if (!line.empty()) // else it ended just now
+					all.push_back(line);
+			}
+		for (const auto &file : std::filesystem::directory_iterator(scratch))
+			all.push_back(file.path());
+		return all;
+	}
+	bool nothing_left() const
+	{
+		return eventually([&] { return left().empty(); }, Seconds(15));
+	}
+	// The beginning of a plan: all hosts, and Open MPI's options here.
+	std::string plan_begin(const std::string &duration) const
+	{
+		std::string text = "duration = \"" + duration + "\"\nsettle = \"1s\"\nscratch = \"" +
+				   scratch + "\"\nmpirun = [\"--mca\", \"plm_rsh_agent\", \"" +
+				   dir.file("agent") +
+				   "\", \"--mca\", \"btl\", \"tcp,self\", \"--mca\", \"btl_tcp_if_include\", "
+				   "\"10.77.0.0/24\", \"--mca\", \"oob_tcp_if_include\", \"10.77.0.0/24\"]\n";
+		return text;
+	}
+	std::string plan_hosts() const
+	{
+		std::string text;
+		for (const std::string &name : names)
+			text += "[[hosts]]\nname = \"" + name + "\"\nnetwork = \"" + address(name) + "\"\n";
+		return text;
+	}
+	static std::string record(const std::string &host, const std::string &port)
+	{
+		return "[[record]]\nhost = \"" + host + "\"\nport = " + port + "\n";
+	}
+	static std::string load(const std::string &host, const std::string &to)
+	{
+		return "[[load]]\nhost = \"" + host + "\"\nto = \"" + to +
+		       "\"\noptions = [\"--rate\", \"500\", \"-c\", \"5\", \"-r\", \"10000\", \"-d\", "
+		       "\"100\"]\n";
+	}
+	void begin(const std::string &text)
+	{
+		write_file(plan, text);
+		std::filesystem::remove_all(run_dir);
+		ProcessOptions options;
+		if (!path.empty())
+			options.environment = {{"PATH", path}};
+		forktail = std::make_unique<Process>(
+		    std::vector<std::string>{program("forktail"), "hosts", "run", plan, "-o", run_dir},
+		    options);
+	}
+	// Waits until it says this.
+	bool says(const std::string &what)
+	{
+		return eventually(
+			   [&] {
+				   return forktail->err().find(what) != std::string::npos ||
+					  !forktail->running();
+			   },
+			   Seconds(40)) &&
+		       forktail->err().find(what) != std::string::npos;
+	}
+	int finish()
+	{
+		const int status = forktail->wait(Seconds(80)).value_or(-1);
+		INFO(forktail->err());
+		CHECK(status >= 0);
+		return status;
+	}
+	// The process of forktail's on that host whose command line has these words; 0: none.
+	pid_t find(const std::string &host, const std::string &begins, const std::string &words = "") const
+	{
+		for (pid_t pid : inside(host)) {
+			std::string line = read_file("/proc/" + std::to_string(pid) + "/cmdline");
+			std::replace(line.begin(), line.end(), '\0', ' ');
+			const std::string first = line.substr(0, line.find(' '));
+			if (first.size() >= begins.size() &&
+			    first.compare(first.size() - begins.size(), begins.size(), begins) == 0 &&
+			    line.find(words) != std::string::npos)
+				return pid;
+		}
+		return 0;
+	}
+	nlohmann::json run_json() const { return parse_json(read_file(run_dir + "/run.json")); }
+	// What explain says of one file of the run; null if it can't.
+	nlohmann::json explain(const std::string &file) const
+	{
+		const Result r = run({program("forktail"), "explain", run_dir + "/hosts/" + file, "--json"});
+		return r.status == 0 ? parse_json(r.out) : nlohmann::json();
+	}
+};
+
+} // namespace ft::test
