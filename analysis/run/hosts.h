@@ -15,8 +15,6 @@ namespace forktail
 
 // No Linux has a process id that high (PID_MAX_LIMIT).
 constexpr uint32_t kIdsOfSpace = 1 << 22;
-// As many kernels' ids fit; further ones are left out.
-constexpr uint32_t kMostSpaces = 1024;
 
 // What makes a file's numbers the run's.
 struct IdSpace {
