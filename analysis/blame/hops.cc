@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "analysis/run/hosts.h"
+
 namespace forktail
 {
 
@@ -29,7 +31,7 @@ std::string ThreadText(const Run &run, const Thread &thread)
 		return "main thread";
 	for (const Thread &other : run.threads)
 		if (other.tgid == thread.tgid && other.tid != thread.tid && other.comm == thread.comm)
-			return thread.comm + " " + std::to_string(thread.tid);
+			return thread.comm + " " + std::to_string(OwnId(run, thread.tid));
 	return thread.comm;
 }
 
@@ -37,7 +39,7 @@ std::string ThreadText(const Run &run, const Thread &thread)
 
 std::string HopName::text() const
 {
-	return comm + " " + (address.empty() ? std::to_string(pid) : address) +
+	return comm + " " + (address.empty() ? std::to_string(pid) : address) + OnHost(host) +
 	       (thread.empty() ? "" : ", " + thread);
 }
 
@@ -52,22 +54,24 @@ HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16
 	if (hop >= timelines.size() || timelines[hop].thread >= run.threads.size())
 		return name;
 	const Thread &thread = run.threads[timelines[hop].thread];
-	name.pid = thread.tgid;
-	name.tid = thread.tid;
+	const uint32_t process = thread.tgid;
+	name.pid = OwnId(run, process);
+	name.tid = OwnId(run, thread.tid);
+	name.host = HostOf(run, thread);
 	name.comm = thread.comm;
 	for (const Thread &main : run.threads) // whose name is the process'
-		if (main.tid == name.pid)
+		if (main.tid == process)
 			name.comm = main.comm;
 	for (const Target &target : run.targets)
-		if (target.pid == name.pid && !target.comm.empty())
+		if (target.pid == process && !target.comm.empty())
 			name.comm = target.comm;
 	for (const Timeline &t : timelines)
-		if (t.thread < run.threads.size() && run.threads[t.thread].tgid == name.pid &&
-		    run.threads[t.thread].tid != name.tid)
+		if (t.thread < run.threads.size() && run.threads[t.thread].tgid == process &&
+		    run.threads[t.thread].tid != thread.tid)
 			name.thread = ThreadText(run, thread);
 	if (from_iterations)
 		return name;
-	size_t place = PlaceOfProcess(run, timelines, hop, name.pid);
+	size_t place = PlaceOfProcess(run, timelines, hop, process);
 	if (place < run.servers.size())
 		name.address = run.servers[place];
 	else if (place - run.servers.size() < run.behind.size())

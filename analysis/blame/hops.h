@@ -21,7 +21,9 @@ struct HopName {
 	// id where several have the name), "main thread"; else "".
 	std::string thread;
 	uint32_t tid = 0;
-	// "redis-server 127.0.0.1:6380"; without an address "redis-server 4321"; ", io_thd_1" after it.
+	std::string host = {}; // of several hosts in a run
+	// "redis-server 127.0.0.1:6380 on redis-a"; without an address "redis-server 4321"; ", io_thd_1"
+	// after it.
 	std::string text() const;
 };
 

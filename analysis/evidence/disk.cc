@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/outside.h"
+#include "analysis/run/hosts.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -50,7 +51,7 @@ std::map<uint32_t, Use> UseOfDevices(const Run &run, uint64_t from_ns, uint64_t 
 		if (io->write > 1)
 			continue;
 		(io->write ? use.written : use.read) += io->bytes;
-		use.by[VisibleName(io->comm) + " (" + std::to_string(io->tid) + ")"] += io->bytes;
+		use.by[VisibleName(io->comm) + " (" + std::to_string(OwnId(run, io->tid)) + ")"] += io->bytes;
 	}
 	return devices;
 }
@@ -77,7 +78,8 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 	auto w = std::lower_bound(run.writes.begin(), run.writes.end(), look_from,
 				  [](const ft_writes &a, uint64_t t_ns) { return a.start_ns < t_ns; });
 	for (; w != run.writes.end() && w->start_ns < to_ns; ++w) {
-		if (w->dev != dev && devices.count(w->dev))
+		if ((w->dev != dev && devices.count(w->dev)) ||
+		    SpaceOfId(run, w->tgid) != SpaceOfId(run, scene.thread.tid))
 			continue;
 		auto role = roles.find(w->tgid);
 		std::string name = role == roles.end() ? VisibleName(w->comm) : role->second;
@@ -112,6 +114,9 @@ std::string WriterText(const Writer &w)
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
 	std::map<uint32_t, Use> devices = UseOfDevices(scene.run, from_ns, to_ns);
+	std::erase_if(devices, [&](const auto &d) { // another machine's
+		return SpaceOfDevice(scene.run, d.first) != SpaceOfId(scene.run, scene.thread.tid);
+	});
 	auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto &a, const auto &b) {
 		return a.second.bytes() < b.second.bytes();
 	});

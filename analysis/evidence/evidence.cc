@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/hosts.h"
 #include "locks.h"
 #include "server_word.h"
 #include "steal.h"
@@ -242,7 +243,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 						     : WaitedForText(scene, cause.cause);
 			    !waited.empty())
 				text += "; " + waited;
-			if (blame.hops.size() > 1 && cause.hop != kNoHop)
+			if ((blame.hops.size() > 1 || SeveralHosts(run)) && cause.hop != kNoHop)
 				text =
 				    HopNameOf(run, timelines, HopOf(timelines, scene), blame.from_iterations)
 					.text() +

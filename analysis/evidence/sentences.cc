@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/waits.h"
 #include "analysis/units.h"
 #include "busy.h"
@@ -160,9 +161,7 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 {
 	for (const Series &series : scene.run.series) {
-		auto pid = series.labels.find("pid");
-		if (series.name != "target.rss" || pid == series.labels.end() ||
-		    pid->second != std::to_string(scene.thread.tgid))
+		if (series.name != "target.rss" || !IsOfProcess(scene.run, series, scene.thread))
 			continue;
 		auto after =
 		    std::upper_bound(series.samples.begin(), series.samples.end(), t_ns,
@@ -189,9 +188,11 @@ std::string ForkSentence(const Scene &scene)
 		if (t.tid != s->arg[0] || !(t.flags & FT_THREAD_CHILD))
 			continue;
 		if (t.role == "snapshot child")
-			text += " as BGSAVE started snapshot child " + std::to_string(t.tid);
+			text +=
+			    " as BGSAVE started snapshot child " + std::to_string(OwnId(scene.run, t.tid));
 		else if (t.role == "AOF rewrite child")
-			text += " as BGREWRITEAOF started AOF rewrite child " + std::to_string(t.tid);
+			text += " as BGREWRITEAOF started AOF rewrite child " +
+				std::to_string(OwnId(scene.run, t.tid));
 		else
 			text += " for " + ProcessText(t);
 		break;
@@ -287,7 +288,7 @@ std::string HoldersText(const Scene &scene)
 			break;
 		text += (i ? ", " : "") + holders[i].first + " (" +
 			(held.threads > 1 ? Plural(held.threads, "thread", "threads")
-					  : std::to_string(held.tid)) +
+					  : std::to_string(OwnId(scene.run, held.tid))) +
 			") for " + FormatDuration(held.ns);
 	}
 	return text;
@@ -302,7 +303,7 @@ std::string RunQueueSentence(const Scene &scene)
 		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
 		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
 	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
-			   std::to_string(s->cpu) + Times(seen.spans);
+			   std::to_string(OwnCpu(scene.run, s->cpu)) + Times(seen.spans);
 	std::string holders = HoldersText(scene);
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
@@ -322,7 +323,7 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 		name[slash] = ' ';
 	std::string text = name + " took " + FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, seen))
-		text += " on cpu " + std::to_string(s->cpu);
+		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
 	return text + Times(count);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/hosts.h"
 #include "explain.h"
 #include "json_writer.h"
 
@@ -206,6 +207,8 @@ Out HopsJson(const Explanation &e)
 			   {"address", name.address},  {"role", RoleOf(row, name)}, {"served", row.served},
 			   {"requests", row.requests}, {"time_ns", row.time_ns},    {"share", row.share},
 			   {"causes", causes}};
+		if (!name.host.empty())
+			hop["host"] = name.host;
 		if (!name.thread.empty())
 			hop["thread"] = {{"tid", name.tid}, {"name", name.thread}};
 		hops.push_back(std::move(hop));
@@ -265,8 +268,8 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 		bool serving = false;
 		for (int s : e.serving)
 			serving |= s == static_cast<int>(a.thread);
-		out->Add("", {{"tid", t.tid},
-			      {"tgid", t.tgid},
+		Out thread = {{"tid", OwnId(e.run, t.tid)},
+			      {"tgid", OwnId(e.run, t.tgid)},
 			      {"comm", t.comm},
 			      {"role", t.role},
 			      {"cgroup_of", PlaceOf(e.run, t)},
@@ -276,7 +279,10 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 			      {"wall_ns", a.wall_ns},
 			      {"accounted_ns", a.accounted_ns},
 			      {"by_cause", by_cause},
-			      {"own_code", OwnCodeJson(e.own_codes[a.thread])}});
+			      {"own_code", OwnCodeJson(e.own_codes[a.thread])}};
+		if (SeveralHosts(e.run))
+			thread["host"] = HostOf(e.run, t);
+		out->Add("", std::move(thread));
 	}
 	out->End();
 	out->End();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/hosts.h"
 #include "analysis/units.h"
 #include "sketch.h"
 #include "words.h"
@@ -313,7 +314,7 @@ std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
 		text += (c ? ", " : ": ") + std::string(CauseName(episode.causes[c].cause)) + " " +
 			FormatShare(episode.causes[c].share);
 	}
-	if (e.blame.hops.size() > 1 && !episode.hops.empty())
+	if ((e.blame.hops.size() > 1 || SeveralHosts(e.run)) && !episode.hops.empty())
 		text += "; " + FormatShare(episode.hops[0].share) + " at " +
 			HopNameOf(e.run, e.timelines, episode.hops[0].hop, e.blame.from_iterations).text();
 	return text;

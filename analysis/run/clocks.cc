@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Decides which clock a run's times are in, and how those of other clocks become its.
 #include <algorithm>
-#include <filesystem>
 
 #include "analysis/json_read.h"
 #include "analysis/outside.h"
@@ -12,8 +11,6 @@ namespace forktail
 
 namespace
 {
-
-namespace fs = std::filesystem;
 
 std::vector<ft_probe> ReadProbes(ft_reader *reader, bool scan)
 {
@@ -64,8 +61,7 @@ const ClockPath *Find(const std::vector<ClockPath> &paths, const std::string &cl
 
 void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 {
-	const std::string name = fs::path(f->about.path).filename().string(),
-			  other = fs::path(reference.about.path).filename().string();
+	const std::string &name = f->name, &other = reference.name;
 	f->about.overlaid = false;
 	if (f->about.program == kClockProgram)
 		return;

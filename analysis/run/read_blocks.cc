@@ -38,6 +38,7 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 	if (known == run->servers.end()) {
 		run->servers.push_back(later);
 		run->server_pids.push_back(0);
+		run->server_hosts.push_back("");
 	}
 	return index;
 }
@@ -55,7 +56,7 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.closed_ns = c.closed_ns;
 	connection.thread = c.thread;
 	connection.local_port = c.local_port;
-	connection.inode = c.inode;
+	connection.inode = f->space.Inode(c.inode);
 	connection.server = ServerIndex(f, run, c.server);
 }
 
@@ -65,9 +66,10 @@ void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 	if (is_new)
 		run->threads.emplace_back();
 	Thread &thread = run->threads[found->second];
-	thread.tid = t.tid;
-	thread.tgid = t.tgid;
-	thread.parent_tgid = t.parent_tgid;
+	thread.tid = f->space.Id(t.tid);
+	thread.tgid = f->space.Id(t.tgid);
+	thread.parent_tgid = f->space.Id(t.parent_tgid);
+	thread.announced = true;
 	thread.flags = t.flags;
 	thread.start_ns = t.start_ns;
 	thread.end_ns = t.end_ns;
@@ -102,6 +104,8 @@ void ReadSeries(OpenFile *f, Run *run, const Json &j)
 	s.name = Text(j, "name");
 	s.unit = Text(j, "unit");
 	s.labels = TextMap(j, "labels");
+	if (SeveralHosts(*run))
+		s.labels["host"] = f->about.host;
 	run->series.push_back(std::move(s));
 }
 
@@ -121,35 +125,65 @@ void ReadCost(Run *run, const Json &j)
 	run->cost = std::move(cost);
 }
 
+// The two halves of a word that are thread ids.
+uint64_t Ids(const IdSpace &space, uint64_t word)
+{
+	return space.Id(static_cast<uint32_t>(word)) | uint64_t{space.Id(static_cast<uint32_t>(word >> 32))}
+							   << 32;
+}
+
+// Which arguments of a span are ids: docs/recording-format.md.
+ft_span InSpace(const IdSpace &space, ft_span s)
+{
+	if (!space.number)
+		return s;
+	s.tid = space.Id(s.tid);
+	s.cpu = space.Cpu(s.cpu);
+	if (s.queue_cpu)
+		s.queue_cpu = static_cast<uint16_t>(space.Cpu(s.queue_cpu - 1u) + 1);
+	if (!s.off_cpu) {
+		if (s.owner == FT_FORK && s.arg[0] < kIdsOfSpace)
+			s.arg[0] = space.Id(static_cast<uint32_t>(s.arg[0]));
+		return s;
+	}
+	if (s.owner == FT_PTRACED)
+		s.arg[0] = space.Id(static_cast<uint32_t>(s.arg[0]));
+	if (s.owner == FT_LOCK_WAIT && s.depth == 0 && s.arg[0])
+		s.arg[1] = Ids(space, s.arg[1]);
+	else if (s.arg[1])
+		s.arg[1] = space.Id(static_cast<uint32_t>(s.arg[1])) | s.arg[1] >> 32 << 32;
+	return s;
+}
+
 // Of the load generator's file that is being read, whose load is the last.
-void ReadLoadStart(Run *run, const Json &j, uint64_t t_ns)
+void ReadLoadStart(const OpenFile *f, Run *run, const Json &j, uint64_t t_ns)
 {
 	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), t_ns, {}};
 	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
 		for (const Json &tid : *tids)
-			start.tids.push_back(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0);
+			start.tids.push_back(f->space.Id(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0));
 	run->load_starts.push_back(std::move(start));
 }
 
 void ReadNote(const OpenFile *f, Run *run, const Json &j)
 {
 	const uint64_t t_ns = f->clock.Map(Whole(j, "t_ns"));
+	const uint32_t pid = f->space.Id(static_cast<uint32_t>(Whole(j, "pid")));
 	if (Text(j, "kind") == "cpu-quota")
-		run->quotas.push_back({t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "cgroup"),
-				       Whole(j, "quota_us"), Whole(j, "period_us")});
+		run->quotas.push_back(
+		    {t_ns, pid, Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
 	else if (Text(j, "kind") == "frozen")
-		run->frozen.push_back(
-		    {t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "cgroup"), Text(j, "cgroup_of")});
+		run->frozen.push_back({t_ns, pid, Text(j, "cgroup"), Text(j, "cgroup_of")});
 	else if (Text(j, "kind") == "target-ended")
-		run->ended.push_back({t_ns, static_cast<uint32_t>(Whole(j, "pid")), Text(j, "comm")});
+		run->ended.push_back({t_ns, pid, Text(j, "comm")});
 	else if (Text(j, "kind") == "tracer")
-		run->tracers[static_cast<uint32_t>(Whole(j, "pid"))] = Text(j, "comm");
+		run->tracers[pid] = Text(j, "comm");
 	else {
 		run->reports.push_back(ReportOf(j));
 		run->reports.back().t_ns = t_ns;
 	}
 	if (Text(j, "kind") == "load-start" && !run->loads.empty())
-		ReadLoadStart(run, j, t_ns);
+		ReadLoadStart(f, run, j, t_ns);
 }
 
 } // namespace
@@ -198,30 +232,56 @@ ServerReport ReportOf(const Json &j)
 
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 {
+	const IdSpace &space = f->space;
 	switch (block.kind) {
 	case FT_BLOCK_THREAD:
 		ForRecords<ft_thread>(f, block, [&](const ft_thread &t) { ReadThread(f, run, t); });
 		break;
 	case FT_BLOCK_SPAN:
-		ForRecords<ft_span>(f, block, [&](const ft_span &s) { run->spans.push_back(s); });
+		ForRecords<ft_span>(f, block,
+				    [&](const ft_span &s) { run->spans.push_back(InSpace(space, s)); });
 		break;
 	case FT_BLOCK_TALLY:
-		ForRecords<ft_tally>(f, block, [&](const ft_tally &t) { run->tallies.push_back(t); });
+		ForRecords<ft_tally>(f, block, [&](ft_tally t) {
+			t.tid = space.Id(t.tid);
+			run->tallies.push_back(t);
+		});
 		break;
 	case FT_BLOCK_IO:
-		ForRecords<ft_io>(f, block, [&](const ft_io &io) { run->ios.push_back(io); });
+		ForRecords<ft_io>(f, block, [&](ft_io io) {
+			io.tid = space.Id(io.tid);
+			io.dev = DeviceOf(space, io.dev, run);
+			run->ios.push_back(io);
+		});
 		break;
 	case FT_BLOCK_TURN:
-		ForRecords<ft_turn>(f, block, [&](const ft_turn &t) { run->turns.push_back(t); });
+		ForRecords<ft_turn>(f, block, [&](ft_turn t) {
+			t.tid = space.Id(t.tid);
+			t.cpu = space.Cpu(t.cpu);
+			run->turns.push_back(t);
+		});
 		break;
 	case FT_BLOCK_LOOP:
-		ForRecords<ft_loop>(f, block, [&](const ft_loop &l) { run->loops.push_back(l); });
+		ForRecords<ft_loop>(f, block, [&](ft_loop l) {
+			l.tid = space.Id(l.tid);
+			l.tgid = space.Id(l.tgid);
+			run->loops.push_back(l);
+		});
 		break;
 	case FT_BLOCK_SOCKET:
-		ForRecords<ft_socket>(f, block, [&](const ft_socket &s) { run->sockets.push_back(s); });
+		ForRecords<ft_socket>(f, block, [&](ft_socket s) {
+			s.tgid = space.Id(s.tgid);
+			s.inode = space.Inode(s.inode);
+			s.peer_inode = space.Inode(s.peer_inode);
+			run->sockets.push_back(s);
+		});
 		break;
 	case FT_BLOCK_WRITES:
-		ForRecords<ft_writes>(f, block, [&](const ft_writes &w) { run->writes.push_back(w); });
+		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
+			w.tgid = space.Id(w.tgid);
+			w.dev = DeviceOf(space, w.dev, run);
+			run->writes.push_back(w);
+		});
 		break;
 	case FT_BLOCK_SAMPLE:
 		ForRecords<ft_sample>(f, block, [&](const ft_sample &s) {
@@ -252,8 +312,11 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_CPU_SAMPLE:
-		ForRecords<ft_cpu_sample>(f, block,
-					  [&](const ft_cpu_sample &s) { run->cpu_samples.push_back(s); });
+		ForRecords<ft_cpu_sample>(f, block, [&](ft_cpu_sample s) {
+			s.tid = space.Id(s.tid);
+			s.cpu = space.Cpu(s.cpu);
+			run->cpu_samples.push_back(s);
+		});
 		break;
 	case FT_BLOCK_STACK:
 		ReadStack(f, run, ParseVisibleObject(PayloadText(block)));

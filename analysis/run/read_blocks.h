@@ -13,6 +13,7 @@
 
 #include "analysis/json_read.h"
 #include "host_clocks.h"
+#include "hosts.h"
 #include "run.h"
 
 namespace forktail
@@ -26,9 +27,11 @@ struct CloseReader {
 struct OpenFile {
 	std::unique_ptr<ft_reader, CloseReader> reader;
 	std::string path; // as it is, not for showing
+	std::string name; // in messages: "load.forktail", "hosts/redis-a/server.forktail"
 	RecordingFile about;
 	Json manifest = Json::object();
 	ClockMap clock; // from its times to the run's
+	IdSpace space;
 
 	uint32_t first_connection = 0, first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

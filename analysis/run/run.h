@@ -26,7 +26,7 @@ struct RecordingFile {
 	std::string path;
 	std::string program; // "forktail-record", "forktail-load"
 	std::string version;
-	std::string host;
+	std::string host; // the directory's name in hosts/, else what the manifest says
 	std::string kernel;
 	std::string boot_id;
 	std::string clock_id; // which clock its times were in; of old recordings the boot id
@@ -37,6 +37,8 @@ struct RecordingFile {
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // the summary's; 0 if there is none
 	ft_damage damage = {};
+	uint32_t space = 0;    // of its numbers (hosts.h)
+	uint32_t cpus = 0;     // of the host, as far as it says
 	bool overlaid = true;  // false: another clock than the others, its times can't be used with theirs
 	uint64_t bound_ns = 0; // how far its times may be off against those of the run's clock; 0: the same
 };
@@ -49,6 +51,8 @@ struct Target {
 	std::string cgroup = "";	  // "/docker/1f2e..."; likewise
 	std::string cgroup_of = "";	  // "container web (1f2e3d4c5b6a)"; "" if the path says nothing
 	bool io_uring = false;		  // it had a ring when recording began
+	std::vector<std::string> addresses = {}; // of its network namespace; empty in old recordings
+	std::string host = "";			 // whose recorder traced it
 };
 
 // Something the recorder could not record, and why.
@@ -68,7 +72,8 @@ struct Thread {
 	uint64_t end_ns = 0; // closed at the recording's end if the thread's account was left open
 	std::string comm;
 	std::string role;
-	uint32_t file = 0; // index into files
+	uint32_t file = 0;	// index into files, of one that a record announced
+	bool announced = false; // by a record of its own
 	size_t first_span = 0;
 	size_t span_count = 0;
 	size_t first_tally = 0;
@@ -268,6 +273,11 @@ struct Run {
 	// How far times of requests and of what threads did may be off against each other; 0: one clock.
 	uint64_t clocks_bound_ns = 0;
 	RunInfo info;
+	std::vector<std::string> hosts; // names, of the files that are laid over each other, in their order
+	// Thread and process ids, CPUs and devices are the machine's own where there is one; else see
+	// hosts.h.
+	uint32_t spaces = 1, cpus_of_space = UINT16_MAX;
+	std::vector<std::pair<uint32_t, uint32_t>> foreign_devices; // (space, number there)
 
 	// Recorder. Of what threads did only a stretch may be there: all spans, tallies, samples, turns,
 	// block requests and writes that reach into it (source.h).
@@ -304,11 +314,12 @@ struct Run {
 
 	// Load generator.
 	std::vector<Load> loads;
-	std::vector<LoadStart> load_starts; // by time
-	std::vector<std::string> servers;   // "unix:/run/redis.sock", "127.0.0.1:6379"
-	std::vector<uint32_t> server_pids;  // what each said its process id is; 0: not said
-	std::vector<Behind> behind;	    // 254 at most
-	std::vector<std::string> ops;	    // "GET", "SET"
+	std::vector<LoadStart> load_starts;    // by time
+	std::vector<std::string> servers;      // "unix:/run/redis.sock", "127.0.0.1:6379"
+	std::vector<uint32_t> server_pids;     // what each said its process id is; 0: not said
+	std::vector<std::string> server_hosts; // whose local address it is, of several hosts; else ""
+	std::vector<Behind> behind;	       // 254 at most
+	std::vector<std::string> ops;	       // "GET", "SET"
 	std::vector<Connection> connections;
 	Requests requests;
 

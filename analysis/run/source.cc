@@ -66,12 +66,14 @@ void UseManifest(OpenFile *f, Run *run)
 	if (uint64_t min_span_ns = Whole(m, "min_span_ns"))
 		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
 	if (const Json *cpus = Member(m, "cpus"))
-		run->cpus = static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
+		f->about.cpus = run->cpus =
+		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
 	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
 		for (const Json &t : *targets)
-			run->targets.push_back({static_cast<uint32_t>(Whole(t, "pid")), Text(t, "comm"),
-						Text(t, "cmdline"), Texts(t, "listens"), Text(t, "cgroup"),
-						Text(t, "cgroup_of"), Flag(t, "io_uring")});
+			run->targets.push_back({f->space.Id(static_cast<uint32_t>(Whole(t, "pid"))),
+						Text(t, "comm"), Text(t, "cmdline"), Texts(t, "listens"),
+						Text(t, "cgroup"), Text(t, "cgroup_of"), Flag(t, "io_uring"),
+						Texts(t, "addresses"), f->about.host});
 	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
 		for (const Json &item : *missing)
 			run->missing.push_back({Text(item, "what"), Text(item, "why")});
@@ -80,7 +82,9 @@ void UseManifest(OpenFile *f, Run *run)
 		for (const auto &[number, name] : devices->items()) {
 			unsigned major = 0, minor = 0;
 			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
-				run->devices[major << 20 | minor] = name.get<std::string>();
+				run->devices[DeviceOf(f->space, major << 20 | minor, run)] =
+				    name.get<std::string>() +
+				    (SeveralHosts(*run) ? OnHost(f->about.host) : "");
 		}
 
 	for (const auto &[number, name] : TextMap(m, "syscalls"))
@@ -94,11 +98,16 @@ void UseManifest(OpenFile *f, Run *run)
 	const Json *infos = Member(m, "server_info");
 	std::vector<std::string> servers = Texts(m, "servers");
 	for (size_t i = 0; i < servers.size(); i++) {
-		auto known = std::find(run->servers.begin(), run->servers.end(), servers[i]);
-		f->servers.push_back(static_cast<uint32_t>(known - run->servers.begin()));
-		if (known != run->servers.end())
+		std::string host = SeveralHosts(*run) && IsLocalAddress(servers[i]) ? f->about.host : "";
+		size_t known = 0;
+		while (known < run->servers.size() &&
+		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
+			known++;
+		f->servers.push_back(static_cast<uint32_t>(known));
+		if (known != run->servers.size())
 			continue;
 		run->servers.push_back(servers[i]);
+		run->server_hosts.push_back(host);
 		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
 					       ? static_cast<uint32_t>(Whole((*infos)[i], "pid"))
 					       : 0);
@@ -140,7 +149,7 @@ std::string Describe(const ft_damage &d)
 // What a file's damage and its log's come to.
 void WarnOfFile(const OpenFile &f, Run *run)
 {
-	std::string name = fs::path(f.about.path).filename().string();
+	const std::string &name = f.name;
 	std::vector<std::string> warnings;
 	if (std::string damage = Describe(f.about.damage); !damage.empty())
 		warnings.push_back(name + ": " + damage);
@@ -182,8 +191,23 @@ void ReadRunInfo(const std::string &path, Run *run)
 			run->reports.push_back(ReportOf(report));
 }
 
+// A recording, and the host whose directory it lies in, as it is called there; "" if in none.
+struct Found {
+	std::string path, host;
+};
+
+void FindIn(const fs::path &directory, const std::string &host, std::vector<Found> *files,
+	    std::error_code *ec)
+{
+	fs::directory_iterator entries(directory, *ec);
+	std::error_code ignored;
+	for (; !*ec && entries != fs::directory_iterator(); entries.increment(*ec))
+		if (entries->path().extension() == ".forktail" && !entries->is_directory(ignored))
+			files->push_back({entries->path().string(), host});
+}
+
 // The recordings a path names, by name. False: *error says what is wrong with it.
-bool FindRecordings(const std::string &path, std::vector<std::string> *files, std::string *error)
+bool FindRecordings(const std::string &path, std::vector<Found> *files, std::string *error)
 {
 	std::error_code ec;
 	fs::file_status status = fs::status(path, ec);
@@ -193,23 +217,70 @@ bool FindRecordings(const std::string &path, std::vector<std::string> *files, st
 		return false;
 	}
 	if (!fs::is_directory(status)) {
-		files->push_back(path);
+		files->push_back({path, ""});
 		return true;
 	}
-	fs::directory_iterator entries(path, ec);
+	FindIn(path, "", files, &ec);
+	fs::path hosts = fs::path(path) / "hosts";
+	if (std::error_code none; !ec && fs::is_directory(hosts, none))
+		for (fs::directory_iterator each(hosts, ec); !ec && each != fs::directory_iterator();
+		     each.increment(ec))
+			if (each->is_directory(none))
+				FindIn(each->path(), each->path().filename().string(), files, &ec);
 	if (ec) {
 		*error = "can't list " + path + ": " + ec.message();
 		return false;
 	}
-	for (const fs::directory_entry &entry : entries)
-		if (entry.path().extension() == ".forktail" && !entry.is_directory(ec))
-			files->push_back(entry.path().string());
-	std::sort(files->begin(), files->end());
+	std::sort(files->begin(), files->end(),
+		  [](const Found &a, const Found &b) { return a.path < b.path; });
 	if (files->empty()) {
 		*error = path + " holds no recording (*.forktail): is it a run directory?";
 		return false;
 	}
 	return true;
+}
+
+// Gives each kernel's numbers a space, and tells the run which hosts there are.
+void NameHosts(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
+{
+	std::vector<std::string> boots;
+	for (const auto &f : *files) {
+		if (!f->about.overlaid)
+			continue;
+		// One that does not say is believed to be of the first.
+		if (const std::string &id = f->about.boot_id; !id.empty()) {
+			auto boot = std::find(boots.begin(), boots.end(), id);
+			f->space.number = f->about.space = static_cast<uint32_t>(boot - boots.begin());
+			if (boot == boots.end())
+				boots.push_back(id);
+		}
+		if (f->about.host.empty())
+			continue;
+		if (std::find(run->hosts.begin(), run->hosts.end(), f->about.host) == run->hosts.end())
+			run->hosts.push_back(f->about.host);
+	}
+	run->spaces = static_cast<uint32_t>(std::max<size_t>(boots.size(), 1));
+	run->cpus_of_space = UINT16_MAX / run->spaces;
+	for (const auto &f : *files)
+		f->space = {f->space.number, f->space.number * run->cpus_of_space, run->cpus_of_space};
+}
+
+// Blocks of several logs in the order of time, as one log of all would have them; a file's stay in its order.
+// So a window is of one time in all logs, and what servers did then is read once.
+void OrderByTime(std::vector<LogBlock> *blocks)
+{
+	std::vector<std::pair<uint64_t, LogBlock>> timed;
+	const OpenFile *file = nullptr;
+	uint64_t last_ns = 0;
+	for (const LogBlock &b : *blocks) {
+		last_ns = b.file == file ? std::max(last_ns, b.place.start_ns) : b.place.start_ns;
+		file = b.file;
+		timed.push_back({last_ns, b});
+	}
+	std::stable_sort(timed.begin(), timed.end(),
+			 [](const auto &a, const auto &b) { return a.first < b.first; });
+	for (size_t i = 0; i < timed.size(); i++)
+		(*blocks)[i] = timed[i].second;
 }
 
 // How far an explanation is when files have been opened.
@@ -248,12 +319,17 @@ std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
 	return std::unique_ptr<ft_reader, CloseReader>(reader);
 }
 
-bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error)
+bool RunSource::OpenFiles(const std::string &of, Run *run, std::string *error)
 {
-	for (const std::string &path : paths) {
+	std::vector<Found> paths;
+	if (!FindRecordings(of, &paths, error))
+		return false;
+	for (const auto &[path, host] : paths) {
 		auto f = std::make_unique<OpenFile>();
 		f->path = path;
 		f->about.path = Visible(path);
+		f->name = (host.empty() ? "" : "hosts/" + Visible(host) + "/") +
+			  Visible(fs::path(path).filename().string());
 		char message[512];
 		ft_reader *reader = nullptr;
 		if (ft_reader_open(&reader, path.c_str(), message, sizeof message)) {
@@ -269,8 +345,9 @@ bool RunSource::OpenFiles(const std::vector<std::string> &paths, Run *run, std::
 			ReadManifest(f.get(), PayloadText(block));
 		else
 			run->warnings.push_back(
-			    fs::path(f->about.path).filename().string() +
-			    ": its manifest is lost, so what was recorded has to be guessed");
+			    f->name + ": its manifest is lost, so what was recorded has to be guessed");
+		if (!host.empty())
+			f->about.host = Visible(host);
 		files_.push_back(std::move(f));
 	}
 	return !files_.empty();
@@ -320,16 +397,15 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 
 bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error)
 {
-	std::vector<std::string> paths;
-	bool found = FindRecordings(path, &paths, error);
 	run->path = Visible(path);
 	run->details.emplace_back();
 	run->stacks.emplace_back();
-	if (!found || !OpenFiles(paths, run, error)) {
+	if (!OpenFiles(path, run, error)) {
 		*error = Visible(*error); // it names files
 		return false;
 	}
 	DecideClocks(scan, run);
+	NameHosts(&files_, run);
 	if (progress_)
 		progress_->Plan(ShareOut(0, kOpened, files_.size()));
 	warnings_at_ = run->warnings.size();
@@ -343,6 +419,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 		}
 		run->files.push_back(f->about);
 	}
+	OrderByTime(&log_);
 	std::error_code ec;
 	if (fs::is_directory(path, ec))
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);

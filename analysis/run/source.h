@@ -69,7 +69,7 @@ private:
 		OpenFile *file;
 		ft_place place;
 	};
-	bool OpenFiles(const std::vector<std::string> &paths, Run *run, std::string *error);
+	bool OpenFiles(const std::string &path, Run *run, std::string *error);
 	void DecideClocks(bool scan, Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "analysis/run/hosts.h"
 #include "analysis/units.h"
+#include "serving.h"
 #include "timeline.h"
 #include "waits.h"
 
@@ -58,11 +60,56 @@ bool Serves(const Target &target, const std::string &server)
 	return false;
 }
 
+// "10.0.0.1" of "10.0.0.1:6379", "fd00::1" of "[fd00::1]:6379".
+std::string AddressOf(const std::string &place)
+{
+	std::string address = place.substr(0, place.rfind(':'));
+	if (address.size() > 1 && address.front() == '[' && address.back() == ']')
+		return address.substr(1, address.size() - 2);
+	return address;
+}
+
+// Of several hosts: whether the target is where that address leads. Without the addresses of its network
+// namespace (old recordings), and for a name, that is not known, and it may be.
+bool MayBeAt(const Target &target, const std::string &place, const std::string &host)
+{
+	if (IsLocalAddress(place))
+		return host.empty() || target.host == host;
+	std::string address = AddressOf(place);
+	bool number = address.find_first_not_of("0123456789.") == std::string::npos ||
+		      address.find(':') != std::string::npos;
+	if (!number || target.addresses.empty())
+		return true;
+	return std::find(target.addresses.begin(), target.addresses.end(), address) != target.addresses.end();
+}
+
+// The same as below, of a run with several hosts: a process id, like a port, means nothing without the host.
+uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, const std::string &place,
+			   const std::string &host, uint32_t said_pid, std::string *why)
+{
+	std::set<uint32_t> serve, said;
+	for (const Target &target : run.targets) {
+		if (!processes.count(target.pid) || !Serves(target, place) || !MayBeAt(target, place, host))
+			continue;
+		serve.insert(target.pid);
+		if (said_pid && OwnId(run, target.pid) == said_pid)
+			said.insert(target.pid);
+	}
+	if (said.size() == 1)
+		return *said.begin();
+	if (serve.size() == 1)
+		return *serve.begin();
+	*why = Plural(processes.size(), "process was", "processes were") + " recorded on " +
+	       Plural(run.hosts.size(), "host", "hosts") + " and " +
+	       (serve.empty() ? "none serves " : "more than one serves ") + place + OnHost(host);
+	return 0;
+}
+
 // Who serves `place` (a server as the log names it; "": it names none), by the process' id; 0 and *why if
 // nothing tells. `said_pid` is the server's own word, 0 if it said nothing. `only`: requests went nowhere
 // else.
-uint32_t ServingProcess(const Run &run, const std::string &place, uint32_t said_pid, bool only,
-			std::string *why)
+uint32_t ServingProcess(const Run &run, const std::string &place, const std::string &host, uint32_t said_pid,
+			bool only, std::string *why)
 {
 	std::set<uint32_t> processes;
 	for (const Thread &t : run.threads)
@@ -74,6 +121,8 @@ uint32_t ServingProcess(const Run &run, const std::string &place, uint32_t said_
 	}
 	if (processes.size() == 1 && only)
 		return *processes.begin();
+	if (SeveralHosts(run) && !place.empty())
+		return ProcessAmongHosts(run, processes, place, host, said_pid, why);
 	std::string recorded = Plural(processes.size(), "process was", "processes were") + " recorded and ";
 	if (place.empty()) {
 		*why = recorded + "the request log does not name the one it talked to";
@@ -215,16 +264,21 @@ Account AccountOf(const Run &run, uint32_t thread)
 	return accounts.Result(run)[thread];
 }
 
-int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why)
+uint32_t ProcessOfServer(const Run &run, int server, std::string *why)
 {
 	size_t s = static_cast<size_t>(server);
 	bool named = server >= 0 && s < run.servers.size();
 	bool listens = std::any_of(run.targets.begin(), run.targets.end(),
 				   [](const Target &t) { return !t.listens.empty(); });
 	bool only = run.behind.empty() && (run.servers.size() <= 1 || !listens);
-	uint32_t process =
-	    ServingProcess(run, named ? run.servers[s] : "",
-			   named && s < run.server_pids.size() ? run.server_pids[s] : 0, only, why);
+	return ServingProcess(run, named ? run.servers[s] : "",
+			      named && s < run.server_hosts.size() ? run.server_hosts[s] : "",
+			      named && s < run.server_pids.size() ? run.server_pids[s] : 0, only, why);
+}
+
+int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why)
+{
+	uint32_t process = ProcessOfServer(run, server, why);
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
@@ -237,7 +291,7 @@ int ServingThread(const Run &run, int server, std::string *why)
 
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why)
 {
-	uint32_t process = ServingProcess(run, instance.address, 0, false, why);
+	uint32_t process = ServingProcess(run, instance.address, "", 0, false, why);
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 

@@ -9,6 +9,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/run/hosts.h"
+
 namespace forktail
 {
 
@@ -74,6 +76,7 @@ struct Socket {
 		Instance instance;
 	};
 	std::vector<Stay> stays;
+	uint32_t process; // that had it first
 	uint32_t local_port, peer_port;
 	uint64_t peer_inode;
 };
@@ -84,8 +87,8 @@ std::vector<Socket> SocketsOf(const Run &run)
 	std::vector<Socket> sockets;
 	for (size_t i = 0; i < run.sockets.size();) {
 		const ft_socket &first = run.sockets[i];
-		Socket s = {first.before_ns,  UINT64_MAX,      {},
-			    first.local_port, first.peer_port, first.peer_inode};
+		Socket s = {first.before_ns, UINT64_MAX,      {}, first.tgid, first.local_port,
+			    first.peer_port, first.peer_inode};
 		for (; i < run.sockets.size() && run.sockets[i].inode == first.inode; i++) {
 			const ft_socket &r = run.sockets[i];
 			if (!s.stays.empty() && s.stays.back().to_ns == UINT64_MAX)
@@ -135,6 +138,21 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 	return served;
 }
 
+// Of several hosts, clients on two may have the same port: a socket of the server that more than one
+// connection fits could be any's, and is none's.
+using Claims = std::unordered_map<const Socket *, std::vector<size_t>>;
+
+void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *all)
+{
+	auto end = [](const Connection &c) { return c.closed_ns ? c.closed_ns : UINT64_MAX; };
+	for (const auto &[socket, connections] : claims)
+		for (size_t a : connections)
+			for (size_t b : connections)
+				if (a != b && run.connections[a].opened_ns < end(run.connections[b]) &&
+				    run.connections[b].opened_ns < end(run.connections[a]))
+					(*all)[a].clear();
+}
+
 } // namespace
 
 ServedConnections FindServed(const Run &run)
@@ -150,7 +168,14 @@ ServedConnections FindServed(const Run &run)
 			by_port[s.peer_port].push_back(&s);
 		else
 			by_inode[s.peer_inode].push_back(&s);
-	auto add = [&](const Connection &connection, uint32_t port, std::vector<Served> *served) {
+	std::vector<uint32_t> processes; // of servers, where a port alone does not tell them apart
+	std::string why;
+	for (size_t s = 0; SeveralHosts(run) && s < run.servers.size(); s++)
+		processes.push_back(ProcessOfServer(run, static_cast<int>(s), &why));
+	Claims claims;
+	auto add = [&](const Connection &connection, uint32_t port, size_t index) {
+		std::vector<Served> *served = &all[index];
+		bool told = connection.server < processes.size();
 		auto &table = connection.local_port ? by_port : by_inode;
 		auto found = table.find(connection.local_port ? connection.local_port : connection.inode);
 		if (found == table.end() || (!connection.local_port && !connection.inode))
@@ -158,11 +183,14 @@ ServedConnections FindServed(const Run &run)
 		const Socket *best = nullptr;
 		for (const Socket *s : found->second)
 			if ((!connection.local_port || !port || s->local_port == port) &&
+			    (!told || s->process == processes[connection.server]) &&
 			    Overlap(*s, connection) &&
 			    (!best || Overlap(*s, connection) > Overlap(*best, connection)))
 				best = s;
 		if (!best)
 			return;
+		if (told)
+			claims[best].push_back(index);
 		// No longer than it was this socket: looks are some way apart, and the one before or after it
 		// may be another thread's.
 		uint64_t closed_ns = connection.closed_ns ? connection.closed_ns : UINT64_MAX;
@@ -176,9 +204,10 @@ ServedConnections FindServed(const Run &run)
 		uint32_t port =
 		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
 		for (const Connection &earlier : connection.earlier)
-			add(earlier, port, &all[c]);
-		add(connection, port, &all[c]);
+			add(earlier, port, c);
+		add(connection, port, c);
 	}
+	LeaveOutAmbiguous(run, claims, &all);
 	return all;
 }
 

@@ -23,6 +23,9 @@ struct Served {
 using ServedConnections = std::vector<std::vector<Served>>;
 ServedConnections FindServed(const Run &run);
 
+// The process of server `server` of the run (-1: none is named); 0 and *why if nothing tells.
+uint32_t ProcessOfServer(const Run &run, int server, std::string *why);
+
 // Who serves a connection at an instant, or kNoThread.
 uint32_t ThreadAt(const std::vector<Served> &connection, uint64_t t_ns);
 
