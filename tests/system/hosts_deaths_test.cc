@@ -120,5 +120,5 @@ TEST_CASE("Ctrl-C ends all, and so does the death of forktail itself")
 			kept++;
 			CHECK(!read_recording(file.path()).damage.no_trailer);
 		}
-	CHECK(kept == 3);
+	CHECK(kept == 5); // and how two hosts' clocks compare with the first's
 }
