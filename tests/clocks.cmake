@@ -3,3 +3,5 @@
 # clocks.
 forktail_test(host_clocks unit SOURCES unit/analysis/run/host_clocks_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
+forktail_test(clocks_run system SOURCES system/clocks_run_test.cc LIBRARIES forktail_test_support TIMEOUT 120)
+add_dependencies(test_clocks_run forktail forktail-clock forktail-load forktail-record)
