@@ -2,7 +2,7 @@
 """On which day what a cause costs a host changed.
 
 Of each host and cause there is a series by day: request-seconds per million requests (a day with fewer requests is no change).
-Change points are PELT's (ruptures; Killick 2012) on logarithms, each segment three days at least, with a penalty of 3 log n times the noise
+Change points are PELT's (ruptures; Killick 2012) on logarithms, each segment four days at least, with a penalty of 3 log n times the noise
 between neighbouring days. What is on both sides is then held against each other by Mann-Whitney's rank test, and of all candidates of the
 fleet those are kept that Benjamini and Hochberg's procedure leaves at a share of 5 % false ones. As the same days chose the
 point and are tested, p is somewhat too small: it is for ranking.
