@@ -82,7 +82,7 @@ void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
 		Slot &slot = slots_[first_[c] + next_[c]];
 		uint64_t due = q.intended_ns[i], taken_until = slot.end_ns, free_ns = slot.FreeSince(due);
 		if (q.status[i] == FT_STATUS_UNSENT && c < last_of_.size() &&
-		    last_of_[c].arrived_ns > taken_until) {
+		    last_of_[c].arrived_ns > taken_until && last_of_[c].start_ns <= q.start_ns[i]) {
 			uint64_t since = std::max(taken_until, due);
 			free_ns += std::max(last_of_[c].start_ns, since) - since;
 			taken_until = last_of_[c].arrived_ns;
