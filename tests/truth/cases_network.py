@@ -201,32 +201,31 @@ def softirq_ms(cpu):
     return int(fields[7]) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-# Stops itself when it is ready, and sends bursts once it is continued: between them what waits for a CPU gets it, so that
-# the kernel need not leave the packets to ksoftirqd.
-BURSTS = """
+# Stops itself when it is ready, and sends a packet every few milliseconds once it is continued: each is a lot of work,
+# which the kernel does at once. Of many it would leave the most to ksoftirqd, for which a server waits on the run queue.
+PACKETS = """
 import os, signal, socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("10.77.0.1", 9))
 os.kill(os.getpid(), signal.SIGSTOP)
 until = time.monotonic() + %f
 while time.monotonic() < until:
-    for _ in range(%d):
-        try: s.send(b"x" * 1000)
-        except OSError: pass
+    try: s.send(b"x")
+    except OSError: pass
     time.sleep(0.004)
 """
-LISTENERS = 300  # that look at each packet of the interface, as captures do: 25 us of each
-BURST = 60  # packets: 1.5 ms
+LISTENERS = 250  # that look at each packet of the interface, as captures do
+FILTER = 1000  # instructions of the filter of each: together about a millisecond of work
 
 
 def listening(t, interface):
     """Whatever arrives at the interface is looked at so often, in soft interrupts, and kept by nobody."""
-    refuse = struct.pack("HBBI", 0x06, 0, 0, 0)  # a filter of one instruction: return 0
-    program = ctypes.create_string_buffer(refuse)
+    load_byte, refuse = struct.pack("HBBI", 0x30, 0, 0, 0), struct.pack("HBBI", 0x06, 0, 0, 0)
+    program = ctypes.create_string_buffer(load_byte * (FILTER - 1) + refuse)
     for _ in range(LISTENERS):
         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         t.stack.callback(s.close)
-        s.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HL", 1, ctypes.addressof(program)))  # SO_ATTACH_FILTER
+        s.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HL", FILTER, ctypes.addressof(program)))  # SO_ATTACH_FILTER
         s.bind((interface, 0))
 
 
@@ -250,7 +249,7 @@ def softirq(t, magnitudes):
     t.begin(["-s", server.socket])
     for seconds in magnitudes:
         flood = t.start(["ip", "netns", "exec", name, "nice", "-n", "-5", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c",
-                         BURSTS % (seconds, BURST)])
+                         PACKETS % seconds])
         host.wait_stopped(flood.pid)
         with t.injecting("softirq", f"{seconds} s", server.tid) as done:
             before = softirq_ms(SERVER_CPU)
