@@ -46,6 +46,7 @@ enum ft_event_type {
 	FT_EVENT_SAMPLE_STACK = 8, /* sample with registers and stacks */
 	FT_EVENT_WRITES = 9,
 	FT_EVENT_LOOP = 10,
+	FT_EVENT_OPEN = 11, /* struct ft_event_span: not over yet */
 };
 
 struct ft_event_span {

@@ -22,6 +22,7 @@ struct ring_map ring SEC(".maps");
 struct cpu_state cpus[FT_MAX_CPUS];
 __u64 drops[FT_DROP_SLOTS];
 volatile __u64 closing_ns;
+volatile __u64 open_ns;
 volatile __u32 opening;
 volatile __u32 quota_in_force;
 

@@ -111,6 +111,8 @@ extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a
  * second or two, and an account kept by half of the programs would be wrong. */
 extern volatile __u64 closing_ns;
+/* Set by the loader to the instant at which it asks what threads are in the middle of. */
+extern volatile __u64 open_ns;
 /* Set by the loader until every CPU's current thread has been adopted: a switch looks at the thread that
  * leaves, too. */
 extern volatile __u32 opening;

@@ -178,7 +178,7 @@ static int fail(struct ft_file *f, int rc)
 	return rc;
 }
 
-int ft_file_open(struct ft_file *f, const char *path)
+int ft_file_prepare(struct ft_file *f)
 {
 	struct rlimit size;
 
@@ -189,8 +189,15 @@ int ft_file_open(struct ft_file *f, const char *path)
 	if (!f->zstd)
 		return -ENOMEM;
 	f->index = malloc(INDEX_ROOM * sizeof(*f->index));
-	if (!f->index)
-		return -ENOMEM;
+	return f->index ? 0 : -ENOMEM;
+}
+
+int ft_file_open(struct ft_file *f, const char *path)
+{
+	int rc = ft_file_prepare(f);
+
+	if (rc)
+		return rc;
 	f->fd = ft_output_open(path);
 	return f->fd < 0 ? f->fd : 0;
 }
@@ -250,6 +257,8 @@ static void write_end(struct ft_file *f, const char *summary)
 
 int ft_file_end(struct ft_file *f, const char *summary)
 {
+	if (f->fd < 0)
+		return f->error;
 	write_end(f, summary);
 	/* Gives back what was allocated ahead. A failure costs a megabyte of disk, not the recording. */
 	if (ftruncate(f->fd, (off_t)f->offset)) {
@@ -259,6 +268,39 @@ int ft_file_end(struct ft_file *f, const char *summary)
 		fail(f, -errno);
 	f->fd = -1;
 	return f->error;
+}
+
+static void begin_anew(struct ft_file *f, int fd)
+{
+	f->fd = fd < 0 ? -1 : fd;
+	f->allocated = 0;
+	f->blocks = 0;
+	f->index_count = 0;
+	__atomic_store_n(&f->offset, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->error, fd < 0 ? fd : 0, __ATOMIC_RELAXED);
+}
+
+int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest, const char *summary)
+{
+	struct ft_block_header header = {
+	    .kind = FT_BLOCK_MANIFEST, .count = 1, .raw_bytes = (uint32_t)strlen(manifest)};
+	int rc;
+
+	if (f->fd >= 0)
+		ft_file_end(f, summary);
+	begin_anew(f, ft_output_create(dir, name));
+	rc = f->error ? f->error : ft_file_append(f, &header, (struct ft_cover){0}, manifest, true);
+	if (!rc) {
+		__atomic_store_n(&f->files, f->files + 1, __ATOMIC_RELAXED);
+		return 0;
+	}
+	/* A file without its first block is of no use to anybody. */
+	if (f->fd >= 0) {
+		close(f->fd);
+		unlinkat(dir, name, 0);
+		f->fd = -1;
+	}
+	return rc;
 }
 
 void ft_file_free(struct ft_file *f)

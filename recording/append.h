@@ -21,6 +21,8 @@ struct ft_file {
 	uint64_t allocated; /* the disk has space for the file up to here; UINT64_MAX: it can't be told */
 	uint64_t limit;	    /* of the file's size: writing beyond it would raise SIGXFSZ */
 	uint32_t blocks;
+	uint32_t files;		      /* begun so far; read by other threads */
+	bool goes_on;		      /* others follow it: an error is over with the next one */
 	struct ft_index_entry *index; /* of what comes next: the index block before, the blocks since */
 	size_t index_count;
 	ZSTD_CCtx *zstd;
@@ -28,9 +30,16 @@ struct ft_file {
 	size_t packed_room;
 };
 
+/* Of no file yet. What it holds is to be freed in any case, as of ft_file_open. */
+int ft_file_prepare(struct ft_file *f);
+
 /* Makes the file, or takes the place of a recording there; as ft_writer_open. What it holds is to be freed in
  * any case. */
 int ft_file_open(struct ft_file *f, const char *path);
+
+/* Ends the file, as ft_file_end, and begins another one, which must not be there; or the first. What fails is
+ * the file's error until the next call: there is none then. */
+int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest, const char *summary);
 
 /* Appends a block of which the header tells kind, count and the payload's size; the space that closing takes
  * stays free behind it. `pack`: compress it where that pays; without it the payload's hash is in the header

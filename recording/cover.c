@@ -21,6 +21,7 @@ struct times {
 static const struct times times_of[FT_BLOCK_KINDS] = {
     [FT_BLOCK_THREAD] = TIMES(BETWEEN, ft_thread, start_ns, end_ns),
     [FT_BLOCK_SPAN] = TIMES(LASTING, ft_span, start_ns, duration_ns),
+    [FT_BLOCK_OPEN] = TIMES(LASTING, ft_span, start_ns, duration_ns),
     [FT_BLOCK_TALLY] = TIMES(BETWEEN, ft_tally, start_ns, end_ns),
     [FT_BLOCK_IO] = TIMES(LASTING, ft_io, start_ns, duration_ns),
     [FT_BLOCK_WRITES] = TIMES(BETWEEN, ft_writes, start_ns, end_ns),

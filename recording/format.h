@@ -50,6 +50,7 @@ enum ft_block_kind {
 	FT_BLOCK_LOOP = 23,	  /* struct ft_loop */
 	FT_BLOCK_SOCKET = 24,	  /* struct ft_socket */
 	FT_BLOCK_PROBE = 25,	  /* struct ft_probe */
+	FT_BLOCK_OPEN = 26,	  /* struct ft_span: what a thread is in the middle of, so far */
 	FT_BLOCK_KINDS,		  /* no kind: one more than the last */
 };
 

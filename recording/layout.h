@@ -40,6 +40,7 @@ static inline uint32_t ft_record_size(unsigned kind)
 	case FT_BLOCK_THREAD:
 		return sizeof(struct ft_thread);
 	case FT_BLOCK_SPAN:
+	case FT_BLOCK_OPEN:
 		return sizeof(struct ft_span);
 	case FT_BLOCK_TALLY:
 		return sizeof(struct ft_tally);

@@ -134,6 +134,19 @@ int ft_output_open(const char *path)
 	return fd;
 }
 
+int ft_output_create(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		close(fd);
+		return -EWOULDBLOCK;
+	}
+	return fd;
+}
+
 const char *ft_writer_why(int error)
 {
 	switch (error) {

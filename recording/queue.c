@@ -15,7 +15,9 @@ struct queued {
 	struct queued *next;
 	struct ft_block_header header;
 	struct ft_cover cover;
-	bool pack;
+	bool pack, renews;
+	void (*job)(void *arg); /* NULL: a block */
+	void *arg;
 	uint8_t payload[];
 };
 
@@ -34,9 +36,11 @@ struct ft_queue {
 	size_t limit;
 	struct lost lost[FT_BLOCK_KINDS];
 	uint64_t all_lost;
+	uint32_t renewals; /* queued: the file's error doesn't go for what comes behind them */
 	bool begun, patient, ending;
 };
 
+/* What a block takes in memory; of a job the header is empty. */
 static size_t room_of(const struct ft_block_header *header)
 {
 	return sizeof(struct queued) + header->raw_bytes;
@@ -56,6 +60,14 @@ static bool has_room(const struct ft_queue *q, const struct ft_block_header *hea
 	return q->bytes == 0 || q->bytes + room_of(header) <= limit;
 }
 
+static void append(struct ft_queue *q, struct queued *b)
+{
+	*q->last = b;
+	q->last = &b->next;
+	q->bytes += room_of(&b->header);
+	pthread_cond_signal(&q->filled);
+}
+
 /* Adds a block at the end. False: memory is out. */
 static bool add(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
 		const void *payload, bool pack)
@@ -66,10 +78,7 @@ static bool add(struct ft_queue *q, const struct ft_block_header *header, struct
 		return false;
 	*b = (struct queued){.header = *header, .cover = cover, .pack = pack};
 	memcpy(b->payload, payload, header->raw_bytes);
-	*q->last = b;
-	q->last = &b->next;
-	q->bytes += room_of(header);
-	pthread_cond_signal(&q->filled);
+	append(q, b);
 	return true;
 }
 
@@ -125,9 +134,14 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
 {
 	int rc = ft_file_error(q->file);
 
-	if (rc)
+	if (rc && !q->file->goes_on)
 		return rc;
 	pthread_mutex_lock(&q->lock);
+	if (rc && !q->renewals) {
+		lose(q, header, payload);
+		pthread_mutex_unlock(&q->lock);
+		return rc;
+	}
 	while (q->patient && !has_room(q, header))
 		pthread_cond_wait(&q->written, &q->lock);
 	if (has_room(q, header)) {
@@ -139,6 +153,22 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
 	} else {
 		lose(q, header, payload);
 	}
+	pthread_mutex_unlock(&q->lock);
+	return 0;
+}
+
+int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews)
+{
+	struct queued *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	b->job = job;
+	b->arg = arg;
+	b->renews = renews;
+	pthread_mutex_lock(&q->lock);
+	q->renewals += renews;
+	append(q, b);
 	pthread_mutex_unlock(&q->lock);
 	return 0;
 }
@@ -168,13 +198,19 @@ static void *write_blocks(void *arg)
 			pthread_cond_wait(&q->filled, &q->lock);
 			continue;
 		}
-		size_t bytes = room_of(&b->header);
+		int rc = 0;
 		pthread_mutex_unlock(&q->lock);
-		ft_file_append(q->file, &b->header, b->cover, b->payload,
-			       b->pack); /* its error stays with the file */
-		free(b);
+		if (b->job)
+			b->job(b->arg);
+		else
+			rc = ft_file_append(q->file, &b->header, b->cover, b->payload, b->pack);
 		pthread_mutex_lock(&q->lock);
-		q->bytes -= bytes;
+		/* An error stays with the file: in one that nothing follows, it tells all. */
+		if (rc && q->file->goes_on)
+			lose(q, &b->header, b->payload);
+		q->renewals -= b->renews;
+		q->bytes -= room_of(&b->header);
+		free(b);
 		pthread_cond_broadcast(&q->written);
 	}
 	pthread_mutex_unlock(&q->lock);

@@ -28,6 +28,11 @@ int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes);
 int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
 		 const void *payload, bool pack);
 
+/* Has the thread call `job`, which may touch the file, when all that was put so far is written. `renews`:
+ * with it the file's error is over, so that what is put behind it isn't refused for that. -ENOMEM: it is not
+ * called. */
+int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews);
+
 void ft_queue_patient(struct ft_queue *q);
 
 /* Waits until all is written, also what was dropped. */

@@ -183,7 +183,8 @@ int ft_reader_advance(struct ft_reader *r)
 		at =
 		    find_magic(r, at + (r->walk.futile > 4 * r->size + FT_BLOCK_LIMIT ? FT_WINDOW_BYTES : 1));
 	}
-	skip_to(r, r->size);
+	if (!r->growing)
+		skip_to(r, r->size);
 	return 0;
 }
 
@@ -267,6 +268,45 @@ int ft_reader_next(struct ft_reader *r, struct ft_block *block)
 	} while (r->block.kind == FT_BLOCK_INDEX || r->block.kind == FT_BLOCK_TRAILER);
 	*block = r->block;
 	return 1;
+}
+
+int ft_reader_follow(struct ft_reader *r, struct ft_block *block)
+{
+	struct stat st;
+
+	if (fstat(r->fd, &st))
+		return -errno;
+	if ((uint64_t)st.st_size < r->walk.at)
+		return -ESTALE;
+	if (r->size != (uint64_t)st.st_size)
+		r->window_bytes = 0;
+	r->size = (uint64_t)st.st_size;
+	do {
+		uint64_t futile = r->walk.futile;
+		int rc;
+
+		r->growing = true;
+		rc = r->pending ? 1 : ft_reader_advance(r);
+		r->growing = false;
+		r->pending = false;
+		/* The same end is looked at many times over. */
+		if (rc == 0)
+			r->walk.futile = futile;
+		if (rc <= 0)
+			return rc;
+	} while (r->block.kind == FT_BLOCK_INDEX || r->block.kind == FT_BLOCK_TRAILER);
+	*block = r->block;
+	return 1;
+}
+
+bool ft_reader_sealed(const struct ft_reader *r)
+{
+	return !r->walk.damage.no_trailer;
+}
+
+uint64_t ft_reader_at(const struct ft_reader *r)
+{
+	return r->walk.at;
 }
 
 void ft_block_record(const struct ft_block *block, uint32_t i, void *record, size_t size)

@@ -29,6 +29,7 @@ struct ft_reader {
 	uint64_t size; /* as it was when opened: of a file still being written, what was there */
 	struct ft_walk walk;
 	uint8_t newer; /* a version above ours that was met */
+	bool growing;  /* what is no whole block at its end may become one */
 	bool pending;  /* the block found by opening was not handed out yet */
 	struct ft_block block;
 	struct ft_bytes stored, raw;

@@ -29,6 +29,20 @@ struct ft_writer;
  * written. */
 int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
 
+/* The first of several files, one after the other: NAME in an open directory, which must not be there. An
+ * error of one of them is over with the next: until then what comes is dropped and counted. */
+int ft_writer_open_first(struct ft_writer **out, int dir, const char *name, const char *manifest);
+
+/* Goes on in the next file: the one so far ends with `summary`, index and trailer. With ft_writer_background
+ * nothing of it is waited for, and what fails is the writer's error until the next call. */
+int ft_writer_next(struct ft_writer *w, int dir, const char *name, const char *manifest, const char *summary);
+
+/* Has `job` called when all so far is written: where the disk is waited for. -ENOMEM: it isn't. */
+int ft_writer_then(struct ft_writer *w, void (*job)(void *arg), void *arg);
+
+/* Files that were begun. */
+uint32_t ft_writer_files(const struct ft_writer *w);
+
 /* Why it failed, to follow "can't write FILE: ". */
 const char *ft_writer_why(int error);
 
@@ -70,7 +84,7 @@ int ft_writer_drain(struct ft_writer *w);
 /* Records dropped so far. */
 uint64_t ft_writer_lost(struct ft_writer *w);
 
-/* Bytes written so far. */
+/* Bytes written so far, of several files to this one. */
 uint64_t ft_writer_bytes(const struct ft_writer *w);
 
 /* Flushes, writes `summary` (JSON text, or NULL), index and trailer, closes and frees. Returns
@@ -155,6 +169,14 @@ struct ft_damage {
 int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t error_size);
 /* 1 and the next whole block in file order (index and trailer are not shown), or 0 at the end. */
 int ft_reader_next(struct ft_reader *r, struct ft_block *block);
+/* The same of a file that is still being written: what was added to it since is seen, and what its end holds
+ * of a block that isn't whole yet is looked at again by the next call. (It must not be cut meanwhile:
+ * -ESTALE.) */
+int ft_reader_follow(struct ft_reader *r, struct ft_block *block);
+/* Whether its trailer was met: nothing comes behind it. */
+bool ft_reader_sealed(const struct ft_reader *r);
+/* Bytes of the file up to the last whole block that was read. */
+uint64_t ft_reader_at(const struct ft_reader *r);
 /* Copies record `i` of a block into `record` (record_size of this build's struct): shorter ones are
  * zero-filled, longer ones cut. */
 void ft_block_record(const struct ft_block *block, uint32_t i, void *record, size_t size);

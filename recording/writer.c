@@ -30,6 +30,12 @@ struct ft_writer {
 	struct buffer buffers[FT_BLOCK_KINDS];
 };
 
+/* Whether nothing more is to be written: of a recording in one file its first error is the end. */
+static int ended(const struct ft_writer *w)
+{
+	return w->file.goes_on ? 0 : ft_writer_error(w);
+}
+
 /* Hands a block on. */
 static int emit(struct ft_writer *w, struct ft_block_header *header, const void *payload)
 {
@@ -57,9 +63,9 @@ static int flush_kind(struct ft_writer *w, unsigned kind)
 
 static int flush_all(struct ft_writer *w)
 {
-	for (unsigned kind = 0; kind < FT_BLOCK_KINDS && !ft_writer_error(w); kind++)
+	for (unsigned kind = 0; kind < FT_BLOCK_KINDS && !ended(w); kind++)
 		flush_kind(w, kind);
-	return ft_writer_error(w);
+	return ended(w);
 }
 
 static void free_writer(struct ft_writer *w)
@@ -71,12 +77,11 @@ static void free_writer(struct ft_writer *w)
 	free(w);
 }
 
-int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest)
+static int make_writer(struct ft_writer **out)
 {
 	struct ft_writer *w = calloc(1, sizeof(*w));
-	int rc = -ENOMEM;
 
-	*out = NULL;
+	*out = w;
 	if (!w)
 		return -ENOMEM;
 	pthread_mutex_init(&w->lock, NULL);
@@ -89,18 +94,102 @@ int ft_writer_open(struct ft_writer **out, const char *path, const char *manifes
 		b->room = BUFFER_BYTES / b->record_size;
 		b->bytes = malloc(BUFFER_BYTES);
 		if (!b->bytes)
-			goto failed;
+			return -ENOMEM;
 	}
-	rc = ft_file_open(&w->file, path);
-	if (!rc)
-		rc = ft_writer_json(w, FT_BLOCK_MANIFEST, manifest);
-	if (rc)
-		goto failed;
-	*out = w;
 	return 0;
-failed:
-	free_writer(w);
+}
+
+/* What has been made so far, or nothing after an error. */
+static int made(struct ft_writer **out, int rc)
+{
+	if (rc && *out) {
+		free_writer(*out);
+		*out = NULL;
+	}
 	return rc;
+}
+
+int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest)
+{
+	int rc = make_writer(out);
+
+	if (!rc)
+		rc = ft_file_open(&(*out)->file, path);
+	if (!rc)
+		rc = ft_writer_json(*out, FT_BLOCK_MANIFEST, manifest);
+	return made(out, rc);
+}
+
+int ft_writer_open_first(struct ft_writer **out, int dir, const char *name, const char *manifest)
+{
+	int rc = make_writer(out);
+
+	if (!rc)
+		rc = ft_file_prepare(&(*out)->file);
+	if (!rc)
+		rc = ft_file_next(&(*out)->file, dir, name, manifest, NULL);
+	if (!rc)
+		(*out)->file.goes_on = true;
+	return made(out, rc);
+}
+
+struct next_file {
+	struct ft_writer *w;
+	int dir;
+	char *name, *manifest, *summary;
+};
+
+static void free_next(struct next_file *n)
+{
+	free(n->name);
+	free(n->manifest);
+	free(n->summary);
+	free(n);
+}
+
+/* A job of the queue's thread. What fails is the file's error. */
+static void begin_next(void *arg)
+{
+	struct next_file *n = arg;
+
+	ft_file_next(&n->w->file, n->dir, n->name, n->manifest, n->summary);
+	free_next(n);
+}
+
+int ft_writer_next(struct ft_writer *w, int dir, const char *name, const char *manifest, const char *summary)
+{
+	struct next_file *n = calloc(1, sizeof(*n));
+	int rc = -ENOMEM;
+
+	if (!n)
+		return -ENOMEM;
+	*n = (struct next_file){w, dir, strdup(name), strdup(manifest), strdup(summary)};
+	pthread_mutex_lock(&w->lock);
+	flush_all(w);
+	if (n->name && n->manifest && n->summary)
+		rc = w->queue ? ft_queue_run(w->queue, begin_next, n, true) : (begin_next(n), 0);
+	pthread_mutex_unlock(&w->lock);
+	if (rc)
+		free_next(n);
+	return rc;
+}
+
+int ft_writer_then(struct ft_writer *w, void (*job)(void *arg), void *arg)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->queue)
+		rc = ft_queue_run(w->queue, job, arg, false);
+	else
+		job(arg);
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+uint32_t ft_writer_files(const struct ft_writer *w)
+{
+	return __atomic_load_n(&w->file.files, __ATOMIC_RELAXED);
 }
 
 int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *record)
@@ -111,7 +200,7 @@ int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *r
 	if (!b->room)
 		return -EINVAL;
 	pthread_mutex_lock(&w->lock);
-	rc = ft_writer_error(w);
+	rc = ended(w);
 	if (!rc) {
 		memcpy(b->bytes + (size_t)b->count * b->record_size, record, b->record_size);
 		if (++b->count == b->room)
