@@ -149,8 +149,7 @@ bool cgroup_container(const char *path, char id[CONTAINER_BYTES])
 	return false;
 }
 
-/* The innermost service or scope of systemd's. */
-static bool unit_of(const char *path, char *name, size_t size)
+bool cgroup_unit(const char *path, char *name, size_t size)
 {
 	size_t length;
 	for (const char *part = path + strlen(path); (part = part_before(path, part, &length));) {
@@ -173,7 +172,7 @@ static bool is_told(const char *controllers, const char *path, void *context)
 	struct told *t = context;
 	char name[CONTAINER_BYTES];
 	int rank = cgroup_container(path, name)		     ? 4
-		   : unit_of(path, name, sizeof name)	     ? 3
+		   : cgroup_unit(path, name, sizeof name)    ? 3
 		   : strcmp(path, "/") != 0 && !*controllers ? 2
 		   : strcmp(path, "/") != 0		     ? 1
 							     : 0;
@@ -262,7 +261,7 @@ void cgroup_name(const char *root, const char *path, char name[CGROUP_NAME_BYTES
 			snprintf(name, CGROUP_NAME_BYTES, "container %s (%.*s)", known, digits, id);
 		else
 			snprintf(name, CGROUP_NAME_BYTES, "container %.*s", digits, id);
-	} else if (unit_of(path, known, sizeof known)) {
+	} else if (cgroup_unit(path, known, sizeof known)) {
 		snprintf(name, CGROUP_NAME_BYTES, "unit %s", known);
 	}
 }

@@ -28,6 +28,8 @@ bool cgroup_told(const char *root, pid_t pid, char path[CGROUP_BYTES]);
 
 /* The container whose cgroup, or a part of whose cgroup, the path is. */
 bool cgroup_container(const char *path, char id[CONTAINER_BYTES]);
+/* The innermost service or scope of systemd's in the path: "redis-server.service". False: it is in none. */
+bool cgroup_unit(const char *path, char *name, size_t size);
 /* What the path says: "container web (1f2e3d4c5b6a)", "container 1f2e3d4c5b6a" if its name isn't known,
  * "unit redis.service"; "" if nothing. */
 void cgroup_name(const char *root, const char *path, char name[CGROUP_NAME_BYTES]);

@@ -126,7 +126,7 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	if (e->span.owner != FT_PTRACED)
 		memcpy(t.name, e->name, sizeof t.name);
 	else if (e->name[0])
-		holds_traced(d->writer, e);
+		holds_traced(&d->holds, d->writer, e);
 	if (e->stack_bytes > 0) {
 		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
 		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
@@ -148,21 +148,26 @@ static uint64_t threads_of_lock(const struct drain *d, const struct ft_event_spa
 	return e->arg[1] ^ owner;
 }
 
+static struct ft_span span_of(const struct ft_event_span *e)
+{
+	return (struct ft_span){.start_ns = e->start_ns,
+				.duration_ns = e->duration_ns,
+				.on_cpu_ns = e->on_cpu_ns,
+				.runnable_ns = e->runnable_ns,
+				.blocked_ns = e->blocked_ns,
+				.arg = {e->arg[0], e->arg[1]},
+				.tid = e->tid,
+				.cpu = e->cpu,
+				.owner = e->owner,
+				.depth = e->depth,
+				.syscall = e->syscall,
+				.flags = e->flags,
+				.off_cpu = e->off_cpu};
+}
+
 static void drain_span(struct drain *d, const struct ft_event_span *e, size_t bytes)
 {
-	struct ft_span s = {.start_ns = e->start_ns,
-			    .duration_ns = e->duration_ns,
-			    .on_cpu_ns = e->on_cpu_ns,
-			    .runnable_ns = e->runnable_ns,
-			    .blocked_ns = e->blocked_ns,
-			    .arg = {e->arg[0], e->arg[1]},
-			    .tid = e->tid,
-			    .cpu = e->cpu,
-			    .owner = e->owner,
-			    .depth = e->depth,
-			    .syscall = e->syscall,
-			    .flags = e->flags,
-			    .off_cpu = e->off_cpu};
+	struct ft_span s = span_of(e);
 	if (e->owner == FT_LOCK_WAIT && e->off_cpu)
 		s.arg[1] = threads_of_lock(d, e);
 	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
@@ -171,6 +176,25 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 		holds_frozen(&d->holds, d->writer, d->threads, e);
 	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
 	d->spans++;
+}
+
+static void drain_open(struct drain *d, const struct ft_event_span *e)
+{
+	if (d->open_count == d->open_room) {
+		size_t room = d->open_room ? 2 * d->open_room : 64;
+		struct ft_span *grown = realloc(d->open, room * sizeof *grown);
+		if (!grown)
+			return;
+		d->open = grown;
+		d->open_room = room;
+	}
+	d->open[d->open_count++] = span_of(e);
+}
+
+void drain_write_open(struct drain *d)
+{
+	for (size_t i = 0; i < d->open_count; i++)
+		ft_writer_record(d->writer, FT_BLOCK_OPEN, &d->open[i]);
 }
 
 static void drain_tally(struct drain *d, const struct ft_event_tally *e)
@@ -219,7 +243,7 @@ static void drain_writes(struct drain *d, const struct ft_event_writes *e)
 static void drain_loop(struct drain *d, const struct ft_event_loop *e)
 {
 	struct ft_loop l = {.t_ns = e->t_ns, .tid = e->tid, .tgid = e->tgid, .epoll = e->epoll};
-	ft_writer_record(d->writer, FT_BLOCK_LOOP, &l);
+	threads_loop(d->threads, &l, d->writer);
 	sockets_watch(d->sockets, (pid_t)e->tgid, e->epoll);
 }
 
@@ -230,6 +254,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 	case FT_EVENT_SPAN:
 	case FT_EVENT_SPAN_DETAIL:
 		drain_span(d, event, bytes);
+		break;
+	case FT_EVENT_OPEN:
+		drain_open(d, event);
 		break;
 	case FT_EVENT_TALLY:
 		drain_tally(d, event);
@@ -257,6 +284,18 @@ void drain_event(void *context, const void *event, size_t bytes)
 	}
 }
 
+void drain_anew(struct drain *d)
+{
+	tdestroy(d->details, free);
+	d->details = NULL;
+	d->detail_count = 0;
+	d->details_full = false;
+	if (d->turns_written)
+		memset(d->turns_written, 0, FT_MAX_CPUS * sizeof *d->turns_written);
+	d->spans = d->tallies = d->io = 0;
+	holds_anew(&d->holds, d->writer);
+}
+
 void drain_free(struct drain *d)
 {
 	tdestroy(d->details, free);
@@ -264,4 +303,7 @@ void drain_free(struct drain *d)
 	holds_free(&d->holds);
 	free(d->turns_written);
 	d->turns_written = NULL;
+	free(d->open);
+	d->open = NULL;
+	d->open_count = d->open_room = 0;
 }

@@ -34,11 +34,17 @@ struct drain {
 	uint32_t detail_count;
 	bool details_full;
 	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
+	struct ft_span *open; /* what threads were in the middle of, when it was last asked */
+	size_t open_count, open_room;
 	uint64_t spans, tallies, io;
 };
 
 /* An event_handler (programs.h); context is a struct drain. */
 void drain_event(void *context, const void *event, size_t bytes);
+/* Writes what threads were in the middle of. */
+void drain_write_open(struct drain *d);
+/* A file begins in which nothing that is said once has been said, and nothing counted. */
+void drain_anew(struct drain *d);
 void drain_free(struct drain *d);
 
 #ifdef __cplusplus

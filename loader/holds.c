@@ -50,12 +50,32 @@ void holds_frozen(struct holds *h, struct ft_writer *w, const struct threads *th
 	write_json_note(w, note);
 }
 
-void holds_traced(struct ft_writer *w, const struct ft_event_span_detail *e)
+static void write_tracer(struct ft_writer *w, const struct tracer *t)
 {
-	json_t *note = json_note(e->span.start_ns, "tracer");
-	json_put_count(note, "pid", e->span.arg[0]);
-	json_put(note, "comm", json_text(e->name, strnlen(e->name, sizeof e->name)));
+	json_t *note = json_note(t->t_ns, "tracer");
+	json_put_count(note, "pid", t->pid);
+	json_put(note, "comm", json_text(t->comm, strnlen(t->comm, sizeof t->comm)));
 	write_json_note(w, note);
+}
+
+void holds_traced(struct holds *h, struct ft_writer *w, const struct ft_event_span_detail *e)
+{
+	struct tracer t = {.t_ns = e->span.start_ns, .pid = e->span.arg[0]};
+	memcpy(t.comm, e->name, sizeof t.comm);
+	write_tracer(w, &t);
+	for (size_t i = 0; i < h->tracer_count; i++)
+		if (h->tracers[i].pid == t.pid)
+			return;
+	if (h->tracer_count == TRACERS_MAX)
+		memmove(h->tracers, h->tracers + 1, --h->tracer_count * sizeof *h->tracers);
+	h->tracers[h->tracer_count++] = t;
+}
+
+void holds_anew(struct holds *h, struct ft_writer *w)
+{
+	h->count = 0;
+	for (size_t i = 0; i < h->tracer_count; i++)
+		write_tracer(w, &h->tracers[i]);
 }
 
 void holds_free(struct holds *h)

@@ -24,7 +24,15 @@ enum {
 	OPTION_PORT,
 	OPTION_CGROUP,
 	OPTION_CONTAINER,
+	OPTION_UNIT,
 	OPTION_DURATION,
+	OPTION_KEEP,
+	OPTION_USER,
+	OPTION_ON,
+	OPTION_METRICS,
+	OPTION_METRICS_TEXTFILE,
+	OPTION_CONTROL,
+	OPTION_CONFIG,
 	OPTION_MIN_SPAN,
 	OPTION_WITH_CLIENT,
 	OPTION_NO_CLIENT,
@@ -45,12 +53,36 @@ static const struct argp_option options[] = {
     {"name", OPTION_NAME, "NAME", 0, "Trace every process of this name, e.g. redis-server", 1},
     {"container", OPTION_CONTAINER, "NAME|ID", 0,
      "Trace every process of a container, by its name (Docker, Podman, LXC) or the beginning of its id", 1},
+    {"unit", OPTION_UNIT, "NAME", 0, "Trace every process of a systemd unit, e.g. redis-server", 1},
     {"cgroup", OPTION_CGROUP, "PATH", 0,
      "Trace every process in this cgroup and those below it, e.g. system.slice/redis.service", 1},
     {"output", 'o', "FILE", 0, "The recording; its directory is made if it is missing", 2},
     {"duration", OPTION_DURATION, "TIME", 0,
      "End after this time, e.g. 30s, 5m (default: at SIGINT or SIGTERM, or when the "
      "last target has ended)",
+     2},
+    {"keep", OPTION_KEEP, "TIME[,SIZE]", 0,
+     "Go on for ever and keep the last so much, e.g. 10m,2GB (10s to 7d; size 1GB): -o names a directory "
+     "then, "
+     "of segments that are recordings each. Targets that restart or appear are followed",
+     2},
+    {"user", OPTION_USER, "NAME", 0,
+     "With --keep: whose the files are (default: who called sudo, else forktail if there is such a user)", 2},
+    {"on", OPTION_ON, "RULE", 0,
+     "With --keep: make a snapshot when this happens: \"turn > 50ms\", \"stall(fork) > 20ms\", "
+     "\"rate(page-in) > "
+     "100/s\", \"drops > 0\"; may be given several times",
+     2},
+    {"metrics", OPTION_METRICS, "ADDR:PORT|/PATH.sock", 0, "With --keep: serve metrics for Prometheus there",
+     2},
+    {"metrics-textfile", OPTION_METRICS_TEXTFILE, "DIR", 0,
+     "With --keep: write metrics there, for node_exporter", 2},
+    {"control", OPTION_CONTROL, NULL, 0,
+     "With --keep: take names of triggers at DIR/control (forktail trigger)", 2},
+    {"config", OPTION_CONFIG, "FILE", 0,
+     "With --keep: triggers, snapshots and metrics from this file; all of a recorder's options from it: "
+     "forktail "
+     "record --config",
      2},
     {"min-span", OPTION_MIN_SPAN, "TIME", 0,
      "Intervals from this length on are recorded one by one, shorter ones summed up per "
@@ -79,6 +111,7 @@ static const struct argp_option options[] = {
 struct arguments {
 	struct record_options record;
 	struct targets targets;
+	struct selectors selectors;
 	bool light, doctor;
 };
 
@@ -108,28 +141,58 @@ static void add_pids(struct targets *t, const char *text)
 		fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
 }
 
-/* What came of looking for a listener or a name. */
-static void check_found(int n, const char *what, const char *which)
+static void add(struct arguments *a, enum selector_kind kind, const char *text, int port)
 {
+	if (!selectors_add(&a->selectors, kind, text, port))
+		fail(EXIT_USAGE, "targets are named in more than %d ways", SELECTORS_MAX);
+}
+
+static void guard(struct arguments *a, const char *option, const char *value)
+{
+	if (guard_args_add(&a->record.guard, option, value))
+		fail(EXIT_USAGE, "%s is given too often", option);
+}
+
+static int port(const char *text)
+{
+	int n = port_number(text);
+	if (n < 0)
+		fail(EXIT_USAGE, "--port takes a number from 1 to 65535, not \"%s\"", text);
+	return n;
+}
+
+/* Looks for what a selector leads to. With `keep` it may come later. */
+static void find(struct targets *t, const struct selector *s, bool keep)
+{
+	static const char *const nothing[] = {
+	    [SELECT_PORT] = "nothing listens on",
+	    [SELECT_UNIX] = "nothing listens on",
+	    [SELECT_NAME] = "no process is named",
+	    [SELECT_CGROUP] = "no process is in the cgroup",
+	    [SELECT_CONTAINER] = "no process is in a container",
+	    [SELECT_UNIT] = "no process is in the unit",
+	};
+	char which[64];
+	const char *text = s->text;
+	int n = selector_find(s, t);
+	if (s->kind == SELECT_PORT) {
+		snprintf(which, sizeof which, "port %d", s->port);
+		text = which;
+	}
+	if (n == -ENOTUNIQ)
+		fail(EXIT_USAGE, "the ids of several containers begin with \"%s\"", text);
+	if (n == -E2BIG)
+		fail(EXIT_USAGE, "%s matches more than %d processes", text, TARGETS_MAX);
+	if (n >= 0 || keep)
+		return;
 	if (n == -ENOENT)
-		fail(EXIT_ENVIRONMENT, "%s %s", what, which);
+		fail(EXIT_ENVIRONMENT, "%s %s", nothing[s->kind], text);
 	if (n == -EACCES)
 		fail(EXIT_ENVIRONMENT,
 		     "%s is listened on, but by no process that can be seen from here (another container, or "
 		     "not root)",
-		     which);
-	if (n == -E2BIG)
-		fail(EXIT_USAGE, "%s matches more than %d processes", which, TARGETS_MAX);
-	if (n < 0)
-		fail(EXIT_ENVIRONMENT, "%s: %s", which, strerror(-n));
-}
-
-static void add_container(struct targets *t, const char *which)
-{
-	int n = targets_add_container(t, which);
-	if (n == -ENOTUNIQ)
-		fail(EXIT_USAGE, "the ids of several containers begin with \"%s\"", which);
-	check_found(n, "no process is in a container", which);
+		     text);
+	fail(EXIT_ENVIRONMENT, "%s: %s", text, strerror(-n));
 }
 
 static enum exact_way exact_way(const char *arg)
@@ -146,30 +209,27 @@ static enum exact_way exact_way(const char *arg)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
-	char text[64];
 	switch (key) {
 	case 'p':
 		add_pids(&a->targets, arg);
 		return 0;
-	case OPTION_PORT: {
-		int port = port_number(arg);
-		if (port < 0)
-			fail(EXIT_USAGE, "--port takes a number from 1 to 65535, not \"%s\"", arg);
-		snprintf(text, sizeof text, "port %d", port);
-		check_found(targets_add_port(&a->targets, port), "nothing listens on", text);
+	case OPTION_PORT:
+		add(a, SELECT_PORT, arg, port(arg));
 		return 0;
-	}
 	case OPTION_UNIX:
-		check_found(targets_add_unix(&a->targets, arg), "nothing listens on", arg);
+		add(a, SELECT_UNIX, arg, 0);
 		return 0;
 	case OPTION_NAME:
-		check_found(targets_add_name(&a->targets, arg), "no process is named", arg);
+		add(a, SELECT_NAME, arg, 0);
 		return 0;
 	case OPTION_CGROUP:
-		check_found(targets_add_cgroup(&a->targets, arg), "no process is in the cgroup", arg);
+		add(a, SELECT_CGROUP, arg, 0);
 		return 0;
 	case OPTION_CONTAINER:
-		add_container(&a->targets, arg);
+		add(a, SELECT_CONTAINER, arg, 0);
+		return 0;
+	case OPTION_UNIT:
+		add(a, SELECT_UNIT, arg, 0);
 		return 0;
 	case 'o':
 		a->record.output = arg;
@@ -177,6 +237,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_DURATION:
 		if (!parse_duration(arg, TIME_ANY, TIME_S, &a->record.duration_ns) || !a->record.duration_ns)
 			fail(EXIT_USAGE, "--duration takes a time such as 30s or 5m, not \"%s\"", arg);
+		return 0;
+	case OPTION_KEEP:
+		if (!ring_limits_parse(arg, &a->record.keep))
+			fail(EXIT_USAGE,
+			     "--keep takes a time from 10s to 7d and a size from 4MB, such as 10m or "
+			     "10m,2GB, not \"%s\"",
+			     arg);
+		a->record.keep_text = arg;
+		a->record.wanted.keep = true;
+		return 0;
+	case OPTION_USER:
+		a->record.user = arg;
+		return 0;
+	case OPTION_ON:
+		guard(a, "--on", arg);
+		return 0;
+	case OPTION_METRICS:
+		guard(a, "--metrics", arg);
+		return 0;
+	case OPTION_METRICS_TEXTFILE:
+		guard(a, "--metrics-textfile", arg);
+		return 0;
+	case OPTION_CONTROL:
+		guard(a, "--control", NULL);
+		return 0;
+	case OPTION_CONFIG:
+		guard(a, "--config", arg);
 		return 0;
 	case OPTION_MIN_SPAN:
 		if (!parse_duration(arg, TIME_ANY, TIME_US, &a->record.wanted.min_span_ns) ||
@@ -206,8 +293,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		fail(EXIT_USAGE,
-		     "what is \"%s\"? Targets are given with --pid, --port, --unix, --name, --container or "
-		     "--cgroup",
+		     "what is \"%s\"? Targets are given with --pid, --port, --unix, --name, --container, "
+		     "--unit or --cgroup",
 		     arg);
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -252,15 +339,21 @@ int main(int argc, char **argv)
 		fail(EXIT_USAGE, "--light and --exact exclude each other");
 	if (a.light)
 		lighten(&a.record.wanted);
-	if (!a.targets.count)
-		fail(
-		    EXIT_USAGE,
-		    "nothing to record: name it with --pid, --port, --unix, --name, --container or --cgroup");
+	if (!a.targets.count && !a.selectors.count)
+		fail(EXIT_USAGE, "nothing to record: name it with --pid, --port, --unix, --name, "
+				 "--container, --unit or --cgroup");
 	if (!proc_is_of_pid_namespace())
 		fail(EXIT_ENVIRONMENT,
 		     "/proc shows another pid namespace than this one, so process ids mean nothing here; "
 		     "mount it anew: mount -t proc proc /proc (or unshare --mount-proc)");
+	for (size_t i = 0; i < a.selectors.count; i++)
+		find(&a.targets, &a.selectors.all[i], a.record.keep.age_ns);
+	a.record.selectors = &a.selectors;
 	if (!a.record.output)
 		fail(EXIT_USAGE, "where to? Name the recording with -o FILE");
+	if (a.record.guard.count && !a.record.keep.age_ns)
+		fail(EXIT_USAGE, "%s is about a ring: it goes with --keep", a.record.guard.all[0]);
+	if (a.record.user && !a.record.keep.age_ns)
+		fail(EXIT_USAGE, "--user says whose the files of a ring are: it goes with --keep");
 	return record(&a.record, &a.targets);
 }

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "addresses.h"
 #include "cgroups.h"
 #include "listeners.h"
 #include "recording/recording.h"
@@ -79,6 +80,23 @@ static void put_host(json_t *manifest)
 		fclose(in);
 }
 
+json_t *manifest_target(pid_t pid)
+{
+	char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
+	read_proc(pid, "comm", comm, sizeof comm);
+	read_proc(pid, "cmdline", cmdline, sizeof cmdline);
+	json_t *process = json_pack(
+	    "{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)), "cmdline",
+	    json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid), "io_uring", has_ring(pid));
+	json_object_set_new(process, "addresses", addresses_of(pid));
+	if (cgroup_told("", pid, cgroup)) {
+		cgroup_name("", cgroup, name);
+		json_put_text(process, "cgroup", cgroup);
+		json_put_text(process, "cgroup_of", name);
+	}
+	return process;
+}
+
 json_t *manifest(const struct record_options *options, const struct targets *targets,
 		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing)
 {
@@ -89,22 +107,8 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 		json_array_append_new(programs, json_string(costs[i].name));
 	for (int i = 0; i < options->argc; i++)
 		json_put_text(argv, NULL, options->argv[i]);
-	for (size_t i = 0; i < targets->count; i++) {
-		char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
-		pid_t pid = targets->pids[i];
-		read_proc(pid, "comm", comm, sizeof comm);
-		read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-		json_t *process =
-		    json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm",
-			      json_text(comm, strlen(comm)), "cmdline", json_text(cmdline, strlen(cmdline)),
-			      "listens", listened_by(pid), "io_uring", has_ring(pid));
-		if (cgroup_told("", pid, cgroup)) {
-			cgroup_name("", cgroup, name);
-			json_put_text(process, "cgroup", cgroup);
-			json_put_text(process, "cgroup_of", name);
-		}
-		json_array_append_new(processes, process);
-	}
+	for (size_t i = 0; i < targets->count; i++)
+		json_array_append_new(processes, manifest_target(targets->pids[i]));
 	struct utsname u;
 	uname(&u);
 	char boot[40];

@@ -15,4 +15,7 @@
 json_t *manifest(const struct record_options *options, const struct targets *targets,
 		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing);
 
+/* What it says of a target. */
+json_t *manifest_target(pid_t pid);
+
 #endif

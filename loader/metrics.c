@@ -27,9 +27,10 @@ enum { SERIES_MAX = 40000 };
 struct series {
 	char key[320]; /* name and label values; a cgroup's path is the longest */
 	uint32_t id;
-	double counter; /* last reading, for rates */
-	double value;	/* last written */
-	bool read, written;
+	double counter;		  /* last reading, for rates */
+	double value;		  /* last written */
+	bool read, written, used; /* used: in this file, in which it was announced */
+	struct series *next;
 };
 
 enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
@@ -38,7 +39,8 @@ static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "disksta
 struct metrics {
 	struct ft_writer *writer;
 	void *tree; /* of struct series, by key */
-	uint32_t ids;
+	struct series *all;
+	uint32_t count, ids;	/* ids: given in this file */
 	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
 	uint64_t last_ns, now_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
@@ -51,24 +53,33 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct series *)a)->key, ((const struct series *)b)->key);
 }
 
+static struct series *add(struct metrics *m, const struct series *like)
+{
+	struct series *s = m->count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return NULL;
+	memcpy(s->key, like->key, sizeof s->key);
+	if (!tsearch(s, &m->tree, by_key)) {
+		free(s);
+		return NULL;
+	}
+	s->next = m->all;
+	m->all = s;
+	m->count++;
+	return s;
+}
+
 /* The series of this name and labels; at its first use it is announced in the recording. */
 static struct series *series_of(struct metrics *m, const char *name, const char *unit, const char *label1,
 				const char *value1, const char *label2, const char *value2)
 {
 	struct series probe;
 	snprintf(probe.key, sizeof probe.key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
-	struct series **found = tfind(&probe, &m->tree, by_key);
-	if (found)
-		return *found;
-	struct series *s = m->ids < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
-	if (!s)
-		return NULL;
-	memcpy(s->key, probe.key, sizeof s->key);
+	struct series **found = tfind(&probe, &m->tree, by_key), *s = found ? *found : add(m, &probe);
+	if (!s || s->used)
+		return s;
+	s->used = true;
 	s->id = ++m->ids;
-	if (!tsearch(s, &m->tree, by_key)) {
-		free(s);
-		return NULL;
-	}
 	json_t *labels = json_object();
 	if (label1)
 		json_put_text(labels, label1, value1);
@@ -306,6 +317,23 @@ void metrics_sample(struct metrics *m, const pid_t *pids, size_t count)
 	for (size_t i = 0; i < count; i++)
 		sample_target(m, pids[i]);
 	m->last_ns = m->now_ns;
+}
+
+void metrics_anew(struct metrics *m)
+{
+	m->ids = 0;
+	for (struct series **at = &m->all; *at;) {
+		struct series *s = *at;
+		if (s->used) {
+			s->used = s->written = false;
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		tdelete(s, &m->tree, by_key);
+		free(s);
+		m->count--;
+	}
 }
 
 void metrics_close(struct metrics *m)

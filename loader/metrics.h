@@ -32,6 +32,9 @@ void metrics_sample(struct metrics *m, const pid_t *pids, size_t count);
 /* Writes a value that somebody else has read, as of the last metrics_sample. */
 void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
 		   const char *label_value);
+/* A file begins: series are named in it again, and their values written again, whether or not they have
+ * changed. Those that the file before didn't need are forgotten. */
+void metrics_anew(struct metrics *m);
 void metrics_close(struct metrics *m);
 
 #ifdef __cplusplus

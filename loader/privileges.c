@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -140,6 +141,21 @@ static int become_nobody(pid_t recorder, uint64_t keep)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
+int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
+{
+	lock_capabilities(0);
+	if (geteuid() == 0 && uid != 0 &&
+	    (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
+		return -errno;
+	int err = set_capabilities(0);
+	if (err)
+		return err;
+	prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+	if (getppid() != recorder)
+		return -ESRCH;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
 int privileges_confine_unwinding(pid_t recorder)
 {
 	static const int calls[] = {SCMP_SYS(recvmsg),	 SCMP_SYS(sendmsg), SCMP_SYS(close), SCMP_SYS(read),
@@ -253,7 +269,32 @@ static int refuse_deadly(scmp_filter_ctx filter)
 	return err;
 }
 
-int privileges_filter_recorder(void)
+/* Segments: new files in the ring's directory, for their user only, which the file system's user of the
+ * recorder is by now; and having them go. A file may be locked by whoever may write to it. The kernel's
+ * programs get further processes to trace, walks over all tasks are begun, and one program is run on every
+ * CPU. */
+static int allow_ring(scmp_filter_ctx filter, int ring)
+{
+	static const unsigned commands[] = {BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_PROG_TEST_RUN,
+					    BPF_ITER_CREATE};
+	const uint64_t making = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const scmp_datum_t directory = (scmp_datum_t)ring;
+	int err =
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 3, SCMP_A0_32(SCMP_CMP_EQ, directory),
+			     SCMP_A2_32(SCMP_CMP_EQ, making), SCMP_A3_32(SCMP_CMP_EQ, 0600));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(unlinkat), 2,
+				     SCMP_A0_32(SCMP_CMP_EQ, directory), SCMP_A2_32(SCMP_CMP_EQ, 0));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(flock), 1,
+				     SCMP_A1_32(SCMP_CMP_EQ, LOCK_EX | LOCK_NB));
+	for (size_t i = 0; i < sizeof commands / sizeof *commands && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				       SCMP_A0(SCMP_CMP_EQ, commands[i]));
+	return err;
+}
+
+int privileges_filter_recorder(int ring)
 {
 	static const int calls[] = {SCMP_SYS(poll),
 				    SCMP_SYS(ppoll),
@@ -288,6 +329,7 @@ int privileges_filter_recorder(void)
 	err = err ? err : allow_files(filter);
 	err = err ? err : allow_programs(filter);
 	err = err ? err : refuse_deadly(filter);
+	err = err || ring < 0 ? err : allow_ring(filter, ring);
 	/* Its own helpers: it may signal no others. */
 	err =
 	    err ? err
@@ -295,13 +337,15 @@ int privileges_filter_recorder(void)
 	return load(filter, err);
 }
 
-int privileges_drop_recorder(bool samples)
+int privileges_drop_recorder(bool samples, bool descriptors)
 {
 	/* CAP_BPF: before 5.19 bpf() needs it for anything, where unprivileged BPF is off. CAP_SYS_PTRACE:
 	 * /proc of other users' processes. */
 	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_SYS_PTRACE);
 	if (samples)
 		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
+	if (descriptors) /* /proc/PID/fd is for its owner only, whoever may trace the process */
+		keep |= BIT(CAP_DAC_READ_SEARCH);
 	lock_capabilities(keep);
 	int err = set_capabilities(keep);
 	if (err)

@@ -42,10 +42,11 @@ struct programs {
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
+	struct bpf_link *open_walk, *tell_walk; /* walks over all tasks that are begun again and again */
 	int closing_fd;	   /* a walk over all tasks that closes their accounts when it is read */
 	struct pace *pace; /* NULL: no samples */
 	struct pace_wanted pace_wanted;
-	bool fault_events, samples, measuring;
+	bool fault_events, samples, keep, measuring;
 };
 
 static char log_text[4096];
@@ -159,6 +160,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->closing_fd = -1;
 	p->handler = handler;
 	p->context = context;
+	p->keep = wanted->keep;
 	p->fault_events = support->has_fault_events;
 	p->samples = wanted->samples_slow && support->has_cpu_clock;
 	int err = -ENOMEM;
@@ -185,6 +187,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->fault_end[1] = s->progs.fault_end_major;
 	choose_fault_programs(s, support);
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
+	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
@@ -264,15 +267,19 @@ static void note_period(void *context, int cpu, uint32_t period)
 		p->skeleton->bss->cpus[cpu].sample_period = period;
 }
 
-/* A walk of an iterator program over all tasks, which begins when it is read; or a negative errno. */
-static int open_walk(const struct bpf_program *prog)
+/* A walk of an iterator program over all tasks, which begins when it is read; or a negative errno. `keep`:
+ * where what it is begun by is left, for further ones. */
+static int open_walk(const struct bpf_program *prog, struct bpf_link **keep)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
 	if (!link)
 		return -errno;
 	int fd = bpf_iter_create(bpf_link__fd(link));
 	fd = fd < 0 ? -errno : fd;
-	bpf_link__destroy(link);
+	if (keep)
+		*keep = link;
+	else
+		bpf_link__destroy(link);
 	return fd;
 }
 
@@ -343,15 +350,47 @@ static int adopt_running(struct programs *p)
 	return 0;
 }
 
-int programs_open_accounts(struct programs *p)
+/* By a walk that has been prepared, or failed to be. */
+static int open_accounts(struct programs *p, int walk)
 {
 	p->skeleton->bss->opening = 1;
-	int err = walk_tasks(open_walk(p->skeleton->progs.open_accounts));
+	int err = walk_tasks(walk);
 	err = err ? err : adopt_running(p);
 	p->skeleton->bss->opening = 0;
+	return err;
+}
+
+int programs_open_accounts(struct programs *p)
+{
+	int err =
+	    open_accounts(p, open_walk(p->skeleton->progs.open_accounts, p->keep ? &p->open_walk : NULL));
 	/* By the time it is read the recorder may no longer make one. */
-	p->closing_fd = open_walk(p->skeleton->progs.close_accounts);
-	return err ? err : p->closing_fd < 0 ? p->closing_fd : 0;
+	p->closing_fd = open_walk(p->skeleton->progs.close_accounts, NULL);
+	int told = p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->tell_walk)) : 0;
+	return err ? err : p->closing_fd < 0 ? p->closing_fd : told;
+}
+
+static int walk_again(const struct bpf_link *link)
+{
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -EINVAL;
+	return fd < 0 && link ? -errno : fd;
+}
+
+int programs_open_more(struct programs *p)
+{
+	return open_accounts(p, walk_again(p->open_walk));
+}
+
+void programs_forget(struct programs *p, pid_t pid)
+{
+	__u32 tgid = (__u32)pid;
+	bpf_map_delete_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid);
+}
+
+int programs_tell_open(struct programs *p)
+{
+	p->skeleton->bss->open_ns = ft_now_ns();
+	return walk_tasks(walk_again(p->tell_walk));
 }
 
 int programs_fd(struct programs *p)
@@ -371,6 +410,9 @@ static void detach(struct programs *p)
 		close(p->event_fds[i]);
 	for (size_t i = 0; i < p->link_count; i++)
 		bpf_link__destroy(p->links[i]);
+	bpf_link__destroy(p->open_walk);
+	bpf_link__destroy(p->tell_walk);
+	p->open_walk = p->tell_walk = NULL;
 	p->event_count = p->link_count = 0;
 	pace_close(p->pace);
 	p->pace = NULL;

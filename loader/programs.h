@@ -29,6 +29,7 @@ struct programs_wanted {
 	uint32_t samples_slow, samples_fast;
 	bool interrupts; /* of devices, timers and other CPUs, on top of traced threads */
 	bool softirqs;	 /* on top of them */
+	bool keep; /* on and on: what threads are in the middle of is asked for, further processes come */
 	enum exact_way
 	    exact; /* system calls are traced: turns that never wait, connections, the whole of an fsync */
 };
@@ -47,6 +48,13 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context);
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
+/* Of a recorder that goes on for ever: the accounts of threads that have none yet, when further processes
+ * have been named; */
+int programs_open_more(struct programs *p);
+/* forgets a process that has ended, whose id another one may get; */
+void programs_forget(struct programs *p, pid_t pid);
+/* and has events of type FT_EVENT_OPEN follow through the ring, as of now. */
+int programs_tell_open(struct programs *p);
 /* An fd that becomes readable when the ring fills fast. */
 int programs_fd(struct programs *p);
 /* Hands all events in the ring to the handler. Returns their number or a negative errno. */

@@ -263,6 +263,12 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 	return q->count > 0;
 }
 
+void quotas_anew(struct quotas *q)
+{
+	for (size_t i = 0; q && i < q->count; i++)
+		q->all[i].quota_us = -1; /* so that it differs from what is found */
+}
+
 void quotas_close(struct quotas *q)
 {
 	if (q)

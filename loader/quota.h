@@ -24,6 +24,8 @@ struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *p
  * or gone is written as a note; of each in force the kernel's count of throttles and their sum are written as
  * series. Returns whether any is in force. `q` may be NULL. */
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count);
+/* A file begins: the next look notes again what is in force. */
+void quotas_anew(struct quotas *q);
 void quotas_close(struct quotas *q);
 
 #ifdef __cplusplus

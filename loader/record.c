@@ -17,25 +17,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "drain.h"
-#include "losses.h"
+#include "figures.h"
+#include "follow.h"
+#include "keep.h"
 #include "manifest.h"
-#include "metrics.h"
 #include "place.h"
 #include "privileges.h"
-#include "programs.h"
-#include "quota.h"
+#include "recorder.h"
 #include "recording/recording.h"
 #include "sockets.h"
 #include "stats_switch.h"
-#include "support.h"
-#include "threads.h"
 #include "units/visible.h"
 #include "json/json_block.h"
 
@@ -52,25 +48,6 @@ enum {
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* of what waits for the disk */
-};
-
-struct recorder {
-	const struct record_options *options;
-	const struct targets *targets;
-	struct support support;
-	struct ft_writer *writer;
-	struct programs *programs;
-	struct threads threads;
-	struct drain drain;
-	struct metrics *metrics;
-	struct quotas *quotas;
-	struct unwinding *unwinding;
-	struct losses losses;
-	uint64_t start_ns;
-	uint64_t attached_ns;		       /* what --duration counts from */
-	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
-	uint64_t cpu_at_start_ns, load_cpu_ns; /* when recording began; what getting there took */
-	json_t *missing;
 };
 
 static void note_missing(struct recorder *r, const char *what, const char *why)
@@ -91,102 +68,6 @@ static void skipped(void *context, const char *program, int error)
 	json_put_text(note, "what", program);
 	json_put_text(note, "why", why);
 	write_json_note(r->writer, note);
-}
-
-static void look_at_drops(struct recorder *r)
-{
-	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
-	programs_drops(r->programs, drops);
-	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
-	losses_dropped(&r->losses, r->writer, drops, now);
-}
-
-/* A look is a system call a program, so these are rarer than those at drops. */
-static void look_at_misses(struct recorder *r)
-{
-	struct program_cost costs[PROGRAMS_MAX];
-	uint64_t now = ft_now_ns();
-	losses_missed(&r->losses, r->writer, costs, programs_costs(r->programs, costs, PROGRAMS_MAX), now);
-}
-
-static uint64_t own_cpu_ns(void)
-{
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ull +
-	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ull;
-}
-
-static uint64_t rss_bytes(pid_t pid)
-{
-	unsigned long pages = 0;
-	char text[64];
-	if (pid && read_proc(pid, "statm", text, sizeof text) > 0 && sscanf(text, "%*u %lu", &pages) != 1)
-		pages = 0;
-	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Switches the kernel's statistics and keeps count of the time they were on. */
-static void measure(struct recorder *r, bool on)
-{
-	uint64_t now = ft_now_ns();
-	if (!on && r->measure_from_ns) {
-		r->measured_ns += now - r->measure_from_ns;
-		r->measure_from_ns = 0;
-	}
-	if (programs_measure(r->programs, on) && !r->measure_from_ns)
-		r->measure_from_ns = now;
-}
-
-/* Totals are extrapolated from the time the statistics were on to the whole recording. */
-static void write_cost(struct recorder *r)
-{
-	struct program_cost costs[PROGRAMS_MAX];
-	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
-	uint64_t now = ft_now_ns();
-	uint64_t on_ns = r->measured_ns + (r->measure_from_ns ? now - r->measure_from_ns : 0);
-	double scale = on_ns ? (double)(now - r->attached_ns) / (double)on_ns : 0;
-	uint64_t counters[FT_COUNTERS];
-	programs_counters(r->programs, counters);
-	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
-	json_t *programs = json_array();
-	double total_ns = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!costs[i].runs)
-			continue;
-		double run_ns = (double)costs[i].run_ns;
-		total_ns += run_ns * scale;
-		json_array_append_new(programs, json_pack("{s:s, s:I, s:f, s:I}", "name", costs[i].name,
-							  "runs", (json_int_t)((double)costs[i].runs * scale),
-							  "ns_per_run", run_ns / (double)costs[i].runs,
-							  "total_ns", (json_int_t)(run_ns * scale)));
-	}
-	json_t *o = json_object();
-	json_put_count(o, "t_ns", now);
-	json_put_count(o, "bpf_ns", (uint64_t)total_ns);
-	json_put(o, "bpf_ns_is_estimate", json_true());
-	json_put_count(o, "measured_ns", on_ns);
-	json_put_count(o, "recorder_cpu_ns", own_cpu_ns() - r->cpu_at_start_ns + unwinding.helper_cpu_ns);
-	json_put_count(o, "load_cpu_ns", r->load_cpu_ns);
-	json_put_count(o, "recorder_rss_bytes", rss_bytes(getpid()) + rss_bytes(unwinding.helper));
-	json_put_count(o, "fault_begins", counters[FT_COUNT_FAULT_BEGIN]);
-	json_put_count(o, "fault_ends", counters[FT_COUNT_FAULT_END]);
-	json_put_count(o, "faults_abandoned", counters[FT_COUNT_FAULT_ABANDONED]);
-	json_put_count(o, "fault_ends_unpaired", counters[FT_COUNT_FAULT_UNPAIRED]);
-	json_put_count(o, "irqs_unpaired", counters[FT_COUNT_IRQ_UNPAIRED]);
-	json_put_count(o, "switches_unseen", counters[FT_COUNT_SWITCH_UNSEEN]);
-	json_put_count(o, "cpu_samples", counters[FT_COUNT_SAMPLE]);
-	json_put_count(o, "unwound", unwinding.unwound);
-	json_put_count(o, "unwind_ns", unwinding.unwind_ns);
-	json_put(o, "programs", programs);
-	write_json_block(r->writer, FT_BLOCK_COST, o);
-}
-
-static void write_clock(struct recorder *r)
-{
-	struct ft_clock c;
-	ft_clock_read(&c);
-	ft_writer_record(r->writer, FT_BLOCK_CLOCK, &c);
 }
 
 static void look_at_quotas(struct recorder *r)
@@ -264,18 +145,24 @@ static int load(struct recorder *r)
 	return 0;
 }
 
+static int begin_file(struct recorder *r)
+{
+	json_t *o = manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
+	char *text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	int err = make_parent(r->options->output);
+	err = err ? err : text ? ft_writer_open(&r->writer, r->options->output, text) : -ENOMEM;
+	free(text);
+	return err;
+}
+
 /* Begins the file, then attaches, then opens the accounts. Returns the exit status. */
 static int start(struct recorder *r)
 {
 	const char *output = r->options->output;
 	r->start_ns = ft_now_ns();
 	losses_begin(&r->losses, r->start_ns);
-	json_t *o = manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
-	char *text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
-	int err = make_parent(output);
-	err = err ? err : text ? ft_writer_open(&r->writer, output, text) : -ENOMEM;
-	free(text);
+	int err = r->ring ? keep_begin(r) : begin_file(r);
 	if (err) {
 		fprintf(stderr, "forktail record: can't create %s: %s\n", output, ft_writer_why(err));
 		return 3;
@@ -304,10 +191,10 @@ static int start(struct recorder *r)
 		return 3;
 	}
 	r->attached_ns = ft_now_ns();
-	r->load_cpu_ns = own_cpu_ns() - r->cpu_at_start_ns;
-	r->cpu_at_start_ns += r->load_cpu_ns;
+	r->load_cpu_ns = own_cpu_ns() - r->base.cpu_ns;
+	r->base = (struct figures_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
 	programs_drain(r->programs);
-	if (!r->threads.begun) {
+	if (!r->threads.begun && !r->ring) {
 		fprintf(stderr,
 			"forktail record: none of these processes could be recorded: they ended while the "
 			"recorder attached\n");
@@ -324,7 +211,14 @@ static bool any_target_alive(struct recorder *r)
 	return false;
 }
 
-/* Every 50 ms. */
+/* Ticks from one turn of the loop to the next. One that goes on for ever beside a server that can spare
+ * nothing is woken half as often: the kernel's ring wakes it when more comes. */
+static uint64_t step(const struct recorder *r)
+{
+	return r->ring && !r->options->wanted.interrupts ? 2 : 1;
+}
+
+/* Every 50 ms, or every other. */
 static void tick(struct recorder *r, uint64_t number)
 {
 	samples_tick(r->drain.samples);
@@ -332,7 +226,7 @@ static void tick(struct recorder *r, uint64_t number)
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
 	sockets_look(r->drain.sockets, ft_now_ns());
-	if (number % 2 == 0) {
+	if (number % (2 * step(r)) == 0) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
 	}
@@ -343,8 +237,27 @@ static void tick(struct recorder *r, uint64_t number)
 	if (number % MISSES_TICKS == 0)
 		look_at_misses(r);
 	measure(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
-	if (number % COST_TICKS == COST_TICKS - 1)
+	if (number % COST_TICKS >= COST_TICKS - step(r))
 		write_cost(r);
+	if (r->ring) {
+		follow_tick(r);
+		keep_tick(r);
+	}
+}
+
+/* A signal that came. Returns whether it ends the recording. */
+static bool takes_signal(struct recorder *r, int signals)
+{
+	struct signalfd_siginfo s;
+	if (!r->ring || read(signals, &s, sizeof s) != sizeof s)
+		return true;
+	if (s.ssi_signo == SIGUSR1)
+		keep_trigger(r);
+	if (s.ssi_signo == SIGHUP) {
+		follow_soon(r);
+		keep_reload(r);
+	}
+	return s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM;
 }
 
 /* Runs until there is a reason to end, which it returns. */
@@ -355,7 +268,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 			       {.fd = programs_fd(r->programs), .events = POLLIN},
 			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
-	for (uint64_t number = 1;;) {
+	for (uint64_t number = step(r);;) {
 		fds[3].fd = unwinding_fd(r->unwinding);
 		/* A child names itself soon after it began, and may end soon after that. */
 		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
@@ -368,15 +281,16 @@ static const char *run(struct recorder *r, int signals, int timer)
 		if (fds[1].revents) {
 			uint64_t ticks;
 			if (read(timer, &ticks, sizeof ticks) == sizeof ticks)
-				tick(r, number++);
+				tick(r, number);
+			number += step(r);
 		}
-		if (ft_writer_error(r->writer))
+		if (!r->ring && ft_writer_error(r->writer))
 			return "write error";
-		if (fds[0].revents)
+		if (fds[0].revents && takes_signal(r, signals))
 			return "signal";
 		if (ft_now_ns() >= deadline)
 			return "duration";
-		if (!any_target_alive(r))
+		if (!r->ring && !any_target_alive(r))
 			return "targets ended";
 	}
 }
@@ -430,27 +344,25 @@ static int finish(struct recorder *r, const char *reason)
 	write_cost(r);
 	ft_writer_drain(r->writer);
 	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer);
-	json_t *o =
-	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
-		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
-		      (json_int_t)r->drain.io, "cpu_samples",
-		      (json_int_t)samples_so_far(r->drain.samples).samples, "dropped", (json_int_t)lost);
-	json_put(o, "ended", ended_targets(r));
-	char *text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+	char *text = summary_text(r, reason, end_ns, ended_targets(r));
 	uint64_t bytes = ft_writer_bytes(r->writer);
 	int err = ft_writer_close(r->writer, text);
 	r->writer = NULL;
 	free(text);
-	fprintf(stderr,
-		"recorded %.1f s (%s): %" PRIu64 " spans, %" PRIu64 " tallies, %" PRIu64 " disk requests, ",
-		(double)(end_ns - r->attached_ns) * 1e-9, reason, r->drain.spans, r->drain.tallies,
-		r->drain.io);
+	fprintf(stderr, "recorded %.1f s (%s): ", (double)(end_ns - r->attached_ns) * 1e-9, reason);
+	if (r->ring)
+		fprintf(stderr, "%" PRIu64 " segments, ", r->segments);
+	else
+		fprintf(stderr, "%" PRIu64 " spans, %" PRIu64 " tallies, %" PRIu64 " disk requests, ",
+			r->drain.spans, r->drain.tallies, r->drain.io);
 	if (lost)
 		fprintf(stderr, "%" PRIu64 " events DROPPED; ", lost);
 	else
 		fprintf(stderr, "none dropped; ");
-	fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
+	if (r->ring)
+		fprintf(stderr, "in %s\n", r->options->output);
+	else
+		fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
 	print_ended(r);
 	if (err) {
 		fprintf(stderr, "forktail record: writing %s failed: %s; it ends with the last whole block\n",
@@ -477,10 +389,13 @@ static void start_helpers(struct recorder *r)
 /* From here on nothing is attached or opened for writing any more. */
 static int confine(struct recorder *r)
 {
-	int err = privileges_drop_recorder(r->drain.samples);
+	int err = r->ring ? ring_become_user(r->ring) : 0;
+	err = err ? err
+		  : privileges_drop_recorder(r->drain.samples,
+					     r->ring && selectors_look_at_descriptors(r->options->selectors));
 	/* The writer's thread begins without what was dropped, and shares the filter. */
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
-	err = err ? err : privileges_filter_recorder();
+	err = err ? err : privileges_filter_recorder(r->ring ? ring_directory(r->ring) : -1);
 	if (err)
 		fprintf(stderr,
 			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
@@ -488,27 +403,48 @@ static int confine(struct recorder *r)
 	return err ? 3 : 0;
 }
 
-int record(const struct record_options *options, const struct targets *targets)
+/* Says what is recorded. */
+static void print_begin(const struct recorder *r)
+{
+	const struct targets *targets = r->targets;
+	fprintf(stderr, targets->count ? "recording " : "recording nothing yet");
+	for (size_t i = 0; i < targets->count; i++) {
+		char comm[32], visible[VISIBLE_MOST * sizeof comm];
+		int n = read_proc(targets->pids[i], "comm", comm, sizeof comm);
+		visible_text(visible, sizeof visible, comm, n > 0 ? (size_t)n : 0);
+		fprintf(stderr, "%s%s (%d)", i ? ", " : "", visible, targets->pids[i]);
+	}
+	fprintf(stderr, " to %s\n", r->options->output);
+}
+
+int record(const struct record_options *options, struct targets *targets)
 {
 	struct recorder r = {.options = options, .targets = targets, .missing = json_array()};
-	r.cpu_at_start_ns = own_cpu_ns();
+	r.base.cpu_ns = own_cpu_ns();
 	/* Before anything is attached: a signal then ends the recording, whenever it comes. */
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	if (options->keep.age_ns)
+		sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	struct itimerspec every = {{0, TICK_MS * 1000000}, {0, TICK_MS * 1000000}};
+	int status = options->keep.age_ns ? keep_open(&r) : 0;
+	const long tick_ns = (long)step(&r) * TICK_MS * 1000000;
+	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
 	timerfd_settime(timer, 0, &every, NULL);
-
 	/* Its helpers go where it goes. */
 	place_beside(targets->pids, targets->count);
-	start_helpers(&r);
-	int status = load(&r);
+	if (status == 0) {
+		start_helpers(&r);
+		status = r.ring ? keep_guarded(&r) : 0;
+	}
+	if (status == 0)
+		status = load(&r);
 	if (status == 0)
 		status = start(&r);
 	if (status == 0) {
@@ -519,14 +455,7 @@ int record(const struct record_options *options, const struct targets *targets)
 		status = confine(&r);
 	}
 	if (status == 0) {
-		fprintf(stderr, "recording ");
-		for (size_t i = 0; i < targets->count; i++) {
-			char comm[32], visible[VISIBLE_MOST * sizeof comm];
-			int n = read_proc(targets->pids[i], "comm", comm, sizeof comm);
-			visible_text(visible, sizeof visible, comm, n > 0 ? (size_t)n : 0);
-			fprintf(stderr, "%s%s (%d)", i ? ", " : "", visible, targets->pids[i]);
-		}
-		fprintf(stderr, " to %s\n", options->output);
+		print_begin(&r);
 		status = finish(&r, run(&r, signals, timer));
 	}
 	if (r.writer)
@@ -541,6 +470,8 @@ int record(const struct record_options *options, const struct targets *targets)
 	drain_free(&r.drain);
 	threads_free(&r.threads);
 	json_decref(r.missing);
+	json_decref(r.manifest);
+	ring_close(r.ring);
 	close(signals);
 	close(timer);
 	return status;

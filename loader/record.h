@@ -6,12 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "guard_start.h"
 #include "programs.h"
+#include "ring.h"
+#include "selectors.h"
 #include "targets.h"
 
 struct record_options {
-	const char *output;
-	uint64_t duration_ns; /* 0: until a signal or the last target's end */
+	const char *output;	     /* a file, or with `keep` a directory */
+	struct ring_limits keep;     /* age 0: all, in one file */
+	const char *keep_text;	     /* as it was given */
+	const char *user;	     /* whose a ring is to be; NULL: ring_user_find's choice */
+	struct guard_args guard;     /* of a ring */
+	struct selectors *selectors; /* what leads to targets, of a ring again and again */
+	uint64_t duration_ns;	     /* 0: until a signal or the last target's end */
 	struct programs_wanted wanted;
 	int argc; /* the command line, for the manifest */
 	char **argv;
@@ -19,6 +27,6 @@ struct record_options {
 
 /* Records the targets. Prints what it does on stderr; returns the exit status (0 done, 3 the environment
  * can't). */
-int record(const struct record_options *options, const struct targets *targets);
+int record(const struct record_options *options, struct targets *targets);
 
 #endif

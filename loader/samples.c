@@ -181,6 +181,17 @@ void samples_settle(struct samples *s)
 		unwinding_settle(s->unwinding);
 }
 
+void samples_anew(struct samples *s)
+{
+	if (!s)
+		return;
+	tdestroy(s->stacks, free);
+	s->stacks = NULL;
+	s->stack_count = 0;
+	s->stack_bytes = 0;
+	s->samples = 0;
+}
+
 struct samples_figures samples_so_far(const struct samples *s)
 {
 	struct samples_figures f = {0};

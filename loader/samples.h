@@ -36,8 +36,11 @@ void samples_tick(struct samples *s);
 /* Waits for the last ones; a second at most. */
 void samples_settle(struct samples *s);
 
+/* A file begins in which no stack has been written. */
+void samples_anew(struct samples *s);
+
 struct samples_figures {
-	uint64_t samples; /* written */
+	uint64_t samples; /* written, to this file */
 	struct unwinding_figures unwinding;
 };
 struct samples_figures samples_so_far(const struct samples *s);

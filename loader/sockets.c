@@ -452,6 +452,15 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 	s->tables_took_ns = ft_now_ns() - now_ns - s->took_ns;
 }
 
+void sockets_anew(struct sockets *s)
+{
+	for (const struct known_socket *k = s ? s->all : NULL; k; k = k->next)
+		if (k->told)
+			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	if (s)
+		s->full = false;
+}
+
 void sockets_close(struct sockets *s)
 {
 	if (!s)

@@ -28,6 +28,8 @@ void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
  * often where servers would have to wait for it for more than a 2000th of the time (a 200th while connections
  * come or go). */
 void sockets_look(struct sockets *s, uint64_t now_ns);
+/* A file begins: writes again where they are. */
+void sockets_anew(struct sockets *s);
 void sockets_close(struct sockets *s);
 
 #ifdef __cplusplus

@@ -234,6 +234,25 @@ int targets_add_cgroup(struct targets *t, const char *path)
 	return found ? found : -ENOENT;
 }
 
+static bool is_in_unit(pid_t pid, const void *what)
+{
+	char path[CGROUP_BYTES], name[CONTAINER_BYTES];
+	return cgroup_told("", pid, path) && cgroup_unit(path, name, sizeof name) &&
+	       strcmp(name, what) == 0 && is_traceable(pid);
+}
+
+int targets_add_unit(struct targets *t, const char *unit)
+{
+	char name[CONTAINER_BYTES];
+	const char *dot = strrchr(unit, '.');
+	bool whole = dot && (strcmp(dot, ".service") == 0 || strcmp(dot, ".scope") == 0);
+	if (!*unit ||
+	    (size_t)snprintf(name, sizeof name, "%s%s", unit, whole ? "" : ".service") >= sizeof name)
+		return -ENOENT;
+	int n = add_matching(t, is_in_unit, name);
+	return n ? n : -ENOENT;
+}
+
 struct found {
 	char id[CONTAINER_BYTES]; /* of the first */
 	bool several;

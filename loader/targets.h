@@ -33,6 +33,8 @@ int targets_add_name(struct targets *t, const char *name); /* comm, or the execu
  * any hierarchy below /sys/fs/cgroup ("/docker/1f2e...", "system.slice/redis.service"). -ENOENT: there is no
  * such cgroup, or nobody is in it. */
 int targets_add_cgroup(struct targets *t, const char *path);
+/* Every process of a systemd unit: "redis-server" (a service), "redis-server.service", "web.scope". */
+int targets_add_unit(struct targets *t, const char *unit);
 /* Every process of a container, by its name (Docker, Podman, LXC) or the beginning of its id. -ENOTUNIQ: the
  * ids of several begin so. */
 int targets_add_container(struct targets *t, const char *which);

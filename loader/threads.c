@@ -136,6 +136,28 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 	}
 }
 
+void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->all[i].record.tid == l->tid)
+			t->all[i].loop = *l;
+	ft_writer_record(w, FT_BLOCK_LOOP, l);
+}
+
+void threads_anew(struct threads *t, struct ft_writer *w)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		ft_writer_record(w, FT_BLOCK_THREAD, &t->all[i].record);
+		if (t->all[i].loop.t_ns)
+			ft_writer_record(w, FT_BLOCK_LOOP, &t->all[i].loop);
+	}
+	size_t left = 0;
+	for (size_t i = 0; i < t->ended_count; i++)
+		if (!t->ended[i].t_ns)
+			t->ended[left++] = t->ended[i];
+	t->ended_count = left;
+}
+
 /* Looks again, and writes what has changed. */
 static void look_again(struct ft_thread *r, struct ft_writer *w)
 {

@@ -17,6 +17,7 @@ extern "C" {
 struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was looked at since it began */
+	struct ft_loop loop;	 /* t_ns 0: it was not seen to wait for an epoll instance */
 	bool gone;		 /* it was when the table was last swept */
 };
 
@@ -41,6 +42,11 @@ void threads_free(struct threads *t);
 /* Writes the thread's record; a name that isn't settled yet is looked at again by threads_tick. */
 void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
+/* Writes which epoll instance a thread waits for from now on. */
+void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w);
+/* A file begins that knows nothing of what was written: writes all that are alive, and what they wait for.
+ * Targets that have ended are the files' before. */
+void threads_anew(struct threads *t, struct ft_writer *w);
 /* Ten times a second: redis-server names its threads and its children a moment after they begin. */
 void threads_tick(struct threads *t, struct ft_writer *w);
 /* Whether a child has begun within the last 200 ms and not yet said what it is for. */

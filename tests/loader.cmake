@@ -5,7 +5,7 @@ forktail_test(loader unit
   SOURCES unit/loader/targets_test.cc unit/loader/listeners_test.cc unit/loader/symbols_test.cc
           unit/loader/metrics_test.cc unit/loader/support_test.cc unit/loader/drain_test.cc unit/loader/losses_test.cc
           unit/loader/quota_test.cc unit/loader/stack_text_test.cc unit/loader/mappings_test.cc unit/loader/mapped_open_test.cc
-          unit/loader/unwinding_test.cc unit/loader/cgroups_test.cc unit/loader/rings_test.cc
+          unit/loader/unwinding_test.cc unit/loader/cgroups_test.cc unit/loader/rings_test.cc unit/loader/addresses_test.cc
   LIBRARIES forktail_loader forktail_test_support)
 add_dependencies(test_loader forktail-record)
 # A library and its debug file, apart, as Debian's packages have them.

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Written into the recording now and then, or when it has changed. In a ring every segment has its own: they
+ * count from its beginning, so that those of several add up. */
+#include "figures.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "json/json_block.h"
+
+void look_at_drops(struct recorder *r)
+{
+	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
+	programs_drops(r->programs, drops);
+	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
+	losses_dropped(&r->losses, r->writer, drops, now);
+}
+
+/* A look is a system call a program, so these are rarer than those at drops. */
+void look_at_misses(struct recorder *r)
+{
+	struct program_cost costs[PROGRAMS_MAX];
+	uint64_t now = ft_now_ns();
+	losses_missed(&r->losses, r->writer, costs, programs_costs(r->programs, costs, PROGRAMS_MAX), now);
+}
+
+uint64_t own_cpu_ns(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ull +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ull;
+}
+
+static uint64_t rss_bytes(pid_t pid)
+{
+	unsigned long pages = 0;
+	char text[64];
+	if (pid && read_proc(pid, "statm", text, sizeof text) > 0 && sscanf(text, "%*u %lu", &pages) != 1)
+		pages = 0;
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Switches the kernel's statistics and keeps count of the time they were on. */
+void measure(struct recorder *r, bool on)
+{
+	uint64_t now = ft_now_ns();
+	if (!on && r->measure_from_ns) {
+		r->measured_ns += now - r->measure_from_ns;
+		r->measure_from_ns = 0;
+	}
+	if (programs_measure(r->programs, on) && !r->measure_from_ns)
+		r->measure_from_ns = now;
+}
+
+/* Totals are extrapolated from the time the statistics were on to the whole recording, or segment. */
+void write_cost(struct recorder *r)
+{
+	struct program_cost costs[PROGRAMS_MAX];
+	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	uint64_t now = ft_now_ns();
+	uint64_t on_ns = r->measured_ns + (r->measure_from_ns ? now - r->measure_from_ns : 0);
+	double scale = on_ns ? (double)(now - r->base.t_ns) / (double)on_ns : 0;
+	uint64_t counters[FT_COUNTERS];
+	programs_counters(r->programs, counters);
+	for (int i = 0; i < FT_COUNTERS; i++)
+		counters[i] -= r->base.counters[i];
+	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
+	json_t *programs = json_array();
+	double total_ns = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!costs[i].runs)
+			continue;
+		double run_ns = (double)costs[i].run_ns;
+		total_ns += run_ns * scale;
+		json_array_append_new(programs, json_pack("{s:s, s:I, s:f, s:I}", "name", costs[i].name,
+							  "runs", (json_int_t)((double)costs[i].runs * scale),
+							  "ns_per_run", run_ns / (double)costs[i].runs,
+							  "total_ns", (json_int_t)(run_ns * scale)));
+	}
+	json_t *o = json_object();
+	json_put_count(o, "t_ns", now);
+	json_put_count(o, "bpf_ns", (uint64_t)total_ns);
+	json_put(o, "bpf_ns_is_estimate", json_true());
+	json_put_count(o, "measured_ns", on_ns);
+	json_put_count(o, "recorder_cpu_ns",
+		       own_cpu_ns() - r->base.cpu_ns + unwinding.helper_cpu_ns - r->base.helper_cpu_ns);
+	json_put_count(o, "load_cpu_ns", r->load_cpu_ns);
+	json_put_count(o, "recorder_rss_bytes", rss_bytes(getpid()) + rss_bytes(unwinding.helper));
+	json_put_count(o, "fault_begins", counters[FT_COUNT_FAULT_BEGIN]);
+	json_put_count(o, "fault_ends", counters[FT_COUNT_FAULT_END]);
+	json_put_count(o, "faults_abandoned", counters[FT_COUNT_FAULT_ABANDONED]);
+	json_put_count(o, "fault_ends_unpaired", counters[FT_COUNT_FAULT_UNPAIRED]);
+	json_put_count(o, "irqs_unpaired", counters[FT_COUNT_IRQ_UNPAIRED]);
+	json_put_count(o, "switches_unseen", counters[FT_COUNT_SWITCH_UNSEEN]);
+	json_put_count(o, "cpu_samples", counters[FT_COUNT_SAMPLE]);
+	json_put_count(o, "unwound", unwinding.unwound - r->base.unwound);
+	json_put_count(o, "unwind_ns", unwinding.unwind_ns - r->base.unwind_ns);
+	json_put(o, "programs", programs);
+	write_json_block(r->writer, FT_BLOCK_COST, o);
+}
+
+void write_clock(struct recorder *r)
+{
+	struct ft_clock c;
+	ft_clock_read(&c);
+	ft_writer_record(r->writer, FT_BLOCK_CLOCK, &c);
+}
+
+void figures_anew(struct recorder *r)
+{
+	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
+	r->base = (struct figures_base){.t_ns = ft_now_ns(),
+					.cpu_ns = own_cpu_ns(),
+					.helper_cpu_ns = unwinding.helper_cpu_ns,
+					.unwound = unwinding.unwound,
+					.unwind_ns = unwinding.unwind_ns,
+					.lost = losses_total(&r->losses) + ft_writer_lost(r->writer)};
+	programs_counters(r->programs, r->base.counters);
+}
+
+char *summary_text(struct recorder *r, const char *reason, uint64_t end_ns, json_t *ended)
+{
+	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer) - r->base.lost;
+	json_t *o =
+	    json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "end_ns", (json_int_t)end_ns, "reason", reason,
+		      "spans", (json_int_t)r->drain.spans, "tallies", (json_int_t)r->drain.tallies, "io",
+		      (json_int_t)r->drain.io, "cpu_samples",
+		      (json_int_t)samples_so_far(r->drain.samples).samples, "dropped", (json_int_t)lost);
+	json_put(o, "ended", ended);
+	char *text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* A process that is found by what the user named gets its accounts as the first ones did: it is put among the
+ * targets, and a walk over all tasks opens the accounts of its threads. What it did before it was found,
+ * within a second, is not in the recording. */
+#include "follow.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "figures.h"
+#include "manifest.h"
+#include "units/visible.h"
+#include "json/json_block.h"
+
+#define LOOK_NS 1000000000ull
+/* A server that has just begun doesn't listen yet: the manifest is made anew as long. */
+#define YOUNG_NS 15000000000ull
+#define LONGEST_NS 5000000000ull
+enum { SHARE = 500 }; /* of a CPU's time at most one part in so many is spent on looking */
+
+/* On stderr: who runs it as a service has it in the log. */
+static void print(pid_t pid, const char *comm, size_t length, const char *what)
+{
+	char visible[VISIBLE_MOST * 16 + 1];
+	visible_text(visible, sizeof visible, comm, length);
+	fprintf(stderr, "%s (%d) %s\n", visible, pid, what);
+}
+
+static void print_ended(const struct recorder *r, pid_t pid)
+{
+	for (size_t i = 0; i < r->threads.ended_count; i++) {
+		const struct ended_target *e = &r->threads.ended[i];
+		if (e->pid == pid && e->t_ns)
+			print(pid, e->comm, strnlen(e->comm, sizeof e->comm), "ended");
+	}
+}
+
+/* Targets of which no thread is left. Their ids may become somebody else's. */
+static void drop_ended(struct recorder *r)
+{
+	for (size_t i = 0; i < r->targets->count;) {
+		pid_t pid = r->targets->pids[i];
+		if (threads_alive(&r->threads, pid)) {
+			i++;
+			continue;
+		}
+		print_ended(r, pid);
+		programs_forget(r->programs, pid);
+		r->targets->pids[i] = r->targets->pids[--r->targets->count];
+		r->manifest_ns = 0;
+		selectors_forget(r->options->selectors);
+	}
+}
+
+/* A zombie has no program any more. */
+static bool is_alive(pid_t pid)
+{
+	char path[32], text[8];
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return readlink(path, text, sizeof text) > 0;
+}
+
+/* Those found that are traced yet, be it as children of targets, are left out. */
+static void keep_new(struct recorder *r, struct targets *found)
+{
+	size_t left = 0;
+	programs_drain(r->programs); /* a child that has only just been forked */
+	for (size_t i = 0; i < found->count; i++)
+		if (!threads_alive(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
+			found->pids[left++] = found->pids[i];
+	found->count = left;
+}
+
+static void begin(struct recorder *r, pid_t pid)
+{
+	char comm[32];
+	int n = read_proc(pid, "comm", comm, sizeof comm);
+	json_t *note = json_note(ft_now_ns(), "target-began");
+	if (!threads_alive(&r->threads, pid) || targets_add_pid(r->targets, pid) < 0) {
+		programs_forget(r->programs, pid); /* it has ended, or there are too many */
+		selectors_forget(r->options->selectors);
+		json_decref(note);
+		return;
+	}
+	json_t *described = manifest_target(pid);
+	json_object_update(note, described);
+	json_decref(described);
+	write_json_note(r->writer, note);
+	samples_prepare(r->drain.samples, pid);
+	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
+}
+
+static void look(struct recorder *r)
+{
+	static struct targets found;
+	found.count = 0;
+	for (size_t i = 0; i < r->options->selectors->count; i++)
+		selector_find_more(&r->options->selectors->all[i], &found);
+	keep_new(r, &found);
+	if (!found.count)
+		return;
+	if (programs_trace(r->programs, found.pids, found.count, FT_TRACED_TARGET) ||
+	    programs_open_more(r->programs))
+		selectors_forget(r->options->selectors); /* again in a second */
+	programs_drain(r->programs);
+	for (size_t i = 0; i < found.count; i++)
+		begin(r, found.pids[i]);
+	r->manifest_ns = 0;
+	r->young_until_ns = ft_now_ns() + YOUNG_NS;
+}
+
+void follow_tick(struct recorder *r)
+{
+	uint64_t now = ft_now_ns();
+	drop_ended(r);
+	if (now < r->follow_due_ns)
+		return;
+	uint64_t cpu_ns = own_cpu_ns();
+	look(r);
+	uint64_t wait_ns = SHARE * (own_cpu_ns() - cpu_ns);
+	wait_ns = wait_ns < LOOK_NS ? LOOK_NS : wait_ns;
+	r->follow_due_ns = now + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
+}
+
+void follow_soon(struct recorder *r)
+{
+	r->follow_due_ns = 0;
+	selectors_forget(r->options->selectors);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Targets that come and go while a ring is kept: started anew, appeared, ended. */
+#ifndef FORKTAIL_LOADER_FOLLOW_H
+#define FORKTAIL_LOADER_FOLLOW_H
+
+#include "recorder.h"
+
+/* Every turn of the recorder's loop: looks once a second who is there, and less often where that takes long.
+ */
+void follow_tick(struct recorder *r);
+/* Looks at the next turn, whatever it takes. */
+void follow_soon(struct recorder *r);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The starter is forked while the recorder has nothing open that it should not have, and gives up what it has
+ * of rights before it does anything else. */
+#include "guard_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "privileges.h"
+
+enum { LONGEST_PAUSE_S = 60, USAGE = 2 };
+
+int guard_args_add(struct guard_args *g, const char *option, const char *value)
+{
+	if (g->count + 2 > GUARD_ARGS_MAX)
+		return -E2BIG;
+	g->all[g->count++] = option;
+	if (value)
+		g->all[g->count++] = value;
+	return 0;
+}
+
+/* The program beside this one. */
+static int find_guard(char path[PATH_MAX])
+{
+	static const char name[] = "forktail-guard";
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof name);
+	if (n <= 0)
+		return -errno;
+	path[n] = 0;
+	strcpy(strrchr(path, '/') + 1, name);
+	return access(path, X_OK) ? -errno : 0;
+}
+
+/* Signals as a program expects to find them, and nothing open but the standard descriptors. */
+static void begin_anew(void)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDONLY);
+	dup2(null, STDIN_FILENO);
+	close_range(3, ~0u, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+/* Runs the guard once. Returns its exit status, or 128. Ends with the recorder, which is looked for each
+ * second: its death sends no signal, as it has no right to send one to another user. */
+static int run(pid_t recorder, const char *path, char *const *argv)
+{
+	pid_t starter = getpid(), pid = fork();
+	int status = 0;
+	if (pid < 0)
+		return 128;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+		if (getppid() != starter)
+			_exit(0);
+		signal(SIGINT, SIG_DFL);
+		execv(path, argv);
+		_exit(USAGE);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (getppid() != recorder) {
+			kill(pid, SIGTERM);
+			_exit(0);
+		}
+		sleep(1);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+__attribute__((noreturn)) static void live(pid_t recorder, const char *path, char *const *argv,
+					   const struct ring_user *user)
+{
+	begin_anew();
+	prctl(PR_SET_NAME, "forktail-start");
+	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, with which it ends */
+	if (privileges_become_user(recorder, user->uid, user->gid))
+		_exit(3);
+	for (unsigned pause_s = 1;;) {
+		time_t begun = time(NULL);
+		int status = getppid() == recorder ? run(recorder, path, argv) : USAGE;
+		if (status == USAGE)
+			_exit(USAGE);
+		if (time(NULL) - begun > LONGEST_PAUSE_S)
+			pause_s = 1;
+		fprintf(stderr, "forktail record: forktail-guard has ended; it is started again in %u s\n",
+			pause_s);
+		sleep(pause_s);
+		pause_s = 2 * pause_s < LONGEST_PAUSE_S ? 2 * pause_s : LONGEST_PAUSE_S;
+	}
+}
+
+int guard_start(const struct guard_args *g, const char *ring, const struct ring_user *user)
+{
+	char path[PATH_MAX];
+	const char *argv[GUARD_ARGS_MAX + 3] = {path, ring};
+	pid_t recorder = getpid();
+	int err = find_guard(path);
+	if (err)
+		return err;
+	memcpy(argv + 2, g->all, g->count * sizeof *g->all);
+	pid_t pid = fork();
+	if (pid == 0)
+		live(recorder, path, (char *const *)argv, user);
+	return pid < 0 ? -errno : 0;
+}

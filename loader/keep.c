@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Segments, one after the other: each has to explain alone, so whatever is said once in a recording is said
+ * again in each, and what is counted is counted from its beginning. */
+#include "keep.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+#include "manifest.h"
+#include "sockets.h"
+#include "json/json_block.h"
+
+/* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.
+ */
+#define MANIFEST_NS 60000000000ull
+#define OPEN_NS 1000000000ull
+#define CALM_NS 3000000000ull
+
+int keep_open(struct recorder *r)
+{
+	const struct record_options *o = r->options;
+	struct ring_user user;
+	const char *why;
+	if (ring_user_find(o->user, &user)) {
+		fprintf(stderr, "forktail record: there is no user %s\n", o->user);
+		return 3;
+	}
+	if (ring_open(&r->ring, o->output, &o->keep, &user, &why)) {
+		fprintf(stderr, "forktail record: can't keep a ring in %s: %s\n", o->output, why);
+		return 3;
+	}
+	return 0;
+}
+
+int keep_guarded(struct recorder *r)
+{
+	const struct record_options *o = r->options;
+	int err = o->guard.count ? guard_start(&o->guard, o->output, ring_owner(r->ring)) : 0;
+	if (err)
+		fprintf(stderr,
+			"forktail record: can't start forktail-guard, which has to lie beside "
+			"forktail-record: %s\n",
+			strerror(-err));
+	return err ? 3 : 0;
+}
+
+/* The manifest of the segment that begins now, to be freed. */
+static char *segment_manifest(struct recorder *r, uint64_t number)
+{
+	if (!r->manifest || r->start_ns - r->manifest_ns > MANIFEST_NS || r->start_ns < r->young_until_ns) {
+		json_decref(r->manifest);
+		r->manifest =
+		    manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
+		r->manifest_ns = r->start_ns;
+	}
+	json_put_count(r->manifest, "start_ns", r->start_ns);
+	json_put_count(r->manifest, "ring_start_ns", r->ring_start_ns);
+	json_put_count(r->manifest, "segment", number);
+	json_put_text(r->manifest, "keep", r->options->keep_text);
+	return r->manifest ? json_dumps(r->manifest, JSON_COMPACT) : NULL;
+}
+
+int keep_begin(struct recorder *r)
+{
+	r->ring_start_ns = r->start_ns;
+	r->segments = 1;
+	char *text = segment_manifest(r, ring_number(r->ring) + 1);
+	int err = text ? ring_begin(r->ring, &r->writer, text, r->start_ns) : -ENOMEM;
+	free(text);
+	return err;
+}
+
+/* What the new segment has to have of what earlier ones have. */
+static void say_again(struct recorder *r)
+{
+	write_clock(r);
+	threads_anew(&r->threads, r->writer);
+	drain_anew(&r->drain);
+	samples_anew(r->drain.samples);
+	metrics_anew(r->metrics);
+	quotas_anew(r->quotas);
+	sockets_anew(r->drain.sockets);
+	drain_write_open(&r->drain);
+	figures_anew(r);
+}
+
+/* Once a second, or so seldom that a host of very many threads takes a thousandth of a CPU for it. */
+static void look_at_open(struct recorder *r)
+{
+	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
+	r->drain.open_count = 0;
+	programs_tell_open(r->programs);
+	programs_drain(r->programs);
+	drain_write_open(&r->drain);
+	uint64_t wait_ns = 1000 * (own_cpu_ns() - cpu_ns);
+	r->open_due_ns = begin_ns + (wait_ns > OPEN_NS ? wait_ns : OPEN_NS);
+}
+
+static void next_segment(struct recorder *r)
+{
+	look_at_open(r);
+	look_at_drops(r);
+	look_at_misses(r);
+	write_clock(r);
+	write_cost(r);
+	uint64_t now = ft_now_ns();
+	char *summary = summary_text(r, "segment", now, json_array());
+	r->start_ns = now;
+	char *text = segment_manifest(r, ring_number(r->ring) + 1);
+	if (summary && text && ring_next(r->ring, r->writer, text, summary, now) == 0) {
+		r->segments++;
+		say_again(r);
+	}
+	free(summary);
+	free(text);
+}
+
+/* Nothing of it ends the recorder: a ring with a hole is better than none. It is over when there has been no
+ * error for a while: what goes to make room lets a little be written, again and again. */
+static void tell_of_disk(struct recorder *r, uint64_t now)
+{
+	int err = ft_writer_error(r->writer);
+	if (err)
+		r->disk_error_ns = now;
+	if (err && !r->disk_told) {
+		fprintf(stderr,
+			"forktail record: can't write to %s: %s; what comes is lost until that is over\n",
+			r->options->output, strerror(-err));
+		r->disk_told = true;
+	} else if (r->disk_told && now - r->disk_error_ns > CALM_NS) {
+		fprintf(stderr, "forktail record: %s can be written to again\n", r->options->output);
+		r->disk_told = false;
+	}
+}
+
+void keep_tick(struct recorder *r)
+{
+	uint64_t now = ft_now_ns();
+	bool again = ring_recovers(r->ring, r->writer, now);
+	tell_of_disk(r, now);
+	if (now >= r->open_due_ns)
+		look_at_open(r);
+	if (again || ring_is_due(r->ring, r->writer, now))
+		next_segment(r);
+}
+
+void keep_reload(struct recorder *r)
+{
+	write_json_note(r->writer, json_note(ft_now_ns(), "reload"));
+	ft_writer_flush(r->writer);
+}
+
+void keep_trigger(struct recorder *r)
+{
+	json_t *note = json_note(ft_now_ns(), "trigger");
+	json_put_text(note, "name", "SIGUSR1");
+	write_json_note(r->writer, note);
+	ft_writer_flush(r->writer);
+}
