@@ -6,7 +6,7 @@ forktail_test(analysis unit
           unit/analysis/evidence/episodes_test.cc unit/analysis/output/render_test.cc unit/analysis/run/read_test.cc unit/analysis/run/holders_test.cc
            unit/cli/command_test.cc unit/analysis/run/column_test.cc unit/analysis/run/part_test.cc unit/analysis/run/progress_test.cc unit/analysis/run/outside_test.cc unit/analysis/timeline/client_test.cc unit/analysis/timeline/serving_test.cc unit/analysis/timeline/spins_test.cc
            unit/analysis/evidence/activity_test.cc unit/analysis/evidence/busy_test.cc unit/analysis/blame/hops_test.cc unit/analysis/blame/threads_test.cc unit/analysis/blame/outages_test.cc
-          unit/analysis/blame/arrivals_test.cc unit/analysis/blame/route_test.cc unit/analysis/blame/held_test.cc unit/analysis/blame/first_look_test.cc
+          unit/analysis/blame/arrivals_test.cc unit/analysis/blame/legs_test.cc unit/analysis/blame/route_test.cc unit/analysis/blame/held_test.cc unit/analysis/blame/first_look_test.cc
   LIBRARIES forktail_analysis forktail_test_support)
 target_compile_definitions(test_analysis PRIVATE FORKTAIL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 add_dependencies(test_analysis forktail forktail-load forktail-record)
@@ -74,7 +74,7 @@ target_compile_definitions(test_explain_locks PRIVATE FORKTAIL_LOCK_KEEPER="$<TA
 add_dependencies(test_explain_locks forktail forktail-load forktail-record lock_keeper tracer)
 
 forktail_test(explain_memory system SOURCES system/explain_memory_test.cc
-  LIBRARIES forktail_test_support TIMEOUT 300)
+  LIBRARIES forktail_test_support TIMEOUT 600 BESIDE_OTHERS)
 add_dependencies(test_explain_memory forktail forktail-load forktail-record bench_explain_run)
 
 forktail_test(explain_reading system SOURCES system/explain_reading_test.cc

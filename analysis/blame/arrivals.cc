@@ -3,6 +3,8 @@
 // it. Then nothing tells the two ways apart, and nothing is said.
 #include "arrivals.h"
 
+#include <algorithm>
+
 namespace forktail
 {
 
@@ -15,7 +17,7 @@ void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
 	r->unread_ns = requests.Unread(i);
 }
 
-OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns)
+OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns, uint64_t bound_ns)
 {
 	OnTheWay way;
 	if (server.empty() || sent_ns < server.start_ns() || arrived_ns > server.end_ns() ||
@@ -29,6 +31,8 @@ OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived
 		way.request_ns = server.pieces[first + 1].start_ns - sent_ns;
 	if (idle(server.pieces[last]))
 		way.answer_ns = arrived_ns - server.pieces[last].start_ns;
+	for (uint64_t *ns : {&way.request_ns, &way.answer_ns})
+		*ns -= std::min(*ns, bound_ns);
 	return way;
 }
 

@@ -10,8 +10,9 @@
 namespace forktail
 {
 
-// Between a request's sending and its answer's arrival.
-OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns);
+// Between a request's sending and its answer's arrival; at least, where these are told by a clock that may be
+// off by so much.
+OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns, uint64_t bound_ns = 0);
 
 // Sets what the log has of the request at requests[i] beside its times: connection, arrival.
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r);

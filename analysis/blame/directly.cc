@@ -11,6 +11,7 @@
 #include "arrivals.h"
 #include "divide.h"
 #include "elsewhere.h"
+#include "legs.h"
 
 namespace forktail
 {
@@ -62,10 +63,9 @@ struct ExactSums {
 // What lies wholly where a request came from another host's clock to this one, or went back, and within what
 // those clocks may be off against each other, may as well not have met it: it is nobody's, and how much that
 // is is returned.
-uint64_t LeaveToClocks(const Run &run, size_t i, ExactSums *sums)
+uint64_t LeaveToClocks(const Requests &q, size_t i, uint64_t bound_ns, ExactSums *sums)
 {
-	const uint64_t bound_ns = run.clocks_bound_ns, sent = run.requests.start_ns[i],
-		       arrived = run.requests.Arrived(i);
+	const uint64_t sent = q.start_ns[i], arrived = q.Arrived(i);
 	if (!bound_ns)
 		return 0;
 	CauseTimes border = {};
@@ -95,7 +95,8 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	ExactSums sums = {server};
 	Divide(context, i, &sums);
 	sums.direct[Index(Cause::Network)] += sums.network;
-	const uint64_t clocks_ns = LeaveToClocks(context.run, i, &sums);
+	const uint64_t bound_ns = ClocksBound(context.run, q.connection[i], server.timeline->thread);
+	const uint64_t clocks_ns = LeaveToClocks(q, i, bound_ns, &sums);
 	sums.direct[Index(Cause::ClientLate)] += sums.late;
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
@@ -109,8 +110,8 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 			 server.hop};
 	NoteRequest(q, i, &r);
 	r.clocks_ns = clocks_ns;
-	if (r.arrived)
-		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i));
+	if (r.arrived || bound_ns)
+		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i), bound_ns);
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
 		   q.Arrived(i), sheet);
 	AddRequest(&r, sheet);

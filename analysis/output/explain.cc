@@ -313,7 +313,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	e->log_before.reset();
 	e->source = std::make_unique<RunSource>();
 	e->source->OnProgress(&e->progress);
-	if (!e->source->Open(path, scan, &e->run, error))
+	if (!e->source->Open(path, scan, &e->run, error, options.part))
 		return false;
 	if (!TakePart(options.part, e, error, status))
 		return false;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
+#include "analysis/blame/legs.h"
 #include "analysis/run/hosts.h"
 #include "explain.h"
 #include "json_writer.h"
@@ -325,6 +326,19 @@ Out CostJson(const Cost &c)
 	return cost;
 }
 
+Out LegsJson(const Explanation &e, const SlowRequest &r)
+{
+	const Legs legs = LegsOf(e.blame, r);
+	const uint32_t server = r.hop < e.timelines.size() ? e.timelines[r.hop].thread : UINT32_MAX;
+	return {{"late_ns", legs.late_ns},
+		{"to_server_ns", legs.there_ns},
+		{"at_server_ns", legs.server_ns},
+		{"from_server_ns", legs.back_ns},
+		{"unread_ns", legs.unread_ns},
+		{"unknown_ns", legs.unknown_ns},
+		{"bound_ns", ClocksBound(e.run, r.connection, server)}};
+}
+
 Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 {
 	Out parts = Out::array();
@@ -353,7 +367,7 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 			request["answer_on_its_way_ns"] = r.way.answer_ns;
 		}
 		if (e.run.clocks_bound_ns)
-			request["clocks_unknown_ns"] = r.clocks_ns;
+			request["clocks_unknown_ns"] = r.clocks_ns, request["legs"] = LegsJson(e, r);
 		if (uint32_t behind = r.behind)
 			request["behind"] = e.run.behind[behind - 1].address;
 	}

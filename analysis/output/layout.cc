@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cwchar>
+#include <iterator>
 
 namespace forktail
 {
@@ -126,6 +127,26 @@ std::string PadLeft(const std::string &text, size_t columns)
 	return std::string(columns - std::min(width, columns), ' ') + text;
 }
 
+namespace
+{
+
+// Where the word that begins at `at` ends; a number and its unit are one.
+size_t EndOfWord(const std::string &text, size_t at)
+{
+	static constexpr const char *kUnits[] = {"%", "B", "GB", "MB", "kB", "ms", "ns", "s", "us"};
+	const size_t end = std::min(text.find(' ', at), text.size());
+	if (end == text.size() || text[at] < '0' || text[at] > '9')
+		return end;
+	const size_t next = std::min(text.find(' ', end + 1), text.size());
+	std::string unit = text.substr(end + 1, next - end - 1);
+	unit.erase(unit.find_last_not_of(".,:;)") + 1);
+	const bool is_unit =
+	    std::any_of(std::begin(kUnits), std::end(kUnits), [&](const char *u) { return unit == u; });
+	return is_unit ? next : end;
+}
+
+} // namespace
+
 std::string Wrap(const std::string &text, size_t first, size_t indent, size_t columns)
 {
 	std::string out;
@@ -137,7 +158,7 @@ std::string Wrap(const std::string &text, size_t first, size_t indent, size_t co
 		starts_line = true;
 	};
 	for (size_t at = 0; at < text.size();) {
-		size_t end = std::min(text.find(' ', at), text.size());
+		size_t end = EndOfWord(text, at);
 		std::string word = text.substr(at, end - at);
 		size_t width = DisplayWidth(word);
 		if (!starts_line && column + 1 + width > columns)

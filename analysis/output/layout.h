@@ -35,7 +35,7 @@ std::string Ellipsized(const std::string &text, size_t columns, const Style &sty
 std::string PadRight(const std::string &text, size_t columns);
 std::string PadLeft(const std::string &text, size_t columns);
 
-// `text` broken at spaces; the first line after `first` columns that are already there, others indented.
+// `text` broken at spaces, but for those between a number and its unit; the first line after `first` columns that are already there, others indented.
 // Words that are longer than a line are cut apart.
 std::string Wrap(const std::string &text, size_t first, size_t indent, size_t columns);
 // What lies between line ends.

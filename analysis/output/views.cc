@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/blame/hops.h"
+#include "analysis/blame/legs.h"
 #include "analysis/units.h"
 #include "screen.h"
 #include "words.h"
@@ -150,6 +151,27 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 	}
 	s->out += PadRight("latency", name) + PadLeft("", 20) + PadLeft(FormatDuration(sum_ns), 10) + "  " +
 		  FormatCount(sum_ns) + " ns\n";
+}
+
+// Between two hosts: which leg of the way took how long, as far as their clocks tell.
+void RequestLegs(const SlowRequest &r, Sheet *s)
+{
+	const Legs legs = LegsOf(s->e.blame, r);
+	const uint32_t server = r.hop < s->e.timelines.size() ? s->e.timelines[r.hop].thread : UINT32_MAX;
+	const uint64_t bound_ns = ClocksBound(s->e.run, r.connection, server);
+	if (!bound_ns)
+		return;
+	s->Title("Between the hosts, whose clocks are known to " + FormatDuration(bound_ns));
+	auto leg = [&](const char *what, uint64_t ns) {
+		s->out += PadRight(what, 26) + PadLeft(ns ? FormatDuration(ns) : "-", 10) + "\n";
+	};
+	leg("late at the sending host", legs.late_ns);
+	leg("on its way to the server", legs.there_ns);
+	leg("at the server", legs.server_ns);
+	leg(r.arrived ? "answer on its way" : "answer on its way, unread", legs.back_ns);
+	if (r.arrived)
+		leg("answer unread", legs.unread_ns);
+	leg("unknown which of them", legs.unknown_ns);
 }
 
 // Slow requests that had been sent before it and not been answered when it was due, the last due first: on
@@ -361,8 +383,10 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 	s.Line("Bars are as long as the parts, longest first; direct: the cause ran while the request "
 	       "waited; queued: it "
 	       "waited behind others that the cause had held up. They sum to the latency.");
-	if (!e.blame.from_iterations)
+	if (!e.blame.from_iterations) {
+		RequestLegs(*r, &s);
 		RequestsInFront(*r, &s);
+	}
 	*text = s.out;
 	return true;
 }

@@ -4,6 +4,7 @@
 
 #include "analysis/json_read.h"
 #include "analysis/outside.h"
+#include "said.h"
 #include "source.h"
 
 namespace forktail
@@ -64,6 +65,9 @@ void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 	const std::string &name = f->name, &other = reference.name;
 	f->about.overlaid = false;
 	if (f->about.program == kClockProgram)
+		return;
+	// Of a ring once.
+	if (f->segment && std::exchange(f->said->left_out, true))
 		return;
 	if (f->about.boot_id != reference.about.boot_id && !compared)
 		run->warnings.push_back(

@@ -24,6 +24,10 @@ constexpr double kMaxDrift = 1e-3;
 // What a rate may change by where nobody measured.
 constexpr double kUnseenDrift = 1e-6;
 constexpr uint64_t kNoTime = uint64_t{1} << 62;
+constexpr int64_t kMaxOffset = static_cast<int64_t>(kNoTime) - 1;
+
+// Of an offset and a time, both in ns.
+__extension__ using Wide = __int128;
 
 struct Point {
 	double x, y;
@@ -112,6 +116,9 @@ Tube FitStretch(std::vector<Said> most, std::vector<Said> least, double length_n
 	std::vector<Point> lines;
 	for (; (lines = Feasible(most, least, length_ns, slack)).empty() && slack < 1e18;)
 		slack = std::max(2 * slack, 1000.0);
+	constexpr double any = 1e18; // what no line keeps to, however much room it gets, says nothing
+	if (lines.empty())
+		return {{-any, any, slack}, {-any, any, slack}};
 	Tube tube = {{INFINITY, -INFINITY, slack}, {INFINITY, -INFINITY, slack}};
 	for (const Point &p : lines) {
 		tube.begin = {std::min(tube.begin.low, p.x), std::max(tube.begin.high, p.x), slack};
@@ -139,6 +146,31 @@ bool MakesSense(const ft_probe &p)
 
 } // namespace
 
+ClockMap::ClockMap(const std::vector<Knot> &knots)
+{
+	for (Knot k : knots) {
+		k.offset_ns = std::clamp(k.offset_ns, -kMaxOffset, kMaxOffset);
+		k.bound_ns = std::min(k.bound_ns, kNoTime);
+		if (knots_.empty()) {
+			knots_.push_back(k);
+			continue;
+		}
+		Knot &last = knots_.back();
+		if (k.t_ns <= last.t_ns) {
+			last.bound_ns = std::max(last.bound_ns, k.bound_ns);
+			continue;
+		}
+		const int64_t room_ns = static_cast<int64_t>((k.t_ns - last.t_ns) / 2),
+			      bent_ns =
+				  std::clamp(k.offset_ns, last.offset_ns - room_ns, last.offset_ns + room_ns);
+		k.bound_ns += static_cast<uint64_t>(std::abs(k.offset_ns - bent_ns));
+		k.offset_ns = bent_ns;
+		knots_.push_back(k);
+	}
+	if (knots_.size() == 1)
+		knots_.push_back({knots_[0].t_ns + 1'000'000, knots_[0].offset_ns, knots_[0].bound_ns});
+}
+
 // The knot that ends the piece for an instant.
 size_t ClockMap::After(uint64_t t_ns) const
 {
@@ -152,10 +184,17 @@ int64_t ClockMap::OffsetAt(uint64_t t_ns) const
 	constexpr double farthest_ns = 1e15; // eleven days from all that was measured
 	const size_t after = After(t_ns);
 	const Knot &a = knots_[after - 1], &b = knots_[after];
+	if (t_ns >= a.t_ns && t_ns <= b.t_ns)
+		return a.offset_ns + static_cast<int64_t>((static_cast<Wide>(b.offset_ns) - a.offset_ns) *
+							  static_cast<Wide>(t_ns - a.t_ns) /
+							  static_cast<Wide>(b.t_ns - a.t_ns));
 	double slope = static_cast<double>(b.offset_ns - a.offset_ns) / static_cast<double>(b.t_ns - a.t_ns);
-	double from_ns = static_cast<double>(static_cast<int64_t>(t_ns - a.t_ns));
-	return a.offset_ns + std::llround(std::clamp(slope, -kMaxDrift, kMaxDrift) *
+	const Knot &next = t_ns < a.t_ns ? a : b;
+	double from_ns = static_cast<double>(static_cast<int64_t>(t_ns - next.t_ns));
+	const int64_t offset_ns =
+	    next.offset_ns + std::llround(std::clamp(slope, -kMaxDrift, kMaxDrift) *
 					  std::clamp(from_ns, -farthest_ns, farthest_ns));
+	return std::clamp(offset_ns, -kMaxOffset, kMaxOffset);
 }
 
 uint64_t ClockMap::Map(uint64_t t_ns) const
@@ -205,7 +244,7 @@ ClockMap ClockMap::Inverse() const
 		knots.push_back(
 		    {static_cast<uint64_t>(std::max<int64_t>(static_cast<int64_t>(k.t_ns) + k.offset_ns, 1)),
 		     -k.offset_ns, k.bound_ns});
-	return ClockMap(std::move(knots));
+	return ClockMap(knots);
 }
 
 ClockMap ClockMap::Then(const ClockMap &next) const
@@ -229,7 +268,7 @@ ClockMap ClockMap::Then(const ClockMap &next) const
 			knots.push_back({t, static_cast<int64_t>(next.Map(Map(t)) - t),
 					 BoundAt(t) + next.BoundAt(Map(t))});
 		}
-	return ClockMap(std::move(knots));
+	return ClockMap(knots);
 }
 
 ClockMap FitClock(std::vector<ft_probe> samples, uint64_t *left_out)
@@ -257,9 +296,9 @@ ClockMap FitClock(std::vector<ft_probe> samples, uint64_t *left_out)
 	for (size_t b = 0; b < begins.size(); b++) {
 		const size_t end = b + 1 < begins.size() ? begins[b + 1] : samples.size();
 		const uint64_t from = samples[begins[b]].sent_ns,
-			       to = std::max(b + 1 < begins.size() ? samples[end].sent_ns
-								   : samples.back().received_ns,
-					     from + 1'000'000);
+			       to = b + 1 < begins.size()
+					? samples[end].sent_ns
+					: std::max(samples.back().received_ns, from + 1'000'000);
 		const double length_ns = static_cast<double>(to - from);
 		std::vector<Said> most, least;
 		for (size_t i = begins[b]; i < end; i++) {
@@ -282,12 +321,15 @@ ClockMap FitClock(std::vector<ft_probe> samples, uint64_t *left_out)
 		knots.push_back({to, 0, 0});
 		ranges.push_back(tube.end);
 	}
+	const double farthest = static_cast<double>(kMaxOffset);
 	for (size_t i = 0; i < knots.size(); i++) {
 		const Range &r = ranges[i];
-		knots[i].offset_ns = base + std::llround((r.low + r.high) / 2);
-		knots[i].bound_ns = static_cast<uint64_t>(std::ceil((r.high - r.low) / 2 + r.slack)) + 1;
+		knots[i].offset_ns =
+		    base + std::llround(std::clamp((r.low + r.high) / 2, -farthest, farthest));
+		knots[i].bound_ns =
+		    static_cast<uint64_t>(std::min(std::ceil((r.high - r.low) / 2 + r.slack), farthest)) + 1;
 	}
-	return ClockMap(std::move(knots));
+	return ClockMap(knots);
 }
 
 std::vector<ClockPath> ConnectClocks(const std::string &reference, std::vector<ClockPair> pairs)

@@ -23,7 +23,9 @@ public:
 		uint64_t bound_ns; // how far from the truth that may be
 	};
 	ClockMap() = default;
-	explicit ClockMap(std::vector<Knot> knots) : knots_(std::move(knots)) {}
+	// By time. What would have times run backwards, as only a recording that lies can, is bent until they
+	// don't, and the bound says so.
+	explicit ClockMap(const std::vector<Knot> &knots);
 
 	bool same() const { return knots_.empty(); }
 	// Never backwards. 0 and what no clock reaches stay as they are: they are no times.

@@ -84,6 +84,41 @@ std::string HostOfId(const Run &run, uint32_t id)
 	return only;
 }
 
+uint64_t CpuOfHost(const Run &run, const std::string &host, uint64_t own)
+{
+	for (const RecordingFile &f : run.files)
+		if (run.spaces > 1 && f.overlaid && f.host == host)
+			return f.space * uint64_t{run.cpus_of_space} + own % run.cpus_of_space;
+	return own;
+}
+
+std::string ShownCpu(const Run &run, uint64_t cpu)
+{
+	if (run.spaces <= 1)
+		return std::to_string(cpu);
+	const uint64_t space = cpu / run.cpus_of_space;
+	std::string host;
+	for (const RecordingFile &f : run.files)
+		if (f.overlaid && f.space == space && (host.empty() || f.program == "forktail-record"))
+			host = f.host;
+	return std::to_string(cpu % run.cpus_of_space) + OnHost(host);
+}
+
+std::string ShownId(const Run &run, uint32_t id)
+{
+	return std::to_string(OwnId(run, id)) + OnHost(HostOfId(run, id));
+}
+
+std::string ShownTid(const Run &run, const Thread &thread)
+{
+	return std::to_string(OwnId(run, thread.tid)) + OnHost(HostOf(run, thread));
+}
+
+std::string ShownTgid(const Run &run, const Thread &thread)
+{
+	return std::to_string(OwnId(run, thread.tgid)) + OnHost(HostOf(run, thread));
+}
+
 std::string OnHost(const std::string &host)
 {
 	return host.empty() ? "" : " on " + host;

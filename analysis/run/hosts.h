@@ -52,6 +52,14 @@ inline bool SeveralHosts(const Run &run)
 std::string HostOf(const Run &run, const Thread &thread);
 // The same of a process or thread by its id; "" if no recording has it and its kernel has several names.
 std::string HostOfId(const Run &run, uint32_t id);
+// The run's number of a CPU that a recorder of that host calls so.
+uint64_t CpuOfHost(const Run &run, const std::string &host, uint64_t own);
+// "7", of several kernels "7 on redis-a".
+std::string ShownCpu(const Run &run, uint64_t cpu);
+// A thread's or process' id as it is shown: "4711", of several hosts "4711 on redis-a".
+std::string ShownId(const Run &run, uint32_t id);
+std::string ShownTid(const Run &run, const Thread &thread);
+std::string ShownTgid(const Run &run, const Thread &thread);
 // " on redis-a"; "" for "".
 std::string OnHost(const std::string &host);
 

@@ -3,9 +3,11 @@
 #include "read_blocks.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 #include "analysis/outside.h"
 #include "map_times.h"
+#include "said.h"
 
 namespace forktail
 {
@@ -60,32 +62,106 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.server = ServerIndex(f, run, c.server);
 }
 
+// Before then nothing is there of what the file's recorder knows; 0: it has all.
+uint64_t CutNs(const OpenFile *f)
+{
+	return f->session->cut() ? f->session->first_ns : 0;
+}
+
+// What of a record lies before the ring's first segment was written, as all else of that time, with segments
+// that are gone.
+void Cut(uint64_t from_ns, ft_span *s)
+{
+	const uint64_t was_ns = s->duration_ns, end_ns = s->start_ns + was_ns;
+	if (s->start_ns >= from_ns || end_ns < from_ns || end_ns < s->start_ns)
+		return;
+	s->start_ns = from_ns;
+	s->duration_ns = end_ns - from_ns;
+	if (s->off_cpu) { // blocked first
+		s->runnable_ns = std::min(s->runnable_ns, s->duration_ns);
+		s->blocked_ns = s->duration_ns - s->runnable_ns;
+		return;
+	}
+	s->on_cpu_ns = InMeasure(s->on_cpu_ns, was_ns, s->duration_ns);
+	s->runnable_ns = InMeasure(s->runnable_ns, was_ns, s->duration_ns);
+	s->blocked_ns = InMeasure(s->blocked_ns, was_ns, s->duration_ns);
+}
+void Cut(uint64_t from_ns, ft_tally *t)
+{
+	if (t->start_ns >= from_ns || t->end_ns < from_ns)
+		return;
+	t->total_ns = InMeasure(t->total_ns, t->end_ns - t->start_ns, t->end_ns - from_ns);
+	t->max_ns = std::min(t->max_ns, t->total_ns);
+	t->start_ns = from_ns;
+}
+
+// Which of the run's threads an account is of. A recorder that ended, or was killed, and went on in its ring
+// has begun another account of a thread that lived on: it is the same thread, of which nothing is known for a
+// while.
+size_t ThreadOf(OpenFile *f, const ft_thread &t, Run *run)
+{
+	auto &threads = f->said->threads;
+	auto [found, is_new] = threads.try_emplace({t.tid, t.start_ns}, run->threads.size());
+	if (!is_new)
+		return found->second;
+	if (f->segment && found != threads.begin()) {
+		const auto before = std::prev(found);
+		const Thread &was = run->threads[before->second];
+		if (before->first.first == t.tid && was.tgid == f->space.Id(t.tgid) &&
+		    !(was.flags & FT_THREAD_ENDED) && was.comm == VisibleName(t.comm))
+			return found->second = before->second;
+	}
+	run->threads.emplace_back();
+	run->threads.back().start_ns = UINT64_MAX;
+	return found->second;
+}
+
 void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 {
-	auto [found, is_new] = f->threads.try_emplace({t.tid, t.start_ns}, run->threads.size());
-	if (is_new)
-		run->threads.emplace_back();
-	Thread &thread = run->threads[found->second];
+	Thread &thread = run->threads[ThreadOf(f, t, run)];
 	thread.tid = f->space.Id(t.tid);
 	thread.tgid = f->space.Id(t.tgid);
 	thread.parent_tgid = f->space.Id(t.parent_tgid);
 	thread.announced = true;
 	thread.flags = t.flags;
-	thread.start_ns = t.start_ns;
-	thread.end_ns = t.end_ns;
+	thread.start_ns = std::min(thread.start_ns, std::max(t.start_ns, CutNs(f)));
+	thread.end_ns = t.end_ns ? std::max(t.end_ns, thread.start_ns) : 0;
 	thread.comm = VisibleName(t.comm);
 	thread.role = VisibleName(t.role);
-	thread.file = static_cast<uint32_t>(run->files.size());
+	thread.file = static_cast<uint32_t>(std::min(f->said->file, run->files.size()));
 }
 
-void ReadDetail(OpenFile *f, Run *run, const Json &j)
+// Where a text is in a list of the run's; it is added if nobody has said it before.
+template <typename T>
+uint32_t Once(std::unordered_map<std::string, uint32_t> *known, const std::string &text, T what,
+	      std::vector<T> *list)
 {
-	f->details[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->details.size());
-	run->details.push_back({Text(j, "name"), Texts(j, "stack")});
+	auto [found, is_new] = known->try_emplace(text, static_cast<uint32_t>(list->size()));
+	if (is_new)
+		list->push_back(std::move(what));
+	return found->second;
 }
 
-void ReadStack(OpenFile *f, Run *run, const Json &j)
+// What a block says, and the number by which the file's records name it, which is no part of that.
+std::string TakeId(Json *j, uint32_t *id)
 {
+	*id = static_cast<uint32_t>(Whole(*j, "id"));
+	j->erase("id");
+	return j->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void ReadDetail(OpenFile *f, Run *run, Json j)
+{
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
+	f->details[id] =
+	    Once(&f->said->details, text, Detail{Text(j, "name"), Texts(j, "stack")}, &run->details);
+}
+
+void ReadStack(OpenFile *f, Run *run, Json j)
+{
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
 	Stack stack;
 	stack.program = Text(j, "program");
 	if (const Json *frames = Member(j, "frames"); frames && frames->is_array())
@@ -93,23 +169,23 @@ void ReadStack(OpenFile *f, Run *run, const Json &j)
 			if (frame.is_array() && frame.size() == 2)
 				stack.frames.push_back({AsText(frame[0]), AsText(frame[1])});
 	stack.kernel = Texts(j, "kernel");
-	f->stacks[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->stacks.size());
-	run->stacks.push_back(std::move(stack));
+	f->stacks[id] = Once(&f->said->stacks, text, std::move(stack), &run->stacks);
 }
 
-void ReadSeries(OpenFile *f, Run *run, const Json &j)
+void ReadSeries(OpenFile *f, Run *run, Json j)
 {
-	f->series[static_cast<uint32_t>(Whole(j, "id"))] = static_cast<uint32_t>(run->series.size());
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
 	Series s;
 	s.name = Text(j, "name");
 	s.unit = Text(j, "unit");
 	s.labels = TextMap(j, "labels");
 	if (SeveralHosts(*run))
 		s.labels["host"] = f->about.host;
-	run->series.push_back(std::move(s));
+	f->series[id] = Once(&f->said->series, text, std::move(s), &run->series);
 }
 
-void ReadCost(Run *run, const Json &j)
+void ReadCost(OpenFile *f, Run *run, const Json &j)
 {
 	Cost cost;
 	cost.known = true;
@@ -122,7 +198,7 @@ void ReadCost(Run *run, const Json &j)
 		for (const Json &p : *programs)
 			cost.programs.push_back({Text(p, "name"), Whole(p, "runs"), Number(p, "ns_per_run"),
 						 Whole(p, "total_ns")});
-	run->cost = std::move(cost);
+	f->said->AddCost(f, cost, &run->cost);
 }
 
 // The two halves of a word that are thread ids.
@@ -165,8 +241,37 @@ void ReadLoadStart(const OpenFile *f, Run *run, const Json &j, uint64_t t_ns)
 	run->load_starts.push_back(std::move(start));
 }
 
-void ReadNote(const OpenFile *f, Run *run, const Json &j)
+// Whether a ring's earlier segment has said that a thread waits for that epoll instance, and no other thread
+// has had its id since. Remembers it.
+bool LoopIsKnown(Said *said, const ft_loop &l)
 {
+	auto [last, is_new] = said->loops.try_emplace(l.tid, l);
+	const ft_loop before = last->second;
+	last->second = l;
+	if (is_new || before.tgid != l.tgid || before.epoll != l.epoll)
+		return false;
+	auto later = said->threads.upper_bound({l.tid, before.t_ns});
+	return later == said->threads.end() || later->first.first != l.tid;
+}
+
+// Whether a note only says again what an earlier one said: which quota holds, what is missing, or all of it.
+bool NoteIsKnown(Said *said, const Json &j)
+{
+	const std::string kind = Text(j, "kind");
+	if (kind == "cpu-quota" || kind == "missing") {
+		std::string &last = said->states[kind + " " + std::to_string(Whole(j, "pid")) + " " +
+						 Text(j, "cgroup") + Text(j, "what")];
+		const std::string now = std::to_string(Whole(j, "quota_us")) + " " +
+					std::to_string(Whole(j, "period_us")) + Text(j, "why");
+		return std::exchange(last, now) == now;
+	}
+	return !said->notes.insert(j.dump(-1, ' ', false, Json::error_handler_t::replace)).second;
+}
+
+void ReadNote(OpenFile *f, Run *run, const Json &j)
+{
+	if (f->segment && NoteIsKnown(f->said.get(), j))
+		return;
 	const uint64_t t_ns = f->clock.Map(Whole(j, "t_ns"));
 	const uint32_t pid = f->space.Id(static_cast<uint32_t>(Whole(j, "pid")));
 	if (Text(j, "kind") == "cpu-quota")
@@ -202,6 +307,13 @@ uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
 	return found->second;
 }
 
+void Hold::Let()
+{
+	if (fd >= 0)
+		close(fd);
+	fd = -1;
+}
+
 void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run)
 {
 	for (size_t i = first_span; i < run->spans.size(); i++) {
@@ -233,16 +345,28 @@ ServerReport ReportOf(const Json &j)
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 {
 	const IdSpace &space = f->space;
+	const uint64_t cut_ns = CutNs(f);
 	switch (block.kind) {
 	case FT_BLOCK_THREAD:
 		ForRecords<ft_thread>(f, block, [&](const ft_thread &t) { ReadThread(f, run, t); });
 		break;
 	case FT_BLOCK_SPAN:
-		ForRecords<ft_span>(f, block,
-				    [&](const ft_span &s) { run->spans.push_back(InSpace(space, s)); });
+		ForRecords<ft_span>(f, block, [&](ft_span s) {
+			Cut(cut_ns, &s);
+			run->spans.push_back(InSpace(space, s));
+		});
+		break;
+	case FT_BLOCK_OPEN:
+		ForRecords<ft_span>(f, block, [&](ft_span s) {
+			auto detail = f->details.find(s.detail);
+			Cut(cut_ns, &s);
+			s.detail = detail == f->details.end() ? 0 : detail->second;
+			f->session->open.Add(InSpace(space, s));
+		});
 		break;
 	case FT_BLOCK_TALLY:
 		ForRecords<ft_tally>(f, block, [&](ft_tally t) {
+			Cut(cut_ns, &t);
 			t.tid = space.Id(t.tid);
 			run->tallies.push_back(t);
 		});
@@ -265,7 +389,8 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_loop>(f, block, [&](ft_loop l) {
 			l.tid = space.Id(l.tid);
 			l.tgid = space.Id(l.tgid);
-			run->loops.push_back(l);
+			if (!LoopIsKnown(f->said.get(), l))
+				run->loops.push_back(l);
 		});
 		break;
 	case FT_BLOCK_SOCKET:
@@ -325,7 +450,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadSeries(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_COST:
-		ReadCost(run, ParseVisibleObject(PayloadText(block)));
+		ReadCost(f, run, ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_NOTE:
 		ReadNote(f, run, ParseVisibleObject(PayloadText(block)));

@@ -19,28 +19,46 @@
 namespace forktail
 {
 
+struct Said;
+struct Session;
+
 struct CloseReader {
 	void operator()(ft_reader *r) const { ft_reader_close(r); }
 };
 
+// A descriptor that keeps a file from going away, whoever unlinks it.
+struct Hold {
+	int fd = -1;
+	Hold() = default;
+	Hold(const Hold &) = delete;
+	Hold &operator=(const Hold &) = delete;
+	~Hold() { Let(); }
+	void Let();
+};
+
 // A file being read: its reader, its manifest, and the tables that make its ids the run's.
 struct OpenFile {
-	std::unique_ptr<ft_reader, CloseReader> reader;
+	std::unique_ptr<ft_reader, CloseReader> reader; // of a segment: opened when it is wanted (source.h)
+	Hold hold;
 	std::string path; // as it is, not for showing
 	std::string name; // in messages: "load.forktail", "hosts/redis-a/server.forktail"
 	RecordingFile about;
 	Json manifest = Json::object();
 	ClockMap clock; // from its times to the run's
 	IdSpace space;
+	bool segment = false;	    // of a ring
+	bool written = false;	    // being written: that it has no end is no damage
+	bool gone = false;	    // it was evicted while it was read
+	std::shared_ptr<Said> said; // what was said before: a ring's segments share theirs
+	Session *session = nullptr; // in `said`
 
 	uint32_t first_connection = 0, first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
 	std::vector<uint8_t> ops;      // op in the file -> index into Run::ops
 	std::vector<uint8_t> behind;   // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
 	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
-	std::vector<uint32_t> connection_table;			 // of `connections`, by id
-	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
-	uint64_t malformed = 0;					 // requests
+	std::vector<uint32_t> connection_table; // of `connections`, by id
+	uint64_t malformed = 0;			// requests
 	uint64_t lost = 0;    // blocks that were there when they were found, and are no more
 	bool indexed = false; // where blocks lie was taken from the file's index
 };

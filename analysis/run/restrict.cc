@@ -24,6 +24,8 @@ TimeSpan RunSource::Span(Run *run) const
 	}
 	if (has_log_ && span.until_ns)
 		return span;
+	if (whole_)
+		return *whole_;
 	FindExtent(run);
 	span = {run->start_ns, run->end_ns};
 	for (const ServerBlock &b : servers_)

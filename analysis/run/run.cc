@@ -124,6 +124,13 @@ void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder 
 		SortNearly(records->begin() + t.*first, records->begin() + t.*first + t.*count, before);
 }
 
+// Whether a socket is, by a later record, where it was by an earlier one.
+bool SamePlace(const ft_socket &a, const ft_socket &b)
+{
+	return a.inode == b.inode && a.tgid == b.tgid && a.epoll == b.epoll && a.peer_inode == b.peer_inode &&
+	       a.local_port == b.local_port && a.peer_port == b.peer_port;
+}
+
 // A thread still open when its recording ended is accounted up to the last instant anything says of it.
 void CloseOpenThreads(Run *run)
 {
@@ -253,6 +260,13 @@ uint64_t DropNonsense(Run *run)
 		dropped += records->size() - kept;
 		records->Truncate(kept);
 	};
+	// An interrupt that came while a program of the recorder's ended a frame is in that frame, too: some
+	// microseconds more than it lasted, for which it is not to be lost.
+	constexpr uint64_t kInterruptedNs = 100'000;
+	for (ft_span &s : run->spans)
+		if (s.on_cpu_ns > s.duration_ns && s.on_cpu_ns - s.duration_ns < kInterruptedNs &&
+		    s.on_cpu_ns >> 62 == 0)
+			s.on_cpu_ns = s.duration_ns;
 	filter(&run->spans, [](const ft_span &s) {
 		return Sane(s.start_ns, s.start_ns + s.duration_ns) && s.duration_ns >> 62 == 0 &&
 		       s.on_cpu_ns <= s.duration_ns && s.runnable_ns <= s.duration_ns &&
@@ -349,6 +363,9 @@ uint64_t IndexFacts(Run *run)
 			 [](const ft_socket &a, const ft_socket &b) {
 				 return a.inode != b.inode ? a.inode < b.inode : a.seen_ns < b.seen_ns;
 			 });
+	// A ring's segments say again which sockets are where.
+	run->sockets.erase(std::unique(run->sockets.begin(), run->sockets.end(), SamePlace),
+			   run->sockets.end());
 	std::sort(run->drops.begin(), run->drops.end(),
 		  [](const ft_drop &a, const ft_drop &b) { return a.start_ns < b.start_ns; });
 	for (Series &s : run->series)

@@ -5,13 +5,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
+#include <sys/resource.h>
 
 #include "analysis/json_read.h"
 #include "analysis/outside.h"
 #include "analysis/units.h"
+#include "find.h"
+#include "manifest.h"
+#include "ring.h"
+#include "said.h"
 #include "source.h"
 #include "survey.h"
 
@@ -22,114 +30,6 @@ namespace
 {
 
 namespace fs = std::filesystem;
-
-void ReadManifest(OpenFile *f, const std::string &text)
-{
-	f->about.manifest = text;
-	f->manifest = ParseVisibleObject(text);
-	const Json &m = f->manifest;
-	f->about.program = Text(m, "program");
-	f->about.version = Text(m, "version");
-	f->about.host = Text(m, "host");
-	f->about.kernel = Text(m, "kernel");
-	f->about.boot_id = Text(m, "boot_id");
-	f->about.clock_id = Text(m, "clock_id");
-	if (f->about.clock_id.empty())
-		f->about.clock_id = f->about.boot_id;
-	f->about.argv = Texts(m, "argv");
-	f->about.start_ns = Whole(m, "start_ns");
-}
-
-// Several load generators may talk to the same proxy. A request has a byte for the server behind it.
-void UseBehind(OpenFile *f, Run *run)
-{
-	constexpr size_t most = UINT8_MAX;
-	f->behind.push_back(0);
-	const Json *list = Member(f->manifest, "behind");
-	if (!list || !list->is_array())
-		return;
-	for (const Json &one : *list) {
-		std::string address = Text(one, "address");
-		auto known = std::find_if(run->behind.begin(), run->behind.end(),
-					  [&](const Behind &b) { return b.address == address; });
-		size_t index = static_cast<size_t>(known - run->behind.begin());
-		if (known == run->behind.end() && index < most)
-			run->behind.push_back({Text(one, "name"), address});
-		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
-	}
-}
-
-// Takes over what a manifest says about the run as a whole.
-void UseManifest(OpenFile *f, Run *run)
-{
-	const Json &m = f->manifest;
-	if (uint64_t min_span_ns = Whole(m, "min_span_ns"))
-		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
-	if (const Json *cpus = Member(m, "cpus"))
-		f->about.cpus = run->cpus =
-		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
-	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
-		for (const Json &t : *targets)
-			run->targets.push_back({f->space.Id(static_cast<uint32_t>(Whole(t, "pid"))),
-						Text(t, "comm"), Text(t, "cmdline"), Texts(t, "listens"),
-						Text(t, "cgroup"), Text(t, "cgroup_of"), Flag(t, "io_uring"),
-						Texts(t, "addresses"), f->about.host});
-	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
-		for (const Json &item : *missing)
-			run->missing.push_back({Text(item, "what"), Text(item, "why")});
-
-	if (const Json *devices = Member(m, "block_devices"); devices && devices->is_object())
-		for (const auto &[number, name] : devices->items()) {
-			unsigned major = 0, minor = 0;
-			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
-				run->devices[DeviceOf(f->space, major << 20 | minor, run)] =
-				    name.get<std::string>() +
-				    (SeveralHosts(*run) ? OnHost(f->about.host) : "");
-		}
-
-	for (const auto &[number, name] : TextMap(m, "syscalls"))
-		run->syscalls[std::atoi(number.c_str())] = name;
-
-	f->first_program = static_cast<uint32_t>(run->programs.size());
-	for (const std::string &program : Texts(m, "programs"))
-		run->programs.push_back(program);
-
-	f->first_connection = static_cast<uint32_t>(run->connections.size());
-	const Json *infos = Member(m, "server_info");
-	std::vector<std::string> servers = Texts(m, "servers");
-	for (size_t i = 0; i < servers.size(); i++) {
-		std::string host = SeveralHosts(*run) && IsLocalAddress(servers[i]) ? f->about.host : "";
-		size_t known = 0;
-		while (known < run->servers.size() &&
-		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
-			known++;
-		f->servers.push_back(static_cast<uint32_t>(known));
-		if (known != run->servers.size())
-			continue;
-		run->servers.push_back(servers[i]);
-		run->server_hosts.push_back(host);
-		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
-					       ? static_cast<uint32_t>(Whole((*infos)[i], "pid"))
-					       : 0);
-	}
-	UseBehind(f, run);
-	for (const std::string &op : Texts(m, "ops")) {
-		auto known = std::find(run->ops.begin(), run->ops.end(), op);
-		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
-		if (known == run->ops.end())
-			run->ops.push_back(op);
-	}
-	if (f->about.program == "forktail-load") {
-		Load load;
-		load.arrival = Text(m, "arrival");
-		load.rate = Number(m, "rate");
-		load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(Whole(m, "pipeline"), 1, 1 << 20));
-		load.first_connection = f->first_connection;
-		load.behind = f->behind.size() > 1;
-		load.file = static_cast<uint32_t>(run->files.size());
-		run->loads.push_back(load);
-	}
-}
 
 std::string Describe(const ft_damage &d)
 {
@@ -149,6 +49,8 @@ std::string Describe(const ft_damage &d)
 // What a file's damage and its log's come to.
 void WarnOfFile(const OpenFile &f, Run *run)
 {
+	if (f.segment)
+		return; // WarnOfRing
 	const std::string &name = f.name;
 	std::vector<std::string> warnings;
 	if (std::string damage = Describe(f.about.damage); !damage.empty())
@@ -164,6 +66,35 @@ void WarnOfFile(const OpenFile &f, Run *run)
 		warnings.push_back(name + ": " + Plural(f.lost, "block", "blocks") +
 				   " could not be read: the file is damaged, or changed meanwhile");
 	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
+}
+
+// What the segments of a ring met, as one: there may be thousands.
+void WarnOfRing(const Said &ring, Run *run)
+{
+	if (ring.damaged) {
+		std::string text = ring.damaged_name;
+		if (ring.damaged > 1)
+			text += " and " + Plural(ring.damaged - 1, "further segment", "further segments");
+		run->warnings.push_back(text + ": " + Describe(ring.damage));
+	}
+	uint64_t down_ns = 0, last_ns = 0;
+	for (const auto &[began_ns, session] : ring.sessions) {
+		down_ns += last_ns && session.first_ns > last_ns ? session.first_ns - last_ns : 0;
+		last_ns = std::max(last_ns, session.last_ns);
+	}
+	if (size_t times = ring.sessions.size() - 1)
+		run->warnings.push_back("the recorder ended and went on in its ring" +
+					(times > 1 ? " " + std::to_string(times) + " times" : std::string()) +
+					": what happened in " + FormatDuration(down_ns) +
+					" meanwhile is not known");
+	if (ring.lost)
+		run->warnings.push_back(
+		    Plural(ring.lost, "block", "blocks") +
+		    " of segments could not be read: they are damaged, or changed meanwhile");
+	if (ring.gone)
+		run->warnings.push_back(
+		    Plural(ring.gone, "segment", "segments") +
+		    " of the ring made room for newer ones while it was read, and may be missing from this");
 }
 
 void ReadRunInfo(const std::string &path, Run *run)
@@ -189,55 +120,6 @@ void ReadRunInfo(const std::string &path, Run *run)
 	if (const Json *reports = Member(j, "server_reports"); reports && reports->is_array())
 		for (const Json &report : *reports)
 			run->reports.push_back(ReportOf(report));
-}
-
-// A recording, and the host whose directory it lies in, as it is called there; "" if in none.
-struct Found {
-	std::string path, host;
-};
-
-void FindIn(const fs::path &directory, const std::string &host, std::vector<Found> *files,
-	    std::error_code *ec)
-{
-	fs::directory_iterator entries(directory, *ec);
-	std::error_code ignored;
-	for (; !*ec && entries != fs::directory_iterator(); entries.increment(*ec))
-		if (entries->path().extension() == ".forktail" && !entries->is_directory(ignored))
-			files->push_back({entries->path().string(), host});
-}
-
-// The recordings a path names, by name. False: *error says what is wrong with it.
-bool FindRecordings(const std::string &path, std::vector<Found> *files, std::string *error)
-{
-	std::error_code ec;
-	fs::file_status status = fs::status(path, ec);
-	if (ec || !fs::exists(status)) {
-		*error = "there is no run at " + path +
-			 (ec && ec != std::errc::no_such_file_or_directory ? ": " + ec.message() : "");
-		return false;
-	}
-	if (!fs::is_directory(status)) {
-		files->push_back({path, ""});
-		return true;
-	}
-	FindIn(path, "", files, &ec);
-	fs::path hosts = fs::path(path) / "hosts";
-	if (std::error_code none; !ec && fs::is_directory(hosts, none))
-		for (fs::directory_iterator each(hosts, ec); !ec && each != fs::directory_iterator();
-		     each.increment(ec))
-			if (each->is_directory(none))
-				FindIn(each->path(), each->path().filename().string(), files, &ec);
-	if (ec) {
-		*error = "can't list " + path + ": " + ec.message();
-		return false;
-	}
-	std::sort(files->begin(), files->end(),
-		  [](const Found &a, const Found &b) { return a.path < b.path; });
-	if (files->empty()) {
-		*error = path + " holds no recording (*.forktail): is it a run directory?";
-		return false;
-	}
-	return true;
 }
 
 // Gives each kernel's numbers a space, and tells the run which hosts there are.
@@ -315,42 +197,133 @@ std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
 {
 	char message[512];
 	ft_reader *reader = nullptr;
-	ft_reader_open(&reader, f.path.c_str(), message, sizeof message);
+	const std::string held = "/proc/self/fd/" + std::to_string(f.hold.fd);
+	ft_reader_open(&reader, f.hold.fd >= 0 ? held.c_str() : f.path.c_str(), message, sizeof message);
 	return std::unique_ptr<ft_reader, CloseReader>(reader);
 }
 
-bool RunSource::OpenFiles(const std::string &of, Run *run, std::string *error)
+namespace
 {
-	std::vector<Found> paths;
-	if (!FindRecordings(of, &paths, error))
+
+// How many segments are held, so that they can be read when they were evicted: some descriptors are for
+// others.
+size_t HoldsLeft()
+{
+	constexpr rlim_t others = 128;
+	struct rlimit files = {};
+	return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > others
+		   ? static_cast<size_t>(std::min<rlim_t>(files.rlim_cur - others, 1 << 20))
+		   : 0;
+}
+
+// Which life of its recorder a segment is of, and that it was read of it.
+void JoinSession(OpenFile *f)
+{
+	uint64_t began_ns = Whole(f->manifest, "ring_start_ns");
+	if (!began_ns || began_ns > f->about.start_ns)
+		began_ns = f->about.start_ns;
+	auto [session, is_new] = f->said->sessions.try_emplace(began_ns);
+	f->session = &session->second;
+	if (!is_new)
+		return;
+	f->session->began_ns = began_ns;
+	f->session->first_ns = f->about.start_ns;
+}
+
+} // namespace
+
+// Opens a file and reads its manifest. False: *error says why not; "": a segment that is gone again, or to
+// which nothing has been written yet.
+bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run, std::string *error)
+{
+	f->path = found.path;
+	f->segment = found.segment;
+	f->about.path = Visible(found.path);
+	f->name = (found.host.empty() ? "" : "hosts/" + Visible(found.host) + "/") +
+		  Visible(fs::path(found.path).filename().string());
+	if (f->segment) {
+		f->hold.fd = open(found.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (f->hold.fd < 0 && errno == ENOENT)
+			return false;
+		// Asked before it is read: whose writer has ended has its end.
+		f->written = f->hold.fd >= 0 && BeingWritten(f->hold.fd);
+	}
+	char message[512];
+	ft_reader *reader = nullptr;
+	if (int rc = ft_reader_open(&reader, found.path.c_str(), message, sizeof message)) {
+		if (!f->segment || (rc != -ENOENT && !f->written))
+			*error = message;
 		return false;
-	for (const auto &[path, host] : paths) {
+	}
+	f->reader.reset(reader);
+	// The manifest is the first block, unless the file's beginning is damaged.
+	ft_block block;
+	if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
+		ReadManifest(f, PayloadText(block));
+	else
+		run->warnings.push_back(f->name +
+					": its manifest is lost, so what was recorded has to be guessed");
+	if (!found.host.empty())
+		f->about.host = Visible(found.host);
+	if (!hold)
+		f->hold.Let();
+	return true;
+}
+
+bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *run, std::string *error)
+{
+	std::vector<Found> found;
+	if (!FindRecordings(of, asked, &found, &whole_, run, error))
+		return false;
+	std::map<std::string, std::shared_ptr<Said>> rings; // by host
+	size_t holds = HoldsLeft();
+	*error = "all segments of " + of + " made room for newer ones while it was read";
+	for (const Found &one : found) {
 		auto f = std::make_unique<OpenFile>();
-		f->path = path;
-		f->about.path = Visible(path);
-		f->name = (host.empty() ? "" : "hosts/" + Visible(host) + "/") +
-			  Visible(fs::path(path).filename().string());
-		char message[512];
-		ft_reader *reader = nullptr;
-		if (ft_reader_open(&reader, path.c_str(), message, sizeof message)) {
-			*error = message; // the last one counts if none can be read
-			if (paths.size() > 1)
-				run->warnings.push_back(Visible(message));
+		std::string why;
+		std::shared_ptr<Said> alone, &said = one.segment ? rings[one.host] : alone;
+		f->said = said = said ? said : std::make_shared<Said>();
+		if (!OpenFileOf(one, holds > 0, f.get(), run, &why)) {
+			if (why.empty())
+				continue;
+			*error = why; // the last one counts if none can be read
+			if (found.size() > 1)
+				run->warnings.push_back(Visible(why));
 			continue;
 		}
-		f->reader.reset(reader);
-		// The manifest is the first block, unless the file's beginning is damaged.
-		ft_block block;
-		if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
-			ReadManifest(f.get(), PayloadText(block));
-		else
-			run->warnings.push_back(
-			    f->name + ": its manifest is lost, so what was recorded has to be guessed");
-		if (!host.empty())
-			f->about.host = Visible(host);
+		JoinSession(f.get());
+		holds -= f->hold.fd >= 0;
 		files_.push_back(std::move(f));
+		ReaderOf(files_.back().get());
 	}
 	return !files_.empty();
+}
+
+// The reader of a file. Those of segments take memory, so that only the last ones that were asked for are
+// kept.
+ft_reader *RunSource::ReaderOf(OpenFile *f)
+{
+	constexpr size_t most = 16;
+	if (!f->segment)
+		return f->reader.get();
+	if (!recent_.empty() && recent_.back() == f)
+		return f->reader.get();
+	std::erase(recent_, f);
+	if (recent_.size() == most) {
+		recent_.front()->reader.reset();
+		recent_.erase(recent_.begin());
+	}
+	if (!f->reader)
+		f->reader = OpenAgain(*f);
+	recent_.push_back(f);
+	f->gone |= !f->reader;
+	return f->reader.get();
+}
+
+bool RunSource::Get(OpenFile *f, const ft_place &place, ft_block *block)
+{
+	ft_reader *reader = ReaderOf(f);
+	return reader && ft_reader_read(reader, &place, block) == 1;
 }
 
 bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
@@ -363,7 +336,10 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 			static_cast<Progress *>(progress)->At(done, all);
 		return 0;
 	};
-	int rc = ft_reader_places(f->reader.get(), scan, &places, at, progress_);
+	ft_reader *reader = ReaderOf(f);
+	if (!reader)
+		return true; // it is gone
+	int rc = ft_reader_places(reader, scan, &places, at, progress_);
 	if (rc) {
 		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
 		return false;
@@ -376,11 +352,12 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 		place.start_ns = f->clock.Map(place.start_ns);
 		place.end_ns = f->clock.Map(place.end_ns);
 		has_log_ |= place.kind == FT_BLOCK_REQUEST;
+		f->session->last_ns = std::max(f->session->last_ns, place.end_ns);
 		if (place.kind == FT_BLOCK_REQUEST)
 			log_.push_back({f, place});
 		else if (IsServers(place.kind))
 			servers_.push_back({f, place});
-		else if (ft_reader_read(f->reader.get(), &place, &block) == 1)
+		else if (Get(f, place, &block))
 			ReadBlock(f, run, block);
 		else
 			f->lost++;
@@ -395,12 +372,37 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	return true;
 }
 
-bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error)
+// Into the run's list; a ring's segments are one entry.
+void RunSource::List(const OpenFile &f, Run *run)
+{
+	Said *ring = f.said.get();
+	const ft_damage &d = f.about.damage;
+	if (f.segment && (d.gaps || d.blocks_missing || (d.no_trailer && !f.written))) {
+		if (!ring->damaged++)
+			ring->damaged_name = f.name;
+		ring->damage.bytes_skipped += d.bytes_skipped;
+		ring->damage.gaps += d.gaps;
+		ring->damage.blocks_missing += d.blocks_missing;
+		ring->damage.no_trailer |= d.no_trailer && !f.written;
+	}
+	if (ring->file >= run->files.size()) {
+		ring->file = run->files.size();
+		run->files.push_back(f.about);
+		return;
+	}
+	RecordingFile about = f.about; // of the newest
+	about.start_ns = run->files[ring->file].start_ns;
+	about.path = run->files[ring->file].path;
+	about.damage = ring->damage;
+	run->files[ring->file] = about;
+}
+
+bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error, const PartAsked &asked)
 {
 	run->path = Visible(path);
 	run->details.emplace_back();
 	run->stacks.emplace_back();
-	if (!OpenFiles(path, run, error)) {
+	if (!OpenFiles(path, asked, run, error)) {
 		*error = Visible(*error); // it names files
 		return false;
 	}
@@ -417,7 +419,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 				return false;
 			}
 		}
-		run->files.push_back(f->about);
+		List(*f, run);
 	}
 	OrderByTime(&log_);
 	std::error_code ec;
@@ -430,22 +432,49 @@ void RunSource::LoadServers(Run *run)
 {
 	for (size_t i = 0; i < servers_.size();) {
 		OpenFile *f = servers_[i].file;
-		size_t first_span = run->spans.size(), first_cpu_sample = run->cpu_samples.size();
+		size_t first_span = run->spans.size(), first_tally = run->tallies.size(),
+		       first_cpu_sample = run->cpu_samples.size();
 		for (; i < servers_.size() && servers_[i].file == f; i++) {
 			ft_block block;
-			if (ft_reader_read(f->reader.get(), &servers_[i].place, &block) == 1)
+			if (Get(f, servers_[i].place, &block))
 				ReadBlock(f, run, block);
 			else
 				f->lost++;
 		}
 		TakeNames(f, first_span, first_cpu_sample, run);
+		NoteEnds(f, *run, first_span, first_tally);
 	}
+	for (const ft_span &open : Standing())
+		run->spans.push_back(open);
 	IndexRun(run);
+}
+
+// What came to its end, of records from these on.
+void RunSource::NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally)
+{
+	OpenSpans &open = f->session->open;
+	for (size_t i = first_span; !open.empty() && i < run.spans.size(); i++)
+		open.Note(run.spans[i]);
+	for (size_t i = first_tally; !open.empty() && i < run.tallies.size(); i++)
+		open.Note(run.tallies[i]);
+}
+
+std::vector<ft_span> RunSource::Standing() const
+{
+	std::vector<ft_span> all;
+	std::set<const Session *> seen;
+	for (const auto &f : files_)
+		if (seen.insert(f->session).second) {
+			const std::vector<ft_span> some = f->session->open.Standing();
+			all.insert(all.end(), some.begin(), some.end());
+		}
+	return all;
 }
 
 bool RunSource::Misled() const
 {
-	return std::any_of(files_.begin(), files_.end(), [](const auto &f) { return f->indexed && f->lost; });
+	return std::any_of(files_.begin(), files_.end(),
+			   [](const auto &f) { return f->indexed && f->lost && !f->gone; });
 }
 
 std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
@@ -458,9 +487,19 @@ void RunSource::Finish(Run *run)
 	std::vector<std::string> later(run->warnings.begin() + static_cast<ptrdiff_t>(warnings_at_),
 				       run->warnings.end());
 	run->warnings.resize(warnings_at_);
-	for (const auto &f : files_)
-		if (f->about.overlaid)
-			WarnOfFile(*f, run);
+	std::set<Said *> rings;
+	for (const auto &f : files_) {
+		if (!f->about.overlaid)
+			continue;
+		WarnOfFile(*f, run);
+		if (!f->segment)
+			continue;
+		rings.insert(f->said.get());
+		f->said->gone += f->gone;
+		f->said->lost += f->gone ? 0 : f->lost;
+	}
+	for (const Said *ring : rings)
+		WarnOfRing(*ring, run);
 	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
 }
 

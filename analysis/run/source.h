@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,17 @@
 namespace forktail
 {
 
+struct Found;
+
 class RunSource
 {
 public:
 	// Is told of passes over files and what servers' threads did, and outlives this.
 	void OnProgress(Progress *progress) { progress_ = progress; }
-	// Reads what there is little of into *run. `scan`: don't trust the files' indexes. False: *error is
-	// one sentence for the user.
-	bool Open(const std::string &path, bool scan, Run *run, std::string *error);
+	// Reads what there is little of into *run. `scan`: don't trust the files' indexes. Of a ring only
+	// what the part may need that will be asked for. False: *error is one sentence for the user.
+	bool Open(const std::string &path, bool scan, Run *run, std::string *error,
+		  const PartAsked &asked = {});
 	// When the first request was due, and the last answer came, of a run without a log when the recording
 	// began and ended: as blocks' times say.
 	TimeSpan Span(Run *run) const;
@@ -69,7 +73,13 @@ private:
 		OpenFile *file;
 		ft_place place;
 	};
-	bool OpenFiles(const std::string &path, Run *run, std::string *error);
+	bool OpenFiles(const std::string &path, const PartAsked &asked, Run *run, std::string *error);
+	bool OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run, std::string *error);
+	ft_reader *ReaderOf(OpenFile *f);
+	bool Get(OpenFile *f, const ft_place &place, ft_block *block);
+	void List(const OpenFile &f, Run *run);
+	static void NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally);
+	std::vector<ft_span> Standing() const;
 	void DecideClocks(bool scan, Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
@@ -79,6 +89,9 @@ private:
 
 	Progress *progress_ = nullptr;
 	std::vector<std::unique_ptr<OpenFile>> files_;
+	std::vector<OpenFile *> recent_; // segments that have a reader, the last one was asked for last
+	std::optional<TimeSpan> whole_;	 // of a ring of which a part is opened
+	std::vector<ft_span> open_;	 // what had not ended, if stretches are read
 	std::vector<ServerBlock> servers_;
 	std::vector<LogBlock> log_, log_before_; // the latter, of requests due before the part
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};

@@ -3,6 +3,7 @@
 // into a stretch are read, and of their records those that do are kept.
 #include <algorithm>
 
+#include "said.h"
 #include "source.h"
 #include "survey.h"
 
@@ -94,13 +95,19 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 			progress_->At(done++, servers_.size());
 		Run records;
 		ft_block block;
-		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1) {
+		if (!Get(b.file, b.place, &block)) {
 			b.file->lost++;
 			continue;
 		}
 		ReadBlock(b.file, &records, block);
+		NoteEnds(b.file, records, 0, 0);
 		survey.Add(&records);
 	}
+	open_ = Standing();
+	Run open;
+	for (const ft_span &s : open_)
+		open.spans.push_back(s);
+	survey.Add(&open);
 	CutStretches();
 	survey.Finish(dropped, run);
 	wide_ = survey.WideWindows();
@@ -185,13 +192,17 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))
 			continue;
 		ft_block block;
-		if (ft_reader_read(b.file->reader.get(), &b.place, &block) != 1)
+		if (!Get(b.file, b.place, &block))
 			continue; // it was counted
 		Sizes first = SizesOf(*run);
 		ReadBlock(b.file, run, block);
 		TrimRun(first, from_ns, to_ns, run);
 		TakeNames(b.file, first.spans, first.cpu_samples, run);
 	}
+	const Sizes first = SizesOf(*run);
+	for (const ft_span &open : open_)
+		run->spans.push_back(open);
+	TrimRun(first, from_ns, to_ns, run);
 	run->loaded_from_ns = from_ns;
 	run->loaded_to_ns = to_ns;
 	IndexStretch(run);

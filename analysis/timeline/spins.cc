@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 namespace forktail
 {
@@ -137,28 +139,34 @@ void AddStalls(const Helper &helper, uint64_t from_ns, uint64_t to_ns, std::vect
 	}
 }
 
-// Intervals that are taken, in order.
+// Intervals that are taken, in order, none of which touches the next.
 class Covered
 {
 public:
 	// Calls `see` with what is left of [from, to), and takes it.
 	template <typename See> void Take(uint64_t from_ns, uint64_t to_ns, See see)
 	{
-		std::vector<std::pair<uint64_t, uint64_t>> left;
+		if (from_ns >= to_ns)
+			return;
+		auto first = std::partition_point(taken_.begin(), taken_.end(),
+						  [&](const auto &t) { return t.second < from_ns; });
+		auto last = first;
+		std::pair<uint64_t, uint64_t> all = {from_ns, to_ns};
 		uint64_t at = from_ns;
-		for (const auto &[start, end] : taken_) {
-			if (end <= at || start >= to_ns)
-				continue;
-			if (start > at)
-				left.emplace_back(at, start);
-			at = end;
+		for (; last != taken_.end() && last->first <= to_ns; ++last) {
+			if (last->first > at)
+				see(at, last->first);
+			at = std::max(at, last->second);
+			all = {std::min(all.first, last->first), std::max(all.second, last->second)};
 		}
 		if (at < to_ns)
-			left.emplace_back(at, to_ns);
-		taken_.insert(taken_.end(), left.begin(), left.end());
-		std::sort(taken_.begin(), taken_.end());
-		for (const auto &[start, end] : left)
-			see(start, end);
+			see(at, to_ns);
+		if (first == last) {
+			taken_.insert(first, all);
+			return;
+		}
+		*first = all;
+		taken_.erase(first + 1, last);
 	}
 
 private:
@@ -255,9 +263,10 @@ struct Search {
 
 	void LookAtCircles(uint64_t start_ns, uint64_t end_ns, Covered *covered)
 	{
-		// Up to a sample at work it worked; up to the first of a turn it did little else than wait.
+		// Up to a sample at work it worked; up to the first of a turn it did little else than wait. A
+		// turn may end with a sample, if nothing else tells its end.
 		uint64_t worked_ns = start_ns;
-		for (auto s = samples.From(start_ns); s != samples.all.end() && s->t_ns < end_ns; ++s) {
+		for (auto s = samples.From(start_ns); s != samples.all.end() && s->t_ns <= end_ns; ++s) {
 			if (s->doing == Doing::Work)
 				worked_ns = s->t_ns;
 			const Helper *helper = s->doing == Doing::Circles ? AtWork(s->t_ns) : nullptr;
@@ -285,19 +294,31 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 	if (helpers.empty())
 		return {};
 	Search search = {main, Samples(run, thread, DoingOfMain), std::move(helpers), thread.usual_turn_ns};
-	for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count; i++) {
-		const ft_span &turn = run.iterations[i];
+	const ft_span *turn = run.iterations.data() + thread.first_iteration;
+	const ft_span *const end = turn + thread.iteration_count;
+	while (turn != end) {
+		// Of a loop that never waits samples tell where turns begin and end: those that follow each
+		// other without a gap may be one, in which a wait lies across the sample.
+		const uint64_t start_ns = turn->start_ns;
+		uint64_t end_ns = start_ns;
 		Covered covered;
-		search.LookAtStalls(turn.start_ns, turn.start_ns + turn.duration_ns, &covered);
-		search.LookAtCircles(turn.start_ns, turn.start_ns + turn.duration_ns, &covered);
+		for (; turn != end && turn->start_ns == end_ns; turn++) {
+			end_ns = turn->start_ns + turn->duration_ns;
+			search.LookAtStalls(turn->start_ns, end_ns, &covered);
+		}
+		search.LookAtCircles(start_ns, end_ns, &covered);
 	}
 	std::sort(search.found.begin(), search.found.end(),
 		  [](const Foreign &a, const Foreign &b) { return a.start_ns < b.start_ns; });
 	// Turns don't overlap but for those that only samples tell of.
 	std::vector<Foreign> found;
-	for (const Foreign &f : search.found)
-		if (found.empty() || f.start_ns >= found.back().end_ns)
+	for (const Foreign &f : search.found) {
+		Foreign *last = found.empty() ? nullptr : &found.back();
+		if (last && f.start_ns == last->end_ns && f.thread == last->thread && f.cause == last->cause)
+			last->end_ns = f.end_ns;
+		else if (!last || f.start_ns >= last->end_ns)
 			found.push_back(f);
+	}
 	return found;
 }
 

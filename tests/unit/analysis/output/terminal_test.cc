@@ -193,6 +193,9 @@ TEST_CASE("text is as wide as it looks")
 	for (const std::string &line :
 	     Lines(Wrap(std::string(95, 'a') + " b " + std::string(50, 'c'), 0, 2, 40)))
 		CHECK(DisplayWidth(line) <= 40);
+	CHECK(Wrap("not 30.0 ms, at 95 % of 3 servers", 0, 2, 12) ==
+	      "not 30.0 ms,\n  at 95 % of\n  3 servers\n");
+	CHECK(Wrap("it took 30.0 ms", 0, 2, 12) == "it took\n  30.0 ms\n");
 	CHECK(Bar(0, 4, style) == "    ");
 	CHECK(Bar(0.0001, 4, style) == "▏   ");
 	CHECK(Bar(1, 4, style) == "████");

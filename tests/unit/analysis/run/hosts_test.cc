@@ -57,3 +57,39 @@ TEST_CASE("addresses that mean another server on each host", "[hosts]")
 	CHECK(IsLocalAddress("127.0.0.1:6379"));
 	CHECK_FALSE(IsLocalAddress("10.77.0.1:6379"));
 }
+
+TEST_CASE("ids and CPUs are shown as the machine's own, beside its name", "[hosts]")
+{
+	Run run;
+	run.spaces = 2;
+	run.cpus_of_space = UINT16_MAX / 2;
+	run.hosts = {"redis-a", "redis-b"};
+	for (uint32_t space = 0; space < 2; space++) {
+		RecordingFile file;
+		file.host = run.hosts[space];
+		file.program = "forktail-record";
+		file.space = space;
+		run.files.push_back(file);
+		Thread thread;
+		thread.tgid = IdSpace{space}.Id(4711);
+		thread.tid = IdSpace{space}.Id(4712);
+		thread.file = space;
+		thread.announced = true;
+		run.threads.push_back(thread);
+	}
+	CHECK(run.threads[0].tid != run.threads[1].tid);
+	CHECK(ShownTid(run, run.threads[0]) == "4712 on redis-a");
+	CHECK(ShownTid(run, run.threads[1]) == "4712 on redis-b");
+	CHECK(ShownTgid(run, run.threads[1]) == "4711 on redis-b");
+	CHECK(ShownId(run, run.threads[1].tid) == "4712 on redis-b");
+	CHECK(ShownId(run, IdSpace{1}.Id(99)) == "99 on redis-b"); // by no record of its own
+	CHECK(CpuOfHost(run, "redis-a", 3) == 3);
+	CHECK(CpuOfHost(run, "redis-b", 3) == IdSpace{1, run.cpus_of_space, run.cpus_of_space}.Cpu(3));
+	CHECK(ShownCpu(run, CpuOfHost(run, "redis-b", 3)) == "3 on redis-b");
+	CHECK(ShownCpu(run, 3) == "3 on redis-a");
+
+	Run one;
+	one.threads.push_back(run.threads[0]);
+	CHECK(ShownTid(one, one.threads[0]) == "4712");
+	CHECK(ShownCpu(one, 3) == "3");
+}

@@ -138,6 +138,23 @@ TEST_CASE("A helper that is at work is what the main thread waits for")
 	CHECK(b.At(t, kOther, Cause::IoThread) == 0);
 }
 
+TEST_CASE("A wait that samples cut into two turns is one, up to the sample that ends the last")
+{
+	Threads b;
+	b.run.iterations = {};
+	b.Turn(10 * ms, 14 * ms);
+	b.Turn(14 * ms, 30 * ms);
+	b.Sampled(b.work, 10, 11);
+	b.CpuSample(14 * ms, 0, FT_SOFTIRQ, kServer);
+	b.CpuSample(15 * ms, b.circles, FT_OWN_CODE, kServer);
+	b.Sampled(b.circles, 18, 30);
+	b.CpuSample(30 * ms, b.circles, FT_OWN_CODE, kServer);
+	b.Sampled(b.work, 10, 30, kHelper);
+	forktail::Timeline t = b.Resolved();
+	// From the last sample at work, at 10.5 ms, on.
+	CHECK(b.At(t, kHelper, Cause::IoThread) == 19'500'000);
+}
+
 TEST_CASE("With no helper seen at work, circles are the main thread's own code")
 {
 	Threads b;

@@ -490,3 +490,20 @@ TEST_CASE("apportioning loses and invents nothing")
 	CHECK(share[0] + share[1] + share[2] == 1'000'000'007);
 	CHECK(share[2] == 0);
 }
+
+TEST_CASE(
+    "a frame that an interrupt at its end made a little longer than it was is not lost, one of wild times is")
+{
+	Run run;
+	ft_span fork = {};
+	fork.start_ns = 1'000'000'000;
+	fork.duration_ns = 2'932'159;
+	fork.on_cpu_ns = 2'941'073;
+	fork.owner = FT_FORK;
+	run.spans.push_back(fork);
+	fork.on_cpu_ns = 3 * fork.duration_ns;
+	run.spans.push_back(fork);
+	CHECK(DropNonsense(&run) == 1);
+	REQUIRE(run.spans.size() == 1);
+	CHECK(run.spans[0].on_cpu_ns == 2'932'159);
+}

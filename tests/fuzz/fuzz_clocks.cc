@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// What is made of round trips between clocks, under libFuzzer: an input is records as a clock recording has
+// them, of two pairs of clocks by turns. Whatever they say, a map never runs backwards, says what is no time
+// is none, and its bound is no less at a point than over nothing but that point.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "analysis/run/host_clocks.h"
+
+namespace
+{
+
+constexpr size_t kProbes = 4096; // more of them say nothing new, and take long
+
+void Fail(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+void CheckMap(const forktail::ClockMap &map, const std::vector<ft_probe> &probes)
+{
+	if (map.Map(0) != 0 || map.Map(UINT64_MAX) != UINT64_MAX)
+		Fail("what is no time became one");
+	for (const ft_probe &p : probes)
+		for (uint64_t t : {p.sent_ns, p.received_ns, p.peer_received_ns, p.peer_sent_ns}) {
+			if (t >> 62 || t == 0)
+				continue;
+			if (map.Map(t) > map.Map(t + 1))
+				Fail("times run backwards");
+			if (map.Bound(t, t) < map.BoundAt(t))
+				Fail("a bound is less than itself");
+		}
+	for (size_t i = 1; i < map.knots().size(); i++)
+		if (map.knots()[i - 1].t_ns >= map.knots()[i].t_ns)
+			Fail("knots are in no order");
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	forktail::ClockPair pairs[2] = {{"a", "b", {}}, {"c", "b", {}}};
+	for (size_t i = 0; i < size / sizeof(ft_probe) && i < kProbes; i++) {
+		ft_probe p;
+		memcpy(&p, data + i * sizeof p, sizeof p);
+		pairs[i % 2].samples.push_back(p);
+	}
+	for (const forktail::ClockPair &pair : pairs) {
+		uint64_t left_out = 0;
+		CheckMap(forktail::FitClock(pair.samples, &left_out), pair.samples);
+		if (left_out > pair.samples.size())
+			Fail("more was left out than there was");
+	}
+	for (const forktail::ClockPath &path : forktail::ConnectClocks("a", {pairs[0], pairs[1]}))
+		CheckMap(path.map, pairs[1].samples);
+	return 0;
+}
