@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/outside.h"
+#include "analysis/run/hosts.h"
 #include "analysis/units.h"
 
 namespace forktail
@@ -109,7 +110,7 @@ void InterruptLanes::Add(uint64_t from_ns, uint64_t to_ns)
 			cpu.last_end_ns = i.span.end_ns;
 			cpu.spans++;
 			reducer_.Add(cpu.lane.number, i.span,
-				     [&] { return "hit thread " + std::to_string(i.tid); });
+				     [&] { return "hit thread " + ShownId(run_, i.tid); });
 		}
 	}
 }
@@ -122,13 +123,15 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 		    cpu->second.find_first_not_of("0123456789") != std::string::npos ||
 		    cpu->second.size() > 6)
 			continue;
-		uint64_t number = std::stoul(cpu->second);
+		auto host = series.labels.find("host");
+		uint64_t number =
+		    CpuOfHost(run_, host == series.labels.end() ? "" : host->second, std::stoul(cpu->second));
 		if (cpus_.count(number) || cpus_.size() < kQuietCpus)
 			AddSoftirqRate(series, clock_, &CpuOf(number).lane);
 	}
 	for (auto &[number, cpu] : cpus_) {
 		Lane &lane = cpu.lane;
-		lane.name = "CPU " + std::to_string(number);
+		lane.name = "CPU " + ShownCpu(run_, number);
 		lane.kind = "softirq";
 		lane.group = "Interrupts of traced threads, by CPU";
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/waits.h"
 #include "analysis/units.h"
 #include "device_lanes.h"
@@ -36,7 +37,7 @@ constexpr DiskCause kDiskCauses[] = {
 // in a file system call keeps the file's name instead.
 std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 {
-	std::string id = "(" + std::to_string(tid) + ")";
+	std::string id = "(" + ShownId(run, tid) + ")";
 	for (const Thread &t : run.threads)
 		if (t.tid == tid && t.start_ns <= wait.start_ns + wait.duration_ns &&
 		    wait.start_ns <= t.end_ns)
@@ -44,7 +45,7 @@ std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 	bool has_file = wait.owner == FT_FSYNC || wait.owner == FT_FILE_WRITE || wait.owner == FT_FILE_READ ||
 			wait.owner == FT_FILE_META;
 	if (has_file || wait.detail >= run.details.size() || run.details[wait.detail].name.empty())
-		return "thread " + std::to_string(tid);
+		return "thread " + ShownId(run, tid);
 	return run.details[wait.detail].name + " " + id;
 }
 
@@ -65,7 +66,7 @@ std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piec
 		line(std::string("part of a ") + CauseName(owner) + " of " + FormatDuration(s.duration_ns));
 	uint32_t holder = s.off_cpu ? static_cast<uint32_t>(s.arg[1]) : 0;
 	if (piece.cause == Index(Cause::RunQueue) && holder)
-		line("CPU " + std::to_string(s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
+		line("CPU " + ShownCpu(run, s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
 		     FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
 	else
 		line(detail.name);
@@ -181,7 +182,7 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 	const Thread &t = e_.run.threads[index];
 	bool serving =
 	    std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(index)) != e_.serving.end();
-	std::string id = std::to_string(t.tid);
+	std::string id = ShownTid(e_.run, t);
 	// Children with the same part, one after the other, share a lane.
 	if (IsChild(t))
 		for (Lane &lane : lanes_)
@@ -199,7 +200,7 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 	lane.kind = IsChild(t) ? "child" : serving ? "serving" : "thread";
 	lane.group = IsChild(t) ? "Children" : "Server threads";
 	if (several && !IsChild(t))
-		lane.group = "Threads of process " + std::to_string(t.tgid);
+		lane.group = "Threads of process " + ShownTgid(e_.run, t);
 	if (IsClient(t)) {
 		lane.name = t.comm;
 		lane.group = "Load generator";

@@ -244,7 +244,7 @@ public:
 		out_.connection.push_back(connections_.Of(s.connection));
 		out_.status.push_back(s.status);
 		out_.behind.push_back(s.behind);
-		bool on_the_way = s.way.request_ns || s.way.answer_ns;
+		bool on_the_way = s.arrived && (s.way.request_ns || s.way.answer_ns);
 		known_ |= s.arrived || on_the_way;
 		out_.unread_ns.push_back(s.arrived ? static_cast<float>(s.unread_ns) : NAN);
 		out_.way_ns.push_back(on_the_way ? static_cast<float>(s.way.request_ns) : NAN);

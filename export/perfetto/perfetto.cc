@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/hosts.h"
 #include "export/seconds/seconds.h"
 #include "flows.h"
 #include "trace_file.h"
@@ -105,9 +106,11 @@ void PerfettoExporter::AddThreads(const Run &run)
 {
 	for (const Thread &t : run.threads) {
 		if (!processes_.count(t.tgid))
-			processes_[t.tgid] = to_.Process(t.tgid, t.comm);
-		const std::string name =
-		    t.role.empty() || t.role == t.comm ? t.comm : t.comm + " (" + t.role + ")";
+			processes_[t.tgid] =
+			    to_.Process(t.tgid, t.comm + (SeveralHosts(run) ? " " + ShownTgid(run, t) : ""));
+		std::string name = t.role.empty() || t.role == t.comm ? t.comm : t.comm + " (" + t.role + ")";
+		if (SeveralHosts(run))
+			name += " " + ShownTid(run, t);
 		OfThread of;
 		of.track = to_.Thread(t.tgid, t.tid, name);
 		of.spans = Nest(of.track, "Spans that overlap");
@@ -195,7 +198,7 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		if (s.off_cpu)
 			slice.arguments = {{"blocked_ns", s.blocked_ns, ""},
 					   {"runnable_ns", s.runnable_ns, ""}};
-		slice.arguments.push_back({"cpu", s.cpu, ""});
+		slice.arguments.push_back({"cpu", OwnCpu(run, s.cpu), ""});
 		const std::string call = s.syscall < 0 ? "" : SyscallName(run, s.syscall);
 		if (!call.empty())
 			slice.arguments.push_back({"syscall", 0, call});
@@ -210,8 +213,8 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		if (IsInterruptOwner(s.owner) && !s.off_cpu) {
 			Slice on_cpu = slice;
 			on_cpu.category = "interrupt";
-			on_cpu.arguments = {{"tid", s.tid, ""}};
-			At(&interrupts_, s.cpu, "CPU " + std::to_string(s.cpu) + " interrupts")
+			on_cpu.arguments = {{"tid", OwnId(run, s.tid), ""}};
+			At(&interrupts_, s.cpu, "CPU " + ShownCpu(run, s.cpu) + " interrupts")
 			    ->Put(std::move(on_cpu), end_ns, &to_);
 		}
 		slice.flows = flows_.To(static_cast<uint32_t>(i));
@@ -260,7 +263,8 @@ void PerfettoExporter::AddDevices(const Run &run)
 		const std::string device = DeviceName(run, io.dev);
 		Slice slice = {.start_ns = io.start_ns, .category = "disk"};
 		slice.name = kinds[std::min<size_t>(io.write, std::size(kinds) - 1)];
-		slice.arguments = {{"bytes", io.bytes, ""}, {"sector", io.sector, ""}, {"tid", io.tid, ""}};
+		slice.arguments = {
+		    {"bytes", io.bytes, ""}, {"sector", io.sector, ""}, {"tid", OwnId(run, io.tid), ""}};
 		slice.arguments.push_back({"error", io.error, ""});
 		slice.arguments.push_back({"by", 0, std::string(io.comm, strnlen(io.comm, sizeof(io.comm)))});
 		At(&devices_, io.dev, "Disk " + device)
@@ -273,11 +277,11 @@ void PerfettoExporter::AddCpus(const Run &run)
 {
 	for (const ft_turn &t : run.turns)
 		if (t.tid && Begins(t.start_ns))
-			At(&cpus_, t.cpu, "CPU " + std::to_string(t.cpu) + " held by")
+			At(&cpus_, t.cpu, "CPU " + ShownCpu(run, t.cpu) + " held by")
 			    ->Put({.start_ns = t.start_ns,
 				   .name = std::string(t.comm, strnlen(t.comm, sizeof(t.comm))),
 				   .category = "cpu",
-				   .arguments = {{"tid", t.tid, ""}}},
+				   .arguments = {{"tid", OwnId(run, t.tid), ""}}},
 				  t.end_ns, &to_);
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/blame/hops.h"
 #include "analysis/json_read.h"
 #include "analysis/outside.h"
+#include "analysis/run/hosts.h"
 #include "analysis/run/overlaid.h"
 #include "filler.h"
 
@@ -223,7 +224,10 @@ void Filler::AddThreads(const Explanation &e)
 		    .Int(a.accounted_ns)
 		    .Bool(serving)
 		    .Bool(t.flags & FT_THREAD_CLIENT)
-		    .Bool(t.flags & FT_THREAD_CHILD);
+		    .Bool(t.flags & FT_THREAD_CHILD)
+		    .Text(SeveralHosts(e.run) ? HostOf(e.run, t) : ServerFile(e.run).host)
+		    .Int(OwnId(e.run, t.tid))
+		    .Int(OwnId(e.run, t.tgid));
 	}
 }
 

@@ -63,7 +63,7 @@ public:
 			if (where.first != thread) {
 				thread = where.first;
 				profiles.push_back({{"type", "sampled"},
-						    {"name", ThreadName(e.run.threads[thread])},
+						    {"name", ThreadName(e.run, e.run.threads[thread])},
 						    {"unit", "nanoseconds"},
 						    {"startValue", 0},
 						    {"endValue", 0},

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/run/hosts.h"
+
 namespace forktail
 {
 
@@ -44,10 +46,9 @@ bool IsServers(const Thread &thread)
 
 } // namespace
 
-std::string ThreadName(const Thread &t)
+std::string ThreadName(const Run &run, const Thread &t)
 {
-	return t.comm + (t.role.empty() || t.role == t.comm ? "" : "/" + t.role) + " " +
-	       std::to_string(t.tid);
+	return t.comm + (t.role.empty() || t.role == t.comm ? "" : "/" + t.role) + " " + ShownTid(run, t);
 }
 
 void Stacks::AddSample(const Run &run, uint32_t thread, const ft_cpu_sample &s)

@@ -33,6 +33,6 @@ private:
 };
 
 // What a thread is called: "redis-server 4321", "redis-server/bio_aof_fsync 4324".
-std::string ThreadName(const Thread &thread);
+std::string ThreadName(const Run &run, const Thread &thread);
 
 } // namespace forktail
