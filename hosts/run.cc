@@ -191,7 +191,9 @@ void RunLoad(const HostsOptions &o, Session *session)
 	}
 	ForgetChild(&mpi.child);
 	NameLost(session, o.plan);
-	if (!session->cannot && !EndedWell(mpi.child) && !mpi.over_ns && session->troubles.empty())
+	// Before the load ranks that say they are through have been ended.
+	if (!session->cannot && !EndedWell(mpi.child) && (!mpi.over_ns || !session->go_ns) &&
+	    session->troubles.empty())
 		NameDeadRank(session, o.plan, mpi.child);
 }
 

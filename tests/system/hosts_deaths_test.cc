@@ -60,6 +60,52 @@ TEST_CASE("Each rank is killed in turn: it is named, all recordings are whole, n
 	}
 }
 
+TEST_CASE("Rank 0, which leads the others up to the load, is killed: it is named, and nothing is left")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	ThreeHosts hosts;
+	hosts.begin(hosts.Plan("60s"));
+	// It waits for the recorder, which takes a moment to load its programs.
+	REQUIRE(eventually([&] { return hosts.find("redis-a", "forktail-record") > 0; }, Seconds(30)));
+	const pid_t rank = hosts.leader();
+	REQUIRE(rank > 0);
+	REQUIRE(kill(rank, SIGKILL) == 0);
+	const int status = hosts.finish();
+	INFO(hosts.forktail->err());
+	CHECK(status == 3); // nothing had begun
+	CHECK(hosts.forktail->err().find("rank 0, on this host, was killed by signal 9") !=
+	      std::string::npos);
+	CHECK(hosts.run_json()["troubles"].size() >= 1);
+	CHECK(hosts.nothing_left());
+}
+
+TEST_CASE("A host that is gone for good is named, and the run ends with what the others have")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	ThreeHosts hosts;
+	hosts.Begin("3s");
+	REQUIRE(shell("ip link set ft3 down").status == 0); // client-b's
+	CHECK(hosts.forktail->wait(Seconds(150)).value_or(-1) == 1);
+	const std::string said = hosts.forktail->err();
+	INFO(said);
+	CHECK(said.find("client-b (load) has not been heard of for ") != std::string::npos);
+	CHECK(said.find("the files of client-b could not be fetched; they are in " + hosts.scratch) !=
+	      std::string::npos);
+	CHECK(hosts.Whole("redis-a/server.forktail"));
+	CHECK(hosts.Whole("client-a/load.forktail"));
+	CHECK_FALSE(std::filesystem::exists(hosts.run_dir + "/hosts/client-b/load.forktail"));
+	CHECK(hosts.run_json()["troubles"].size() >= 1);
+	CHECK(hosts.explain("client-a/load.forktail")["requests"]["count"] == 1500);
+	CHECK(eventually([&] { return hosts.inside("redis-a").empty() && hosts.inside("client-a").empty(); },
+			 Seconds(15)));
+}
+
 TEST_CASE("A load generator or a recorder that dies is named, and the plan says whether the others go on")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {

@@ -115,8 +115,8 @@ struct Hosts {
 	}
 	void serve_redis(const std::string &name)
 	{
-		serve(name,
-		      {"redis-server", "--bind", address(name), "--protected-mode", "no", "--save", ""});
+		serve(name, {"redis-server", "--bind", address(name), "--protected-mode", "no", "--save", "",
+			     "--enable-debug-command", "yes"});
 		if (!eventually([&] { return redis(name, {"PING"}).find("PONG") == 0; }))
 			throw std::runtime_error("no redis on " + name);
 	}
@@ -176,10 +176,12 @@ struct Hosts {
 	{
 		return "[[record]]\nhost = \"" + host + "\"\nport = " + port + "\n";
 	}
-	static std::string load(const std::string &host, const std::string &to)
+	static std::string load(const std::string &host, const std::string &to, const std::string &more = "",
+				int rate = 500)
 	{
-		return "[[load]]\nhost = \"" + host + "\"\nto = \"" + to +
-		       "\"\noptions = [\"--rate\", \"500\", \"-c\", \"5\", \"-r\", \"10000\", \"-d\", "
+		return "[[load]]\nhost = \"" + host + "\"\nto = \"" + to + "\"\noptions = [" + more +
+		       "\"--rate\", \"" + std::to_string(rate) +
+		       "\", \"-c\", \"5\", \"-r\", \"10000\", \"-d\", "
 		       "\"100\"]\n";
 	}
 	void begin(const std::string &text)
@@ -222,6 +224,19 @@ struct Hosts {
 			    first.compare(first.size() - begins.size(), begins.size(), begins) == 0 &&
 			    line.find(words) != std::string::npos)
 				return pid;
+		}
+		return 0;
+	}
+	// The rank that runs here rather than on a host; 0: there is none.
+	pid_t leader() const
+	{
+		for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
+			std::string line = read_file(entry.path().string() + "/cmdline");
+			std::replace(line.begin(), line.end(), '\0', ' ');
+			if (line.find("forktail-rank run ") != std::string::npos &&
+			    line.find("mpirun") == std::string::npos &&
+			    line.find(" --plan " + plan) != std::string::npos)
+				return atoi(entry.path().filename().c_str());
 		}
 		return 0;
 	}

@@ -27,6 +27,30 @@ std::string PageScript()
 	return script;
 }
 
+// Requests of the run by the load generator they are of, that met a fork; "elsewhere": not at redis-a.
+struct Forked {
+	std::map<std::string, size_t> by_client;
+	size_t elsewhere = 0;
+};
+
+Forked ForkedOf(const nlohmann::json &explained)
+{
+	Forked forked;
+	const size_t first = explained["loads"][0]["connections"].get<size_t>();
+	for (const nlohmann::json &r : explained["slow_requests"])
+		for (const nlohmann::json &part : r["parts"]) {
+			if (part["cause"] != "fork" && part["cause"] != "page-table-copy")
+				continue;
+			const std::string hop = part.value("hop", "");
+			if (hop.find("redis-server 10.77.0.1:6379") == std::string::npos)
+				forked.elsewhere++;
+			else
+				forked.by_client[r["connection"].get<size_t>() < first ? "client-a"
+										       : "client-b"]++;
+		}
+	return forked;
+}
+
 } // namespace
 
 TEST_CASE("docs/many-hosts.md word for word")
@@ -65,12 +89,15 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	Hosts hosts({"redis-a", "redis-b", "proxy", "client-a", "client-b"});
 	hosts.serve_redis("redis-a");
 	hosts.serve_redis("redis-b");
+	REQUIRE(hosts.redis("redis-a", {"DEBUG", "POPULATE", "1500000", "filler", "100"}).find("OK") == 0);
 	write_file(hosts.dir.file("proxy.yml"),
 		   "pool:\n  listen: " + hosts.address("proxy") +
 		       ":22121\n  redis: true\n  distribution: ketama\n  hash: fnv1a_64\n  servers:\n   - " +
 		       hosts.address("redis-a") + ":6379:1\n   - " + hosts.address("redis-b") + ":6379:1\n");
 	hosts.serve("proxy", {"nutcracker", "-c", hosts.dir.file("proxy.yml"), "-s", "22222"});
-	const std::string to = hosts.address("proxy") + ":22121";
+	const std::string to = hosts.address("proxy") + ":22121",
+			  behind = "\"--behind\", \"" + hosts.address("redis-a") + ":6379," +
+				   hosts.address("redis-b") + ":6379\", ";
 	REQUIRE(eventually([&] {
 		return shell("nsenter --net=/run/netns/proxy redis-cli -h " + hosts.address("proxy") +
 			     " -p 22121 get x")
@@ -85,7 +112,13 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	std::filesystem::create_directory_symlink(shm, scratch);
 	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
 		    Hosts::record("redis-b", "6379") + Hosts::record("proxy", "22121") +
-		    Hosts::load("client-a", to) + Hosts::load("client-b", to));
+		    Hosts::load("client-a", to, behind, 2000) + Hosts::load("client-b", to, behind, 2000));
+	REQUIRE(hosts.says("from 2 loads"));
+	// A few hundred megabytes take some milliseconds each time.
+	for (int i = 0; i < 6; i++) {
+		hosts.redis("redis-a", {"BGSAVE"});
+		usleep(400'000);
+	}
 	CHECK(hosts.finish() == 0);
 	INFO(hosts.forktail->err());
 	CHECK(hosts.nothing_left());
@@ -100,7 +133,15 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 		CHECK(!recorded.threads.empty());
 	}
 	for (const char *file : {"client-a/load.forktail", "client-b/load.forktail"})
-		CHECK(hosts.explain(file)["requests"]["count"] == 1500);
+		CHECK(hosts.explain(file)["requests"]["count"] == 6000);
+	const Result whole =
+	    run({program("forktail"), "explain", hosts.run_dir, "--json", "--requests", "--slow", "1ms"},
+		Seconds(60));
+	INFO(whole.err);
+	REQUIRE(whole.status == 0);
+	const Forked forked = ForkedOf(parse_json(whole.out));
+	CHECK(forked.elsewhere == 0);
+	CHECK(forked.by_client.size() == 2); // both
 	const nlohmann::json json = hosts.run_json();
 	CHECK(json["troubles"].empty());
 	REQUIRE(json["hosts"].size() == 5);
