@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// forktail snapshot.
+#include "keep/snapshot.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "analysis/outside.h"
+#include "analysis/run/part.h"
+#include "analysis/run/ring.h"
+#include "analysis/units.h"
+#include "command.h"
+#include "units/parse.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+int Refuse(const std::string &why, int status)
+{
+	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	return status;
+}
+
+// How long a ring lasts, and what time of day it was. False: *error says why that can't be told.
+bool ReadTimes(const std::string &directory, Run *run, TimeSpan *whole, std::string *error)
+{
+	Ring ring;
+	if (!FindRing(directory, &ring, error))
+		return false;
+	ring.LeaveNewestBoot();
+	uint64_t start_ns = 0, end_ns = 0, last_ns = 0;
+	run->path = directory;
+	size_t first = 0, last = ring.size();
+	while (first < last && !TimeOfBlocks(ring.path(first), 0, &start_ns, &end_ns, &run->clocks))
+		first++; // it was evicted just now
+	while (last > first && !TimeOfBlocks(ring.path(last - 1), 0, &last_ns, &end_ns, &run->clocks))
+		last--; // it was begun just now
+	*error = "nothing is recorded yet in " + directory;
+	if (first >= last)
+		return false;
+	*whole = {ring.Head(first).known ? ring.Head(first).start_ns : start_ns, end_ns};
+	return true;
+}
+
+// What is asked for of it: a time is as for --since of forktail explain, of the ring as it is now.
+int FindAsked(const PartAsked &part, SnapshotAsked *asked, Run *run, std::string *error)
+{
+	TimeSpan whole, found;
+	if (!ReadTimes(asked->ring, run, &whole, error))
+		return kCant;
+	if (int status = FindPart(part, *run, whole.since_ns, whole.until_ns, &found, error))
+		return status;
+	asked->from_ns = found.since_ns;
+	asked->to_ns = found.until_ns;
+	return kDone;
+}
+
+} // namespace
+
+int SnapshotCommand(int argc, char **argv)
+{
+	CLI::App app(
+	    "Takes a part out of a ring (forktail record --keep) while it goes on: a run directory of "
+	    "its own.\n"
+	    "Exit status: 0 done, 2 usage, 3 there is no ring, nothing of that time is in it, or RUN "
+	    "can't be made.",
+	    "forktail snapshot");
+	SnapshotAsked asked;
+	std::string since, until, last;
+	app.add_option("DIR", asked.ring, "the ring's directory")->required();
+	app.add_option("-o,--output", asked.out, "run directory to make")->required();
+	auto *lasts = app.add_option("--last", last, "so much before its end: 60s, 5m; default all of it");
+	app.add_option("--since", since,
+		       "from then on: -5m before its end, +12.5s after its begin, 20:15:03 or "
+		       "2026-11-22T20:15:03 in UTC, or seconds since 1970")
+	    ->excludes(lasts);
+	app.add_option("--until", until, "up to then")->excludes(lasts);
+	int status = kDone;
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	PartAsked part;
+	std::string error;
+	uint64_t last_ns = 0;
+	if (!last.empty() && (!parse_duration(last.c_str(), TIME_ANY, 0, &last_ns) || !last_ns))
+		return Refuse("--last takes a duration: 60s, 5m; not '" + last + "'", kUsage);
+	if (!ParsePart(last.empty() ? since : "-" + last, until, "", &part, &error))
+		return Refuse(error, kUsage);
+	Run run;
+	if (int why = FindAsked(part, &asked, &run, &error))
+		return Refuse(error, why);
+	asked.why = "asked for";
+	SnapshotTaken taken;
+	if (TakeSnapshot(asked, &taken, &error) != SnapshotWhy::Done)
+		return Refuse(error, kCant);
+	printf("%s: %s of %s in %s, %s\n", Visible(asked.out).c_str(),
+	       FormatDuration(taken.to_ns - taken.from_ns).c_str(), Visible(asked.ring).c_str(),
+	       Plural(taken.segments, "segment", "segments").c_str(), FormatBytes(taken.bytes).c_str());
+	return fflush(stdout) ? kCant : kDone;
+}
+
+} // namespace forktail
