@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Counts what a follower tells, and says it.
+#include "metrics.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "writer.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kEpisodeNs = 10'000'000;	 // a turn that long is an episode
+constexpr uint64_t kSameEpisodeNs = 100'000'000; // or part of the one that ended so shortly before
+constexpr size_t kTakers = 10;
+constexpr uint64_t kTakerNs = 10'000'000; // who took less has no name of its own
+constexpr size_t kWaitingNames = 1000;
+constexpr char kOther[] = "other";
+
+// Causes that are of requests only, and no thread's.
+bool IsOfThreads(Cause cause)
+{
+	return cause != Cause::ClientLate && cause != Cause::NoServer && cause != Cause::IoThread;
+}
+
+// Kernel threads are there once for each CPU, and workers are called after what they do at the moment.
+std::string TakerName(const std::string &comm)
+{
+	size_t slash = comm.find('/');
+	if (comm.rfind("kworker", 0) == 0)
+		return "kworker";
+	if (slash != std::string::npos && slash + 1 < comm.size() &&
+	    std::all_of(comm.begin() + static_cast<ptrdiff_t>(slash) + 1, comm.end(),
+			[](unsigned char c) { return isdigit(c); }))
+		return comm.substr(0, slash);
+	return comm;
+}
+
+uint64_t OwnCpuNs()
+{
+	struct rusage usage = {};
+	getrusage(RUSAGE_SELF, &usage);
+	auto ns = [](const timeval &t) {
+		return static_cast<uint64_t>(t.tv_sec) * live::kSecondNs +
+		       static_cast<uint64_t>(t.tv_usec) * 1000;
+	};
+	return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+uint64_t OwnRssBytes()
+{
+	unsigned long size = 0, resident = 0;
+	if (FILE *file = fopen("/proc/self/statm", "re")) {
+		if (fscanf(file, "%lu %lu", &size, &resident) != 2)
+			resident = 0;
+		fclose(file);
+	}
+	return uint64_t{resident} * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+double InSeconds(uint64_t ns)
+{
+	return static_cast<double>(ns) / 1e9;
+}
+
+void SayThreads(const live::Follower &follower, MetricsWriter *w)
+{
+	w->Counter("forktail_thread_seconds", "seconds",
+		   "Time of a server's thread by cause; idle, own-code and unknown included, so that rates "
+		   "sum to 1 while it is there.");
+	for (const live::ThreadTotals &t : follower.threads())
+		for (int c = 0; c < kTimelineCauses; c++)
+			if (IsOfThreads(static_cast<Cause>(c)))
+				w->Seconds({{"server", follower.servers()[t.server].name},
+					    {"thread", t.name},
+					    {"cause", AccountName(static_cast<Cause>(c))}},
+					   t.by_cause[static_cast<size_t>(c)]);
+}
+
+void SayRecorder(const live::Follower &follower, MetricsWriter *w)
+{
+	w->Gauge("forktail_recording", "", "Whether the recorder wrote something in the last three seconds.");
+	w->Count({}, follower.recording());
+	w->Counter("forktail_dropped_events", "", "Events that the recorder lost.");
+	w->Count({}, follower.dropped());
+	w->Counter("forktail_damaged_blocks", "", "Blocks of the recording that were damaged or missing.");
+	w->Count({}, follower.damaged());
+	live::RecorderCost cost = follower.cost();
+	w->Counter("forktail_recorder_cpu_seconds", "seconds", "CPU time of the recorder's process.");
+	w->Seconds({}, cost.cpu_ns);
+	w->Counter("forktail_recorder_bpf_seconds", "seconds",
+		   "CPU time of the recorder's programs in the kernel.");
+	w->Seconds({}, cost.bpf_ns);
+	w->Gauge("forktail_recorder_resident_memory_bytes", "bytes", "Memory of the recorder's process.");
+	w->Count({}, cost.rss_bytes);
+	w->Counter("forktail_guard_cpu_seconds", "seconds", "CPU time of the process that says this.");
+	w->Seconds({}, OwnCpuNs());
+	w->Gauge("forktail_guard_resident_memory_bytes", "bytes", "Memory of the process that says this.");
+	w->Count({}, OwnRssBytes());
+	live::Follower::Buffer buffer = follower.buffer();
+	w->Gauge("forktail_buffer_span_seconds", "seconds", "How far back the recording on disk goes.");
+	w->Sample({}, buffer.oldest_ns && buffer.newest_ns > buffer.oldest_ns
+			  ? InSeconds(buffer.newest_ns - buffer.oldest_ns)
+			  : 0);
+	w->Gauge("forktail_buffer_bytes", "bytes", "What it takes on disk.");
+	w->Count({}, buffer.bytes);
+	w->Info("forktail_build", "The version.");
+	w->Count({{"version", FORKTAIL_VERSION}}, 1);
+}
+
+} // namespace
+
+Metrics::OfServer &Metrics::Of(uint32_t server)
+{
+	if (server >= servers_.size())
+		servers_.resize(server + 1);
+	return servers_[server];
+}
+
+void Metrics::TakeTurn(const live::Turn &turn)
+{
+	OfServer &s = Of(turn.server);
+	uint64_t end_ns = turn.start_ns + turn.duration_ns;
+	s.turns.Add(turn.duration_ns);
+	if (turn.duration_ns < kEpisodeNs)
+		return;
+	if (!s.episode_end_ns || turn.start_ns > s.episode_end_ns + kSameEpisodeNs)
+		s.episodes[static_cast<size_t>(
+		    Index(turn.parts.empty() ? Cause::Unknown : turn.parts[0].cause))]++;
+	s.episode_end_ns = std::max(s.episode_end_ns, end_ns);
+}
+
+// What a name took before it got its place stays with the others: counters don't step back.
+void Metrics::TakeTaken(const live::Taken &taken)
+{
+	OfServer &s = Of(taken.server);
+	std::string name = TakerName(taken.comm);
+	auto own = s.taken_ns.find(name);
+	if (own != s.taken_ns.end()) {
+		own->second += taken.ns;
+		return;
+	}
+	s.taken_ns[kOther] += taken.ns;
+	if (s.taken_ns.size() > kTakers || name == kOther)
+		return;
+	if (s.waiting_ns.size() >= kWaitingNames)
+		s.waiting_ns.clear();
+	if ((s.waiting_ns[name] += taken.ns) < kTakerNs)
+		return;
+	s.waiting_ns.erase(name);
+	s.taken_ns[name] = 0;
+}
+
+void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
+{
+	servers_.resize(std::max(servers_.size(), follower.servers().size()));
+	for (const live::Turn &turn : batch.turns)
+		TakeTurn(turn);
+	for (const live::Stall &stall : batch.stalls) {
+		if (stall.open || !stall.serves)
+			continue;
+		OfServer &s = Of(stall.server);
+		size_t cause = static_cast<size_t>(Index(stall.cause));
+		s.stalls[cause]++;
+		s.stall_ns[cause].Add(stall.duration_ns);
+	}
+	for (const live::Fork &fork : batch.forks)
+		Of(fork.server).forks.Add(fork.duration_ns);
+	for (const live::Fsync &fsync : batch.fsyncs)
+		Of(fsync.server).fsyncs.Add(fsync.duration_ns);
+	for (const live::Taken &taken : batch.taken)
+		TakeTaken(taken);
+	for (const live::Child &child : batch.children) {
+		if (child.server >= servers_.size())
+			continue;
+		if (child.end_ns)
+			Of(child.server).children.erase(child.pid);
+		else
+			Of(child.server).children[child.pid] = child.start_ns;
+	}
+}
+
+void Metrics::Snapshot(const std::string &trigger, bool made)
+{
+	auto &[all_made, failed] = snapshots_[trigger];
+	(made ? all_made : failed)++;
+}
+
+void Metrics::SayStalls(const live::Follower &follower, MetricsWriter *w) const
+{
+	auto name_of = [](size_t cause) { return AccountName(static_cast<Cause>(cause)); };
+	w->Counter("forktail_stalls", "",
+		   "Stalls of the threads that serve, of the recorder's --min-span or longer.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		for (size_t c = 0; c < s.stalls.size(); c++)
+			if (IsOfThreads(static_cast<Cause>(c)))
+				w->Count({{"server", name}, {"cause", name_of(c)}}, s.stalls[c]);
+	});
+	w->Histogram("forktail_stall_duration_seconds", "seconds", "How long those were.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		for (size_t c = 0; c < s.stall_ns.size(); c++)
+			if (s.stall_ns[c].count)
+				w->Buckets({{"server", name}, {"cause", name_of(c)}}, s.stall_ns[c]);
+	});
+	w->Counter("forktail_episodes", "",
+		   "Turns of 10 ms or longer by what most of the first one was; those 100 ms apart or less "
+		   "are one.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		for (size_t c = 0; c < s.episodes.size(); c++)
+			if (IsOfThreads(static_cast<Cause>(c)))
+				w->Count({{"server", name}, {"cause", name_of(c)}}, s.episodes[c]);
+	});
+}
+
+void Metrics::SayServers(const live::Follower &follower, MetricsWriter *w) const
+{
+	w->Histogram("forktail_event_loop_turn_seconds", "seconds",
+		     "Turns of event loops, of the recorder's --min-span or longer.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		w->Buckets({{"server", name}}, s.turns);
+	});
+	w->Histogram("forktail_fork_duration_seconds", "seconds", "How long fork() kept the server.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		w->Buckets({{"server", name}}, s.forks);
+	});
+	w->Histogram("forktail_fsync_duration_seconds", "seconds",
+		     "fsync and its kin, of any thread or child of the server.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		w->Buckets({{"server", name}}, s.fsyncs);
+	});
+	w->Counter("forktail_cpu_taken_seconds", "seconds",
+		   "Time that others had a CPU for which the server's threads were ready; ten names and "
+		   "other.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		for (const auto &[by, ns] : s.taken_ns)
+			w->Seconds({{"server", name}, {"by", by}}, ns);
+	});
+	w->Gauge("forktail_children", "", "Processes that the server forked and that are still there.");
+	Each(follower, [&](const std::string &name, const OfServer &s) {
+		w->Count({{"server", name}}, s.children.size());
+	});
+	w->Gauge("forktail_server_up", "", "Whether the server's process is there.");
+	for (const live::Server &server : follower.servers())
+		w->Count({{"server", server.name}}, server.alive);
+}
+
+std::string Metrics::Text(const live::Follower &follower, MetricsFormat format) const
+{
+	MetricsWriter w(format);
+	SayThreads(follower, &w);
+	SayStalls(follower, &w);
+	SayServers(follower, &w);
+	w.Counter("forktail_snapshots", "", "Snapshots that triggers had made.");
+	for (const auto &[trigger, counts] : snapshots_)
+		w.Count({{"trigger", trigger}}, counts.first);
+	w.Counter("forktail_snapshots_failed", "", "Snapshots that could not be made.");
+	for (const auto &[trigger, counts] : snapshots_)
+		w.Count({{"trigger", trigger}}, counts.second);
+	SayRecorder(follower, &w);
+	return w.Finish();
+}
+
+} // namespace forktail

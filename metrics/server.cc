@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// evhttp limits what a request may be, but not how many connections there are, nor how long one takes as long
+// as a byte comes now and then. So we hold a reference to each connection's bufferevent: its descriptor is no
+// other's until we let go of it, and in between it can be shut. That evhttp is done with one is seen by its
+// callbacks being gone.
+#include "server.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <vector>
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr size_t kVisitors = 32;
+constexpr size_t kWithOver = 2 * kVisitors; // with those that are shut, and not over yet
+constexpr int kBacklog = 64;
+constexpr int kSilentSeconds = 5, kAllSeconds = 10;
+constexpr ev_ssize_t kHeaderBytes = 8192;
+
+struct Visitor {
+	bufferevent *connection;
+	timeval since;
+	bool shut;
+};
+
+void CloseQuietly(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+} // namespace
+
+struct MetricsServer::State {
+	event_base *base = nullptr;
+	evhttp *http = nullptr;
+	std::function<std::string(MetricsFormat)> text;
+	std::string where, unix_path;
+	event *sweep = nullptr;
+	evconnlistener *listener = nullptr; // evhttp's
+	std::vector<Visitor> visitors;	    // the oldest first
+	// Texts cost more than a client's request: within a tenth of a second it is the same.
+	std::string made[2];
+	timeval made_at[2] = {};
+};
+
+namespace
+{
+
+// evhttp sees the end of it, and frees it.
+void Shut(Visitor *v)
+{
+	int fd = static_cast<int>(bufferevent_getfd(v->connection));
+	if (fd >= 0 && !v->shut)
+		shutdown(fd, SHUT_RDWR);
+	v->shut = true;
+}
+
+bool IsOver(const Visitor &v)
+{
+	bufferevent_data_cb read_cb, write_cb;
+	bufferevent_event_cb event_cb;
+	bufferevent_getcb(v.connection, &read_cb, &write_cb, &event_cb, nullptr);
+	return !read_cb && !write_cb && !event_cb;
+}
+
+// Lets go of connections that are over, and ends those that take too long.
+void Sweep(MetricsServer::State *server)
+{
+	constexpr timeval all = {kAllSeconds, 0};
+	timeval now, age;
+	evutil_gettimeofday(&now, nullptr);
+	auto over = [](const Visitor &v) {
+		bool done = IsOver(v);
+		if (done)
+			bufferevent_decref(v.connection);
+		return done;
+	};
+	std::erase_if(server->visitors, over);
+	for (Visitor &v : server->visitors) {
+		evutil_timersub(&now, &v.since, &age);
+		if (age.tv_sec < 0 || evutil_timercmp(&age, &all, >))
+			Shut(&v);
+	}
+	if (server->visitors.size() < kWithOver)
+		evconnlistener_enable(server->listener);
+}
+
+void OnSweep(evutil_socket_t, short, void *arg)
+{
+	Sweep(static_cast<MetricsServer::State *>(arg));
+}
+
+bufferevent *OnConnection(event_base *base, void *arg)
+{
+	MetricsServer::State *server = static_cast<MetricsServer::State *>(arg);
+	Sweep(server);
+	size_t at_work = 0;
+	for (const Visitor &v : server->visitors)
+		at_work += !v.shut;
+	auto oldest = std::find_if(server->visitors.begin(), server->visitors.end(),
+				   [](const Visitor &v) { return !v.shut; });
+	if (at_work >= kVisitors)
+		Shut(&*oldest);
+	Visitor v = {bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE), {}, false};
+	if (!v.connection)
+		return nullptr;
+	bufferevent_incref(v.connection);
+	evutil_gettimeofday(&v.since, nullptr);
+	server->visitors.push_back(v);
+	// The rest of a crowd waits until those that are shut have gone: they hold descriptors.
+	if (server->visitors.size() >= kWithOver)
+		evconnlistener_disable(server->listener);
+	return v.connection;
+}
+
+const std::string &TextNow(MetricsServer::State *server, MetricsFormat format)
+{
+	constexpr timeval fresh = {0, 100'000};
+	size_t i = format == MetricsFormat::OpenMetrics;
+	timeval now, age;
+	event_base_gettimeofday_cached(server->base, &now);
+	evutil_timersub(&now, &server->made_at[i], &age);
+	if (server->made[i].empty() || age.tv_sec < 0 || evutil_timercmp(&age, &fresh, >)) {
+		server->made[i] = server->text(format);
+		server->made_at[i] = now;
+	}
+	return server->made[i];
+}
+
+void OnRequest(evhttp_request *request, void *arg)
+{
+	MetricsServer::State *server = static_cast<MetricsServer::State *>(arg);
+	evkeyvalq *headers = evhttp_request_get_output_headers(request);
+	const evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+	const char *path = uri ? evhttp_uri_get_path(uri) : nullptr;
+	evhttp_add_header(headers, "Connection", "close");
+	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	if (!path || strcmp(path, "/metrics") != 0) {
+		evhttp_send_error(request, HTTP_NOTFOUND, "Not Found");
+		return;
+	}
+	MetricsFormat format =
+	    FormatByAccept(evhttp_find_header(evhttp_request_get_input_headers(request), "Accept"));
+	const std::string &text = TextNow(server, format);
+	evhttp_add_header(headers, "Content-Type", ContentTypeOf(format));
+	evbuffer *out = evbuffer_new();
+	if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD)
+		evhttp_add_header(headers, "Content-Length", std::to_string(text.size()).c_str());
+	else
+		evbuffer_add(out, text.data(), text.size());
+	evhttp_send_reply(request, HTTP_OK, "OK", out);
+	evbuffer_free(out);
+}
+
+// A socket that listens on a path. What lies there is taken away if it is a socket that nobody listens on.
+int ListenOnPath(const std::string &path, std::string *error)
+{
+	sockaddr_un name = {};
+	name.sun_family = AF_UNIX;
+	if (path.size() >= sizeof name.sun_path) {
+		*error = "can't listen on " + path + ": the path is too long for a socket";
+		return -1;
+	}
+	memcpy(name.sun_path, path.c_str(), path.size() + 1);
+	const sockaddr *address = reinterpret_cast<const sockaddr *>(&name);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct stat st;
+	if (fd >= 0 && lstat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode)) {
+		int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (probe >= 0 && connect(probe, address, sizeof name) && errno == ECONNREFUSED)
+			unlink(path.c_str());
+		CloseQuietly(probe);
+	}
+	mode_t before = umask(0177);
+	bool bound = fd >= 0 && bind(fd, address, sizeof name) == 0 && listen(fd, kBacklog) == 0;
+	int why = errno;
+	umask(before);
+	if (bound)
+		return fd;
+	*error = "can't listen on " + path + ": " + strerror(why);
+	CloseQuietly(fd);
+	return -1;
+}
+
+// The address as sockets have it, of "ADDR:PORT", "[ADDR]:PORT" or "PORT". Port 0 is any that is free.
+bool ParsePlace(const std::string &text, sockaddr_storage *to, socklen_t *length)
+{
+	size_t colon = text.rfind(':');
+	std::string host = colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon);
+	std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
+	if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+	    std::stoul(port) > UINT16_MAX)
+		return false;
+	in_port_t number = htons(static_cast<uint16_t>(std::stoul(port)));
+	if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+		sockaddr_in6 in6 = {};
+		in6.sin6_family = AF_INET6;
+		in6.sin6_port = number;
+		*length = sizeof in6;
+		memcpy(to, &in6, sizeof in6);
+		return inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(),
+				 &reinterpret_cast<sockaddr_in6 *>(to)->sin6_addr) == 1;
+	}
+	sockaddr_in in = {};
+	in.sin_family = AF_INET;
+	in.sin_port = number;
+	*length = sizeof in;
+	memcpy(to, &in, sizeof in);
+	return inet_pton(AF_INET, host.c_str(), &reinterpret_cast<sockaddr_in *>(to)->sin_addr) == 1;
+}
+
+int ListenOnPort(const std::string &text, std::string *where, std::string *error)
+{
+	sockaddr_storage to = {};
+	socklen_t length = 0;
+	int on = 1;
+	if (!ParsePlace(text, &to, &length)) {
+		*error = "'" + text +
+			 "' is no address for metrics: ADDR:PORT with numbers, PORT, or /PATH of a "
+			 "Unix socket";
+		return -1;
+	}
+	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
+	    bind(fd, reinterpret_cast<sockaddr *>(&to), length) || listen(fd, kBacklog)) {
+		*error = "can't listen on " + text + ": " + strerror(errno);
+		CloseQuietly(fd);
+		return -1;
+	}
+	socklen_t got = sizeof to;
+	char address[INET6_ADDRSTRLEN] = "";
+	getsockname(fd, reinterpret_cast<sockaddr *>(&to), &got);
+	if (to.ss_family == AF_INET6) {
+		const sockaddr_in6 *in6 = reinterpret_cast<const sockaddr_in6 *>(&to);
+		inet_ntop(AF_INET6, &in6->sin6_addr, address, sizeof address);
+		*where = std::string("[") + address + "]:" + std::to_string(ntohs(in6->sin6_port));
+	} else {
+		const sockaddr_in *in = reinterpret_cast<const sockaddr_in *>(&to);
+		inet_ntop(AF_INET, &in->sin_addr, address, sizeof address);
+		*where = std::string(address) + ":" + std::to_string(ntohs(in->sin_port));
+	}
+	return fd;
+}
+
+} // namespace
+
+MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+MetricsServer::~MetricsServer()
+{
+	if (state_->sweep)
+		event_free(state_->sweep);
+	if (state_->http)
+		evhttp_free(state_->http);
+	for (const Visitor &v : state_->visitors)
+		bufferevent_decref(v.connection);
+	if (!state_->unix_path.empty())
+		unlink(state_->unix_path.c_str());
+}
+
+const std::string &MetricsServer::where() const
+{
+	return state_->where;
+}
+
+std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::string &address,
+						   std::function<std::string(MetricsFormat)> text,
+						   std::string *error)
+{
+	auto state = std::make_unique<State>();
+	state->base = base;
+	state->text = std::move(text);
+	bool path = address[0] == '/';
+	// A client that goes while it is answered would otherwise end the process: evhttp writes with writev.
+	signal(SIGPIPE, SIG_IGN);
+	int fd = path ? ListenOnPath(address, error) : ListenOnPort(address, &state->where, error);
+	if (fd < 0)
+		return nullptr;
+	if (path)
+		state->where = state->unix_path = address;
+	state->http = evhttp_new(base);
+	evhttp_bound_socket *bound =
+	    state->http ? evhttp_accept_socket_with_handle(state->http, fd) : nullptr;
+	if (!bound) {
+		*error = "can't listen on " + address + ": out of memory";
+		CloseQuietly(fd);
+		return nullptr;
+	}
+	state->listener = evhttp_bound_socket_get_listener(bound);
+	evhttp_set_allowed_methods(state->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
+	evhttp_set_max_headers_size(state->http, kHeaderBytes);
+	evhttp_set_max_body_size(state->http, 0);
+	evhttp_set_timeout(state->http, kSilentSeconds);
+	constexpr timeval often = {0, 200'000};
+	state->sweep = event_new(base, -1, EV_PERSIST, OnSweep, state.get());
+	if (state->sweep)
+		event_add(state->sweep, &often);
+	evhttp_set_bevcb(state->http, OnConnection, state.get());
+	evhttp_set_gencb(state->http, OnRequest, state.get());
+	return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
+}
+
+} // namespace forktail
