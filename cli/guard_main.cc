@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// forktail-guard: watches a ring for as long as it is recorded (docs/always-on.md). forktail-record starts
+// it; by hand it does the same on any ring, or on one recording that grows.
+//
+// Exit status: 0 asked to end, 2 usage, 3 the ring or a socket can't be had.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "analysis/outside.h"
+#include "command.h"
+#include "guard/confine.h"
+#include "guard/guard.h"
+#include "guard/notify.h"
+
+namespace
+{
+
+int Refuse(const std::string &why, int status)
+{
+	forktail::guard::Say(forktail::guard::Level::Error, why);
+	return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	using namespace forktail;
+	guard::NotifyBegin();
+	guard::GuardOptions options;
+	guard::Config config;
+	std::string error;
+	int status = kDone;
+	CLI::App app(
+	    "Watches a ring that forktail record --keep writes: makes snapshots when a trigger fires, "
+	    "explains them, and serves metrics.",
+	    "forktail-guard");
+	app.set_version_flag("--version", "forktail-guard " FORKTAIL_VERSION);
+	app.add_option("DIR", options.path, "the ring's directory, or one recording that grows")->required();
+	app.add_option(
+	       "--on", options.rules,
+	       "make a snapshot when this happens: 'turn > 50ms', 'stall(fork) > 20ms', 'rate(page-in) > "
+	       "100/s', 'drops > 0'; repeatable")
+	    ->allow_extra_args(false);
+	app.add_option("--metrics", options.metrics, "serve metrics at ADDR:PORT or /PATH.sock");
+	app.add_option("--metrics-textfile", options.metrics_textfile,
+		       "write metrics into this directory, for node_exporter");
+	app.add_flag("--control", options.control,
+		     "take names of triggers at DIR/control (forktail trigger)");
+	app.add_option("--config", options.config, "triggers and the rest from this file (TOML)");
+	if (!Parse(&app, argc - 1, argv + 1, &status))
+		return status;
+	std::error_code ec;
+	if (!options.config.empty())
+		options.config = std::filesystem::absolute(options.config, ec);
+	options.path = std::filesystem::absolute(options.path, ec);
+	options.forktail = FindProgram("forktail");
+	if (!std::filesystem::exists(options.path, ec))
+		return Refuse("there is no ring " + options.path, kCant);
+	if (!guard::Confine(options.path, &error))
+		return Refuse(error, kCant);
+	if (!guard::ReadOptions(options, &config, &error))
+		return Refuse(error, kUsage);
+	return guard::RunGuard(options, config, &error) ? kDone : Refuse(error, kCant);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// forktail record: hands over to forktail-record. With --config FILE its words come from the configuration of
+// the service, and those on the command line after them, so that they count where both say something.
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analysis/outside.h"
+#include "analysis/units.h"
+#include "command.h"
+#include "guard/config/config.h"
+
+namespace forktail
+{
+namespace
+{
+
+int Refuse(const std::string &why)
+{
+	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	return kUsage;
+}
+
+// Takes --config FILE, --config=FILE and --check out of the words.
+struct Words {
+	std::string config;
+	bool configured = false, check = false, help = false;
+	std::vector<char *> rest;
+};
+
+Words Sort(int argc, char **argv)
+{
+	constexpr char option[] = "--config";
+	constexpr size_t length = sizeof(option) - 1;
+	Words w;
+	for (int i = 0; i < argc; i++) {
+		const bool begins = strncmp(argv[i], option, length) == 0;
+		if (begins && argv[i][length] == 0 && i + 1 < argc) {
+			w.config = argv[++i];
+			w.configured = true;
+		} else if (begins && argv[i][length] == '=') {
+			w.config = argv[i] + length + 1;
+			w.configured = true;
+		} else if (strcmp(argv[i], "--check") == 0) {
+			w.check = true;
+		} else {
+			w.rest.push_back(argv[i]);
+		}
+	}
+	return w;
+}
+
+// What the file says, for who is about to put it in force.
+int Describe(const guard::Config &config)
+{
+	std::string line = "forktail-record";
+	for (const std::string &word : config.record)
+		line += " " + Visible(word);
+	printf("%s\n", line.c_str());
+	for (const guard::Trigger &t : config.triggers) {
+		printf("%s: %s, from %s before to %s after%s\n", t.name.c_str(),
+		       t.rule.text.empty() ? "when it is asked for" : t.rule.text.c_str(),
+		       FormatDuration(t.before_ns).c_str(), FormatDuration(t.after_ns).c_str(),
+		       t.command.argv.empty() ? "" : (", then " + Visible(t.command.argv[0])).c_str());
+	}
+	return kDone;
+}
+
+} // namespace
+
+int RecordCommand(int argc, char **argv)
+{
+	Words words = Sort(argc, argv);
+	if (!words.configured)
+		return words.check
+			   ? Refuse("--check checks a configuration: forktail record --config FILE --check")
+			   : RunProgram("forktail-record", nullptr, argc, argv);
+	guard::Config config;
+	std::string error;
+	std::error_code ec;
+	words.config = std::filesystem::absolute(words.config, ec);
+	if (!guard::ReadConfig(words.config, &config, &error))
+		return Refuse(error);
+	if (words.check)
+		return Describe(config);
+	config.record.insert(config.record.end(), {"--config", words.config});
+	std::vector<char *> all;
+	for (std::string &word : config.record)
+		all.push_back(word.data());
+	all.insert(all.end(), words.rest.begin(), words.rest.end());
+	return RunProgram("forktail-record", nullptr, static_cast<int>(all.size()), all.data());
+}
+
+} // namespace forktail

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// forktail trigger.
+#include <cstdio>
+#include <string>
+
+#include "analysis/outside.h"
+#include "command.h"
+#include "guard/ask/ask.h"
+
+namespace forktail
+{
+
+int TriggerCommand(int argc, char **argv)
+{
+	CLI::App app(
+	    "Asks the guard of a ring for a snapshot, by the name of a trigger of its configuration.\n"
+	    "Exit status: 0 there will be one, 1 the guard says no, 3 no guard answers.",
+	    "forktail trigger");
+	std::string path, name, answer;
+	int status = kDone;
+	app.add_option("DIR", path, "the ring's directory, or the control socket")->required();
+	app.add_option("NAME", name, "the trigger")->required();
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	const guard::Asked asked = guard::AskForTrigger(path, name, &answer);
+	fprintf(asked == guard::Asked::Yes ? stdout : stderr, "forktail: %s\n", Visible(answer).c_str());
+	return asked == guard::Asked::Yes ? kDone : asked == guard::Asked::No ? kNo : kCant;
+}
+
+} // namespace forktail

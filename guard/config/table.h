@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// A table of the configuration (TOML) as it is read: each key is asked for once, by what it is to be; what
+// was wrong first is kept, with its line. A key that nobody knows is a mistake: what is misspelled must not
+// be as if it weren't there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <toml++/toml.h>
+#include <vector>
+
+namespace forktail::guard
+{
+
+class Table
+{
+public:
+	Table(const toml::table &table, const std::string &what, const std::string &path, std::string *error)
+	    : table_(table), what_(what), path_(path), error_(error)
+	{
+	}
+	bool good() const { return error_->empty(); }
+	bool Has(const char *key) const { return table_.contains(key); }
+	// At the table's line, or a key's.
+	void Refuse(const std::string &why, const char *key = nullptr);
+	void Known(std::initializer_list<const char *> keys);
+
+	// What is read stays as it is where the key is missing.
+	void Text(const char *key, std::string *out);
+	void Flag(const char *key, bool *out);
+	void Time(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
+	void Count(const char *key, uint64_t low, uint64_t high, uint64_t *out);
+	void Size(const char *key, uint64_t *bytes);
+	// A text, a number, or a list of them.
+	void Words(const char *key, std::vector<std::string> *out);
+
+	// [key], if it is there; [[key]], each.
+	void Inner(const char *key, const std::function<void(Table *)> &see);
+	void Each(const char *key, const std::function<void(Table *)> &see);
+
+private:
+	void RefuseAt(const toml::node &at, const std::string &why);
+	void Word(const char *key, const toml::node &node, std::vector<std::string> *out);
+
+	const toml::table &table_;
+	const std::string what_, &path_;
+	std::string *error_;
+};
+
+// "64MB", "1GB", "500kB", bytes without a unit; of 1000, and with an i (MiB) of 1024.
+bool ParseSize(const std::string &text, uint64_t *bytes);
+
+} // namespace forktail::guard

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// See confine.h. The filter names what is refused rather than what is allowed: it holds for the commands of
+// the configuration too, which may be anything that a user runs.
+#include "confine.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <grp.h>
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace forktail::guard
+{
+namespace
+{
+
+constexpr int kRefused[] = {SCMP_SYS(ptrace),
+			    SCMP_SYS(process_vm_readv),
+			    SCMP_SYS(process_vm_writev),
+			    SCMP_SYS(kcmp),
+			    SCMP_SYS(bpf),
+			    SCMP_SYS(perf_event_open),
+			    SCMP_SYS(init_module),
+			    SCMP_SYS(finit_module),
+			    SCMP_SYS(delete_module),
+			    SCMP_SYS(kexec_load),
+			    SCMP_SYS(kexec_file_load),
+			    SCMP_SYS(mount),
+			    SCMP_SYS(umount2),
+			    SCMP_SYS(pivot_root),
+			    SCMP_SYS(setns),
+			    SCMP_SYS(unshare),
+			    SCMP_SYS(add_key),
+			    SCMP_SYS(request_key),
+			    SCMP_SYS(keyctl),
+			    SCMP_SYS(userfaultfd),
+			    SCMP_SYS(io_uring_setup),
+			    SCMP_SYS(io_uring_enter),
+			    SCMP_SYS(io_uring_register),
+			    SCMP_SYS(personality),
+			    SCMP_SYS(swapon),
+			    SCMP_SYS(swapoff),
+			    SCMP_SYS(reboot),
+			    SCMP_SYS(acct),
+			    SCMP_SYS(quotactl),
+			    SCMP_SYS(vhangup),
+			    SCMP_SYS(open_by_handle_at)};
+
+bool BecomeOwner(const std::string &path, std::string *error)
+{
+	struct stat owner = {};
+	if (geteuid() != 0 || stat(path.c_str(), &owner) != 0 || owner.st_uid == 0)
+		return true;
+	if (setgroups(0, nullptr) == 0 && setresgid(owner.st_gid, owner.st_gid, owner.st_gid) == 0 &&
+	    setresuid(owner.st_uid, owner.st_uid, owner.st_uid) == 0)
+		return true;
+	*error = "can't become user " + std::to_string(owner.st_uid) + ", to whom " + path +
+		 " belongs: " + strerror(errno);
+	return false;
+}
+
+// Before a change of user, which takes the right to do it.
+void DropBounds()
+{
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+		prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+}
+
+bool DropCapabilities()
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct none[2] = {};
+	return syscall(SYS_capset, &header, none) == 0;
+}
+
+int Filter()
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? 0 : -ENOMEM;
+	for (const int call : kRefused)
+		err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
+	err = err ? err : seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+} // namespace
+
+bool Confine(const std::string &path, std::string *error)
+{
+	const struct rlimit none = {0, 0};
+	DropBounds();
+	if (!BecomeOwner(path, error))
+		return false;
+	umask(0077);
+	setrlimit(RLIMIT_CORE, &none);
+	if (!DropCapabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		*error = std::string("can't give up its rights: ") + strerror(errno);
+		return false;
+	}
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (const int err = Filter()) {
+		*error = std::string("can't shut system calls that it does not need: ") + strerror(-err);
+		return false;
+	}
+	return true;
+}
+
+} // namespace forktail::guard
