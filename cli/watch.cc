@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// forktail watch.
+#include <algorithm>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <langinfo.h>
+#include <string>
+#include <sys/ioctl.h>
+#include <thread>
+#include <unistd.h>
+
+#include "analysis/outside.h"
+#include "analysis/units.h"
+#include "command.h"
+#include "keep/snapshot.h"
+#include "live/live.h"
+#include "watch/frame.h"
+#include "watch/history.h"
+#include "watch/json.h"
+#include "watch/layout.h"
+#include "watch/screen/screen.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kMinuteNs = 60 * kSecondNs;
+constexpr uint64_t kOnceWaitNs = 8 * kSecondNs; // for a recorder that has just begun
+
+struct Asked {
+	std::string path, snapshots = ".";
+	bool once = false, json = false, ascii = false;
+	double interval_s = 1;
+};
+
+uint64_t Now(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return static_cast<uint64_t>(t.tv_sec) * kSecondNs + static_cast<uint64_t>(t.tv_nsec);
+}
+
+bool Utf8()
+{
+	setlocale(LC_CTYPE, "");
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+Style StyleOf(const Asked &asked)
+{
+	const char *no_colour = getenv("NO_COLOR");
+	Style style;
+	style.unicode = Utf8() && !asked.ascii;
+	style.colour = !(no_colour && *no_colour);
+	return style;
+}
+
+// As wide as the terminal, or as COLUMNS says; a pipe is not broken into short lines.
+size_t Columns()
+{
+	constexpr size_t least = 40, most = 500, usual = 100;
+	struct winsize size = {};
+	size_t columns = usual;
+	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
+		columns = static_cast<size_t>(atoi(text));
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		columns = size.ws_col;
+	return std::clamp(columns, least, most);
+}
+
+// Reads until there is a second that is accounted for. False: *error says why there is none.
+bool ReadOnce(const std::string &path, live::Follower *follower, watch::History *history, std::string *error)
+{
+	const uint64_t began_ns = Now(CLOCK_MONOTONIC);
+	live::Batch batch;
+	for (;;) {
+		if (!follower->Poll(&batch, error))
+			return false;
+		history->Take(batch, *follower);
+		if (batch.more)
+			continue;
+		if (history->last_ns())
+			break;
+		if (Now(CLOCK_MONOTONIC) - began_ns > kOnceWaitNs) {
+			*error = "nothing is recorded in " + path + " yet; forktail record --keep 10m -o " +
+				 path + " --pid PID records a server there";
+			return false;
+		}
+		std::this_thread::sleep_for(std::chrono::milliseconds(200));
+	}
+	// Turns are told one look after they were read.
+	if (!follower->Poll(&batch, error))
+		return false;
+	history->Take(batch, *follower);
+	return true;
+}
+
+int Once(const Asked &asked)
+{
+	live::Options options;
+	const uint64_t now_ns = Now(CLOCK_MONOTONIC);
+	options.from_ns = std::max<uint64_t>(now_ns - std::min(now_ns, kMinuteNs), 1);
+	live::Follower follower(asked.path, options);
+	watch::History history;
+	std::string error;
+	if (!ReadOnce(asked.path, &follower, &history, &error)) {
+		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		return kCant;
+	}
+	Style style = StyleOf(asked);
+	style.colour = false;
+	std::vector<watch::Frame> frames;
+	const uint64_t realtime_ns = Now(CLOCK_REALTIME);
+	const uint64_t newest_ns = follower.RealtimeNs(follower.newest_ns());
+	for (size_t i = 0; i < history.servers().size(); i++) {
+		watch::Frame frame = MakeFrame(history, {i, false, 0}, 1);
+		frame.path = Visible(asked.path);
+		frame.age_ns = realtime_ns - std::min(realtime_ns, frame.second.realtime_ns + kSecondNs);
+		frame.health.quiet_ns = realtime_ns - std::min(realtime_ns, newest_ns);
+		frames.push_back(std::move(frame));
+	}
+	std::string text;
+	if (asked.json)
+		text = watch::OnceJson(frames);
+	else
+		for (const watch::Frame &frame : frames)
+			for (const watch::Line &line : LayOutOnce(frame, Columns(), style))
+				text += watch::TextOf(line) + "\n";
+	if (fwrite(text.data(), 1, text.size(), stdout) != text.size() || fflush(stdout)) {
+		fprintf(stderr, "forktail: can't write the figures: %s\n", strerror(errno));
+		return kCant;
+	}
+	return kDone;
+}
+
+// One sentence for the screen's last line.
+std::string TakeOne(const Asked &asked, uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)
+{
+	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);
+	struct tm t;
+	gmtime_r(&seconds, &t);
+	SnapshotAsked snapshot;
+	snapshot.ring = asked.path;
+	snapshot.from_ns = from_ns;
+	snapshot.to_ns = to_ns;
+	snapshot.why = "asked for in forktail watch";
+	snapshot.out = asked.snapshots + Format("/forktail-%04d%02d%02d-%02d%02d%02d", t.tm_year + 1900,
+						t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+	SnapshotTaken taken;
+	std::string error;
+	if (TakeSnapshot(snapshot, &taken, &error) != SnapshotWhy::Done)
+		return "no snapshot: " + error;
+	return "snapshot " + snapshot.out + ": " + FormatDuration(taken.to_ns - taken.from_ns) + ", " +
+	       FormatBytes(taken.bytes);
+}
+
+int Screen(const Asked &asked)
+{
+	std::error_code ec;
+	watch::ScreenOptions options;
+	options.path = asked.path;
+	options.program = std::filesystem::read_symlink("/proc/self/exe", ec);
+	options.interval_s = asked.interval_s;
+	options.utf8 = Utf8();
+	options.style = StyleOf(asked);
+	options.snapshot = [&asked](uint64_t from_ns, uint64_t to_ns, uint64_t at_ns) {
+		return TakeOne(asked, from_ns, to_ns, at_ns);
+	};
+	std::string error;
+	if (RunScreen(options, &error))
+		return kDone;
+	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	return kCant;
+}
+
+} // namespace
+
+int WatchCommand(int argc, char **argv)
+{
+	CLI::App app("Shows what recorded servers are doing now (docs/watch.md).", "forktail watch");
+	Asked asked;
+	app.add_option("DIR", asked.path,
+		       "what forktail record --keep writes into, or a recording that grows")
+	    ->required();
+	app.add_flag("--once", asked.once, "print the last second's figures and end");
+	app.add_flag("--json", asked.json, "with --once: as JSON");
+	app.add_option("--interval", asked.interval_s, "seconds between two looks; default 1")
+	    ->check(CLI::Range(0.1, 3600.0));
+	app.add_option("--snapshots", asked.snapshots,
+		       "where s puts snapshots; default: the current directory");
+	app.add_flag("--ascii", asked.ascii, "draw without Unicode");
+	int status = kDone;
+	if (!Parse(&app, argc, argv, &status))
+		return status;
+	if (asked.json && !asked.once) {
+		fprintf(stderr, "forktail: --json needs --once\n");
+		return kUsage;
+	}
+	if (access(asked.path.c_str(), F_OK)) {
+		fprintf(stderr,
+			"forktail: %s is not there; forktail record --keep 10m -o %s --pid PID makes it and "
+			"records "
+			"into it\n",
+			Visible(asked.path).c_str(), Visible(asked.path).c_str());
+		return kCant;
+	}
+	return asked.once ? Once(asked) : Screen(asked);
+}
+
+} // namespace forktail

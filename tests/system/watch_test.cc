@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// `forktail watch` in a real terminal: tmux is one, with a screen that can be read. A real server, a recorder
+// with a ring, a stall that is known; keys are sent, and what stands on the screen is held against what
+// happened.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+#include "tests/support/server.h"
+#include "tests/support/tempdir.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+bool Holds(const std::string &text, const std::string &part)
+{
+	return text.find(part) != std::string::npos;
+}
+
+std::vector<std::string> LinesOf(const std::string &text)
+{
+	std::vector<std::string> lines;
+	for (size_t at = 0; at < text.size();) {
+		const size_t end = std::min(text.find('\n', at), text.size());
+		lines.push_back(text.substr(at, end - at));
+		at = end + 1;
+	}
+	return lines;
+}
+
+// Letters of UTF-8; all that is drawn takes one column.
+size_t Letters(const std::string &line)
+{
+	size_t letters = 0;
+	for (char c : line)
+		letters += (c & 0xc0) != 0x80;
+	return letters;
+}
+
+// A terminal of so many columns and rows in which a command runs.
+class Screen
+{
+public:
+	Screen(const std::string &command, size_t columns, size_t rows)
+	    : name_("ft-watch-" + std::to_string(getpid()))
+	{
+		Tmux({"new-session", "-d", "-s", "w", "-x", std::to_string(columns), "-y",
+		      std::to_string(rows), command});
+	}
+	~Screen() { Tmux({"kill-server"}); }
+	Screen(const Screen &) = delete;
+	Screen &operator=(const Screen &) = delete;
+
+	void Press(const std::string &key) { Tmux({"send-keys", "-t", "w", key}); }
+	void Resize(size_t columns, size_t rows)
+	{
+		Tmux({"resize-window", "-t", "w", "-x", std::to_string(columns), "-y", std::to_string(rows)});
+	}
+	std::string Text() { return Tmux({"capture-pane", "-p", "-t", "w"}).out; }
+	std::string Coded() { return Tmux({"capture-pane", "-e", "-p", "-t", "w"}).out; }
+	// The screen once all of it stands there; or as it is in the end.
+	std::string With(const std::vector<std::string> &parts, Seconds limit = Seconds(15))
+	{
+		std::string text;
+		eventually(
+		    [&] {
+			    text = Text();
+			    for (const std::string &part : parts)
+				    if (!Holds(text, part)) {
+					    sleep_for(Seconds(0.05));
+					    return false;
+				    }
+			    return true;
+		    },
+		    limit);
+		for (const std::string &part : parts) {
+			INFO(text);
+			INFO(part);
+			CHECK(Holds(text, part));
+		}
+		return text;
+	}
+
+private:
+	Result Tmux(std::vector<std::string> words)
+	{
+		words.insert(words.begin(), {"tmux", "-u", "-f", "/dev/null", "-L", name_});
+		return run(words, Seconds(10), {{{"LC_ALL", "C.UTF-8"}, {"TERM", "xterm-256color"}}, "", ""});
+	}
+	std::string name_;
+};
+
+std::unique_ptr<Process> Record(pid_t pid, const std::string &ring)
+{
+	auto recorder = std::make_unique<Process>(std::vector<std::string>{
+	    program("forktail-record"), "--keep", "5m", "-o", ring, "--pid", std::to_string(pid)});
+	REQUIRE(eventually([&] { return Holds(recorder->err(), "recording ") || !recorder->running(); },
+			   Seconds(30)));
+	INFO(recorder->err());
+	REQUIRE(recorder->running());
+	return recorder;
+}
+
+// A server, a recorder with a ring, and a directory for what is made.
+struct Watched {
+	TempDir dir;
+	const std::string ring = dir.file("ring"), explained = dir.file("explained"),
+			  ended = dir.file("ended");
+	Redis redis{{.config = {"--enable-debug-command", "yes"}}};
+	std::unique_ptr<Process> recorder = Record(redis.pid(), ring);
+
+	// forktail watch, as a shell has it; its exit status goes into `ended`.
+	std::string Command(const std::string &environment, const std::string &options) const
+	{
+		return "env LC_ALL=C.UTF-8 " + environment + " PAGER='cat >" + explained + "' " +
+		       program("forktail") + " watch " + ring + " " + options + " --snapshots " + dir.path() +
+		       " 2>" + dir.file("err") + "; echo $? >" + ended;
+	}
+};
+
+bool CanRun()
+{
+	if (geteuid() != 0) {
+		WARN("skipped: needs root, to record");
+		return false;
+	}
+	if (run({"tmux", "-V"}).status != 0) {
+		WARN("skipped: needs tmux");
+		return false;
+	}
+	return true;
+}
+
+// Whether a screen has a text in colour: tmux goes back to the usual one by 39 and 49.
+bool Coloured(const std::string &coded)
+{
+	for (size_t at = 0; (at = coded.find("\033[3", at)) != std::string::npos; at += 3)
+		if (coded.compare(at, 5, "\033[39m") != 0)
+			return true;
+	return false;
+}
+
+// What stands behind the first word of a line that begins so.
+std::string LineWith(const std::string &screen, const std::string &part)
+{
+	for (const std::string &line : LinesOf(screen))
+		if (Holds(line, part))
+			return line;
+	return "";
+}
+
+std::string Clock(const std::string &screen)
+{
+	const std::string title = screen.substr(0, screen.find('\n'));
+	const size_t at = title.find(" UTC");
+	return at == std::string::npos || at < 8 ? "" : title.substr(at - 8, 8);
+}
+
+} // namespace
+
+TEST_CASE("watch: a stall stands on the screen with its evidence, keys go through time, sizes change")
+{
+	if (!CanRun())
+		return;
+	Watched w;
+	Screen screen(w.Command("TERM=tmux-256color", ""), 80, 24);
+	screen.With({"redis-server", "turns", "recorder", "q quit"});
+	CHECK(Coloured(screen.Coded()));
+	w.redis.command({"DEBUG", "SLEEP", "0.25"});
+	w.redis.command({"BGSAVE"});
+
+	// The stall is the minute's worst turn, and says what it was made of.
+	std::string text = screen.With({"worst of the minute: ", "25", "sleep 25", "live"});
+	for (const std::string &line : LinesOf(text))
+		CHECK(Letters(line) <= 80);
+
+	// Its second: frozen, the bars' cause and the strip's pointer.
+	screen.Press("w");
+	text = screen.With({"FROZEN", "! sleep", "longest 25"});
+	const std::string at = Clock(text);
+	CHECK(at.size() == 8);
+	CHECK(Holds(LineWith(text, "worst turn per second"), at));
+	sleep_for(Seconds(2.5));
+	text = screen.Text();
+	CHECK(Clock(text) == at);
+	CHECK(Holds(text, "longest 25"));
+
+	// Two seconds back (it may have begun in the one before) it was not there; on again it is.
+	screen.Press("Left");
+	screen.Press("Left");
+	CHECK(eventually([&] { return Clock(text = screen.Text()) < at && !Holds(text, "! sleep"); }));
+	screen.Press("Right");
+	screen.Press("Right");
+	CHECK(eventually([&] { return Clock(text = screen.Text()) == at && Holds(text, "! sleep"); }));
+	screen.Press("Home");
+	CHECK(eventually([&] { return Clock(text = screen.Text()) < at; }));
+	screen.Press("w");
+	screen.Press("End");
+	screen.With({"live"});
+	screen.Press("Space");
+	screen.With({"FROZEN"});
+	screen.Press("p");
+	screen.With({"live"});
+
+	screen.Press("?");
+	screen.With({"freeze and go on"});
+	screen.Press("?");
+	screen.With({"q quit", "worst of the minute"});
+
+	screen.Resize(60, 15);
+	text = screen.With({"worst of the minute", "e explain  ? help"});
+	CHECK(LinesOf(text).size() <= 15);
+	screen.Resize(200, 50);
+	text = screen.With({"s snapshot  ? help"});
+	CHECK(eventually([&] { return LinesOf(text = screen.Text()).size() > 40; }));
+	CHECK(Holds(text, "worst of the minute"));
+
+	// Explain, of the stall's second, in the pager; a snapshot beside.
+	screen.Press("w");
+	screen.With({"! sleep"});
+	screen.Press("e");
+	CHECK(eventually([&] { return !read_file(w.explained).empty(); }, Seconds(20)));
+	INFO(read_file(w.explained));
+	CHECK(Holds(read_file(w.explained), "sleep"));
+	screen.Press("s");
+	screen.With({"snapshot " + w.dir.path()});
+	size_t snapshots = 0;
+	for (const auto &entry : std::filesystem::directory_iterator(w.dir.path()))
+		if (Holds(entry.path(), "/forktail-2"))
+			snapshots += std::filesystem::exists(entry.path() / "run.json");
+	CHECK(snapshots == 1);
+
+	// The recorder ends, another goes on in the ring.
+	w.recorder->signal(SIGINT);
+	CHECK(w.recorder->wait(Seconds(30)) == 0);
+	screen.Press("End");
+	screen.With({"no recorder: nothing came for", "the recorder ended"});
+	w.recorder = Record(w.redis.pid(), w.ring);
+	screen.With({"a recorder began", "recorder CPU"}, Seconds(25));
+
+	screen.Press("q");
+	CHECK(eventually([&] { return !read_file(w.ended).empty(); }));
+	CHECK(read_file(w.ended) == "0\n");
+	CHECK(read_file(w.dir.file("err")).empty());
+}
+
+TEST_CASE("watch: a terminal without colour or Unicode, and none at all")
+{
+	if (!CanRun())
+		return;
+	Watched w;
+	w.redis.command({"DEBUG", "SLEEP", "0.1"});
+	{
+		Screen screen(w.Command("TERM=vt100", "--ascii"), 80, 24);
+		screen.With({"worst of the minute: ", "sleep 10"});
+		screen.Press("w");
+		const std::string text = screen.With({"! sleep"});
+		for (char c : text)
+			CHECK(static_cast<unsigned char>(c) < 0x80);
+		CHECK_FALSE(Coloured(screen.Coded()));
+		screen.Press("q");
+		CHECK(eventually([&] { return read_file(w.ended) == "0\n"; }));
+	}
+	{
+		// NO_COLOR on a terminal that has them.
+		Screen screen(w.Command("TERM=tmux-256color NO_COLOR=1", ""), 80, 24);
+		screen.With({"sleep 10"});
+		CHECK_FALSE(Coloured(screen.Coded()));
+	}
+
+	const ProcessOptions dumb = {{{"TERM", "dumb"}}, "", ""};
+	Result once = run({program("forktail"), "watch", w.ring, "--once"}, Seconds(30), dumb);
+	INFO(once.out << once.err);
+	CHECK(once.status == 0);
+	CHECK(Holds(once.out, "turns"));
+	CHECK_FALSE(Holds(once.out, "\033"));
+	once = run({program("forktail"), "watch", w.ring, "--once", "--json"}, Seconds(30), dumb);
+	REQUIRE(once.status == 0);
+	const auto j = parse_json(once.out);
+	REQUIRE(j["servers"].size() == 1);
+	CHECK(j["servers"][0]["pid"] == w.redis.pid());
+	CHECK(j["servers"][0]["worst_of_minute"]["parts"][0]["cause"] == "sleep");
+	CHECK(j["recorder"]["recording"] == true);
+	// Each serving thread's second is a second.
+	uint64_t ns = 0;
+	for (const auto &thread : j["servers"][0]["threads"])
+		if (thread["serves"] == true)
+			for (const auto &part : thread["parts"])
+				ns += part["ns"].get<uint64_t>();
+	CHECK(ns == j["servers"][0]["serving_threads"].get<uint64_t>() * 1'000'000'000);
+
+	Result refused = run({program("forktail"), "watch", w.ring}, Seconds(10), dumb);
+	CHECK(refused.status == 3);
+	CHECK(Holds(refused.err, "watch needs a terminal; --once prints"));
+	Screen screen(w.Command("TERM=dumb", ""), 80, 24);
+	CHECK(eventually([&] { return Holds(read_file(w.dir.file("err")), "can't place its cursor"); }));
+}
+
+TEST_CASE("watch: no ring, an empty one, and options that can't be meant")
+{
+	TempDir dir;
+	Result r = run({program("forktail"), "watch", dir.file("none")});
+	CHECK(r.status == 3);
+	CHECK(Holds(r.err, "is not there; forktail record --keep 10m -o"));
+	r = run({program("forktail"), "watch", dir.path(), "--json"});
+	CHECK(r.status == 2);
+	CHECK(Holds(r.err, "--json needs --once"));
+	CHECK(run({program("forktail"), "watch"}).status == 2);
+	CHECK(run({program("forktail"), "watch", dir.path(), "--interval", "0"}).status == 2);
+	r = run({program("forktail"), "watch", dir.path(), "--once"}, Seconds(30));
+	CHECK(r.status == 3);
+	CHECK(Holds(r.err, "nothing is recorded in"));
+	write_file(dir.file("text"),
+		   "this is no recording, whatever it is called, and it is long enough to be one");
+	r = run({program("forktail"), "watch", dir.file("text"), "--once"}, Seconds(30));
+	CHECK(r.status == 3);
+	CHECK(LinesOf(r.err).size() == 1);
+}

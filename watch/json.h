@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// `forktail watch --once --json`: a second's figures for scripts (docs/watch.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frame.h"
+
+namespace forktail::watch
+{
+
+// One object with all servers, a line.
+std::string OnceJson(const std::vector<Frame> &frames);
+
+} // namespace forktail::watch

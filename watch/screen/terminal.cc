@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// See terminal.h. The one file that knows ncurses: its header makes macros of common words.
+#define NCURSES_WIDECHAR 1
+#define NCURSES_NOMACROS 1
+#include "terminal.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <curses.h>
+#include <poll.h>
+#include <term.h>
+#include <unistd.h>
+
+#undef columns
+#undef lines
+
+namespace forktail::watch
+{
+
+namespace
+{
+
+constexpr short kAlarmPair = 1, kFirstCause = 2;
+constexpr int kEscapeMs = 25; // how long after ESC the rest of a key's code may come
+
+int Hex(const char *digits)
+{
+	char two[3] = {digits[0], digits[1], 0};
+	return static_cast<int>(strtol(two, nullptr, 16));
+}
+
+// "#rrggbb" as the nearest of xterm's 256 colours: of its cube of 6 x 6 x 6.
+short InCube(const char *rgb)
+{
+	static const int levels[] = {0, 95, 135, 175, 215, 255};
+	int colour = 16;
+	for (int part = 0, scale = 36; part < 3; part++, scale /= 6) {
+		const int value = Hex(rgb + 1 + 2 * part);
+		int best = 0;
+		for (int i = 1; i < 6; i++)
+			if (abs(levels[i] - value) < abs(levels[best] - value))
+				best = i;
+		colour += scale * best;
+	}
+	return static_cast<short>(colour);
+}
+
+// Of the eight that all have: by family, as explain's text does.
+short OfEight(const CauseInfo &info)
+{
+	switch (info.family) {
+	case Family::Memory:
+		return COLOR_RED;
+	case Family::Files:
+		return COLOR_BLUE;
+	case Family::Cpu:
+		return COLOR_YELLOW;
+	case Family::Interrupts:
+		return COLOR_MAGENTA;
+	default:
+		return COLOR_CYAN;
+	}
+}
+
+// Terminals that say their colours do it so: "15;0", text and background.
+bool LightBackground()
+{
+	const char *text = getenv("COLORFGBG");
+	const char *last = text ? strrchr(text, ';') : nullptr;
+	const int background = last ? atoi(last + 1) : 0;
+	return background == 7 || background == 15;
+}
+
+// Letters that the terminal's locale hasn't.
+std::string Ascii(const std::string &text)
+{
+	std::string out;
+	for (unsigned char c : text)
+		if (c < 0x80)
+			out += static_cast<char>(c);
+		else if (c >= 0xc0)
+			out += '?';
+	return out;
+}
+
+Key KeyOf(int code)
+{
+	static const struct {
+		int code;
+		Key key;
+	} keys[] = {
+	    {'q', Key::Quit},	     {' ', Key::Freeze},	 {'p', Key::Freeze},
+	    {KEY_LEFT, Key::Back},   {'h', Key::Back},		 {KEY_RIGHT, Key::On},
+	    {'l', Key::On},	     {KEY_PPAGE, Key::PageBack}, {KEY_NPAGE, Key::PageOn},
+	    {KEY_HOME, Key::First},  {KEY_END, Key::Live},	 {'w', Key::Worst},
+	    {'\t', Key::NextServer}, {'e', Key::Explain},	 {'\r', Key::Explain},
+	    {'\n', Key::Explain},    {KEY_ENTER, Key::Explain},	 {'s', Key::Snapshot},
+	    {'?', Key::Help},
+	};
+	for (const auto &k : keys)
+		if (k.code == code)
+			return k.key;
+	return Key::Other;
+}
+
+} // namespace
+
+Terminal::~Terminal()
+{
+	if (!screen_)
+		return;
+	endwin();
+	delscreen(static_cast<SCREEN *>(screen_));
+}
+
+bool Terminal::Open(bool colour, bool utf8, std::string *error)
+{
+	const char *name = getenv("TERM");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		*error = "watch needs a terminal; --once prints a second's figures without one";
+		return false;
+	}
+	int found = 0;
+	if (setupterm(nullptr, STDOUT_FILENO, &found) != OK || !tigetstr("cup") ||
+	    tigetstr("cup") == reinterpret_cast<char *>(-1)) {
+		*error =
+		    "the terminal '" + std::string(name ? name : "") +
+		    "' can't place its cursor, or isn't known here (TERM); --once prints a second's figures";
+		return false;
+	}
+	screen_ = newterm(nullptr, stdout, stdin);
+	if (!screen_) {
+		*error = "the terminal '" + std::string(name ? name : "") + "' can't be used (TERM)";
+		return false;
+	}
+	utf8_ = utf8;
+	colour_ = colour && has_colors();
+	set_escdelay(kEscapeMs);
+	cbreak();
+	noecho();
+	nonl();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	if (colour_)
+		MakeColours();
+	return true;
+}
+
+void Terminal::MakeColours()
+{
+	start_color();
+	use_default_colors();
+	const bool light = LightBackground();
+	init_pair(kAlarmPair, COLOR_RED, -1);
+	for (short c = 0; c < kTimelineCauses && kFirstCause + c < COLOR_PAIRS; c++) {
+		const CauseInfo &info = kCauseTable[c];
+		init_pair(static_cast<short>(kFirstCause + c),
+			  COLORS >= 256 ? InCube(light ? info.light : info.dark) : OfEight(info), -1);
+	}
+}
+
+int Terminal::AttributesOf(const Words &words) const
+{
+	switch (words.look) {
+	case Look::Strong:
+		return A_BOLD;
+	case Look::Dim:
+		return A_DIM;
+	case Look::Alarm:
+		return A_BOLD | (colour_ ? COLOR_PAIR(kAlarmPair) : 0);
+	case Look::Tinted:
+		return colour_ ? COLOR_PAIR(kFirstCause + Index(words.cause)) : 0;
+	case Look::Chosen:
+	case Look::Reverse:
+		return A_REVERSE;
+	case Look::Plain:
+		break;
+	}
+	return A_NORMAL;
+}
+
+size_t Terminal::columns() const
+{
+	return static_cast<size_t>(std::max(getmaxx(stdscr), 1));
+}
+size_t Terminal::rows() const
+{
+	return static_cast<size_t>(std::max(getmaxy(stdscr), 1));
+}
+
+void Terminal::Draw(const std::vector<Line> &lines)
+{
+	erase();
+	for (size_t row = 0; row < lines.size() && row < rows(); row++) {
+		move(static_cast<int>(row), 0);
+		for (const Words &words : lines[row]) {
+			attrset(static_cast<chtype>(AttributesOf(words)));
+			addstr((utf8_ ? words.text : Ascii(words.text)).c_str());
+		}
+	}
+	attrset(A_NORMAL);
+	refresh();
+}
+
+Key Terminal::Wait(double seconds, bool *gone)
+{
+	int code = getch();
+	if (code == ERR && seconds > 0) {
+		struct pollfd in = {STDIN_FILENO, POLLIN, 0};
+		// A signal, as of a new size, is a reason to look as well.
+		if (poll(&in, 1, static_cast<int>(seconds * 1000)) > 0 && (in.revents & (POLLHUP | POLLERR)))
+			*gone = true;
+		code = getch();
+		// What can be read and has no byte is an end.
+		if (code == ERR && (in.revents & POLLIN) && !isatty(STDIN_FILENO))
+			*gone = true;
+	}
+	if (code == ERR)
+		return Key::None;
+	if (code == KEY_RESIZE)
+		return Key::None;
+	return KeyOf(code);
+}
+
+void Terminal::Lend()
+{
+	endwin();
+}
+void Terminal::TakeBack()
+{
+	clearok(stdscr, TRUE);
+	refresh();
+}
+
+} // namespace forktail::watch
