@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""What --help of forktail's programs says, as data.
+
+C programs print it by argp, C++ programs by CLI11, the fleet's by argparse. All begin an option's line with a few spaces
+and a hyphen, and what it means stands behind two spaces or more, or on the lines below. Nothing else is known of options
+anywhere: pages and completions are made of what is read here.
+"""
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+
+NAME = re.compile(r'(?<![\w-])--?[A-Za-z0-9?][\w-]*')
+# Where CLI11 and argp begin meanings: one space may be all there is before them.
+COLUMNS = 30, 29
+
+
+@dataclass
+class Option:
+    names: list
+    argument: str = ''  # as the user is told of it; '' without one
+    optional: bool = False  # the argument, behind =
+    meaning: str = ''
+    choices: list = field(default_factory=list)
+
+
+@dataclass
+class Command:
+    words: list  # ['lab', 'run']; [] is forktail itself
+    about: str = ''
+    usage: list = field(default_factory=list)
+    arguments: list = field(default_factory=list)  # (name, meaning)
+    groups: list = field(default_factory=list)  # (title, [Option])
+    commands: list = field(default_factory=list)  # [Command]
+    text: str = ''  # what was read
+    same: object = None  # the command whose program this is, too (doctor: record)
+
+    def options(self):
+        return [o for _, options in self.groups for o in options]
+
+    def name(self):
+        return '-'.join(['forktail'] + self.words)
+
+
+def run(words, **environment):
+    return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, check=False, env={'PATH': '/usr/bin:/bin', 'COLUMNS': '80', 'LC_ALL': 'C.UTF-8', **environment}).stdout
+
+
+def split(line, below):
+    """An entry's words, and what they mean as far as its line says."""
+    found = re.match(r'( *\S.*?)(?: {2,}(\S.*))?$', line)
+    words, meaning = found.group(1), found.group(2) or ''
+    for column in COLUMNS:
+        if not meaning and not below and line[column - 1:column] == ' ' and line[column:].strip():
+            words, meaning = line[:column], line[column:]
+    return words.strip(), meaning.strip()
+
+
+def option(words, meaning):
+    words = re.sub(r'\s*(Excludes|Needs): \S+', '', words)
+    words = re.sub(r'\bREQUIRED\b|\(REQUIRED\)', '', words)
+    o = Option(NAME.findall(words.split('=')[0] if '[' not in words.split('=')[0] else words.split('[')[0]), meaning=meaning)
+    for more in re.findall(r',\s*(--?[\w-]+)', words):  # -s, --socket=PATH, --unix-socket=PATH
+        if more not in o.names:
+            o.names.append(more)
+    rest = words
+    for name in sorted(o.names, key=len, reverse=True):
+        rest = re.sub(r'(?<![\w-])' + re.escape(name) + r'(?![\w-])', '', rest)
+    rest = rest.strip(' ,')
+    o.optional = rest.startswith('[=')
+    rest = rest.strip('[]') if o.optional else rest
+    typed = not rest.startswith('=') # CLI11's: UINT:SIZE [b, kb(=1024b), ...]
+    rest = rest.lstrip('=').split(', =')[0]
+    braces = re.search(r'\{([^}]*)\}', rest)
+    if braces:
+        o.choices = braces.group(1).split(',')
+    elif re.fullmatch(r'[a-z0-9-]+(\|[a-z0-9-]+)+', rest):
+        o.choices = rest.split('|')
+    o.argument = '|'.join(o.choices) if o.choices else re.sub(r'(\w+):.*', r'\1', rest) if typed else rest
+    return o
+
+
+def entries(lines):
+    """(heading, words, meaning) of everything that is listed."""
+    heading = ''
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        title = re.fullmatch(r' ?(\w[^:]*):', line)
+        i += 1
+        if title:
+            heading = title.group(1)
+        if not re.match(r' {1,6}\S', line) or title:
+            continue
+        below = []
+        while i < len(lines) and re.match(r' {12,}\S', lines[i]):
+            below.append(lines[i].strip())
+            i += 1
+        words, meaning = split(line, below)
+        yield heading, words, ' '.join([meaning] + below).strip()
+
+
+def about(lines):
+    """What stands above the first list, but how it is used."""
+    said = []
+    for line in lines:
+        if re.match(r' *-|\w[^:]*:$| \w[^:]*:$', line):
+            break
+        if not re.match(r'(?i)usage:|  ', line):
+            said.append(line.strip())
+    return '\n'.join(said).strip()
+
+
+def parse(words, text):
+    c = Command(words, text=text)
+    lines = text.splitlines()
+    c.about = about(lines)
+    c.usage = [re.sub(r'(?i)^\s*usage:\s*', '', line).strip() for line in lines
+               if re.match(r'(?i)usage:|       forktail ', line)]
+    for heading, entry, meaning in entries(lines):
+        if entry.startswith('-'):
+            if not c.groups or c.groups[-1][0] != heading:
+                c.groups.append((heading, []))
+            c.groups[-1][1].append(option(entry, meaning))
+        elif heading.lower() in ('positionals', 'positional arguments'):
+            c.arguments.append((re.sub(r'\s+', ' ', re.sub(r'\bREQUIRED\b|\bTEXT\b|\(\d+x\)', '', entry)).strip(), meaning))
+    return c
+
+
+def below(c):
+    """Names of a command's own commands."""
+    names = [entry.split()[0] for heading, entry, _ in entries(c.text.splitlines()) if heading.lower() == 'subcommands']
+    prefix = 'forktail ' + ' '.join(c.words)
+    for found in re.findall(r'(?m)^(?:Usage:)?\s*' + re.escape(prefix) + r' ([a-z]+)\b', c.text):
+        if found not in names:
+            names.append(found)
+    return names
+
+
+def read(programs, fleet):
+    """forktail, and its commands as forktail --help lists them; forktail-guard, which is none, if it is there."""
+    main = Command([], text=run([programs + '/forktail', '--help']))
+    main.about = main.text.split('\n', 1)[0]
+    for name in dict.fromkeys(re.findall(r'(?m)^ +forktail ([a-z]+)', main.text)):
+        ask = [programs + '/forktail', name]
+        environment = {}
+        if name == 'fleet':  # without Spark there is no command, but still its help
+            ask, environment = ['/usr/bin/python3', '-B', '-m', 'forktail_fleet'], {'PYTHONPATH': fleet}
+        c = parse([name], run(ask + ['--help'], **environment))
+        c.same = next((other for other in main.commands if other.text == c.text), None)
+        main.commands.append(c)
+        for inner in below(c):
+            c.commands.append(parse([name, inner], run(ask + [inner, '--help'])))
+    guard = programs + '/forktail-guard'
+    if os.access(guard, os.X_OK):
+        main.commands.append(parse(['guard'], run([guard, '--help'])))
+    silent = [c.name() for c in every(main) if not c.text]
+    if silent:
+        raise SystemExit('manual: these say nothing when asked for --help: ' + ', '.join(silent))
+    return main
+
+
+def every(command):
+    yield command
+    for c in command.commands:
+        yield from every(c)
