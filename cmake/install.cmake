@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# What `cmake --install` puts where. A component is a Debian package (debian/rules): forktail, which needs no rights;
+# forktail-record, for hosts of servers; forktail-mpi, for runs on several hosts. forktail-parquet is not installed: Debian
+# has no Arrow for C++, and one that comes with a Python package is not where another host has it.
+include(GNUInstallDirs)
+set(FORKTAIL_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh looks for completions")
+
+function(forktail_install component)
+  foreach(program ${ARGN})
+    if(TARGET ${program})
+      install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
+    endif()
+  endforeach()
+endfunction()
+forktail_install(forktail forktail forktail-load forktail-clock)
+forktail_install(forktail-record forktail-record forktail-guard)
+forktail_install(forktail-mpi forktail-rank)
+install(DIRECTORY lab/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/forktail COMPONENT forktail)
+install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/forktail COMPONENT forktail-record)
+if(TARGET forktail_manual)
+  set(made ${CMAKE_BINARY_DIR}/manual)
+  set(recorder "forktail-(record|guard|doctor)[.]1$")
+  install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail REGEX ${recorder} EXCLUDE)
+  install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail-record
+          FILES_MATCHING REGEX ${recorder})
+  install(DIRECTORY ${made}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT forktail)
+  install(DIRECTORY ${made}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT forktail)
+  install(DIRECTORY ${made}/zsh/ DESTINATION ${FORKTAIL_ZSH_DIR} COMPONENT forktail)
+endif()
