@@ -55,7 +55,11 @@ int GateCommand(int argc, char **argv);
 // Export with formats other than all: what forktail-parquet is.
 int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
 int HostsCommand(int argc, char **argv);
+int RecordCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
+int SnapshotCommand(int argc, char **argv);
 int SqlCommand(int argc, char **argv);
+int TriggerCommand(int argc, char **argv);
+int WatchCommand(int argc, char **argv);
 
 } // namespace forktail

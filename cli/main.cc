@@ -19,6 +19,9 @@ const char kHelp[] =
     "forktail names the kernel event behind every Redis latency spike.\n"
     "\n"
     "  forktail record --pid PID -o RUN/server.forktail   record where a server's time goes (root)\n"
+    "  forktail record --config FILE                      the same as the service does, by its "
+    "configuration\n"
+    "  forktail trigger DIR NAME                          ask the guard of a ring for a snapshot\n"
     "  forktail load -o RUN/load.forktail ...             put load on a server and log every request\n"
     "  forktail explain RUN                               say what made the slow requests slow\n"
     "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
@@ -32,6 +35,8 @@ const char kHelp[] =
     "  forktail diff A B                                  what changed from one run, or several, to "
     "another\n"
     "  forktail sql RUN... [QUERY]                        asks DuckDB about runs, as tables\n"
+    "  forktail watch DIR                                 what recorded servers are doing now\n"
+    "  forktail snapshot DIR --last 60s -o RUN            a part of what is recorded all the time, to keep\n"
     "  forktail lab demo                                  all of it, on a server of its own\n"
     "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
     "  forktail hosts run PLAN.toml -o RUN                load and recorders on several hosts, one run\n"
@@ -52,16 +57,16 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::DiffCommand},	 {"explain", forktail::ExplainCommand},
-	    {"export", forktail::ExportCommand}, {"fleet", forktail::FleetCommand},
-	    {"gate", forktail::GateCommand},	 {"hosts", forktail::HostsCommand},
-	    {"report", forktail::ReportCommand}, {"sql", forktail::SqlCommand},
+	    {"diff", forktail::DiffCommand},	     {"explain", forktail::ExplainCommand},
+	    {"export", forktail::ExportCommand},     {"fleet", forktail::FleetCommand},
+	    {"gate", forktail::GateCommand},	     {"hosts", forktail::HostsCommand},
+	    {"record", forktail::RecordCommand},     {"report", forktail::ReportCommand},
+	    {"snapshot", forktail::SnapshotCommand}, {"sql", forktail::SqlCommand},
+	    {"trigger", forktail::TriggerCommand},   {"watch", forktail::WatchCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)
 			return c.run(rest, args);
-	if (command == "record")
-		return forktail::RunProgram("forktail-record", nullptr, rest, args);
 	if (command == "doctor")
 		return forktail::RunProgram("forktail-record", "--doctor", rest, args);
 	if (command == "load")
