@@ -4,107 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <initializer_list>
-#include <toml++/toml.h>
 
-#include "units/parse.h"
+#include "toml/table.h"
 
 namespace forktail::hosts
 {
 namespace
 {
-
-// One table of the plan, and what was wrong first.
-class Table
-{
-public:
-	Table(const toml::table &table, const std::string &what, const std::string &path, std::string *error)
-	    : table_(table), what_(what), path_(path), error_(error)
-	{
-	}
-	bool good() const { return error_->empty(); }
-	void Refuse(const toml::node &at, const std::string &why)
-	{
-		if (good())
-			*error_ = path_ + ":" + std::to_string(at.source().begin.line) + ": " + why;
-	}
-	void Refuse(const std::string &why) { Refuse(table_, why); }
-	void Known(std::initializer_list<const char *> keys)
-	{
-		for (const auto &[key, node] : table_)
-			if (std::none_of(keys.begin(), keys.end(),
-					 [&](const char *k) { return key.str() == k; }))
-				Refuse(node, what_ + " has no `" + std::string(key.str()) + "`");
-	}
-	// Texts stay as they are where the key is missing.
-	void Text(const char *key, std::string *out)
-	{
-		const toml::node *node = table_.get(key);
-		if (node && !node->is_string())
-			Refuse(*node, "`" + std::string(key) + "` is a text");
-		else if (node)
-			*out = node->as_string()->get();
-	}
-	void Flag(const char *key, bool *out)
-	{
-		const toml::node *node = table_.get(key);
-		if (node && !node->is_boolean())
-			Refuse(*node, "`" + std::string(key) + "` is true or false");
-		else if (node)
-			*out = node->as_boolean()->get();
-	}
-	void Time(const char *key, uint64_t *ns)
-	{
-		std::string text;
-		const toml::node *node = table_.get(key);
-		Text(key, &text);
-		if (node && good() && !parse_duration(text.c_str(), TIME_ANY, TIME_S, ns))
-			Refuse(*node,
-			       "`" + std::string(key) + "` is a time such as \"30s\", not \"" + text + "\"");
-	}
-	// A text, a number, or a list of them.
-	void Words(const char *key, std::vector<std::string> *out)
-	{
-		const toml::node *node = table_.get(key);
-		if (!node)
-			return;
-		if (const toml::array *list = node->as_array())
-			for (const toml::node &one : *list)
-				Word(key, one, out);
-		else
-			Word(key, *node, out);
-	}
-	template <typename Each> void Tables(const char *key, const std::string &what, Each each)
-	{
-		const toml::node *node = table_.get(key);
-		const toml::array *list = node ? node->as_array() : nullptr;
-		if (node && !list)
-			return Refuse(*node, "[[" + std::string(key) + "]] is written with two brackets");
-		for (size_t i = 0; list && i < list->size() && good(); i++) {
-			const toml::table *one = (*list)[i].as_table();
-			if (!one)
-				return Refuse(*node,
-					      "[[" + std::string(key) + "]] is written with two brackets");
-			Table table(*one, what, path_, error_);
-			each(&table);
-		}
-	}
-
-private:
-	void Word(const char *key, const toml::node &node, std::vector<std::string> *out)
-	{
-		if (const auto *text = node.as_string())
-			out->push_back(text->get());
-		else if (const auto *number = node.as_integer())
-			out->push_back(std::to_string(number->get()));
-		else
-			Refuse(node, "`" + std::string(key) + "` is a text or a list of texts");
-	}
-
-	const toml::table &table_;
-	const std::string what_, &path_;
-	std::string *error_;
-};
 
 // What may be a directory's or a file's name and part of a line that a shell sees.
 bool IsName(const std::string &name)
@@ -219,9 +125,9 @@ void ReadAll(Table *table, Plan *plan)
 		table->Refuse("`on_death` is \"end\" or \"continue\", not \"" + on_death + "\"");
 	if (plan->scratch.empty() || plan->scratch[0] != '/')
 		table->Refuse("`scratch` is an absolute path, not \"" + plan->scratch + "\"");
-	table->Tables("hosts", "a host", [&](Table *one) { ReadHost(one, plan); });
-	table->Tables("record", "a recorder", [&](Table *one) { ReadRecorder(one, plan); });
-	table->Tables("load", "a load", [&](Table *one) { ReadLoad(one, plan); });
+	table->Each("hosts", "a host", [&](Table *one) { ReadHost(one, plan); });
+	table->Each("record", "a recorder", [&](Table *one) { ReadRecorder(one, plan); });
+	table->Each("load", "a load", [&](Table *one) { ReadLoad(one, plan); });
 	if (plan->hosts.empty())
 		table->Refuse("there are no [[hosts]]");
 	if (plan->recorders.empty() && plan->loads.empty())
@@ -234,16 +140,8 @@ void ReadAll(Table *table, Plan *plan)
 
 bool ParsePlan(const std::string &text, const std::string &path, Plan *plan, std::string *error)
 {
-	error->clear();
-	try {
-		const toml::table all = toml::parse(text, path);
-		Table table(all, "a plan", path, error);
-		ReadAll(&table, plan);
-	} catch (const toml::parse_error &e) {
-		*error =
-		    path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description());
-	}
-	return error->empty();
+	return ReadTables(
+	    text, path, "a plan", [&](Table *table) { ReadAll(table, plan); }, error);
 }
 
 const PlanHost *FindHost(const Plan &plan, const std::string &name)

@@ -240,10 +240,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_KEEP:
 		if (!ring_limits_parse(arg, &a->record.keep))
-			fail(EXIT_USAGE,
-			     "--keep takes a time from 10s to 7d and a size from 4MB, such as 10m or "
-			     "10m,2GB, not \"%s\"",
-			     arg);
+			fail(EXIT_USAGE, "--keep takes " RING_LIMITS_WANTED ", not \"%s\"", arg);
 		a->record.keep_text = arg;
 		a->record.wanted.keep = true;
 		return 0;

@@ -23,11 +23,6 @@
 #include "units/parse.h"
 
 #define SECOND_NS 1000000000ull
-#define DAY_NS (86400 * SECOND_NS)
-#define LEAST_AGE_NS (10 * SECOND_NS)
-#define MOST_AGE_NS (7 * DAY_NS)
-#define LEAST_BYTES 4000000ull
-#define DEFAULT_BYTES 1000000000ull
 #define SEGMENT_NS (5 * SECOND_NS)
 #define LONGEST_SEGMENT_NS (60 * SECOND_NS)
 #define SEGMENT_BYTES (8ull << 20)
@@ -55,50 +50,6 @@ struct ring {
 	size_t count, room;
 	uint64_t bytes;
 };
-
-static bool parse_age(const char *text, uint64_t *ns)
-{
-	double days;
-	const char *rest = text;
-	if (parse_number(&rest, &days) && strcmp(rest, "d") == 0 && days <= 365) {
-		*ns = (uint64_t)(days * (double)DAY_NS);
-		return true;
-	}
-	return parse_duration(text, TIME_ANY, 0, ns);
-}
-
-static bool parse_bytes(const char *text, uint64_t *bytes)
-{
-	static const struct {
-		const char *name;
-		double bytes;
-	} units[] = {{"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-	double number;
-	if (!parse_number(&text, &number))
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (strcmp(text, units[i].name) != 0 || number > 1e6)
-			continue;
-		*bytes = (uint64_t)(number * units[i].bytes);
-		return true;
-	}
-	return false;
-}
-
-bool ring_limits_parse(const char *text, struct ring_limits *limits)
-{
-	char age[32];
-	const char *comma = strchr(text, ',');
-	size_t length = comma ? (size_t)(comma - text) : strlen(text);
-	if (length >= sizeof age)
-		return false;
-	memcpy(age, text, length);
-	age[length] = 0;
-	limits->bytes = DEFAULT_BYTES;
-	return parse_age(age, &limits->age_ns) && limits->age_ns >= LEAST_AGE_NS &&
-	       limits->age_ns <= MOST_AGE_NS && (!comma || parse_bytes(comma + 1, &limits->bytes)) &&
-	       limits->bytes >= LEAST_BYTES;
-}
 
 /* A number that sudo left in the environment. */
 static bool number_of(const char *variable, uint32_t *number)

@@ -13,19 +13,11 @@
 #include <sys/types.h>
 
 #include "recording/recording.h"
+#include "units/ring_limits.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What is kept: the one that is reached first. */
-struct ring_limits {
-	uint64_t age_ns;
-	uint64_t bytes;
-};
-
-/* "10m", "12h,2GB". False: no such limits. */
-bool ring_limits_parse(const char *text, struct ring_limits *limits);
 
 /* Whose the files are. */
 struct ring_user {

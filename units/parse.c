@@ -49,10 +49,11 @@ bool parse_positive(const char *text, double high, double *out)
 }
 
 #define LONGEST_NS 1e18
+#define LARGEST_SIZE 1e18 /* bytes */
 
 static const struct time_unit time_units[] = {
-    {"ns", TIME_NS, 1}, {"us", TIME_US, 1e3}, {"ms", TIME_MS, 1e6},
-    {"s", TIME_S, 1e9}, {"m", TIME_M, 60e9},  {"h", TIME_H, 3600e9},
+    {"ns", TIME_NS, 1},	 {"us", TIME_US, 1e3},	{"ms", TIME_MS, 1e6},	{"s", TIME_S, 1e9},
+    {"m", TIME_M, 60e9}, {"h", TIME_H, 3600e9}, {"d", TIME_D, 86400e9},
 };
 enum { TIME_UNITS = sizeof(time_units) / sizeof(*time_units) };
 
@@ -88,4 +89,25 @@ bool parse_ratio(const char *text, uint32_t *first, uint32_t *second)
 	*first = (uint32_t)a;
 	*second = (uint32_t)b;
 	return true;
+}
+
+bool parse_bytes(const char *text, uint64_t *bytes)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} units[] = {{"", 1},	      {"B", 1},	       {"kB", 1e3},    {"KB", 1e3},
+		     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
+		     {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+	double number;
+
+	if (!parse_number(&text, &number))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(text, units[i].name) != 0)
+			continue;
+		*bytes = number * units[i].bytes <= LARGEST_SIZE ? (uint64_t)(number * units[i].bytes) : 0;
+		return number * units[i].bytes <= LARGEST_SIZE;
+	}
+	return false;
 }

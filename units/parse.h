@@ -28,7 +28,8 @@ enum {
 	TIME_S = 8,
 	TIME_M = 16,
 	TIME_H = 32,
-	TIME_ANY = TIME_NS | TIME_US | TIME_MS | TIME_S | TIME_M | TIME_H,
+	TIME_D = 64,
+	TIME_ANY = TIME_NS | TIME_US | TIME_MS | TIME_S | TIME_M | TIME_H, /* but days, which few need */
 };
 
 struct time_unit {
@@ -43,6 +44,10 @@ const struct time_unit *find_time_unit(const char *name, unsigned units);
 /* A number from 0 up and one of `units` behind it: "500ms", "2.5s". A bare number is in `bare`, one of the
  * units; 0: there has to be a unit. At most 10^9 s; to the nearest nanosecond. */
 bool parse_duration(const char *text, unsigned units, unsigned bare, uint64_t *ns);
+
+/* "64MB", "1.5GB", "4KiB", bytes without a unit: kB, MB, GB and TB of 1000, KiB to TiB of 1024, B for bytes.
+ * At most 10^18 bytes; what is left of one is cut. */
+bool parse_bytes(const char *text, uint64_t *bytes);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "record_words.h"
-#include "table.h"
+#include "toml/table.h"
 
 namespace forktail::guard
 {
@@ -44,8 +44,8 @@ void ReadCommand(Table *table, Command *command)
 
 void ReadTimes(Table *table, Trigger *trigger)
 {
-	table->Time("before", 0, kHour, &trigger->before_ns);
-	table->Time("after", 0, kHour, &trigger->after_ns);
+	table->TimeWithin("before", 0, kHour, &trigger->before_ns);
+	table->TimeWithin("after", 0, kHour, &trigger->after_ns);
 }
 
 void ReadSnapshots(Table *table, Config *config, Trigger *common)
@@ -56,7 +56,7 @@ void ReadSnapshots(Table *table, Config *config, Trigger *common)
 		      "explain", "explain-time", "explain-memory"});
 	ReadTimes(table, common);
 	ReadCommand(table, &common->command);
-	table->Time("cooldown", 0, kDay, &l->cooldown_ns);
+	table->TimeWithin("cooldown", 0, kDay, &l->cooldown_ns);
 	table->Count("keep", 1, 10000, &l->count);
 	table->Size("bytes", &l->bytes);
 	table->Text("when-full", &full);
@@ -64,9 +64,9 @@ void ReadSnapshots(Table *table, Config *config, Trigger *common)
 		table->Refuse("`when-full` is \"oldest-go\" or \"stop\", not \"" + full + "\"", "when-full");
 	l->stop_when_full = full == "stop";
 	table->Flag("explain", &l->explain);
-	table->Time("explain-time", kSecond, kHour, &l->explain_ns);
+	table->TimeWithin("explain-time", kSecond, kHour, &l->explain_ns);
 	table->Size("explain-memory", &l->explain_bytes);
-	table->Time("exec-time", 100 * kMillisecond, kHour, &l->command_ns);
+	table->TimeWithin("exec-time", 100 * kMillisecond, kHour, &l->command_ns);
 }
 
 void ReadTrigger(Table *table, const Trigger &common, Config *config)
@@ -134,22 +134,20 @@ const Trigger *FindTrigger(const std::vector<Trigger> &triggers, const std::stri
 bool ParseConfig(const std::string &text, const std::string &path, Config *config, std::string *error)
 {
 	*config = {};
-	error->clear();
-	try {
-		const toml::table file = toml::parse(text);
-		Table table(file, "the configuration", path, error);
-		Trigger common = PlainTrigger({});
-		table.Known({"record", "metrics", "control", "snapshots", "trigger"});
-		table.Inner("record", [&](Table *t) { ReadRecord(t, &config->record, &config->directory); });
-		table.Inner("metrics", [&](Table *t) { ReadMetrics(t, config); });
-		table.Inner("control", [&](Table *t) { ReadControl(t, config); });
-		table.Inner("snapshots", [&](Table *t) { ReadSnapshots(t, config, &common); });
-		table.Each("trigger", [&](Table *t) { ReadTrigger(t, common, config); });
-	} catch (const toml::parse_error &e) {
-		*error =
-		    path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description());
-	}
-	return error->empty();
+	return ReadTables(
+	    text, path, "the configuration",
+	    [&](Table *table) {
+		    Trigger common = PlainTrigger({});
+		    table->Known({"record", "metrics", "control", "snapshots", "trigger"});
+		    table->Inner("record",
+				 [&](Table *t) { ReadRecord(t, &config->record, &config->directory); });
+		    table->Inner("metrics", [&](Table *t) { ReadMetrics(t, config); });
+		    table->Inner("control", [&](Table *t) { ReadControl(t, config); });
+		    table->Inner("snapshots", [&](Table *t) { ReadSnapshots(t, config, &common); });
+		    table->Each("trigger", "a [[trigger]]",
+				[&](Table *t) { ReadTrigger(t, common, config); });
+	    },
+	    error);
 }
 
 bool ReadConfig(const std::string &path, Config *config, std::string *error)

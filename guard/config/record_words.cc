@@ -4,6 +4,7 @@
 #include "record_words.h"
 
 #include "units/parse.h"
+#include "units/ring_limits.h"
 
 namespace forktail::guard
 {
@@ -42,13 +43,10 @@ void AddNo(Table *table, const char *key, std::vector<std::string> *words)
 void AddKeep(Table *table, std::vector<std::string> *words)
 {
 	std::string keep = "10m,1GB";
-	uint64_t age = 0, size = 0;
+	ring_limits limits;
 	table->Text("keep", &keep);
-	const size_t comma = keep.find(',');
-	if (!parse_duration(keep.substr(0, comma).c_str(), TIME_ANY, 0, &age) ||
-	    (comma != std::string::npos && !ParseSize(keep.substr(comma + 1), &size)))
-		table->Refuse("`keep` is a time and a size such as \"10m,1GB\", not \"" + keep + "\"",
-			      "keep");
+	if (!ring_limits_parse(keep.c_str(), &limits))
+		table->Refuse("`keep` is " RING_LIMITS_WANTED ", not \"" + keep + "\"", "keep");
 	words->insert(words->end(), {"--keep", keep});
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "table.h"
+#include "toml/table.h"
 
 namespace forktail::guard
 {

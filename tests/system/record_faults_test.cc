@@ -139,9 +139,16 @@ Recorded recorded(Obedient &p)
 	return recorder.stop();
 }
 
-void check_near(uint64_t count, uint64_t wanted)
+// That a thread had so many faults of a kind. What it had instead is told: a page that was away, a program
+// that the kernel skipped, an event that was lost each leave another trace.
+void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted)
 {
-	INFO(count << " of " << wanted);
+	const uint64_t count = r.count(tid, owner);
+	INFO(count << " of " << wanted << "; new " << r.count(tid, FT_PAGE_ZERO) << ", copied "
+		   << r.count(tid, FT_COW_COPY) << ", not copied " << r.count(tid, FT_COW_REUSE) << ", read "
+		   << r.count(tid, FT_PAGE_IN) << ", of files " << r.count(tid, FT_PAGE_FILE) << ", other "
+		   << r.count(tid, FT_FAULT_OTHER) << ", off the CPU " << r.owned_ns(tid, FT_RUN_QUEUE)
+		   << " ns; missed " << r.missed() << ", dropped " << r.dropped());
 	CHECK((count >= wanted && count <= wanted + kOwn));
 }
 
@@ -153,9 +160,9 @@ TEST_CASE("memory that was read before it was written to is new memory twice, an
 	volatile char *at = anonymous();
 	Obedient p({[=] { read_all(at); }, [=] { write_all(at); }});
 	Recorded r = recorded(p);
-	check_near(r.count(p.tid(), FT_PAGE_ZERO), kPages);
+	check_near(r, p.tid(), FT_PAGE_ZERO, kPages);
 	r = recorded(p);
-	check_near(r.count(p.tid(), FT_PAGE_ZERO), kPages);
+	check_near(r, p.tid(), FT_PAGE_ZERO, kPages);
 	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn); // of what it shares with the test
 	check_account(r, p.tid());
 }
@@ -176,10 +183,10 @@ TEST_CASE("what a child shares is copied page by page, what nobody shares is not
 			    write_all(at);
 		    }});
 	Recorded r = recorded(p);
-	check_near(r.count(p.tid(), FT_PAGE_ZERO), kPages);
+	check_near(r, p.tid(), FT_PAGE_ZERO, kPages);
 	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn);
 	r = recorded(p);
-	check_near(r.count(p.tid(), FT_COW_COPY), kPages);
+	check_near(r, p.tid(), FT_COW_COPY, kPages);
 	check_account(r, p.tid());
 	r = recorded(p);
 	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn);
@@ -202,11 +209,10 @@ TEST_CASE(
 	// It shares all it has with the test, which has not written to it: the file's pages they are.
 	p.next();
 	Recorded r = recorded(p);
-	INFO("cow-copy " << r.count(p.tid(), FT_COW_COPY));
-	check_near(r.count(p.tid(), FT_PAGE_FILE), kPages);
+	check_near(r, p.tid(), FT_PAGE_FILE, kPages);
 	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn);
 	r = recorded(p);
-	check_near(r.count(p.tid(), FT_COW_COPY), kPages);
+	check_near(r, p.tid(), FT_COW_COPY, kPages);
 	close(fd);
 }
 

@@ -117,9 +117,10 @@ TEST_CASE("a hog on the server's CPU is run-queue, with a quota that is not used
 	CHECK(group.throttles() == 0);
 	const Recorded r = recorder.stop();
 	CHECK(throttled_ns(r, tid(redis)) == 0);
-	const ft_span *s = r.longest([&](const ft_span &x) { return x.off_cpu && x.tid == tid(redis); });
-	REQUIRE(s);
-	CHECK(s->runnable_ns > 0);
+	// The hog takes its half of that second; what the server waits for besides is its clients.
+	const uint64_t runnable_ns = r.owned_ns(tid(redis), FT_RUN_QUEUE);
+	INFO("waited for a CPU for " << runnable_ns << " ns");
+	CHECK(runnable_ns > 100'000'000);
 }
 
 TEST_CASE("a quota and a hog at once are both there")

@@ -98,7 +98,8 @@ TEST_CASE("a mistake in the configuration is one sentence with its line")
 	CHECK(refused("[record]\nport = 70000\n") ==
 	      "record.toml:2: `port` is a number from 1 to 65535, not \"70000\"");
 	CHECK(refused("[record]\nkeep = \"long\"\n") ==
-	      "record.toml:2: `keep` is a time and a size such as \"10m,1GB\", not \"long\"");
+	      "record.toml:2: `keep` is a time from 10s to 7d and a size from 4MB, such as 10m or 10m,2GB, "
+	      "not \"long\"");
 	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` is true or false");
 	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
 	      "record.toml:3: `light` and `exact` exclude each other");

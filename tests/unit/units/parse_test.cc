@@ -63,6 +63,7 @@ TEST_CASE("times")
 	    {"0.7ns", TIME_ANY, TIME_S, true, 1},
 	    {"3m", TIME_ANY, TIME_S, true, 180000000000},
 	    {"1h", TIME_ANY, TIME_S, true, 3600000000000},
+	    {"1.5d", TIME_ANY | TIME_D, TIME_S, true, 129600000000000},
 	    {"1e3ms", TIME_ANY, TIME_S, true, 1000000000},
 	    {"0", TIME_ANY, TIME_S, true, 0},
 	    {"0h", TIME_ANY, TIME_S, true, 0},
@@ -104,5 +105,26 @@ TEST_CASE("ratios")
 	for (const char *text : {"", "1", "1:", ":1", "0:0", "1:2:3", "-1:2", "1:1000001", "a:b"}) {
 		INFO(text);
 		CHECK_FALSE(parse_ratio(text, &a, &b));
+	}
+}
+
+TEST_CASE("Sizes are of 1000, and of 1024 where they say so")
+{
+	const struct {
+		const char *text;
+		uint64_t bytes;
+	} sizes[] = {{"0", 0},		 {"4096", 4096},	   {"12B", 12},
+		     {"500kB", 500'000}, {"1.5GB", 1'500'000'000}, {"2TB", 2'000'000'000'000},
+		     {"4KiB", 4096},	 {"64MiB", 64 << 20},	   {"1TiB", uint64_t(1) << 40}};
+	for (const auto &[text, wanted] : sizes) {
+		INFO(text);
+		uint64_t bytes = 1;
+		CHECK(parse_bytes(text, &bytes));
+		CHECK(bytes == wanted);
+	}
+	for (const char *wrong : {"", "MB", "-1", "1 GB", "1gb", "1GBs", "0x10", "2000000TB", "nan"}) {
+		INFO(wrong);
+		uint64_t bytes;
+		CHECK_FALSE(parse_bytes(wrong, &bytes));
 	}
 }

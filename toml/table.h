@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A table of the configuration (TOML) as it is read: each key is asked for once, by what it is to be; what
-// was wrong first is kept, with its line. A key that nobody knows is a mistake: what is misspelled must not
-// be as if it weren't there.
+// A table of a TOML file (a plan of hosts, the configuration of what is always on) as it is read: each key is
+// asked for once, by what it is to be; what was wrong first is kept, with its line. A key that nobody knows
+// is a mistake: what is misspelled must not be as if it weren't there.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <toml++/toml.h>
 #include <vector>
 
-namespace forktail::guard
+namespace forktail
 {
 
 class Table
@@ -30,15 +30,17 @@ public:
 	// What is read stays as it is where the key is missing.
 	void Text(const char *key, std::string *out);
 	void Flag(const char *key, bool *out);
-	void Time(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
+	// A time has a unit.
+	void Time(const char *key, uint64_t *ns);
+	void TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
 	void Count(const char *key, uint64_t low, uint64_t high, uint64_t *out);
 	void Size(const char *key, uint64_t *bytes);
 	// A text, a number, or a list of them.
 	void Words(const char *key, std::vector<std::string> *out);
 
-	// [key], if it is there; [[key]], each.
+	// [key], if it is there; [[key]], each, which refusals call `what`.
 	void Inner(const char *key, const std::function<void(Table *)> &see);
-	void Each(const char *key, const std::function<void(Table *)> &see);
+	void Each(const char *key, const std::string &what, const std::function<void(Table *)> &see);
 
 private:
 	void RefuseAt(const toml::node &at, const std::string &why);
@@ -49,7 +51,9 @@ private:
 	std::string *error_;
 };
 
-// "64MB", "1GB", "500kB", bytes without a unit; of 1000, and with an i (MiB) of 1024.
-bool ParseSize(const std::string &text, uint64_t *bytes);
+// Has a file's text seen as one table, which refusals call `what`; `path` stands before the line. False, and
+// one line in *error: what TOML itself refuses, or what `see` refused first.
+bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
+		const std::function<void(Table *)> &see, std::string *error);
 
-} // namespace forktail::guard
+} // namespace forktail

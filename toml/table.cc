@@ -7,7 +7,7 @@
 #include "analysis/units.h"
 #include "units/parse.h"
 
-namespace forktail::guard
+namespace forktail
 {
 
 void Table::RefuseAt(const toml::node &at, const std::string &why)
@@ -47,7 +47,15 @@ void Table::Flag(const char *key, bool *out)
 		*out = node->as_boolean()->get();
 }
 
-void Table::Time(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns)
+void Table::Time(const char *key, uint64_t *ns)
+{
+	std::string text;
+	Text(key, &text);
+	if (Has(key) && good() && !parse_duration(text.c_str(), TIME_ANY, 0, ns))
+		Refuse("`" + std::string(key) + "` is a time such as \"30s\", not \"" + text + "\"", key);
+}
+
+void Table::TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns)
 {
 	std::string text;
 	uint64_t value = 0;
@@ -78,7 +86,7 @@ void Table::Size(const char *key, uint64_t *bytes)
 {
 	std::string text;
 	Text(key, &text);
-	if (Has(key) && good() && !ParseSize(text, bytes))
+	if (Has(key) && good() && !parse_bytes(text.c_str(), bytes))
 		Refuse("`" + std::string(key) + "` is a size such as \"1GB\", not \"" + text + "\"", key);
 }
 
@@ -115,7 +123,7 @@ void Table::Inner(const char *key, const std::function<void(Table *)> &see)
 	see(&table);
 }
 
-void Table::Each(const char *key, const std::function<void(Table *)> &see)
+void Table::Each(const char *key, const std::string &what, const std::function<void(Table *)> &see)
 {
 	const toml::node *node = table_.get(key);
 	const toml::array *list = node ? node->as_array() : nullptr;
@@ -126,28 +134,24 @@ void Table::Each(const char *key, const std::function<void(Table *)> &see)
 		const toml::table *one = (*list)[i].as_table();
 		if (!one)
 			return RefuseAt(*node, written + " is written with two brackets");
-		Table table(*one, "a " + written, path_, error_);
+		Table table(*one, what, path_, error_);
 		see(&table);
 	}
 }
 
-bool ParseSize(const std::string &text, uint64_t *bytes)
+bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
+		const std::function<void(Table *)> &see, std::string *error)
 {
-	static const struct {
-		const char *name;
-		double bytes;
-	} units[] = {{"", 1},	  {"B", 1},	{"kB", 1e3},   {"KB", 1e3},	 {"MB", 1e6},
-		     {"GB", 1e9}, {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
-	const char *rest = text.c_str();
-	double value = 0;
-	if (!parse_number(&rest, &value))
-		return false;
-	for (const auto &unit : units)
-		if (unit.name == std::string(rest) && value * unit.bytes < 1e18) {
-			*bytes = static_cast<uint64_t>(value * unit.bytes);
-			return true;
-		}
-	return false;
+	error->clear();
+	try {
+		const toml::table all = toml::parse(text, path);
+		Table table(all, what, path, error);
+		see(&table);
+	} catch (const toml::parse_error &e) {
+		*error =
+		    path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description());
+	}
+	return error->empty();
 }
 
-} // namespace forktail::guard
+} // namespace forktail
