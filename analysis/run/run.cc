@@ -145,23 +145,47 @@ void CloseOpenThreads(Run *run)
 	}
 }
 
+// The system call that a thread's event loop waits in, as far as its spans tell; -1 if they don't.
+int LoopCall(const Run &run, const Thread &t)
+{
+	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
+		if (run.spans[i].owner == FT_IDLE && run.spans[i].off_cpu)
+			return run.spans[i].syscall;
+	return -1;
+}
+
+// From when on who waits for a thread has waited, if this is a wait of its event loop: since it was woken; or
+// all the while that it was stopped, for what came then did not wake it. The wait's end, if nobody had to.
+uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
+{
+	if (wait.owner == FT_IDLE && wait.off_cpu)
+		return wait.start_ns + wait.blocked_ns;
+	bool stopped = wait.owner == FT_STOPPED || wait.owner == FT_FROZEN || wait.owner == FT_PTRACED;
+	return stopped && wait.off_cpu && wait.syscall >= 0 && wait.syscall == loop_call ? wait.start_ns
+											 : EndOf(wait);
+}
+
 // A turn of the event loop is recorded from the moment its thread runs. Who waits for it waits from when the
-// thread was woken, so that is where a turn begins here; one too short to be recorded is known by that wait
-// alone.
+// thread should have run, so that is where a turn begins here; one too short to be recorded is known by that
+// wait alone.
 void BeginTurnsAtWakeups(Run *run)
 {
 	Column<ft_span> turns;
 	for (Thread &t : run->threads) {
+		const int loop_call = LoopCall(*run, t);
 		size_t first = turns.size(), next = t.first_iteration, end = next + t.iteration_count;
 		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
 			const ft_span &wait = run->spans[i];
-			if (wait.owner != FT_IDLE || !wait.off_cpu || wait.runnable_ns < run->min_span_ns)
+			const uint64_t from_ns = AwaitedFrom(wait, loop_call);
+			if (EndOf(wait) - from_ns < std::max<uint64_t>(run->min_span_ns, 1))
 				continue;
 			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
 				turns.push_back(run->iterations[next]);
+			if (wait.owner != FT_IDLE && turns.size() > first && EndOf(turns.back()) > from_ns)
+				continue; // in a turn that was seen
 			ft_span turn = {};
-			turn.start_ns = wait.start_ns + wait.blocked_ns;
-			turn.duration_ns = wait.runnable_ns;
+			turn.start_ns = from_ns;
+			turn.duration_ns = EndOf(wait) - from_ns;
 			turn.tid = wait.tid;
 			turn.owner = FT_ITERATION;
 			turn.syscall = -1;

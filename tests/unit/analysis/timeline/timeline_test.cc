@@ -443,6 +443,38 @@ TEST_CASE("a turn of the event loop begins when its thread was woken, recorded o
 	CHECK(b.run.iterations[2].duration_ns == 1 * ms);
 }
 
+TEST_CASE("who waits for a thread that was stopped in its event loop's wait waits all the while")
+{
+	constexpr int16_t kEpollWait = 232, kFutex = 202;
+	RunBuilder b;
+	b.Thread(kServer, 0, 20 * ms);
+	auto off = [&](ft_owner owner, int16_t call, uint64_t start, uint64_t woken, uint64_t end) {
+		b.Off(owner, start, woken, end).syscall = call;
+	};
+	off(FT_IDLE, kEpollWait, 0, 1 * ms, 1 * ms);
+	off(FT_STOPPED, kEpollWait, 1 * ms, 3 * ms, 3100 * us); // and no turn after it that was recorded
+	off(FT_IDLE, kEpollWait, 4 * ms, 5 * ms, 5 * ms);
+	off(FT_FROZEN, kEpollWait, 5 * ms, 7 * ms, 7 * ms); // the turn after it was
+	b.Frame(FT_ITERATION, 7 * ms + 200, 7100 * us).arg[0] = 9;
+	b.Frame(FT_ITERATION, 8 * ms, 12 * ms);
+	SECTION("in a turn it is part of it")
+	{
+		off(FT_STOPPED, kEpollWait, 9 * ms, 11 * ms, 11 * ms);
+	}
+	SECTION("in another call nobody waits for events")
+	{
+		off(FT_PTRACED, kFutex, 13 * ms, 15 * ms, 15 * ms);
+	}
+	b.Finish();
+	REQUIRE(b.run.threads[0].iteration_count == 3);
+	CHECK(b.run.iterations[0].start_ns == kBase + 1 * ms);
+	CHECK(b.run.iterations[0].duration_ns == 2100 * us);
+	CHECK(b.run.iterations[1].start_ns == kBase + 5 * ms);
+	CHECK(b.run.iterations[1].duration_ns == 2100 * us);
+	CHECK(b.run.iterations[1].arg[0] == 9);
+	CHECK(b.run.iterations[2].duration_ns == 4 * ms);
+}
+
 TEST_CASE("who kept a runnable thread from its CPU decides the cause")
 {
 	RunBuilder b;
