@@ -12,25 +12,22 @@ namespace forktail::live
 namespace
 {
 
-constexpr size_t kMost = 1 << 14;	    // turns of a CPU
-constexpr size_t kLook = 64;		    // a wait's turns are among the last before its end
-constexpr uint64_t kAround = 2'000'000'000; // turns come that much out of order at most
+constexpr size_t kMost = 1 << 14; // turns of a CPU
 
 } // namespace
 
 void Held::Add(const ft_turn &turn)
 {
 	std::vector<ft_turn> &turns = by_cpu_[turn.cpu];
-	// One that went on is told again, soon and with a later end.
-	for (size_t i = turns.size(); i-- > 0 && turns.size() - i < kLook;) {
-		if (turns[i].start_ns != turn.start_ns)
-			continue;
-		turns[i].end_ns = std::max(turns[i].end_ns, turn.end_ns);
-		return;
-	}
 	if (turns.size() >= kMost)
 		turns.erase(turns.begin(), turns.begin() + kMost / 2);
-	turns.push_back(turn);
+	auto after = std::upper_bound(turns.begin(), turns.end(), turn.start_ns,
+				      [](uint64_t ns, const ft_turn &t) { return ns < t.start_ns; });
+	// One that went on is told again, with a later end.
+	if (after != turns.begin() && std::prev(after)->start_ns == turn.start_ns)
+		std::prev(after)->end_ns = std::max(std::prev(after)->end_ns, turn.end_ns);
+	else
+		turns.insert(after, turn);
 }
 
 void Held::Forget(uint64_t before_ns)
@@ -49,14 +46,14 @@ std::vector<Held::Holder> Held::In(uint16_t cpu, uint64_t from_ns, uint64_t to_n
 	if (found == by_cpu_.end())
 		return holders;
 	const std::vector<ft_turn> &turns = found->second;
-	for (size_t i = turns.size(); i-- > 0;) {
-		const ft_turn &t = turns[i];
-		if (t.end_ns + kAround < from_ns)
-			break;
-		uint64_t from = std::max(t.start_ns, from_ns), to = std::min(t.end_ns, to_ns);
-		if (from >= to || t.tid == 0)
+	// A CPU has one turn at a time, so that their ends are in order like their begins.
+	auto t = std::partition_point(turns.begin(), turns.end(),
+				      [&](const ft_turn &x) { return x.end_ns <= from_ns; });
+	for (; t != turns.end() && t->start_ns < to_ns; ++t) {
+		uint64_t from = std::max(t->start_ns, from_ns), to = std::min(t->end_ns, to_ns);
+		if (from >= to || t->tid == 0)
 			continue;
-		std::string comm = VisibleName(t.comm);
+		std::string comm = VisibleName(t->comm);
 		auto same = std::find_if(holders.begin(), holders.end(),
 					 [&](const Holder &h) { return h.comm == comm; });
 		if (same == holders.end())

@@ -28,8 +28,7 @@ public:
 	std::vector<Holder> In(uint16_t cpu, uint64_t from_ns, uint64_t to_ns) const;
 
 private:
-	std::unordered_map<uint16_t, std::vector<ft_turn>>
-	    by_cpu_; // in the order they came, nearly that of time
+	std::unordered_map<uint16_t, std::vector<ft_turn>> by_cpu_; // by start
 };
 
 // Whether soft interrupts in their own thread held up a wait of that length: Cause::SoftirqDeferred.

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <thread>
 
 #include "guard/ask/ask.h"
 #include "tests/support/catch.h"
@@ -87,16 +86,12 @@ TEST_CASE(
 	INFO(g.recorder->err());
 	REQUIRE(g.ready());
 	sleep_for(Seconds(3));
-	// While it is at work, so that a turn is held up: at rest nobody would have noticed.
-	std::thread busy([&] {
-		g.redis.command({"EVAL", "local x = 0 for i = 1, 3e7 do x = x + i end return x", "0"});
-	});
-	sleep_for(Seconds(0.05));
+	// At rest: who would have asked it then would have waited all the same.
 	g.redis.process().signal(SIGSTOP);
 	sleep_for(Seconds(0.3));
 	g.redis.process().signal(SIGCONT);
-	busy.join();
-	REQUIRE(eventually([&] { return !snapshots(g.ring, "explain.json").empty(); }, Seconds(60)));
+	// At idle priority: on a busy machine it comes late.
+	REQUIRE(eventually([&] { return !snapshots(g.ring, "explain.json").empty(); }, Seconds(120)));
 	const std::string path = snapshots(g.ring, "explain.json")[0];
 	CHECK(path.find("-stall-stopped") != std::string::npos);
 	const auto fired = parse_json(read_file(path + "/trigger.json"));
