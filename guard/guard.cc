@@ -32,7 +32,7 @@ namespace
 constexpr struct timeval kPeriod = {0, 500'000};
 constexpr int kMostPolls = 8; // in one period, of a ring that is read from far back
 constexpr uint64_t kTextfileNs = 5'000'000'000;
-constexpr uint64_t kStatusNs = 10'000'000'000, kSilenceNs = 30'000'000'000;
+constexpr uint64_t kStatusNs = 10'000'000'000;
 constexpr uint64_t kRoom = 16 << 20; // below that a disk counts as full
 
 uint64_t Now()
@@ -135,7 +135,7 @@ private:
 	std::string said_; // of the ring, last
 	bool ready_ = false;
 	std::string textfile_said_;
-	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0, heard_ns_ = Now();
+	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
 };
 
 void Guard::Use()
@@ -350,15 +350,13 @@ bool Guard::DiskIsFull() const
 void Guard::TellManager()
 {
 	const uint64_t now = Now(), watchdog = WatchdogUs() * 1000;
-	if (follower_.recording() || DiskIsFull())
-		heard_ns_ = now;
 	if (!ready_ && follower_.recording()) {
 		ready_ = true;
 		Notify("READY=1");
 	}
-	// A recorder that writes nothing, though there is room, hangs: then the service is to be started
-	// anew.
-	if (watchdog && now - heard_ns_ < kSilenceNs && now - watchdog_ns_ > watchdog / 3) {
+	// A recorder that writes nothing, though there is room, hangs: if it goes on, the service is to be
+	// started anew.
+	if (watchdog && now - watchdog_ns_ > watchdog / 3 && (follower_.recording() || DiskIsFull())) {
 		watchdog_ns_ = now;
 		Notify("WATCHDOG=1");
 	}

@@ -181,11 +181,12 @@ SnapshotWhy Appear(const SnapshotAsked &asked, Begun *begun, std::string *error)
 	if (rc &&
 	    (errno == EINVAL || errno == ENOSYS)) // a file system that can't tell; rename takes no place
 		rc = rename(begun->path.c_str(), asked.out.c_str()); // of a directory that holds anything
-	begun->done = rc == 0;
-	if (begun->done)
+	const int failed = rc ? errno : 0;
+	begun->done = !failed;
+	if (!failed)
 		return SnapshotWhy::Done;
-	const SnapshotWhy why = Tell("can't make " + asked.out, errno, error);
-	return errno == EEXIST || errno == ENOTEMPTY ? SnapshotWhy::Exists : why;
+	const SnapshotWhy why = Tell("can't make " + asked.out, failed, error);
+	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
 }
 
 // Leaves of a ring what was recorded in the time that is asked for.

@@ -5,3 +5,6 @@ forktail_test(guard unit SOURCES unit/guard/plan_test.cc unit/guard/shelf_test.c
 forktail_test(guard_run system SOURCES system/guard_test.cc
   LIBRARIES forktail_guard_ask forktail_test_support TIMEOUT 200)
 add_dependencies(test_guard_run forktail forktail-guard forktail-record)
+# The service as systemd runs it: what it tells it, and what it does when it is told.
+forktail_test(service system SOURCES system/service_test.cc LIBRARIES forktail_test_support TIMEOUT 200)
+add_dependencies(test_service forktail forktail-guard forktail-record)

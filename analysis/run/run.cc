@@ -189,8 +189,10 @@ void BeginTurnsAtWakeups(Run *run)
 			turn.tid = wait.tid;
 			turn.owner = FT_ITERATION;
 			turn.syscall = -1;
-			// Closer than anything that is recorded: the same turn.
-			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns) {
+			// Closer than anything that is recorded: the same turn. What may be many is none, and
+			// the wait is one all the same.
+			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns &&
+			    !MayBeMany(run->iterations[next])) {
 				const ft_span &recorded = run->iterations[next++];
 				turn.duration_ns = EndOf(recorded) - turn.start_ns;
 				std::copy(std::begin(recorded.arg), std::end(recorded.arg), turn.arg);

@@ -285,7 +285,8 @@ TEST_CASE("a full disk is told of once and ends nothing")
 	CHECK(last.count(static_cast<uint32_t>(redis.pid()), FT_IDLE) + last.tallies.size() > 0);
 }
 
-TEST_CASE("a ring is its user's, as is who watches it, and the recorder may make no file elsewhere")
+TEST_CASE(
+    "a ring is its user's, as is who watches it, and the recorder makes files with that user's rights only")
 {
 	REQUIRE(root());
 	Redis redis;

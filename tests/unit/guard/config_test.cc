@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The configuration of the service: what forktail-record's words come to, what triggers there are, and a line
 // number with each mistake.
+#include <algorithm>
+
 #include "guard/config/config.h"
 #include "tests/support/catch.h"
 
@@ -87,6 +89,21 @@ TEST_CASE("triggers have what is said of all snapshots unless they say otherwise
 	CHECK(slow->command.argv.empty());
 	CHECK(deploy->rule.what == What::Named);
 	CHECK(FindTrigger(config.triggers, "turn") == nullptr);
+}
+
+TEST_CASE("a ring is kept as long as the recorder takes it")
+{
+	const Config config =
+	    parsed("[record]\nname = \"redis-server\"\ndirectory = \"/r\"\nkeep = \"7d,20GB\"\n");
+	const std::vector<std::string> &words = config.record;
+	const auto keep = std::find(words.begin(), words.end(), "--keep");
+	REQUIRE((keep != words.end() && keep + 1 != words.end()));
+	CHECK(keep[1] == "7d,20GB");
+	for (const char *wrong : {"9s", "8d", "10m,3MB", "10"}) {
+		INFO(wrong);
+		CHECK(refused("[record]\nkeep = \"" + std::string(wrong) + "\"\n")
+			  .find("record.toml:2: `keep` is a time from 10s") == 0);
+	}
 }
 
 TEST_CASE("a mistake in the configuration is one sentence with its line")
