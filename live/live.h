@@ -6,11 +6,12 @@
 // It reads files and nothing else, so that a recorder never waits for it. Only what came since is read, and
 // what is kept does not grow: of what is over there are sums, of the last seconds what turns are made of.
 //
-// Time is accounted for in slots of a twentieth of a second, two seconds after it passed: by then the recorder
-// has written what it knows of it. A slot's time by cause sums to the slot (of a thread that was there for
-// all of it) and is never changed afterwards: counters don't step back. What a thread is in the middle of,
-// the recorder says once a second (FT_BLOCK_OPEN); the span that it becomes is counted for the slots that are
-// still to come. Events (turns, stalls, forks ...) come as they are read, about a second after they ended.
+// Time is accounted for in slots of a twentieth of a second, two seconds after it passed: by then the
+// recorder has written what it knows of it. A slot's time by cause sums to the slot (of a thread that was
+// there for all of it) and is never changed afterwards: counters don't step back. What a thread is in the
+// middle of, the recorder says once a second (FT_BLOCK_OPEN); the span that it becomes is counted for the
+// slots that are still to come. Events (turns, stalls, forks ...) come as they are read, about a second after
+// they ended.
 #pragma once
 
 #include <array>

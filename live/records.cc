@@ -36,6 +36,8 @@ void Follower::State::Thread(const ft_thread &t)
 	accounts.Thread(t);
 	Accounts::Known *known = accounts.Find(t.tid);
 	bool ended_now = t.flags & FT_THREAD_ENDED;
+	if (ended_now)
+		turns.Ended(t.tid);
 	if (!(t.flags & FT_THREAD_MAIN))
 		return;
 	if (!(t.flags & FT_THREAD_CHILD)) {
@@ -88,14 +90,17 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, Cause blocked
 	uint64_t end_ns = s.start_ns + s.duration_ns;
 	uint64_t woken_ns = s.start_ns + std::min(s.blocked_ns, s.duration_ns);
 	accounts.AddInterval(t, blocked, s.start_ns, woken_ns, 1);
-	turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
+	const bool serves = accounts.Serves(*t);
+	if (serves)
+		turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
 	// A helper's wait for more work is counted with all others of its thread, and no event.
 	if (blocked != Cause::Idle)
 		TellStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
 	if (woken_ns >= end_ns)
 		return;
 	Cause cause = WaitCauseOf(s.flags);
-	turns.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
+	if (serves)
+		turns.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
 	constexpr size_t most_waits = 1 << 16;
 	if (s.queue_cpu && waits.size() < most_waits) {
 		waits.push_back(
@@ -194,7 +199,8 @@ void Follower::State::Span(const ft_span &s)
 		Cause cause = CauseOfOwner(s.owner);
 		uint64_t own_ns = s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
 		accounts.AddWithin(t, cause, own_ns, s.start_ns, end_ns, 1);
-		turns.AddPart(s.tid, {s.start_ns, end_ns, own_ns, cause, 0, s.detail});
+		if (accounts.Serves(*t))
+			turns.AddPart(s.tid, {s.start_ns, end_ns, own_ns, cause, 0, s.detail});
 		FrameEvents(t, s, cause);
 		TellStall(t, cause, s, s.start_ns, s.duration_ns, own_ns, false);
 		return;

@@ -154,6 +154,13 @@ void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
 	turn.parts = PartsOf(times, turn.duration_ns);
 }
 
+void Turns::Ended(uint32_t tid)
+{
+	auto found = threads_.find(tid);
+	if (found != threads_.end())
+		found->second.ended = true;
+}
+
 void Turns::Tell(const Held &held, std::vector<Turn> *turns)
 {
 	for (auto &[tid, thread] : threads_) {
@@ -177,6 +184,7 @@ void Turns::Tell(const Held &held, std::vector<Turn> *turns)
 					[&](const Short &s) { return s.end_ns > told_ns; });
 		thread.shorts.erase(thread.shorts.begin(), old);
 	}
+	std::erase_if(threads_, [](const auto &t) { return t.second.ended && t.second.pending.empty(); });
 }
 
 } // namespace forktail::live

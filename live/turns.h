@@ -24,8 +24,8 @@ class Turns
 public:
 	explicit Turns(uint64_t parts_of_turns_ns) : parts_of_turns_ns_(parts_of_turns_ns) {}
 
-	// A part of a span: `ns` of [start_ns, end_ns) were of that cause. queue_cpu: 1 + the CPU it waited
-	// for.
+	// A part of a span of a thread that serves: `ns` of [start_ns, end_ns) were of that cause. queue_cpu:
+	// 1 + the CPU it waited for.
 	struct Part {
 		uint64_t start_ns, end_ns, ns;
 		Cause cause;
@@ -40,8 +40,10 @@ public:
 
 	// Tells the turns that came before the last call of this.
 	void Tell(const Held &held, std::vector<Turn> *turns);
-	void Forget(uint32_t tid) { threads_.erase(tid); }
+	// The thread is no more: once its last turn is told nothing of it is kept.
+	void Ended(uint32_t tid);
 	void ForgetAll() { threads_.clear(); }
+	size_t threads() const { return threads_.size(); } // of which something is kept
 
 private:
 	struct Short { // a tally, but of own code
@@ -58,6 +60,7 @@ private:
 		std::vector<Part> parts;
 		std::vector<Short> shorts;
 		std::vector<Pending> pending;
+		bool ended = false;
 	};
 	static void Thin(std::vector<Short> *shorts);
 	void Finish(const OfThread &thread, const Held &held, Pending *pending);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of what follows recordings as they grow, and of metrics.
-forktail_test(live unit SOURCES unit/live/follower_test.cc unit/live/held_test.cc LIBRARIES forktail_live forktail_test_support)
+forktail_test(live unit SOURCES unit/live/follower_test.cc unit/live/held_test.cc unit/live/turns_test.cc LIBRARIES forktail_live forktail_test_support)
 forktail_test(metrics system SOURCES system/metrics_test.cc LIBRARIES forktail_metrics forktail_test_support TIMEOUT 180)
 add_dependencies(test_metrics forktail-record)
 
