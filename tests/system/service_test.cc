@@ -114,6 +114,7 @@ TEST_CASE("a service says when it is ready, how it is, and when it ends; a reloa
 	CHECK(s.recorder->running());
 	CHECK(static_cast<size_t>(std::distance(std::filesystem::directory_iterator(s.ring), {})) >= before);
 
+	s.manager->heard(""); // a socket holds ten messages
 	s.recorder->signal(SIGTERM);
 	CHECK(s.recorder->wait(Seconds(20)) == 0);
 	CHECK(eventually([&] { return s.manager->heard("STOPPING=1") == 1; }, Seconds(10)));
