@@ -151,9 +151,9 @@ bool CompareThem(const DiffWords &words, CompareOptions *options, Comparison *co
 void AddOptions(CLI::App *app, DiffWords *words, ExplainOptions *memory)
 {
 	app->add_option(
-	       "A B", words->sides,
-	       "two runs, or two directories of repeated runs; or runs and runs, with the word 'and' "
-	       "between; or one directory of forktail lab pairs")
+	       "RUN", words->sides,
+	       "two runs, A and B, or two directories of repeated runs; or runs and runs, with the word "
+	       "'and' between; or one directory of forktail lab pairs")
 	    ->required();
 	CLI::Option *json = app->add_flag("--json", words->json, "as JSON");
 	app->add_flag("--markdown", words->markdown, "as Markdown, for a pull request")->excludes(json);
