@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of what is installed: pages and completions have every option of every command (and a check that sees one
-# missing), and packages that script/package has built.
+# missing), packages that script/package has built, and the list of what is in static programs.
 if(TARGET forktail_manual)
   set(check /usr/bin/python3 ${CMAKE_SOURCE_DIR}/manual/check ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   add_test(NAME unit.manual COMMAND ${check} ${CMAKE_BINARY_DIR}/manual)
@@ -12,3 +12,9 @@ if(TARGET forktail_manual)
 endif()
 add_test(NAME unit.packages COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/packages ${CMAKE_SOURCE_DIR}/build-packages)
 set_tests_properties(unit.packages PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+set(spdx_python ${CMAKE_SOURCE_DIR}/build-python/bin/python)
+if(NOT EXISTS ${spdx_python})
+  set(spdx_python /usr/bin/python3)
+endif()
+add_test(NAME unit.spdx COMMAND ${spdx_python} ${CMAKE_CURRENT_SOURCE_DIR}/support/spdx_check.py ${CMAKE_SOURCE_DIR} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties(unit.spdx PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
