@@ -54,7 +54,10 @@ void Say(Session *session, const std::string &sentence)
 
 void Trouble(Session *session, const std::string &sentence)
 {
-	session->troubles.push_back(sentence);
+	std::vector<std::string> &known = session->troubles;
+	if (std::find(known.begin(), known.end(), sentence) != known.end())
+		return; // gathering is tried twice
+	known.push_back(sentence);
 	Say(session, sentence);
 }
 

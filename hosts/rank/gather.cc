@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See gather.h. What rank 0 and another say to each other: "HOST" / "gather RUN\nPLAN" / "none", "moved" or
-// "sends NAME", then pieces up to an empty one, for each file, and "through" / "kept" or "failed".
+// "sends NAME", then pieces up to an empty one, for each file, and "through", or "broken" where one could not
+// be read / "kept" or "failed". A host's files are removed there once they are on disk here, and not before.
 #include "gather.h"
 
 #include <cerrno>
@@ -99,34 +100,52 @@ bool MoveFiles(const std::string &directory, const std::string &to)
 	return !ec;
 }
 
-void SendFile(const fs::path &path)
+// False: it could not be read to its end, and that was said.
+bool SendFile(const fs::path &path, const std::string &host)
 {
 	std::vector<char> bytes;
 	const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+	ssize_t n = 1;
+	int why = errno;
 	SendText(0, "sends " + path.filename().string());
-	for (ssize_t n = 1; n > 0;) {
+	while (n > 0) {
 		bytes.resize(kPieceBytes);
-		n = fd < 0 ? 0 : read(fd, bytes.data(), bytes.size());
+		n = fd < 0 ? -1 : read(fd, bytes.data(), bytes.size());
+		if (n < 0 && fd >= 0)
+			why = errno;
 		bytes.resize(n > 0 ? static_cast<size_t>(n) : 0);
 		SendPiece(0, bytes);
 	}
 	if (fd >= 0)
 		close(fd);
+	if (n < 0)
+		Left(host, "can't read " + path.string() + ": " + strerror(why));
+	return n == 0;
 }
 
-// One file, of which all pieces are taken even if they can't be written.
+// One file, of which all pieces are taken even if they can't be written (or `path` is none: ""). It is there
+// when it is whole.
 bool TakeFile(int from, const std::string &path)
 {
 	std::vector<char> bytes;
-	FILE *file = fopen(path.c_str(), "wx");
-	bool good = file != nullptr;
+	const std::string part = path.empty() ? "" : path + ".part";
+	FILE *file = fopen(part.c_str(), "w");
+	int why = file ? 0 : errno;
 	do {
 		ReceivePiece(from, &bytes);
-		good = good && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+		if (!why && fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+			why = errno;
 	} while (!bytes.empty());
-	if (file && fclose(file) != 0)
-		good = false;
-	return good;
+	if (!why && (fflush(file) != 0 || fsync(fileno(file)) != 0))
+		why = errno;
+	if (file && fclose(file) != 0 && !why)
+		why = errno;
+	if (!why && rename(part.c_str(), path.c_str()) != 0)
+		why = errno;
+	if (why && file)
+		unlink(part.c_str());
+	errno = why;
+	return why == 0;
 }
 
 // A name that stays in the directory.
@@ -139,22 +158,27 @@ bool IsFileName(const std::string &name)
 bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 {
 	std::string text;
-	bool good = true, some = false;
+	bool good = true, some = false, whole = true;
+	int why = 0;
 	while (ReceiveText(from, kPatience, &text)) {
 		if (text == "none")
 			return true;
-		if (text == "moved" || text == "through") {
+		if (text == "moved" || text == "through" || text == "broken") {
 			some = true;
+			whole = text != "broken";
 			break;
 		}
 		const std::string name = text.rfind("sends ", 0) == 0 ? text.substr(6) : "";
 		const std::string path = directory + "/" + name;
-		good = TakeFile(from, IsFileName(name) ? path : "") && good;
+		if (TakeFile(from, IsFileName(name) ? path : ""))
+			continue;
+		good = false;
+		why = errno;
 	}
-	SendText(from, good && some ? "kept" : "failed");
+	SendText(from, good && some && whole ? "kept" : "failed");
 	if (!good)
-		Left(host.name, "can't write into " + directory + ": " + strerror(errno));
-	return good && some;
+		Left(host.name, "can't write into " + directory + ": " + strerror(why));
+	return good && some && whole;
 }
 
 } // namespace
@@ -207,9 +231,10 @@ int HandOver(const std::string &token, const std::string &host)
 	if (SameFileSystem(run, token, directory) && MoveFiles(directory, run + "/hosts/" + host)) {
 		SendText(0, "moved");
 	} else {
+		bool whole = true;
 		for (const auto &file : fs::directory_iterator(directory, ec))
-			SendFile(file.path());
-		SendText(0, "through");
+			whole = SendFile(file.path(), host) && whole;
+		SendText(0, whole && !ec ? "through" : "broken");
 	}
 	const bool kept = ReceiveText(0, kPatience, &answer) && answer == "kept";
 	if (kept)

@@ -152,6 +152,41 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	CHECK(json["hosts"][4]["roles"] == "load");
 }
 
+TEST_CASE("What can't be read on a host stays there, with all else of it")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("skipped: " << why);
+		return;
+	}
+	Hosts hosts({"redis-a", "client-a"});
+	hosts.serve_redis("redis-a");
+	const std::string shm = "/dev/shm/forktail-hosts-test-" + std::to_string(getpid()),
+			  there = hosts.scratch;
+	std::filesystem::remove(there);
+	std::filesystem::create_directory(shm);
+	std::filesystem::create_directory_symlink(shm, there);
+	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
+		    Hosts::load("client-a", hosts.address("redis-a")));
+	REQUIRE(hosts.says("from 1 load"));
+	// What is a directory can't be read, not even by root.
+	std::string kept;
+	for (const auto &directory : std::filesystem::directory_iterator(shm))
+		if (directory.path().string().ends_with("-client-a"))
+			kept = directory.path();
+	REQUIRE(!kept.empty());
+	std::filesystem::create_directory(kept + "/unreadable");
+	CHECK(hosts.finish() == 1);
+	INFO(hosts.forktail->err());
+	CHECK(hosts.forktail->err().find("client-a: can't read " + there) != std::string::npos);
+	CHECK(hosts.forktail->err().find("unreadable: Is a directory") != std::string::npos);
+	CHECK(hosts.forktail->err().find("client-a: its files are still in " + there) != std::string::npos);
+	CHECK(std::filesystem::exists(kept + "/load.forktail"));
+	CHECK(hosts.explain("client-a/load.forktail")["requests"]["count"] == 1500);
+	CHECK(hosts.explain("redis-a/server.forktail").is_object());
+	CHECK(hosts.run_json()["troubles"].size() >= 2);
+	std::filesystem::remove_all(shm);
+}
+
 TEST_CASE("A host whose link is down for two seconds: the run goes on and is whole")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
