@@ -49,15 +49,18 @@ std::string AgeText(uint64_t ns)
 
 Line Title(const Frame &f, size_t columns, const Style &style)
 {
-	std::string left = "forktail watch";
+	constexpr size_t least = 12; // columns of a name that say which it is
+	std::string left = "forktail watch", right, which;
 	if (f.servers)
 		left = Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : ", which has ended");
 	if (f.servers > 1)
-		left += Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
-	std::string right;
+		which = Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
 	if (f.has_second)
 		right = ClockText(f.second.realtime_ns) + (f.frozen ? "  FROZEN " : "  live ") +
 			AgeText(f.age_ns);
+	const size_t taken = DisplayWidth(right) + 1 + DisplayWidth(which);
+	if (columns >= taken + least)
+		left = Ellipsized(left, columns - taken, style) + which;
 	return Filled(left, right, columns, style);
 }
 

@@ -2,11 +2,14 @@
 // `forktail watch` in a real terminal: tmux is one, with a screen that can be read. A real server, a recorder
 // with a ring, a stall that is known; keys are sent, and what stands on the screen is held against what
 // happened.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <unistd.h>
 
 #include "tests/support/catch.h"
@@ -98,10 +101,12 @@ private:
 	std::string name_;
 };
 
-std::unique_ptr<Process> Record(pid_t pid, const std::string &ring)
+std::unique_ptr<Process> Record(const std::vector<pid_t> &pids, const std::string &ring)
 {
-	auto recorder = std::make_unique<Process>(std::vector<std::string>{
-	    program("forktail-record"), "--keep", "5m", "-o", ring, "--pid", std::to_string(pid)});
+	std::vector<std::string> words = {program("forktail-record"), "--keep", "5m", "-o", ring};
+	for (pid_t pid : pids)
+		words.insert(words.end(), {"--pid", std::to_string(pid)});
+	auto recorder = std::make_unique<Process>(words);
 	REQUIRE(eventually([&] { return Holds(recorder->err(), "recording ") || !recorder->running(); },
 			   Seconds(30)));
 	INFO(recorder->err());
@@ -115,7 +120,7 @@ struct Watched {
 	const std::string ring = dir.file("ring"), explained = dir.file("explained"),
 			  ended = dir.file("ended");
 	Redis redis{{.config = {"--enable-debug-command", "yes"}}};
-	std::unique_ptr<Process> recorder = Record(redis.pid(), ring);
+	std::unique_ptr<Process> recorder = Record({redis.pid()}, ring);
 
 	// forktail watch, as a shell has it; its exit status goes into `ended`.
 	std::string Command(const std::string &environment, const std::string &options) const
@@ -146,6 +151,16 @@ bool Coloured(const std::string &coded)
 		if (coded.compare(at, 5, "\033[39m") != 0)
 			return true;
 	return false;
+}
+
+// A screen's words in one line.
+std::string Flat(const std::string &screen)
+{
+	std::string text;
+	std::istringstream in(screen);
+	for (std::string word; in >> word;)
+		text += word + " ";
+	return text;
 }
 
 // What stands behind the first word of a line that begins so.
@@ -243,7 +258,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	CHECK(w.recorder->wait(Seconds(30)) == 0);
 	screen.Press("End");
 	screen.With({"no recorder: nothing came for", "the recorder ended"});
-	w.recorder = Record(w.redis.pid(), w.ring);
+	w.recorder = Record({w.redis.pid()}, w.ring);
 	screen.With({"a recorder began", "recorder CPU"}, Seconds(25));
 
 	screen.Press("q");
@@ -302,6 +317,56 @@ TEST_CASE("watch: a terminal without colour or Unicode, and none at all")
 	CHECK(Holds(refused.err, "watch needs a terminal; --once prints"));
 	Screen screen(w.Command("TERM=dumb", ""), 80, 24);
 	CHECK(eventually([&] { return Holds(read_file(w.dir.file("err")), "can't place its cursor"); }));
+}
+
+TEST_CASE("watch: two servers, one with a name that would write on the screen")
+{
+	if (!CanRun())
+		return;
+	TempDir dir;
+	const std::string name = "\033[31mred\nis", seen = "\\x1b[31mred\\x0ais", ring = dir.file("ring"),
+			  hostile = dir.file(name);
+	const Result found = run({"sh", "-c", "command -v redis-server"});
+	REQUIRE(found.status == 0);
+	std::filesystem::create_symlink(LinesOf(found.out)[0], hostile);
+	Redis usual{{.config = {"--enable-debug-command", "yes"}}};
+	Redis odd{{.config = {"--enable-debug-command", "yes"}, .program = hostile}};
+	auto recorder = Record({usual.pid(), odd.pid()}, ring);
+
+	// Each has its own worst turn.
+	Screen screen("env LC_ALL=C.UTF-8 TERM=tmux-256color NO_COLOR=1 " + program("forktail") + " watch " +
+			  ring,
+		      80, 24);
+	screen.With({" of 2, tab]"});
+	usual.command({"DEBUG", "SLEEP", "0.15"});
+	odd.command({"DEBUG", "SLEEP", "0.35"});
+	std::set<std::string> titles;
+	for (int server = 0; server < 2; server++) {
+		const std::string title = LinesOf(screen.With({" of 2, tab]"}))[0];
+		INFO(title);
+		const bool is_odd = Holds(title, seen);
+		CHECK(Holds(title, is_odd ? seen + ":/" : "redis-server:/"));
+		CHECK(
+		    eventually([&] { return Holds(Flat(screen.Text()), is_odd ? "sleep 35" : "sleep 15"); }));
+		CHECK_FALSE(Coloured(screen.Coded()));
+		titles.insert(title.substr(0, title.find(']')));
+		CHECK(Letters(title) <= 80);
+		screen.Press("Tab");
+		screen.With({server ? "[1 of 2" : "[2 of 2"});
+	}
+	CHECK(titles.size() == 2);
+
+	const Result once = run({program("forktail"), "watch", ring, "--once"}, Seconds(30));
+	INFO(once.out << once.err);
+	CHECK(once.status == 0);
+	CHECK_FALSE(Holds(once.out, "\033"));
+	const Result json = run({program("forktail"), "watch", ring, "--once", "--json"}, Seconds(30));
+	REQUIRE(json.status == 0);
+	const auto j = parse_json(json.out);
+	REQUIRE(j["servers"].size() == 2);
+	CHECK(std::count_if(j["servers"].begin(), j["servers"].end(), [&](const auto &server) {
+		      return server["name"] == seen + ":" + odd.socket() && server["pid"] == odd.pid();
+	      }) == 1);
 }
 
 TEST_CASE("watch: no ring, an empty one, and options that can't be meant")
