@@ -4,7 +4,7 @@ of one core, over data sets of 10, 100 and 1,000 hosts' days (fleet_days.py).
 
     build-spark/bin/python tests/bench/fleet.py REAL_DATA_SET WORK_DIR [--host-days 10,100,1000] [--workers 1,2] [--jobs causes,...]
 
-REAL_DATA_SET is of a few real runs (forktail export --data-set). A table in Markdown goes to standard output.
+REAL_DATA_SET is of a few real runs: fleet_agree --keep DIR makes DIR/data, or forktail export. A table in Markdown goes to standard output.
 """
 import argparse
 import json
