@@ -67,7 +67,6 @@ bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 	return false;
 }
 
-constexpr uint64_t kBeyondBytes = 16 << 20;
 constexpr uint64_t kSwapKib = 1024; // less than that free is none
 
 bool SwapIsFree()

@@ -11,10 +11,12 @@
 namespace forktail
 {
 
+constexpr uint64_t kBeyondBytes = 16 << 20;
+
 // Makes a cgroup whose processes may use so much memory together, their files in the page cache included;
 // what is more goes to swap, or without any is killed. *path is its directory, for Command::cgroup.
-// With v1 and swap the session's Steps do what kswapd would: there are 16 MiB beyond the limit until the
-// next.
+// With v1 and swap the session's Steps do what kswapd would, and there are kBeyondBytes beyond the limit
+// until the next.
 bool LimitMemory(Session *session, const std::string &name, uint64_t bytes, std::string *path,
 		 std::string *error);
 // Puts a running process into it. What it has allocated before doesn't count.

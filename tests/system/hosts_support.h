@@ -42,7 +42,8 @@ struct Hosts {
 	std::map<std::string, std::unique_ptr<Process>> servers;
 	const std::string run_dir = dir.file("run"), plan = dir.file("plan.toml"),
 			  scratch = dir.file("scratch");
-	std::string path; // PATH for forktail; "": the test's
+	std::string path;      // PATH for forktail; "": the test's
+	std::string in_memory; // where scratch is, once it is on another file system than the run
 	std::unique_ptr<Process> forktail;
 
 	explicit Hosts(const std::vector<std::string> &all) : names(all)
@@ -80,6 +81,8 @@ struct Hosts {
 			for (pid_t pid : inside(name))
 				kill(pid, SIGKILL);
 		remove();
+		if (!in_memory.empty())
+			std::filesystem::remove_all(in_memory);
 	}
 	Hosts(const Hosts &) = delete;
 	Hosts &operator=(const Hosts &) = delete;
@@ -93,6 +96,14 @@ struct Hosts {
 		for (size_t i = 1; i <= 9; i++)
 			shell("ip link del ft" + std::to_string(i) + " 2>/dev/null || true");
 		shell("ip link del forktail0 2>/dev/null || true");
+	}
+	// What /dev/shm and the test's directory are on differs, so that files go through MPI.
+	void put_scratch_in_memory()
+	{
+		in_memory = "/dev/shm/forktail-hosts-test-" + std::to_string(getpid());
+		std::filesystem::remove(scratch);
+		std::filesystem::create_directory(in_memory);
+		std::filesystem::create_directory_symlink(in_memory, scratch);
 	}
 	std::string address(const std::string &name) const
 	{

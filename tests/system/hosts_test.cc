@@ -104,12 +104,7 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 			   .status == 0;
 	}));
 
-	// What /dev/shm and the test's directory are on differs, so that files go through MPI.
-	const std::string scratch = hosts.scratch;
-	std::filesystem::remove(scratch);
-	const std::string shm = "/dev/shm/forktail-hosts-test-" + std::to_string(getpid());
-	std::filesystem::create_directory(shm);
-	std::filesystem::create_directory_symlink(shm, scratch);
+	hosts.put_scratch_in_memory();
 	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
 		    Hosts::record("redis-b", "6379") + Hosts::record("proxy", "22121") +
 		    Hosts::load("client-a", to, behind, 2000) + Hosts::load("client-b", to, behind, 2000));
@@ -122,7 +117,6 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	CHECK(hosts.finish() == 0);
 	INFO(hosts.forktail->err());
 	CHECK(hosts.nothing_left());
-	std::filesystem::remove_all(shm);
 
 	for (const char *file :
 	     {"redis-a/server.forktail", "redis-b/server.forktail", "proxy/server.forktail"}) {
@@ -160,17 +154,14 @@ TEST_CASE("What can't be read on a host stays there, with all else of it")
 	}
 	Hosts hosts({"redis-a", "client-a"});
 	hosts.serve_redis("redis-a");
-	const std::string shm = "/dev/shm/forktail-hosts-test-" + std::to_string(getpid()),
-			  there = hosts.scratch;
-	std::filesystem::remove(there);
-	std::filesystem::create_directory(shm);
-	std::filesystem::create_directory_symlink(shm, there);
+	const std::string there = hosts.scratch;
+	hosts.put_scratch_in_memory();
 	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
 		    Hosts::load("client-a", hosts.address("redis-a")));
 	REQUIRE(hosts.says("from 1 load"));
 	// What is a directory can't be read, not even by root.
 	std::string kept;
-	for (const auto &directory : std::filesystem::directory_iterator(shm))
+	for (const auto &directory : std::filesystem::directory_iterator(hosts.in_memory))
 		if (directory.path().string().ends_with("-client-a"))
 			kept = directory.path();
 	REQUIRE(!kept.empty());
@@ -184,7 +175,6 @@ TEST_CASE("What can't be read on a host stays there, with all else of it")
 	CHECK(hosts.explain("client-a/load.forktail")["requests"]["count"] == 1500);
 	CHECK(hosts.explain("redis-a/server.forktail").is_object());
 	CHECK(hosts.run_json()["troubles"].size() >= 2);
-	std::filesystem::remove_all(shm);
 }
 
 TEST_CASE("A host whose link is down for two seconds: the run goes on and is whole")

@@ -14,7 +14,7 @@ using namespace forktail;
 namespace
 {
 
-constexpr uint64_t kLimitBytes = 64 << 20, kBeyondBytes = 16 << 20, kSwapBytes = 256 << 20;
+constexpr uint64_t kLimitBytes = 64 << 20, kSwapBytes = 256 << 20;
 const std::string kReceiveQueue = "/sys/class/net/lo/queues/rx-0/rps_cpus";
 
 // A redis-server that may use 64 MiB.
@@ -63,7 +63,7 @@ TEST_CASE("A server that outgrows its limit swaps, and goes on answering")
 	lab.Command("redis", {"DEBUG", "POPULATE", "100000", "key", "1000"}); // about 110 MiB
 	CHECK(SwappedKib(redis.child->pid) > 0);
 	CHECK(SwapColumn(swap.device, kSwapUsedKib) > 0);
-	// Beyond the limit is some room, which the session's next step takes back (lab/host/memory.cc).
+	// Beyond the limit is some room, which the session's next step takes back (lab/host/memory.h).
 	auto resident = [&] { return std::stoul(StatusOf(redis.child->pid, "RssAnon")) * 1024; };
 	CHECK(resident() <= kLimitBytes + kBeyondBytes);
 	CHECK(eventually([&] { return Step(&lab.session, 50, &lab.error) && resident() <= kLimitBytes; }));
