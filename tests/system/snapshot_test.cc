@@ -2,6 +2,7 @@
 // A real recorder that keeps a ring of a real server: parts of it are taken out and explained while it goes
 // on, and after it was killed.
 #include <csignal>
+#include <filesystem>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -117,6 +118,51 @@ TEST_CASE("a part of a ring is taken out while its recorder goes on, and after i
 	const Json all = Explained({dir.file("all")});
 	CHECK(SleepNs(all) >= 499e6);
 	CHECK(all["requests"]["from"] == "iterations");
+}
+
+TEST_CASE("every command that takes a run takes a ring with a request log, while it is written")
+{
+	REQUIRE(geteuid() == 0);
+	TempDir dir;
+	Redis redis;
+	const std::string one = dir.file("one"), two = dir.file("two");
+	const auto load = [&](const std::string &ring) {
+		REQUIRE(HasSegments(ring, 1));
+		REQUIRE(run({FORKTAIL_BIN_DIR "/forktail-load", "-s", redis.socket(), "--rate", "1000", "-n",
+			     "2000", "-q", "-o", ring + "/load.forktail"})
+			    .status == 0);
+		REQUIRE(HasSegments(ring, 2));
+	};
+	{
+		Process recorder = Keep(redis, one);
+		load(one);
+		recorder.signal(SIGTERM);
+		CHECK(recorder.wait(Seconds(20)) == 0);
+	}
+	Process recorder = Keep(redis, two);
+	load(two);
+	const auto forktail_says = [&](std::vector<std::string> words) {
+		words.insert(words.begin(), kForktail);
+		const Result r = run(words, Seconds(60));
+		INFO(words[1] << ": " << r.err);
+		CHECK(r.status == 0);
+		return r.out;
+	};
+	CHECK(Explained({two})["requests"]["count"] == 2000);
+	CHECK(forktail_says({"sql", two, "--csv", "select count(*) from requests"}).find("\n2000\n") !=
+	      std::string::npos);
+	for (const char *format :
+	     {"parquet", "csv", "perfetto", "hlog", "folded", "speedscope", "otlp", "openmetrics"}) {
+		forktail_says({"export", two, "--to", format, "-o", dir.file(format)});
+		CHECK(std::filesystem::exists(dir.file(format)));
+	}
+	forktail_says({"report", two, "-o", dir.file("page.html")});
+	CHECK(std::filesystem::file_size(dir.file("page.html")) > 10000);
+	const Json compared = parse_json(run({kForktail, "diff", one, two, "--json"}, Seconds(60)).out);
+	CHECK(compared["a"]["runs"][0]["p99.9_ns"].get<double>() > 0);
+	CHECK(run({kForktail, "gate", two, "p50 < 1s"}).status == 0);
+	CHECK(run({kForktail, "gate", two, "p50 < 1us"}).status == 1);
+	CHECK(recorder.running());
 }
 
 TEST_CASE("what can't be taken out of a ring is one sentence and leaves nothing")
