@@ -20,7 +20,9 @@ install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/f
 if(TARGET forktail_manual)
   set(made ${CMAKE_BINARY_DIR}/manual)
   set(recorder "forktail-(record|guard|doctor)[.]1$")
-  install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail REGEX ${recorder} EXCLUDE)
+  set(rank "forktail-rank[.]1$")
+  install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail REGEX "${recorder}|${rank}" EXCLUDE)
+  install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail-mpi FILES_MATCHING REGEX ${rank})
   install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail-record
           FILES_MATCHING REGEX ${recorder})
   install(DIRECTORY ${made}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT forktail)

@@ -9,7 +9,7 @@ NOTE = '# Made of what --help says, by manual/ of forktail\'s source.\n'
 
 
 def known(top):
-    """Commands with options of their own, by the words that lead to them."""
+    """Commands and programs with options of their own, by the words that lead to them."""
     return [c for c in every(top) if not c.same]
 
 
@@ -24,7 +24,7 @@ def quoted(said):
 def bash(top):
     lines = ['# bash completion for forktail', NOTE, '_forktail()', '{',
              '\tlocal current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= words= values= word i',
-             '\tcase ${COMP_WORDS[0]##*/} in', '\tforktail-*) command=${COMP_WORDS[0]##*/forktail-} ;;', '\tesac',
+             '\tcase ${COMP_WORDS[0]##*/} in', '\tforktail-*) command=${COMP_WORDS[0]##*forktail-} ;;', '\tesac',
              '\tfor ((i = 1; i < COMP_CWORD; i++)); do', '\t\tword=${COMP_WORDS[i]}', '\t\tcase "$command $word" in']
     for c in known(top):
         for inner in c.commands:
@@ -50,7 +50,7 @@ def bash(top):
 
 def programs(top):
     """forktail, and the programs that have completions under their own names."""
-    return ['forktail'] + ['forktail-' + c.words[0] for c in top.commands
+    return ['forktail'] + ['forktail-' + c.words[0] for c in top.commands + top.programs
                            if not c.same and c.words[0] in ('record', 'load', 'clock', 'guard')]
 
 
@@ -119,7 +119,8 @@ def fish(top):
             inner = ' '.join(i.words[-1] for i in c.commands)
             lines += [f"complete -c forktail -n {when}; and not __fish_seen_subcommand_from {inner}' -f -a '{inner}'"]
         for o in c.options():
-            lines += [f"complete -c forktail -n {when}' " + fish_option(o)]
+            if c not in top.programs:
+                lines += [f"complete -c forktail -n {when}' " + fish_option(o)]
             if len(c.words) == 1 and 'forktail-' + c.words[0] in programs(top):
                 lines += [f'complete -c forktail-{c.words[0]} ' + fish_option(o)]
     return '\n'.join(lines) + '\n'

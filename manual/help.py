@@ -32,6 +32,7 @@ class Command:
     arguments: list = field(default_factory=list)  # (name, meaning)
     groups: list = field(default_factory=list)  # (title, [Option])
     commands: list = field(default_factory=list)  # [Command]
+    programs: list = field(default_factory=list)  # [Command]: of forktail alone, what others start
     text: str = ''  # what was read
     same: object = None  # the command whose program this is, too (doctor: record)
 
@@ -117,7 +118,7 @@ def parse(words, text):
     lines = text.splitlines()
     c.about = about(lines)
     c.usage = [re.sub(r'(?i)^\s*usage:\s*', '', line).strip() for line in lines
-               if re.match(r'(?i)usage:|       forktail ', line)]
+               if re.match(r'(?i)usage:|       forktail[ -]', line)]
     for heading, entry, meaning in entries(lines):
         if entry.startswith('-'):
             if not c.groups or c.groups[-1][0] != heading:
@@ -139,7 +140,7 @@ def below(c):
 
 
 def read(programs, fleet):
-    """forktail, and its commands as forktail --help lists them; forktail-guard, which is none, if it is there."""
+    """forktail, and its commands as forktail --help lists them; of what it or mpirun starts what is there."""
     main = Command([], text=run([programs + '/forktail', '--help']))
     main.about = main.text.split('\n', 1)[0]
     for name in dict.fromkeys(re.findall(r'(?m)^ +forktail ([a-z]+)', main.text)):
@@ -152,9 +153,10 @@ def read(programs, fleet):
         main.commands.append(c)
         for inner in below(c):
             c.commands.append(parse([name, inner], run(ask + [inner, '--help'])))
-    guard = programs + '/forktail-guard'
-    if os.access(guard, os.X_OK):
-        main.commands.append(parse(['guard'], run([guard, '--help'])))
+    for name in ('guard', 'rank'):
+        program = programs + '/forktail-' + name
+        if os.access(program, os.X_OK):
+            main.programs.append(parse([name], run([program, '--help'])))
     silent = [c.name() for c in every(main) if not c.text]
     if silent:
         raise SystemExit('manual: these say nothing when asked for --help: ' + ', '.join(silent))
@@ -163,5 +165,5 @@ def read(programs, fleet):
 
 def every(command):
     yield command
-    for c in command.commands:
+    for c in command.commands + command.programs:
         yield from every(c)

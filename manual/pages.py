@@ -97,6 +97,6 @@ def page(command, top, prose, version, date):
     for heading in ('files', 'examples'):
         if heading in own:
             lines += ['.SH ' + heading.upper()] + paragraphs(own[heading])
-    also = [c.name() for c in [top] + top.commands if c is not command]
+    also = [c.name() for c in [top] + top.commands + top.programs if c is not command]
     lines += ['.SH SEE ALSO', ',\n'.join(f'.BR {text(n)} (1)' for n in also).replace('(1),', '(1),')]
     return '\n'.join(lines) + '\n'

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail-rank: what mpirun starts for `forktail hosts run`, once on the host where that was typed (rank 0)
-// and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. Nobody
-// types its words:
-//
-//   forktail-rank run TOKEN --plan PLAN           forktail-rank run TOKEN HOST
-//   forktail-rank gather TOKEN --plan PLAN RUN    forktail-rank gather TOKEN HOST
+// and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. kHelp
+// has its words, which nobody types.
 #include <cstdio>
 #include <string>
 
@@ -13,11 +10,33 @@
 #include "hosts/children.h"
 #include "talk.h"
 
+namespace
+{
+
+constexpr const char *kHelp =
+    R"(Starts and gathers a run on several hosts (docs/many-hosts.md).
+forktail hosts run has mpirun start it, on the host where that was typed and on each of the plan's; nobody else does.
+Usage: forktail-rank run TOKEN --plan PLAN
+       forktail-rank run TOKEN HOST
+       forktail-rank gather TOKEN --plan PLAN RUN
+       forktail-rank gather TOKEN HOST
+
+Options:
+  --help                      Print this help message and exit
+  --version                   Say which version this is
+)";
+
+} // namespace
+
 int main(int argc, char **argv)
 {
 	using namespace forktail::hosts;
 	if (argc > 1 && std::string(argv[1]) == "--version") {
 		printf("forktail-rank %s\n", FORKTAIL_VERSION);
+		return 0;
+	}
+	if (argc > 1 && std::string(argv[1]) == "--help") {
+		fputs(kHelp, stdout);
 		return 0;
 	}
 	const std::string mode = argc > 3 ? argv[1] : "", token = argc > 3 ? argv[2] : "",
