@@ -35,13 +35,14 @@ AMONG = {"BGSAVE": 4, "appendfsync always": 2, "BGREWRITEAOF": 4}
 
 
 class Variant:
-    """A way of attaching: its name, and the options of forktail-record that ask for it."""
+    """A way of attaching, or of writing: its name, and the options of forktail-record that ask for it."""
 
     def __init__(self, name, options=""):
         self.name, self.options = name, options
 
 
-VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints")]
+VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints"),
+            Variant("ring", "--keep 10m")]
 NOT_HERE = "does not let functions be traced"
 
 
