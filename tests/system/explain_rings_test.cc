@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A server whose event loop is an io_uring: it is idle where it waits for its ring, stalls where it is
 // stopped, has turns, and what can't be seen of it is said.
+#include <algorithm>
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -38,7 +39,8 @@ void check_requests(const Json &j, uint32_t pid)
 				stopped = std::max(stopped, part["direct_ns"].get<double>());
 		}
 	CHECK(stopped >= 90 * kMs);
-	CHECK(j["episodes"][0]["causes"][0]["cause"] == "stopped");
+	CHECK(std::any_of(j["episodes"].begin(), j["episodes"].end(),
+			  [](const Json &episode) { return episode["causes"][0]["cause"] == "stopped"; }));
 	bool serves = false;
 	for (const Json &t : j["account"]["threads"]) {
 		INFO(t.dump());
