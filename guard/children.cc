@@ -24,9 +24,16 @@ namespace
 constexpr int kNotStarted = 127, kMostResult = 4096;
 constexpr int kIoprioWhoProcess = 1, kIoprioIdle = 3 << 13; // linux/ioprio.h
 
+// The child has a session of its own, and with it an autogroup where the kernel makes them (sched(7)): what a
+// thread's policy and niceness say goes only within it, and among groups the group's own niceness.
 void BecomeIdle()
 {
 	const struct sched_param none = {};
+	prctl(PR_SET_DUMPABLE, 1); // or its files in /proc are root's; what is run next is so anyway
+	if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
+		[[maybe_unused]] const ssize_t n = write(group, "19", 2);
+		close(group);
+	}
 	sched_setscheduler(0, SCHED_IDLE, &none);
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, kIoprioWhoProcess, 0, kIoprioIdle);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What watches a ring: rules, configuration, when snapshots are made, and all of it on a real server.
 forktail_test(guard_config unit SOURCES unit/guard/rule_test.cc unit/guard/config_test.cc LIBRARIES forktail_guard_config)
-forktail_test(guard unit SOURCES unit/guard/plan_test.cc unit/guard/shelf_test.cc unit/guard/watch_test.cc LIBRARIES forktail_guard forktail_test_support)
+forktail_test(guard unit SOURCES unit/guard/children_test.cc unit/guard/plan_test.cc unit/guard/shelf_test.cc unit/guard/watch_test.cc LIBRARIES forktail_guard forktail_test_support)
 forktail_test(guard_run system SOURCES system/guard_test.cc
   LIBRARIES forktail_guard_ask forktail_test_support TIMEOUT 200)
 add_dependencies(test_guard_run forktail forktail-guard forktail-record)
