@@ -22,6 +22,7 @@ namespace
 const std::string kReaders = FORKTAIL_SOURCE "/tests/system", kPython = FORKTAIL_SOURCE "/build-python";
 const char *const kFiles[] = {"hlog", "folded", "speedscope.json", "otlp.jsonl", "prom", "pftrace"};
 const char *const kDirectories[] = {"parquet", "csv"};
+const char kSlow[] = "1ms"; // less than a fork, however slow the host makes the other requests
 
 bool HaveReaders()
 {
@@ -70,7 +71,8 @@ std::map<std::string, std::string> ExportAll(const std::string &path, const std:
 	std::map<std::string, std::string> said;
 	fs::create_directories(to);
 	auto make = [&](const std::string &format, std::vector<std::string> argv) {
-		argv.insert(argv.begin(), {program("forktail"), "export", path, "-o", to + "/run." + format});
+		argv.insert(argv.begin(), {program("forktail"), "export", path, "--slow", kSlow, "-o",
+					   to + "/run." + format});
 		Result r = run(argv);
 		INFO(format << ": " << r.err);
 		REQUIRE(r.status == 0);
@@ -96,7 +98,7 @@ void CheckSame(const std::string &path, const std::string &to, const char *holds
 {
 	INFO(path);
 	ExportAll(path, to);
-	Result explained = run({program("forktail"), "explain", path, "--json"});
+	Result explained = run({program("forktail"), "explain", path, "--slow", kSlow, "--json"});
 	INFO(explained.err);
 	REQUIRE(explained.status == 0);
 	write_file(to + "/explain.json", explained.out);

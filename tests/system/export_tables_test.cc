@@ -83,7 +83,7 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE "/docs/sql.md"));
 	CHECK(queries.size() >= 5);
 	for (const std::string &query : queries) {
-		Result r = run({program("forktail"), "sql", run_path, "--slow", "p95", "--json", "-c", query},
+		Result r = run({program("forktail"), "sql", run_path, "--slow", "1ms", "--json", "-c", query},
 			       Seconds(60), options);
 		INFO(query << r.out << r.err);
 		REQUIRE(r.status == 0);
@@ -94,14 +94,14 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	const auto made = fs::last_write_time(cached);
 	const std::string copy = dir.file("another");
 	fs::copy(run_path, copy);
-	Result r = run({program("forktail"), "sql", run_path, copy, "--slow", "p95", "--csv",
+	Result r = run({program("forktail"), "sql", run_path, copy, "--slow", "1ms", "--csv",
 			"select count(*) n from runs"},
 		       Seconds(60), options);
 	INFO(r.err);
 	CHECK(r.status == 0);
 	CHECK(r.out.find("n\n2") == 0);
 	CHECK(fs::last_write_time(cached) == made);
-	CHECK(run({program("forktail"), "sql", run_path, "--slow", "p95", "select nothing_of_that"},
+	CHECK(run({program("forktail"), "sql", run_path, "--slow", "1ms", "select nothing_of_that"},
 		  Seconds(60), options)
 		  .status == 1);
 	CHECK(run({program("forktail"), "sql", dir.file("nowhere")}, Seconds(60), options).status == 3);
