@@ -217,25 +217,33 @@ TEST_CASE("a PUBLISH to thousands is told as answers to as many")
 		subscribers.back().say("SUBSCRIBE news\r\n");
 		subscribers.back().hear();
 	}
-	Recorder recorder(redis.pid());
-	const uint64_t start_ns = ft_now_ns();
-	CHECK(redis.command({"PUBLISH", "news", std::string(100, 'x')}) == std::to_string(kSubscribers));
-	for (const Client &subscriber : subscribers)
-		subscriber.hear();
-	const uint64_t end_ns = ft_now_ns();
-	redis.command({"PING"}); // the turn that took long has ended
-	CHECK(recorder.stop().dropped() == 0);
+	// A turn of 10 ms has a few samples: that one of them is in the kernel takes a second turn now and
+	// then.
+	bool in_kernel = false;
+	for (int i = 0; i < 5 && !in_kernel; i++) {
+		Recorder recorder(redis.pid());
+		const uint64_t start_ns = ft_now_ns();
+		CHECK(redis.command({"PUBLISH", "news", std::string(100, 'x')}) ==
+		      std::to_string(kSubscribers));
+		for (const Client &subscriber : subscribers)
+			subscriber.hear();
+		const uint64_t end_ns = ft_now_ns();
+		redis.command({"PING"}); // the turn that took long has ended
+		CHECK(recorder.stop().dropped() == 0);
 
-	// One write a subscriber, and the answer to who published.
-	CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
-	const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
-	INFO(said.text);
-	// If the loop did not wait before it read the PING, several turns are one, and only calls are
-	// counted.
-	CHECK((said.text.find("was sending answers to about 5,000 clients for ") != std::string::npos ||
-	       said.text.find("was sending answers (in at least 5,00") != std::string::npos));
-	CHECK(said.text.find(" in the kernel: ") != std::string::npos);
-	CHECK(said.share({"kernel/send", "answer"}) > 0.3);
+		// One write a subscriber, and the answer to who published.
+		CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
+		const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
+		INFO(said.text);
+		// If the loop did not wait before it read the PING, several turns are one, and only calls are
+		// counted.
+		CHECK(
+		    (said.text.find("was sending answers to about 5,000 clients for ") != std::string::npos ||
+		     said.text.find("was sending answers (in at least 5,00") != std::string::npos));
+		CHECK(said.share({"kernel/send", "answer"}) > 0.3);
+		in_kernel = said.text.find(" in the kernel: ") != std::string::npos;
+	}
+	CHECK(in_kernel);
 }
 
 TEST_CASE("connections that come and go are told, and counted")

@@ -129,11 +129,19 @@ TEST_CASE("memcached's workers wait for a lock of the thread that grows its hash
 		return;
 	}
 	Memcached memcached({.config = {"-t", "4", "-o", "hashpower=13"}});
-	Recorder recorder(memcached.pid());
+	// It has the lock for some microseconds each time.
+	Recorder recorder(memcached.pid(), {"--min-span", "1us"});
 	std::string sets;
 	for (int i = 0; i < 400'000; i++) // five times twice as large
 		sets += "set key" + std::to_string(i) + " 0 0 1 noreply\r\nx\r\n";
 	memcached.command(sets + "get key1", "END\r\n");
+	// It looks once a second whether it should.
+	REQUIRE(eventually(
+	    [&] {
+		    return memcached.stat("hash_power_level") == "18" &&
+			   memcached.stat("hash_is_expanding") == "0";
+	    },
+	    Seconds(30)));
 	const Recorded r = recorder.stop();
 	const uint32_t grower = thread_called(r, "mc-assocmaint");
 	REQUIRE(grower);
