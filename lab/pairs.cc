@@ -138,8 +138,9 @@ bool OpenPairs(const PairsOptions &options, std::string *error)
 	std::error_code ec;
 	std::ifstream in(out + "/" + kIdentity);
 	std::string begun{std::istreambuf_iterator<char>(in), {}};
-	if (!fs::exists(out, ec)) {
-		if (fs::create_directories(out, ec))
+	if (!fs::exists(out, ec) || (options.run.resume && HoldsNothing(out))) {
+		fs::create_directories(out, ec);
+		if (!ec)
 			return ReplaceFile(out + "/" + kIdentity, IdentityOf(options), error);
 		*error = "can't make the directory " + out + ": " + ec.message();
 		return false;

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "analysis/units.h"
+#include "files.h"
 #include "lab/host/machine.h"
 #include "lab/host/swap.h"
 #include "lab/scenario/words.h"
@@ -159,20 +160,19 @@ bool OpenDirectory(Experiment *experiment, std::string *error)
 				 " is there already: name another directory, or --resume to go on in it";
 			return false;
 		}
-		if (ReadFile(identity) == Identity(*experiment))
-			return true;
-		*error = experiment->options.out +
-			 " was begun with another scenario file, scale or number of repeats";
+		if (!HoldsNothing(experiment->out)) {
+			if (ReadFile(identity) == Identity(*experiment))
+				return true;
+			*error = experiment->options.out +
+				 " was begun with another scenario file, scale or number of repeats";
+			return false;
+		}
+	}
+	if (fs::create_directories(experiment->out + "/points", ec); ec) {
+		*error = "can't make the directory " + experiment->options.out + ": " + ec.message();
 		return false;
 	}
-	fs::create_directories(experiment->out + "/points", ec);
-	std::ofstream out(identity);
-	out << Identity(*experiment);
-	out.close();
-	if (out)
-		return true;
-	*error = "can't make the directory " + experiment->options.out;
-	return false;
+	return ReplaceFile(identity, Identity(*experiment), error);
 }
 
 bool DropSwap(Experiment *experiment, std::string *error)

@@ -11,11 +11,17 @@
 
 namespace forktail
 {
+namespace
+{
+
+const char kUnfinished[] = ".tmp";
+
+} // namespace
 
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error)
 {
 	std::filesystem::path file(path);
-	std::string unfinished = file.parent_path() / ("." + file.filename().string() + ".tmp");
+	std::string unfinished = file.parent_path() / ("." + file.filename().string() + kUnfinished);
 	std::ofstream out(unfinished, std::ios::binary);
 	out << text;
 	out.close();
@@ -24,6 +30,18 @@ bool ReplaceFile(const std::string &path, const std::string &text, std::string *
 	*error = "can't write " + path + ": " + std::strerror(errno);
 	unlink(unfinished.c_str());
 	return false;
+}
+
+bool HoldsNothing(const std::string &directory)
+{
+	std::error_code ec;
+	for (std::filesystem::recursive_directory_iterator at(directory, ec), end; at != end;
+	     at.increment(ec)) {
+		const std::string name = at->path().filename();
+		if (!at->is_directory(ec) && !(name.starts_with(".") && name.ends_with(kUnfinished)))
+			return false;
+	}
+	return !ec;
 }
 
 } // namespace forktail

@@ -10,4 +10,8 @@ namespace forktail
 // Writes beside the file under a hidden name, then renames. False: *error is one sentence.
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error);
 
+// Whether a directory holds no file but one that ReplaceFile() didn't finish: what began it was killed before
+// it could write down what the directory is of.
+bool HoldsNothing(const std::string &directory);
+
 } // namespace forktail

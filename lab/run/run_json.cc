@@ -3,11 +3,9 @@
 // they are.
 #include "run_json.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "files.h"
 #include "lab/host/machine.h"
 #include "lab/servers/kinds.h"
 #include "programs.h"
@@ -106,13 +104,7 @@ bool WriteRunJson(const PointRun &run, const RecordedRun &recorded, const std::s
 	Instance *server = OnlyServer(*run.topology);
 	if (server && !AddServer(run.session, server->redis.get(), &json, error))
 		return false;
-	std::ofstream out(path);
-	out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-	out.close();
-	if (out)
-		return true;
-	*error = "can't write " + path + ": " + std::strerror(errno);
-	return false;
+	return ReplaceFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", error);
 }
 
 } // namespace forktail

@@ -111,8 +111,11 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 // A server with some memory under load, with snapshots.
 void MakeRun(const std::string &path)
 {
-	Redis server;
-	server.command({"DEBUG", "POPULATE", "1500000", "key", "100"});
+	RedisOptions options;
+	options.config = {"--enable-debug-command", "yes"};
+	Redis server(options);
+	REQUIRE(server.command({"DEBUG", "POPULATE", "1000000", "key", "100"}) ==
+		"OK"); // fork() takes milliseconds
 	fs::create_directory(path);
 	Process recorder({program("forktail"), "record", "--pid", std::to_string(server.pid()), "-o",
 			  path + "/server.forktail"});

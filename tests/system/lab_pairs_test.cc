@@ -88,6 +88,19 @@ TEST_CASE("pairs of a configuration file go on after a kill, in the order that w
 	CHECK(pairs.lab->err().find("another seed") != std::string::npos);
 	std::vector<std::string> again = words;
 	again.push_back("--resume");
+
+	// A run whose lab was killed before it wrote down what the run is of; but for a file of somebody
+	// else.
+	const std::string half =
+	    pairs.run + (order.find("pair-02 base") == std::string::npos ? "/new/pair-02" : "/base/pair-02");
+	fs::remove_all(half);
+	fs::create_directories(half + "/points");
+	write_file(half + "/.scenario.txt.tmp", "scale");
+	write_file(half + "/mine", "kept");
+	CHECK(pairs.End(again) == 3);
+	CHECK(pairs.lab->err().find("was begun with another scenario") != std::string::npos);
+	CHECK(read_file(half + "/mine") == "kept");
+	fs::remove(half + "/mine");
 	const int status = pairs.End(again);
 	INFO(pairs.lab->err());
 	REQUIRE(status == 0);
