@@ -15,6 +15,7 @@
 #include "analysis/output/views.h"
 #include "analysis/outside.h"
 #include "command.h"
+#include "export/pending.h"
 #include "gate/figures.h"
 #include "gate/limits_file.h"
 #include "gate/verdict.h"
@@ -27,7 +28,7 @@ namespace
 
 struct Asked {
 	bool json = false, all = false, ascii = false;
-	std::string colour = "auto", format, cause_name;
+	std::string colour = "auto", format, cause_name, json_to;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
 	Cause cause = Cause::Unknown;
@@ -52,7 +53,10 @@ void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
 	app->add_option("--format", asked->format,
 			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
 	app->add_flag("--json", asked->json, "print JSON (docs/explain-json.md)");
-	app->add_flag("--requests", options->requests, "with --json: list every slow request and its parts");
+	app->add_option("--json-to", asked->json_to,
+			"write that JSON into a file, too, beside what is printed");
+	app->add_flag("--requests", options->requests,
+		      "with --json or --json-to: list every slow request and its parts");
 	app->add_option("--color,--colour", asked->colour, "auto, always or never")
 	    ->check(CLI::IsMember({"auto", "always", "never"}));
 	app->add_flag("--ascii", asked->ascii, "draw without Unicode");
@@ -62,8 +66,8 @@ void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
 bool Refused(Asked *asked, const ExplainOptions &options)
 {
 	std::string error;
-	if (options.requests && !asked->json)
-		error = "--requests needs --json";
+	if (options.requests && !asked->json && asked->json_to.empty())
+		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
 		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
 	else if (!asked->cause_name.empty() && !CauseByName(asked->cause_name.c_str(), &asked->cause))
@@ -117,6 +121,40 @@ bool Show(const Explanation &e, const ExplainOptions &options, const Asked &aske
 	else
 		*text = ExplainScreen(e, options, asked.episodes.value_or(0));
 	return true;
+}
+
+// --json-to. False: *error is one sentence.
+bool WriteJson(const Explanation &e, const ExplainOptions &options, const std::string &path,
+	       std::string *error)
+{
+	Pending file;
+	if (!file.Begin(path, Pending::kFile, error))
+		return false;
+	errno = 0;
+	FILE *out = fopen(file.at().c_str(), "we");
+	const bool written = out && WriteExplainJson(e, options, out);
+	if (!out || fclose(out) || !written) {
+		*error = "can't write " + path + ": " + strerror(errno);
+		return false;
+	}
+	return file.Commit(error);
+}
+
+// Prints and writes what was asked for. False: it was said why that can't be.
+bool Tell(const Explanation &e, const ExplainOptions &options, const Asked &asked)
+{
+	std::string text, error;
+	if ((!asked.json && !Show(e, options, asked, &text, &error)) ||
+	    (!asked.json_to.empty() && !WriteJson(e, options, asked.json_to, &error))) {
+		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		return false;
+	}
+	const bool printed = asked.json ? WriteExplainJson(e, options, stdout)
+					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
+	if (printed && !fflush(stdout))
+		return true;
+	fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
+	return false;
 }
 
 // --fail-if. False: it was said what can't be understood.
@@ -181,21 +219,13 @@ int ExplainCommand(int argc, char **argv)
 	RunFigures figures(&limits.limits);
 	if (!limits.limits.empty())
 		figures.Watch(&options);
-	std::string text, error;
+	std::string error;
 	if (!Read(run, options, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	if (!asked.json && !Show(explanation, options, asked, &text, &error)) {
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	if (!Tell(explanation, options, asked))
 		return kCant;
-	}
-	const bool printed = asked.json ? WriteExplainJson(explanation, options, stdout)
-					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
-	if (!printed || fflush(stdout)) {
-		fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
-		return kCant;
-	}
 	if (limits.limits.empty())
 		return kDone;
 	figures.Finish(&explanation);

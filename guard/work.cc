@@ -23,10 +23,9 @@ constexpr uint64_t kTakeNs = 120'000'000'000;
 constexpr size_t kMostWaiting = 10;
 constexpr uint64_t kLeastMemory = 64 << 20;
 
-// What an explanation is told, and the file that it becomes.
-constexpr struct {
-	const char *option, *file;
-} kExplanations[] = {{"--ascii", "explain.txt"}, {"--json", "explain.json"}};
+// What an explanation becomes. Until it is whole, names begin with a dot.
+const char *const kExplanations[] = {"explain.txt", "explain.json"};
+const std::string kUnfinished = ".explain.";
 
 // What a child says of a snapshot, and we read.
 std::string TakeInChild(const SnapshotAsked &asked)
@@ -70,6 +69,17 @@ void WriteFired(const std::string &path, const Plan &plan, uint64_t realtime_ns)
 {
 	std::ofstream file(path + "/trigger.json");
 	file << FiredJson(plan, realtime_ns).dump(1, '\t', false, Json::error_handler_t::replace) << "\n";
+}
+
+void RemoveUnfinished(const std::string &path)
+{
+	std::error_code ec;
+	std::vector<std::filesystem::path> left;
+	for (const auto &entry : std::filesystem::directory_iterator(path, ec))
+		if (entry.path().filename().string().starts_with(kUnfinished))
+			left.push_back(entry.path());
+	for (const auto &file : left)
+		std::filesystem::remove(file, ec);
 }
 
 } // namespace
@@ -169,13 +179,15 @@ void Work::Taken(uint64_t now_ns)
 
 bool Work::BeginExplaining(const Job &job, uint64_t now_ns)
 {
-	const auto &e = kExplanations[job.step];
 	const uint64_t memory = std::max(limits_.explain_bytes / 4, kLeastMemory);
 	ChildWords words;
 	words.name = "the explanation";
-	words.argv = {forktail_, "explain", job.path, e.option, "--memory", std::to_string(memory)};
+	words.argv = {forktail_,   "explain",
+		      job.path,	   "--ascii",
+		      "--json-to", job.path + "/." + kExplanations[1],
+		      "--memory",  std::to_string(memory)};
 	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
-	words.output = job.path + "/." + e.file;
+	words.output = job.path + "/." + kExplanations[0];
 	words.idle = true;
 	words.memory_bytes = limits_.explain_bytes;
 	std::string error;
@@ -210,16 +222,14 @@ bool Work::BeginCommand(const Job &job, const CommandOf &command, uint64_t now_n
 
 bool Work::BeginStep(Job *job, uint64_t now_ns)
 {
-	const size_t texts = std::size(kExplanations);
 	std::error_code ec;
 	if (!std::filesystem::exists(job->path, ec))
 		return false; // it had to make room
-	for (; job->step < texts + job->commands.size(); job->step++) {
-		if (job->step < texts && (forktail_.empty() || !limits_.explain))
+	for (; job->step < 1 + job->commands.size(); job->step++) {
+		if (job->step == 0 && (forktail_.empty() || !limits_.explain))
 			continue;
-		const bool begun = job->step < texts
-				       ? BeginExplaining(*job, now_ns)
-				       : BeginCommand(*job, job->commands[job->step - texts], now_ns);
+		const bool begun = job->step == 0 ? BeginExplaining(*job, now_ns)
+						  : BeginCommand(*job, job->commands[job->step - 1], now_ns);
 		if (begun)
 			return true;
 	}
@@ -228,16 +238,15 @@ bool Work::BeginStep(Job *job, uint64_t now_ns)
 
 void Work::StepEnded(const Job &job)
 {
-	const bool good = EndedWell(helper_), command = job.step >= std::size(kExplanations);
+	const bool good = EndedWell(helper_), command = job.step > 0;
 	if (!command) {
-		const std::string file = kExplanations[job.step].file;
-		const std::string part = job.path + "/." + file;
 		if (good)
-			rename(part.c_str(), (job.path + "/" + file).c_str());
+			for (const char *file : kExplanations)
+				rename((job.path + "/." + file).c_str(), (job.path + "/" + file).c_str());
 		else
-			unlink(part.c_str());
-		figures_.explained += good && job.step == 0;
-		figures_.not_explained += !good && job.step == 0;
+			RemoveUnfinished(job.path);
+		figures_.explained += good;
+		figures_.not_explained += !good;
 	}
 	figures_.commands_failed += command && !good;
 	if (!good)

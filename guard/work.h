@@ -57,7 +57,7 @@ private:
 		uint64_t realtime_ns = 0; // when the first fired
 		std::string name, path;
 		std::vector<CommandOf> commands;
-		size_t step = 0; // texts of explanations first, then commands
+		size_t step = 0; // the explanation first, then commands
 	};
 	bool Full();
 	void Taken(uint64_t now_ns);

@@ -71,9 +71,16 @@ struct Guarded {
 		    program("forktail-record"), "--pid", std::to_string(redis.pid()), "--keep", "1m,100MB",
 		    "--user", "nobody", "-o", ring, "--config", config});
 	}
+	// The guard answers, perhaps before the recorder has begun; what is asked for then is of no time
+	// recorded.
 	bool ready()
 	{
-		return eventually([&] { return std::filesystem::exists(control); }, Seconds(20));
+		return eventually(
+		    [&] {
+			    return std::filesystem::exists(control) &&
+				   recorder->err().find("recording ") != std::string::npos;
+		    },
+		    Seconds(20));
 	}
 };
 
@@ -98,6 +105,10 @@ TEST_CASE(
 	CHECK(fired["fired"][0]["trigger"] == "stall-stopped");
 	CHECK(fired["fired"][0]["what"].get<std::string>().find("stopped for ") == 0);
 	CHECK(read_file(path + "/explain.txt").find("stopped") != std::string::npos);
+	CHECK(parse_json(read_file(path + "/explain.json"))["causes"].dump().find("stopped") !=
+	      std::string::npos);
+	for (const auto &entry : std::filesystem::directory_iterator(path))
+		CHECK(entry.path().filename().string()[0] != '.');
 	REQUIRE(eventually([&] { return !read_file(g.said).empty(); }, Seconds(10)));
 	CHECK(read_file(g.said) == "nobody stall-stopped " + path + "\n");
 	struct stat there = {};

@@ -8,6 +8,7 @@
 #include "tests/support/tempdir.h"
 
 #include <algorithm>
+#include <unistd.h>
 
 #include "analysis/output/format_line.h"
 #include "analysis/output/screen.h"
@@ -326,4 +327,36 @@ TEST_CASE("a line for a script has the numbers of the JSON")
 		CHECK(!error.empty());
 	}
 	CHECK(CheckFormat("a{{b}}\\t{softirq/net_rx.share}{start}{run}", &error));
+}
+
+TEST_CASE("JSON goes into a file beside any view, and is what --json prints")
+{
+	Made made;
+	const std::string file = made.dir.file("explained.json");
+	const std::string printed = made.Explain({"--json"}).out;
+	for (const std::vector<std::string> &view : std::vector<std::vector<std::string>>{
+		 {}, {"--all"}, {"--episode", "1"}, {"--format", "{p99_ms}"}}) {
+		std::vector<std::string> with = view;
+		with.insert(with.end(), {"--json-to", file});
+		const Result alone = made.Explain(view), both = made.Explain(with);
+		INFO(both.err);
+		CHECK(both.status == 0);
+		CHECK(both.out == alone.out);
+		CHECK(ft::test::read_file(file) == printed);
+	}
+	ft::test::write_file(file, "");
+	CHECK(made.Explain({"--requests", "--json-to", file}).status == 0);
+	CHECK(ft::test::read_file(file) == made.Explain({"--requests", "--json"}).out);
+
+	// What can't be written is one sentence, and nothing is printed as if all were well.
+	const Result nowhere = made.Explain({"--json-to", made.dir.file("nowhere/a.json")});
+	CHECK(nowhere.status == 3);
+	CHECK(nowhere.out.empty());
+	CHECK(nowhere.err ==
+	      "forktail: can't write " + made.dir.file("nowhere/a.json") + ": No such file or directory\n");
+	if (access("/dev/full", W_OK) == 0) {
+		const Result full = made.Explain({"--json-to", "/dev/full"});
+		CHECK(full.status == 3);
+		CHECK(full.err == "forktail: can't write /dev/full: No space left on device\n");
+	}
 }
