@@ -218,26 +218,33 @@ static uint64_t step(const struct recorder *r)
 	return r->ring && !r->options->wanted.interrupts ? 2 : 1;
 }
 
-/* Every 50 ms, or every other. */
-static void tick(struct recorder *r, uint64_t number)
+/* Whether something of every so many ticks is due: ticks before `before` were counted, `number` is this one.
+ * A recorder that had to wait for a CPU has missed those between. */
+static bool due(uint64_t before, uint64_t number, uint64_t every)
+{
+	return number / every > before / every;
+}
+
+/* Every 50 ms, or every other; later on a host that has no CPU for it. */
+static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
 	programs_drain(r->programs);
 	look_at_drops(r);
 	threads_tick(&r->threads, r->writer);
 	sockets_look(r->drain.sockets, ft_now_ns());
-	if (number % (2 * step(r)) == 0) {
+	if (due(before, number, 2 * step(r))) {
 		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
 	}
-	if (number % FLUSH_TICKS == 0)
+	if (due(before, number, FLUSH_TICKS))
 		ft_writer_flush(r->writer);
-	if (number % SWEEP_TICKS == 0)
+	if (due(before, number, SWEEP_TICKS))
 		threads_sweep(&r->threads);
-	if (number % MISSES_TICKS == 0)
+	if (due(before, number, MISSES_TICKS))
 		look_at_misses(r);
 	measure(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
-	if (number % COST_TICKS >= COST_TICKS - step(r))
+	if (due(before + step(r), number + step(r), COST_TICKS))
 		write_cost(r);
 	if (r->ring) {
 		follow_tick(r);
@@ -268,7 +275,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 			       {.fd = programs_fd(r->programs), .events = POLLIN},
 			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
-	for (uint64_t number = step(r);;) {
+	for (uint64_t number = 0;;) {
 		fds[3].fd = unwinding_fd(r->unwinding);
 		/* A child names itself soon after it began, and may end soon after that. */
 		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
@@ -280,9 +287,11 @@ static const char *run(struct recorder *r, int signals, int timer)
 			unwinding_questions(r->unwinding);
 		if (fds[1].revents) {
 			uint64_t ticks;
-			if (read(timer, &ticks, sizeof ticks) == sizeof ticks)
-				tick(r, number);
-			number += step(r);
+			if (read(timer, &ticks, sizeof ticks) == sizeof ticks) {
+				const uint64_t before = number;
+				number += ticks * step(r);
+				tick(r, before, number);
+			}
 		}
 		if (!r->ring && ft_writer_error(r->writer))
 			return "write error";
