@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -27,6 +29,12 @@ TempDir::~TempDir()
 {
 	std::error_code ignored;
 	std::filesystem::remove_all(path_, ignored);
+}
+
+bool on_a_disk(const std::string &path)
+{
+	struct stat s;
+	return stat(path.c_str(), &s) == 0 && major(s.st_dev) != 0;
 }
 
 std::string read_file(const std::string &path)

@@ -21,6 +21,9 @@ private:
 	std::string path_;
 };
 
+// Whether a directory is on a block device: on a tmpfs nobody waits for a disk.
+bool on_a_disk(const std::string &path);
+
 // Whole files as bytes; read_file() of a file that is not there is empty; write_file() replaces it, or
 // throws.
 std::string read_file(const std::string &path);

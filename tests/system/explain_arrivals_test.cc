@@ -87,8 +87,8 @@ TEST_CASE("an answer that arrived while the load generator was stopped lay unrea
 			CHECK(q.arrival_ns >= at.server_on);
 			CHECK(q.arrival_ns <= at.answered);
 		}
-		if (q.start_ns < awake && q.end_ns > asked && q.end_ns - q.start_ns >= 50 * kMs) {
-			slept++;
+		if (q.start_ns < awake && q.end_ns > asked && q.end_ns - q.start_ns >= 40 * kMs) {
+			slept++; // one that was sent a little into the sleep, too
 			CHECK(q.arrival_ns > asked + 50 * kMs);
 		}
 	}

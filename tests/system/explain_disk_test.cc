@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Another process writes to the disk that a server waits for: it is named.
 #include <csignal>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
@@ -12,17 +10,6 @@
 
 using namespace ft::test;
 using Json = nlohmann::json;
-
-namespace
-{
-
-bool on_a_disk(const std::string &path)
-{
-	struct stat s;
-	return stat(path.c_str(), &s) == 0 && major(s.st_dev) != 0;
-}
-
-} // namespace
 
 TEST_CASE("who writes to the server's disk is named, with what it wrote")
 {

@@ -137,6 +137,14 @@ double ServingTime(const Json &explanation, const std::string &cause)
 	return 0;
 }
 
+// A load generator that waited for a CPU as it began takes its part of that request.
+void CheckMostDirect(const Json &explanation, const std::string &cause)
+{
+	INFO(cause);
+	CHECK(MostDirect(explanation, cause) <= ServingTime(explanation, cause) + 1 * kMs);
+	CHECK(MostDirect(explanation, cause) >= ServingTime(explanation, cause) - 10 * kMs);
+}
+
 std::string EvidenceOf(const Json &episode)
 {
 	std::string text;
@@ -215,7 +223,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		CHECK(EvidenceOf(e).find("the server was stopped (SIGSTOP) for") != std::string::npos);
 		CHECK(ServingTime(all, "stopped") ==
 		      Approx(stopped.length_ns).margin(0.1 * stopped.length_ns));
-		CHECK(MostDirect(all, "stopped") == Approx(ServingTime(all, "stopped")).margin(1 * kMs));
+		CheckMostDirect(all, "stopped");
 	}
 	{ // a sleep
 		Json e = EpisodeAt(slow, asleep.middle_ns);
@@ -226,7 +234,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		// The kernel sleeps a little longer than asked, never shorter.
 		CHECK(ServingTime(all, "sleep") >= 150 * kMs);
 		CHECK(ServingTime(all, "sleep") <= asleep.length_ns);
-		CHECK(MostDirect(all, "sleep") == Approx(ServingTime(all, "sleep")).margin(1 * kMs));
+		CheckMostDirect(all, "sleep");
 	}
 	{ // a slow command
 		Json e = EpisodeAt(slow, busy.middle_ns);

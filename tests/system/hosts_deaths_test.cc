@@ -24,6 +24,12 @@ struct ThreeHosts : Hosts {
 		INFO(forktail->err());
 		REQUIRE(both);
 	}
+	void Kill(const std::string &name, const std::string &program) const
+	{
+		const pid_t pid = find(name, program);
+		REQUIRE(pid > 0); // 0 would be this test and all around it
+		REQUIRE(kill(pid, SIGKILL) == 0);
+	}
 	bool Whole(const std::string &file) const
 	{
 		const std::string whole = run_dir + "/hosts/" + file;
@@ -43,9 +49,7 @@ TEST_CASE("Each rank is killed in turn: it is named, all recordings are whole, n
 	for (const std::string &name : hosts.names) {
 		INFO(name);
 		hosts.Begin("60s");
-		const pid_t rank = hosts.find(name, "forktail-rank");
-		REQUIRE(rank > 0);
-		REQUIRE(kill(rank, SIGKILL) == 0);
+		hosts.Kill(name, "forktail-rank");
 		CHECK(hosts.finish() == 1);
 		INFO(hosts.forktail->err());
 		CHECK(hosts.forktail->err().find("the rank on " + name) != std::string::npos);
@@ -114,7 +118,7 @@ TEST_CASE("A load generator or a recorder that dies is named, and the plan says 
 	}
 	ThreeHosts hosts;
 	hosts.Begin("60s");
-	REQUIRE(kill(hosts.find("client-b", "forktail-load"), SIGKILL) == 0);
+	hosts.Kill("client-b", "forktail-load");
 	CHECK(hosts.finish() == 1);
 	CHECK(hosts.forktail->err().find("client-b: the load (load) was killed by signal 9") !=
 	      std::string::npos);
@@ -123,7 +127,7 @@ TEST_CASE("A load generator or a recorder that dies is named, and the plan says 
 	CHECK(hosts.nothing_left());
 
 	hosts.Begin("4s", "on_death = \"continue\"\n");
-	REQUIRE(kill(hosts.find("redis-a", "forktail-record"), SIGKILL) == 0);
+	hosts.Kill("redis-a", "forktail-record");
 	CHECK(hosts.finish() == 1);
 	CHECK(hosts.forktail->err().find("redis-a: the recorder (server) was killed by signal 9") !=
 	      std::string::npos);

@@ -44,7 +44,7 @@ bool InTheMiddle(ScenarioRun *run)
 			return false;
 		}
 	REQUIRE(said);
-	REQUIRE(run->Says("  ETA 5")); // of 600 s: requests are answered
+	REQUIRE(run->Says("  ETA 5", "--duration 600s")); // of 600 s: requests are answered
 	CHECK_FALSE(run->Changed().empty());
 	CHECK_FALSE(run->Left().empty());
 	return true;

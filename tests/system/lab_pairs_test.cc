@@ -70,7 +70,7 @@ TEST_CASE("pairs of a configuration file go on after a kill, in the order that w
 	write_file(config, "# a comment\nappendonly yes\n  appendfsync always\n\nsave \"3600 1\"\r\n");
 	const std::vector<std::string> words = {"--new", config, "--pairs", "2", "--seed", "4"};
 	pairs.Begin(words);
-	const bool said = pairs.Says("pair 2 of 2") && pairs.Says("starting the recorder");
+	const bool said = pairs.Says("pair 2 of 2") && pairs.Says("starting the recorder", "pair 2 of 2");
 	pairs.lab->signal(SIGKILL);
 	pairs.lab->wait(Seconds(20));
 	INFO(pairs.lab->err());

@@ -70,9 +70,13 @@ int ScenarioRun::Finish(const std::vector<std::string> &more)
 	return lab->wait(Seconds(90)).value_or(-1);
 }
 
-bool LabProcess::Says(const std::string &text)
+bool LabProcess::Says(const std::string &text, const std::string &after)
 {
-	auto said = [&] { return lab->err().find(text) != std::string::npos; };
+	auto said = [&] {
+		const std::string err = lab->err();
+		const size_t from = after.empty() ? 0 : err.rfind(after);
+		return from != std::string::npos && err.find(text, from) != std::string::npos;
+	};
 	eventually([&] { return said() || !lab->running(); }, Seconds(60));
 	return said();
 }

@@ -25,8 +25,9 @@ struct LabProcess {
 	void Begin(const std::vector<std::string> &argv,
 		   const std::vector<std::pair<std::string, std::string>> &environment = {});
 
-	// Waits until it says `text` on standard error. False if it ends before, or says it not in time.
-	bool Says(const std::string &text);
+	// Waits until it says `text` on standard error, behind the last `after`. False if it ends before, or
+	// says it not in time.
+	bool Says(const std::string &text, const std::string &after = "");
 	// Its processes, itself among them: "pid command line". Zombies don't count.
 	std::vector<std::string> Alive() const;
 	// What lies in its TMPDIR.

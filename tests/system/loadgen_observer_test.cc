@@ -11,6 +11,7 @@
 
 #include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
+#include "tests/support/endpoint.h"
 #include "tests/support/json.h"
 #include "tests/support/recorded.h"
 #include "tests/support/server.h"
@@ -430,6 +431,7 @@ TEST_CASE("memcached's numbers become series")
 		WARN("SKIPPED: memcached is not installed");
 		return;
 	}
+	REQUIRE(eventually([&] { return accepts({"", port}); }));
 	observer_server server = {};
 	server.host = "localhost";
 	server.port = static_cast<uint32_t>(port);

@@ -53,13 +53,20 @@ public:
 		busy_ = std::thread([this, script] {
 			run({"redis-cli", "-s", redis.socket(), "EVAL", script, "0"}, Seconds(60));
 		});
-		sleep_for(Seconds(0.2));
+		const uint64_t before_ns = ran_ns();
+		REQUIRE(eventually([&] { return ran_ns() > before_ns + 100 * ms; }, Seconds(30)));
 	}
 	void wait() { busy_.join(); }
 
 	Redis redis;
 
 private:
+	// CPU time of the server's main thread.
+	uint64_t ran_ns() const
+	{
+		return std::stoull(read_file("/proc/" + std::to_string(redis.pid()) + "/schedstat"));
+	}
+
 	cpu_set_t before_ = {};
 	std::thread busy_;
 };

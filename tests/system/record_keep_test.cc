@@ -123,7 +123,8 @@ std::map<uint32_t, uint8_t> open_at_end(const std::string &path)
 	ft_reader *reader = nullptr;
 	ft_block block;
 	std::map<uint32_t, uint8_t> last;
-	REQUIRE(ft_reader_open(&reader, path.c_str(), error, sizeof error) == 0);
+	if (ft_reader_open(&reader, path.c_str(), error, sizeof error))
+		return last; // it has just been begun
 	while (ft_reader_next(reader, &block) > 0) {
 		for (uint32_t i = 0; block.kind == FT_BLOCK_OPEN && i < block.count; i++) {
 			ft_span s;
@@ -210,7 +211,9 @@ TEST_CASE("targets that appear, end and are started anew are followed, with a no
 	CHECK(keeper.process().err().find("recording nothing yet") == 0);
 	std::vector<pid_t> pids;
 	for (int i = 0; i < 2; i++) {
-		Process server({"redis-server", "--port", port, "--save", "", "--dir", dir.path()});
+		// Its child lives long enough for the recorder to look who it is.
+		Process server({"redis-server", "--port", port, "--save", "", "--dir", dir.path(),
+				"--rdb-key-save-delay", "100000"});
 		pids.push_back(server.pid());
 		const std::string name = "redis-server (" + std::to_string(server.pid()) + ")";
 		REQUIRE(keeper.says(name + " began"));

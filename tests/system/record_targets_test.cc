@@ -116,7 +116,7 @@ TEST_CASE("a server in a pid namespace of its own is traced from outside by its 
 	const std::string socket = dir.file("s");
 	Process namespaced({"unshare", "--pid", "--fork", "--kill-child", "redis-server", "--port", "0",
 			    "--unixsocket", socket, "--dir", dir.path(), "--save", "", "--rdb-key-save-delay",
-			    "1000"});
+			    "100000"});
 	const std::string children = "/proc/" + std::to_string(namespaced.pid()) + "/task/" +
 				     std::to_string(namespaced.pid()) + "/children";
 	auto ping = [&] { return run({"redis-cli", "-s", socket, "ping"}).out == "PONG\n"; };

@@ -176,7 +176,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 	// event-loop iterations, block I/O and metrics are there
 	{
 		CHECK(r.longest([&](const ft_span &s) { return s.owner == FT_ITERATION && s.tid == main; }));
-		CHECK(!r.io.empty());
+		CHECK((!r.io.empty() || !on_a_disk(redis.directory())));
 		CHECK(!r.samples.empty());
 		bool cpu = false, rss = false;
 		for (const auto &[id, json] : r.series) {

@@ -108,6 +108,8 @@ TEST_CASE("a part of a ring is taken out while its recorder goes on, and after i
 	{
 		Process recorder = Keep(redis, ring);
 		INFO(recorder.err());
+		// A segment begins before the programs are attached.
+		REQUIRE(eventually([&] { return recorder.err().find("recording ") == 0; }, Seconds(30)));
 		REQUIRE(HasSegments(ring, 4));
 		redis.command({"DEBUG", "SLEEP", "0.3"});
 		usleep(1'500'000);
