@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/outside.h"
+#include "common/format/sanitize.h"
 #include "progress_line.h"
 
 namespace forktail

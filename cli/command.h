@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/output/explain.h"
-#include "export/export.h"
+#include "analysis/exports/export.h"
+#include "analysis/text/explain.h"
 
 namespace forktail
 {

@@ -9,12 +9,12 @@
 #include <string>
 #include <unistd.h>
 
-#include "analysis/outside.h"
+#include "analysis/compare/compare.h"
+#include "analysis/exports/pending.h"
+#include "analysis/report/report.h"
 #include "command.h"
-#include "compare/compare.h"
-#include "export/pending.h"
+#include "common/format/sanitize.h"
 #include "progress_line.h"
-#include "report/report.h"
 
 namespace forktail
 {

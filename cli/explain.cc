@@ -10,15 +10,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analysis/output/format_line.h"
-#include "analysis/output/screen.h"
-#include "analysis/output/views.h"
-#include "analysis/outside.h"
+#include "analysis/exports/pending.h"
+#include "analysis/gate/gate_figures.h"
+#include "analysis/gate/limits_file.h"
+#include "analysis/gate/verdict.h"
+#include "analysis/text/format_line.h"
+#include "analysis/text/screen.h"
+#include "analysis/text/views.h"
 #include "command.h"
-#include "export/pending.h"
-#include "gate/figures.h"
-#include "gate/limits_file.h"
-#include "gate/verdict.h"
+#include "common/format/sanitize.h"
 
 namespace forktail
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail export.
+#include "analysis/exports/formats/formats.h"
 #include "command.h"
-#include "export/formats/formats.h"
 
 namespace forktail
 {

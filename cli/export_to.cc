@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <string>
 
-#include "analysis/outside.h"
+#include "analysis/exports/data_set/data_set.h"
+#include "analysis/exports/export.h"
 #include "command.h"
-#include "export/data_set/data_set.h"
-#include "export/export.h"
+#include "common/format/sanitize.h"
 #include "progress_line.h"
 
 namespace forktail

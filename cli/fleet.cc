@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail fleet: hands over to the Python package in fleet/, which has Spark compute. Here is only found
+// forktail fleet: hands over to the Python package in analysis/fleet/, which has Spark compute. Here is only found
 // which Python has it.
 #include <cstdio>
 #include <cstdlib>
@@ -39,10 +39,10 @@ int FleetCommand(int argc, char **argv)
 	std::error_code ec;
 	const fs::path tree =
 	    fs::read_symlink("/proc/self/exe", ec).parent_path().parent_path().parent_path();
-	if (fs::exists(tree / "fleet/forktail_fleet", ec)) {
+	if (fs::exists(tree / "analysis/fleet/forktail_fleet", ec)) {
 		const char *before = getenv("PYTHONPATH");
 		const std::string path =
-		    (tree / "fleet").string() + (before && before[0] ? std::string(":") + before : "");
+		    (tree / "analysis/fleet").string() + (before && before[0] ? std::string(":") + before : "");
 		setenv("PYTHONPATH", path.c_str(), 1);
 	}
 	std::string python = tree / "build-spark/bin/python3";
@@ -57,7 +57,7 @@ int FleetCommand(int argc, char **argv)
 	if (!Has(python, "forktail_fleet")) {
 		fprintf(stderr,
 			"forktail: %s has pyspark, but not forktail_fleet: install the package in "
-			"forktail's fleet/\n",
+			"forktail's analysis/fleet/\n",
 			python.c_str());
 		return kCant;
 	}

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/outside.h"
+#include "analysis/exports/pending.h"
+#include "analysis/gate/gate_figures.h"
+#include "analysis/gate/limits_file.h"
+#include "analysis/gate/output.h"
+#include "analysis/gate/verdict.h"
 #include "command.h"
-#include "export/pending.h"
-#include "gate/figures.h"
-#include "gate/limits_file.h"
-#include "gate/output.h"
-#include "gate/verdict.h"
+#include "common/format/sanitize.h"
 
 namespace forktail
 {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/outside.h"
 #include "command.h"
-#include "guard/confine.h"
-#include "guard/guard.h"
-#include "guard/notify.h"
+#include "common/format/sanitize.h"
+#include "live/guard/confine.h"
+#include "live/guard/guard.h"
+#include "live/guard/notify.h"
 
 namespace
 {

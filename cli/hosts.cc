@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/outside.h"
 #include "command.h"
+#include "common/format/sanitize.h"
 #include "hosts/run.h"
 
 namespace forktail

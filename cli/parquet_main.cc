@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // forktail-parquet: `forktail export --to parquet`, as a program of its own because of the libraries it
 // needs.
+#include "analysis/exports/parquet/parquet.h"
+#include "analysis/exports/tables/tables.h"
 #include "command.h"
-#include "export/parquet/parquet.h"
-#include "export/tables/tables.h"
 
 namespace
 {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "analysis/outside.h"
-#include "analysis/units.h"
 #include "command.h"
-#include "guard/config/config.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "live/guard/config/config.h"
 
 namespace forktail
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // forktail report.
-#include "report/report.h"
+#include "analysis/report/report.h"
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "analysis/outside.h"
+#include "analysis/compare/compare.h"
 #include "command.h"
-#include "compare/compare.h"
+#include "common/format/sanitize.h"
 #include "progress_line.h"
 
 namespace forktail

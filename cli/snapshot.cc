@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // forktail snapshot.
-#include "keep/snapshot.h"
+#include "live/snapshot/snapshot.h"
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "analysis/outside.h"
 #include "analysis/run/part.h"
-#include "analysis/run/ring.h"
-#include "analysis/units.h"
+#include "analysis/source/ring.h"
 #include "command.h"
-#include "units/parse.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "common/text/parse.h"
 
 namespace forktail
 {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/outside.h"
+#include "analysis/exports/tables/tables.h"
 #include "command.h"
-#include "export/tables/tables.h"
+#include "common/format/sanitize.h"
 
 namespace fs = std::filesystem;
 

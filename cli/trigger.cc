@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <string>
 
-#include "analysis/outside.h"
 #include "command.h"
-#include "guard/ask/ask.h"
+#include "common/format/sanitize.h"
+#include "live/guard/control_client/control_client.h"
 
 namespace forktail
 {

@@ -12,16 +12,16 @@
 #include <thread>
 #include <unistd.h>
 
-#include "analysis/outside.h"
-#include "analysis/units.h"
 #include "command.h"
-#include "keep/snapshot.h"
-#include "live/live.h"
-#include "watch/frame.h"
-#include "watch/history.h"
-#include "watch/json.h"
-#include "watch/layout.h"
-#include "watch/screen/screen.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "live/follow/live.h"
+#include "live/snapshot/snapshot.h"
+#include "live/watch/frame.h"
+#include "live/watch/history.h"
+#include "live/watch/json.h"
+#include "live/watch/layout.h"
+#include "live/watch/screen/screen.h"
 
 namespace forktail
 {

@@ -2,7 +2,7 @@
 # What all programs are built with against errors in themselves: one of them is root on somebody's server, and all of
 # them read what others wrote. A write beyond the end of an array on the stack ends the program instead of going on
 # (stack protector, fortified functions of the C library), programs lie anywhere in memory (PIE), and what the dynamic
-# linker fills in is read-only before main() (RELRO, bound at once). tests/support/hardened.cmake looks at the result.
+# linker fills in is read-only before main() (RELRO, bound at once). tests/checks/hardened.cmake looks at the result.
 include(CheckPIESupported)
 check_pie_supported()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

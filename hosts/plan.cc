@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "toml/table.h"
+#include "common/toml/table.h"
 
 namespace forktail::hosts
 {

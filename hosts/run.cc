@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "children.h"
+#include "host_run.h"
 #include "jobs.h"
 #include "recording/recording.h"
 #include "session.h"
-#include "work.h"
 
 namespace forktail::hosts
 {

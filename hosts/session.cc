@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "recording/recording.h"
-#include "units/visible.h"
 
 namespace forktail::hosts
 {

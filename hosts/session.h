@@ -8,7 +8,7 @@
 
 #include "plan.h"
 #include "progress.h"
-#include "tell.h"
+#include "rank_protocol.h"
 
 namespace forktail::hosts
 {

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/outside.h"
-#include "analysis/units.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
 #include "lab/pages/compare.h"
 #include "lab/pages/document.h"
 #include "lab/pages/page.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <unistd.h>
 
-#include "analysis/outside.h"
 #include "commands.h"
+#include "common/format/sanitize.h"
 #include "pairs.h"
 
 namespace forktail

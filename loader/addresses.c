@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 enum { ADDRESSES_MAX = 256 }; /* of a machine with thousands of them the first ones have to do */
 

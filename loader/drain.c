@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recording/json/json_block.h"
 #include "symbols.h"
-#include "json/json_block.h"
 
 enum { DETAILS_MAX = 20000 };
 

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 void look_at_drops(struct recorder *r)
 {

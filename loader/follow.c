@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "figures.h"
 #include "manifest.h"
-#include "units/visible.h"
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull
 /* A server that has just begun doesn't listen yet: the manifest is made anew as long. */

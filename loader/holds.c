@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 /* Children that are frozen in a group come on top of the targets, and there is no end of them. */
 enum { GROUPS_MAX = 4096 };

@@ -10,8 +10,8 @@
 
 #include "figures.h"
 #include "manifest.h"
+#include "recording/json/json_block.h"
 #include "sockets.h"
-#include "json/json_block.h"
 
 /* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.
  */

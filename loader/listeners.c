@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "proc_sockets.h"
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 /* Gets a listening socket: its inode, and its port (path NULL) or its path. */
 typedef void (*listener_fn)(void *context, unsigned long inode, int port, const char *path);

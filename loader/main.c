@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/parse.h"
 #include "namespaces.h"
 #include "record.h"
 #include "support.h"
-#include "units/parse.h"
 
 const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
 

@@ -13,10 +13,10 @@
 #include "addresses.h"
 #include "cgroups.h"
 #include "listeners.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
 #include "rings.h"
-#include "json/json_block.h"
 
 /* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
 static json_t *block_devices(void)

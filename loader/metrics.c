@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 /* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
 enum { TEXT_MAX = 16 << 20 };

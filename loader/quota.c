@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 enum { PATH_BYTES = 256 };
 

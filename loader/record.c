@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "figures.h"
 #include "follow.h"
 #include "keep.h"
@@ -29,11 +30,10 @@
 #include "place.h"
 #include "privileges.h"
 #include "recorder.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
 #include "sockets.h"
 #include "stats_switch.h"
-#include "units/visible.h"
-#include "json/json_block.h"
 
 enum {
 	TICK_MS = 50,

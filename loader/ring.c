@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "units/parse.h"
+#include "common/text/parse.h"
 
 #define SECOND_NS 1000000000ull
 #define SEGMENT_NS (5 * SECOND_NS)

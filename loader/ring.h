@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/text/ring_limits.h"
 #include "recording/recording.h"
-#include "units/ring_limits.h"
 
 #ifdef __cplusplus
 extern "C" {

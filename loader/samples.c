@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recording/json/json_block.h"
 #include "stack_text.h"
 #include "symbols.h"
-#include "json/json_block.h"
 
 enum {
 	STACKS_MAX = 20000, /* distinct ones; a service has hundreds */

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "proc_sockets.h"
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 enum {
 	LOOK_NS = 250000000,

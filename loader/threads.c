@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "recording/json/json_block.h"
 #include "targets.h"
-#include "json/json_block.h"
 
 enum { LOOKS = 50, YOUNG_NS = 200000000 }; /* five seconds; 200 ms */
 

@@ -15,7 +15,7 @@
  * A column of one value repeated is stored once: in a closed loop nothing is late, and most runs have one
  * status and one or two operations. What few runs know is a further column, which the others don't have.
  *
- * The columns are not compressed. Measured (tests/bench/recording_bench.cc): zstd at level 1 makes 8.2 bytes
+ * The columns are not compressed. Measured (bench/recording_bench.cc): zstd at level 1 makes 8.2 bytes
  * of a request's 10.9, for 25 ns more on the client and 17 ns more in the analysis, where appending costs
  * 10 ns, writing 8 and decoding 17. A quarter of the disk is not worth doubling what a request costs the
  * client.

@@ -12,55 +12,55 @@ forktail_test(loadgen unit
           unit/loadgen/net/socket_test.cc unit/loadgen/net/arrival_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_run system TIMEOUT 300
-  SOURCES system/loadgen_run_test.cc
+  SOURCES system/load/run_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_open_loop system TIMEOUT 300
-  SOURCES system/loadgen_open_loop_test.cc
+  SOURCES system/load/open_loop_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_busy_poll system TIMEOUT 300
-  SOURCES system/loadgen_busy_poll_test.cc
+  SOURCES system/load/busy_poll_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_input system TIMEOUT 300
-  SOURCES system/loadgen_input_test.cc
+  SOURCES system/load/input_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_workloads system TIMEOUT 300
-  SOURCES system/loadgen_workloads_test.cc system/loadgen_ycsb_test.cc system/loadgen_memcached_test.cc
+  SOURCES system/load/workloads_test.cc system/load/ycsb_test.cc system/load/memcached_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_shape system TIMEOUT 300
-  SOURCES system/loadgen_shape_test.cc
+  SOURCES system/load/shape_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_report system TIMEOUT 300
-  SOURCES system/loadgen_report_test.cc
+  SOURCES system/load/report_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_errors system TIMEOUT 300
-  SOURCES system/loadgen_errors_test.cc system/loadgen_slow_reader_test.cc
+  SOURCES system/load/errors_test.cc system/load/slow_reader_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_hostile system TIMEOUT 300
-  SOURCES system/loadgen_hostile_test.cc
-  LIBRARIES forktail_units forktail_test_support)
+  SOURCES system/load/hostile_test.cc
+  LIBRARIES forktail_common_text forktail_test_support)
 forktail_test(loadgen_cluster system TIMEOUT 400
-  SOURCES system/loadgen_cluster_test.cc system/loadgen_cluster_hostile_test.cc
+  SOURCES system/load/cluster_test.cc system/load/cluster_hostile_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_sentinel system TIMEOUT 400
-  SOURCES system/loadgen_sentinel_test.cc
+  SOURCES system/load/sentinel_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_servers system TIMEOUT 300
-  SOURCES system/loadgen_servers_test.cc
+  SOURCES system/load/servers_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_replay system TIMEOUT 300
-  SOURCES system/loadgen_replay_test.cc
+  SOURCES system/load/replay_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_tls system TIMEOUT 300
-  SOURCES system/loadgen_tls_test.cc
+  SOURCES system/load/tls_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_meta system TIMEOUT 300
-  SOURCES system/loadgen_meta_test.cc
+  SOURCES system/load/meta_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_resp3 system TIMEOUT 300
-  SOURCES system/loadgen_resp3_test.cc
+  SOURCES system/load/resp3_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 forktail_test(loadgen_deliveries system TIMEOUT 300
-  SOURCES system/loadgen_deliveries_test.cc
+  SOURCES system/load/deliveries_test.cc
   LIBRARIES forktail_test_support)
 # A sanitizer's shadow memory is no memory of ours.
 foreach(test loadgen_shape loadgen_hostile)
@@ -68,10 +68,10 @@ foreach(test loadgen_shape loadgen_hostile)
     FORKTAIL_SANITIZED=$<OR:$<BOOL:${FORKTAIL_SANITIZE}>,$<BOOL:${FORKTAIL_SANITIZE_THREADS}>>)
 endforeach()
 forktail_test(servers system
-  SOURCES system/servers_test.cc
+  SOURCES system/support/servers_test.cc
   LIBRARIES forktail_test_support)
 forktail_test(loadgen_observer system TIMEOUT 300
-  SOURCES system/loadgen_observer_test.cc
+  SOURCES system/load/observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
   foreach(test loadgen loadgen_run loadgen_busy_poll loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
@@ -82,7 +82,7 @@ if(TARGET forktail-load)
 endif()
 
 # What a reply costs to find, by our scanner and by hiredis' reader: docs/loadgen-speed.md has the figures.
-add_executable(bench_loadgen_replies bench/loadgen_replies.c)
+add_executable(bench_loadgen_replies ${CMAKE_SOURCE_DIR}/bench/loadgen_replies.c)
 target_link_libraries(bench_loadgen_replies PRIVATE forktail_loadgen)
 
 # The reply scanners under libFuzzer, and what it found replayed.

@@ -5,7 +5,7 @@ forktail_test(recording unit
           unit/recording/requests_test.cc unit/recording/output_test.cc unit/recording/histogram_test.cc unit/recording/syscalls_test.cc
           unit/recording/follow_test.cc unit/recording/places_test.cc unit/recording/index_test.cc
   LIBRARIES forktail_recording forktail_test_support)
-forktail_test(support system SOURCES system/support_test.cc LIBRARIES forktail_test_support)
+forktail_test(support system SOURCES system/support/harness_test.cc LIBRARIES forktail_test_support)
 
-add_executable(bench_recording bench/recording_bench.cc)
+add_executable(bench_recording ${CMAKE_SOURCE_DIR}/bench/recording_bench.cc)
 target_link_libraries(bench_recording PRIVATE forktail_recording)

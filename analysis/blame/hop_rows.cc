@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "through.h"
+#include "proxy.h"
 
 namespace forktail
 {

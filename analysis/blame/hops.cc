@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/run/hosts.h"
+#include "analysis/source/hosts.h"
 
 namespace forktail
 {

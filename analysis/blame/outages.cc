@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "analysis/json_read.h"
+#include "common/json/json_read.h"
 
 namespace forktail
 {

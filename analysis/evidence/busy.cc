@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/units.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

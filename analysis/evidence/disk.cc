@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "analysis/outside.h"
-#include "analysis/run/hosts.h"
-#include "analysis/units.h"
+#include "analysis/source/hosts.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "analysis/blame/hops.h"
-#include "analysis/run/hosts.h"
+#include "analysis/source/hosts.h"
 #include "locks.h"
 #include "server_word.h"
 #include "steal.h"

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "analysis/timeline/locks.h"
-#include "analysis/units.h"
 #include "busy.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

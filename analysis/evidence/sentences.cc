@@ -6,15 +6,15 @@
 #include <cstring>
 #include <map>
 
-#include "analysis/run/hosts.h"
+#include "analysis/source/hosts.h"
 #include "analysis/timeline/waits.h"
-#include "analysis/units.h"
 #include "busy.h"
+#include "common/format/units.h"
 #include "disk.h"
 #include "evidence.h"
-#include "held.h"
 #include "locks.h"
 #include "quota.h"
+#include "stopped.h"
 
 namespace forktail
 {

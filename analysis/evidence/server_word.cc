@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "analysis/json_read.h"
-#include "analysis/units.h"
+#include "common/format/units.h"
+#include "common/json/json_read.h"
 
 namespace forktail
 {

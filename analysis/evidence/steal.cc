@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "analysis/units.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/outside.h"
+#include "common/format/sanitize.h"
 
 namespace forktail
 {

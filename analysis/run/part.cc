@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <ctime>
 
-#include "analysis/units.h"
-#include "units/parse.h"
+#include "common/format/units.h"
+#include "common/text/parse.h"
 
 namespace forktail
 {

@@ -12,7 +12,7 @@
 #include "analysis/run/lock_waits.h"
 #include "analysis/run/sort_nearly.h"
 #include "analysis/run/thread_finder.h"
-#include "analysis/units.h"
+#include "common/format/units.h"
 #include "recording/syscalls.h"
 
 namespace forktail

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "analysis/run/hosts.h"
-#include "analysis/units.h"
+#include "analysis/source/hosts.h"
+#include "common/format/units.h"
 #include "serving.h"
 #include "timeline.h"
 #include "waits.h"

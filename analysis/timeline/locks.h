@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "others.h"
+#include "thread_waits.h"
 
 namespace forktail
 {

@@ -9,7 +9,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "analysis/run/hosts.h"
+#include "analysis/source/hosts.h"
 
 namespace forktail
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "hosts/tell.h"
-#include "hosts/work.h"
+#include "hosts/host_run.h"
+#include "hosts/rank_protocol.h"
 #include "recording/recording.h"
 #include "talk.h"
 

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hosts/tell.h"
-#include "hosts/work.h"
+#include "hosts/host_run.h"
+#include "hosts/rank_protocol.h"
 #include "recording/recording.h"
 #include "talk.h"
 

@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "analysis/units.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

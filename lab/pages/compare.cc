@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/units.h"
+#include "common/format/units.h"
 #include "format.h"
 #include "tables.h"
 

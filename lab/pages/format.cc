@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "analysis/units.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

@@ -5,7 +5,7 @@
 
 #include <cctype>
 
-#include "analysis/outside.h"
+#include "common/format/sanitize.h"
 
 namespace forktail
 {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "facts.h"
 #include "markup.h"
+#include "run_facts.h"
 #include "style.h"
 
 namespace forktail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The same facts as the page, for a terminal and for Markdown, where links and styles are none or few.
-#include "analysis/outside.h"
-#include "facts.h"
+#include "common/format/sanitize.h"
 #include "markup.h"
+#include "run_facts.h"
 
 namespace forktail
 {

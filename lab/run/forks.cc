@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "actions.h"
-#include "analysis/units.h"
+#include "common/format/units.h"
 #include "progress.h"
 #include "recording/recording.h"
 

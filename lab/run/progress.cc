@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <unistd.h>
 
-#include "analysis/outside.h"
+#include "common/format/sanitize.h"
 #include "recording/recording.h"
 
 namespace forktail

@@ -9,18 +9,18 @@
 #include <filesystem>
 
 #include "actions.h"
+#include "common/text/parse.h"
 #include "counters.h"
-#include "figures.h"
 #include "forks.h"
 #include "lab/scenario/scenario_check.h"
 #include "lab/scenario/words.h"
 #include "lab/servers/kinds.h"
 #include "lab/servers/logs.h"
+#include "program_figures.h"
 #include "programs.h"
 #include "progress.h"
 #include "recording/recording.h"
 #include "run_json.h"
-#include "units/parse.h"
 
 namespace forktail
 {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "analysis/units.h"
 #include "arithmetic.h"
+#include "common/format/units.h"
 
 namespace forktail
 {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "common/text/parse.h"
 #include "formula.h"
 #include "lab/servers/kinds.h"
-#include "units/parse.h"
 #include "words.h"
 
 namespace forktail

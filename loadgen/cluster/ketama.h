@@ -6,7 +6,7 @@
  * below 40. Its name there is "host:port", or the host alone where the port is 11211 (libmemcached left it
  * out), or the path of a Unix socket. A key belongs to the first point at or after its hash: FNV-1a with the
  * 64-bit basis and prime, both cut to 32 bits. Source: twemproxy's notes on ketama and its observable
- * behaviour, checked against a nutcracker in tests/system/loadgen_servers_test.cc. */
+ * behaviour, checked against a nutcracker in tests/system/load/servers_test.cc. */
 #ifndef FORKTAIL_LOADGEN_KETAMA_H
 #define FORKTAIL_LOADGEN_KETAMA_H
 

@@ -3,7 +3,7 @@
  * whole, its address looked up, before the count lets others see it. All else is single words, so choosing
  * a server for a request takes no lock. */
 #include "nodes.h"
-#include "units/visible.h"
+#include "common/text/visible.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "loadgen/net/link.h"
+#include "recording/json/json_block.h"
 #include "slots.h"
-#include "json/json_block.h"
 
 /* While it runs: a server that doesn't answer must not keep us from asking another one. */
 #define PATIENCE_NS 500000000u

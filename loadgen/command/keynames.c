@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/parse.h"
 #include "random.h"
-#include "units/parse.h"
 #include "ycsb_names.h"
 
 uint32_t digits_count(uint64_t value)

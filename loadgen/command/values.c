@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "units/parse.h"
+#include "common/text/parse.h"
 
 #define LOGNORMAL_HIGH (1u << 20)
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 enum { SERIES_LIMIT = 4096 }; /* a server that makes up new names every second ends here */
 

@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "recording/json/json_block.h"
 #include "view.h"
-#include "json/json_block.h"
 
 #define MS_NS 1000000u
 #define SECOND_NS 1000000000u

@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include "units/parse.h"
+#include "common/text/parse.h"
 
 enum { DATABASE_MAX = 1000000 };
 

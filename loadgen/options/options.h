@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "common/limits/limits.h"
 #include "delivery_kind.h"
 #include "deployment.h"
-#include "limits/limits.h"
 #include "loadgen/net/tls.h"
 #include "loadgen/replay/replay.h"
 #include "loadgen/results/figures.h"

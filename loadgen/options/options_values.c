@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "units/parse.h"
-#include "units/visible.h"
+#include "common/text/parse.h"
+#include "common/text/visible.h"
 
 error_t options_refuse(const char *format, ...)
 {

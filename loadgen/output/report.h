@@ -10,7 +10,7 @@
 #include "loadgen/options/options.h"
 #include "loadgen/results/figures.h"
 #include "loadgen/workload/workload.h"
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "json/json_block.h"
+#include "recording/json/json_block.h"
 
 static const char *name_of(const struct nodes *n, uint32_t node)
 {

@@ -9,8 +9,8 @@
 #include "loadgen/cluster/nodes.h"
 #include "loadgen/cluster/outages.h"
 #include "loadgen/results/stats.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
-#include "json/json_block.h"
 
 /* start_ns: what times count from. seconds: what rates are over. */
 void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,

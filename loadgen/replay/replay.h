@@ -16,8 +16,8 @@
 #include "loadgen/workload/pacing.h"
 #include "loadgen/workload/workload.h"
 #include "rdb.h"
+#include "recording/json/json_block.h"
 #include "replay_harm.h"
-#include "json/json_block.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/parse.h"
 #include "replay_store.h"
-#include "units/parse.h"
 
 enum { NAMES_MAX = 4096, OTHER_NAME = NAMES_MAX, SLOTS_MIN = 1024 };
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/parse.h"
 #include "recording/recording.h"
-#include "units/parse.h"
 
 bool percentiles_add(struct wanted_figures *w, double point)
 {

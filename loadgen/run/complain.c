@@ -3,8 +3,8 @@
  * the sentences: the environment's fault outweighs a limit that wasn't kept. */
 #include "complain.h"
 
+#include "common/text/visible.h"
 #include "phase.h"
-#include "units/visible.h"
 
 void end_progress(struct run *r)
 {

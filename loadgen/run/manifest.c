@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "loadgen/cluster/behind.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
-#include "json/json_block.h"
 
 static void describe_host(json_t *j)
 {

@@ -23,8 +23,8 @@
 #include "loadgen/server/connect.h"
 #include "phase_deliveries.h"
 #include "prepare.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
-#include "json/json_block.h"
 
 #define SECOND_NS 1000000000ull
 /* How long after the threads' own tick the main thread looks: theirs is a matter of microseconds. */

@@ -14,8 +14,8 @@
 #include "loadgen/output/report.h"
 #include "loadgen/results/log.h"
 #include "loadgen/server/connect.h"
+#include "recording/json/json_block.h"
 #include "suite.h"
-#include "json/json_block.h"
 
 struct run {
 	const struct options *o;

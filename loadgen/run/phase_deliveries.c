@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/text/visible.h"
 #include "complain.h"
 #include "loadgen/server/connect.h"
-#include "units/visible.h"
 
 /* Connections for all consumers, or NULL after a sentence. */
 static int *connect_consumers(struct run *r, uint32_t first_id)

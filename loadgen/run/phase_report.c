@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/visible.h"
 #include "complain.h"
 #include "loadgen/engine/replay_send.h"
 #include "loadgen/engine/routing.h"
 #include "loadgen/output/servers.h"
 #include "phase_deliveries.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
-#include "units/visible.h"
-#include "json/json_block.h"
 
 static void complain_of_replay(struct run *r, struct phase *p)
 {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text/visible.h"
 #include "conversation.h"
 #include "loadgen/protocol/reply.h"
 #include "reach.h"
 #include "recording/recording.h"
-#include "units/visible.h"
 
 struct phrase {
 	const char *at;

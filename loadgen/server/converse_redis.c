@@ -10,11 +10,11 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "conversation.h"
 #include "reach.h"
 #include "recording/recording.h"
 #include "setup_resp3.h"
-#include "units/visible.h"
 
 /* What an operator sees in CLIENT LIST. */
 #define CONNECTION_NAME "forktail"

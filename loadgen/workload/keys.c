@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "units/parse.h"
+#include "common/text/parse.h"
 
 #define EXPONENT_MAX 1000.0
 

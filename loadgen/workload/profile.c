@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "units/parse.h"
+#include "common/text/parse.h"
 
 #define RATE_MAX 1e9
 #define CONNECTIONS_MAX 1e6

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "analysis/output/explain.h"
+#include "analysis/text/explain.h"
 
 using namespace forktail;
 using ft::test::read_file;

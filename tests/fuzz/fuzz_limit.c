@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits/limits.h"
+#include "common/limits/limits.h"
 
 static void demand(int good)
 {

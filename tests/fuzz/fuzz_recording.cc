@@ -16,15 +16,15 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-#include "analysis/json_read.h"
-#include "analysis/output/explain.h"
+#include "analysis/text/explain.h"
+#include "common/json/json_read.h"
 #define _Static_assert static_assert // layout.h is C
+#include "analysis/report/report.h"
+#include "common/text/visible.h"
 #include "recording/layout.h"
 #include "recording/recording.h"
-#include "report/report.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
-#include "units/visible.h"
 
 namespace
 {

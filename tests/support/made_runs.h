@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "compare/compare.h"
+#include "analysis/compare/compare.h"
 
 namespace ft::test
 {

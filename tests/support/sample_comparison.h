@@ -3,7 +3,7 @@
 // bounds are missing or infinite, and names are hostile.
 #pragma once
 
-#include "compare/compare.h"
+#include "analysis/compare/compare.h"
 
 namespace forktail
 {

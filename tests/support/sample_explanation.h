@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "analysis/output/explain.h"
+#include "analysis/text/explain.h"
 
 namespace forktail
 {

@@ -203,7 +203,7 @@ def preloaded(trial, library, variable, size, writable=False):
 
 
 class MapClock:
-    """How long a server's main thread was in mmap, measured inside the server (tests/system/mmap_lock_holder.c)."""
+    """How long a server's main thread was in mmap, measured inside the server (tests/system/explain/mmap_lock_holder.c)."""
 
     def __init__(self, trial):
         self.sum, self.environment = preloaded(trial, "mmap_lock_holder", "FORKTAIL_HOLD_CLOCK", 8)

@@ -4,7 +4,7 @@
 #include "hosts/mpirun.h"
 #include "hosts/plan.h"
 #include "hosts/progress.h"
-#include "hosts/tell.h"
+#include "hosts/rank_protocol.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::hosts;

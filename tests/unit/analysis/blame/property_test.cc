@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "analysis/blame/percentile.h"
 #include "analysis/evidence/episodes.h"
+#include "analysis/passes/percentile.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -2,7 +2,7 @@
 // Requests to a server with several threads, on runs made by hand: each by the thread that served it, and
 // what that one waited for at another thread.
 #include "analysis/blame/hops.h"
-#include "analysis/timeline/others.h"
+#include "analysis/timeline/thread_waits.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

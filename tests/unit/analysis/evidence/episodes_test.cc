@@ -4,7 +4,7 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/evidence/episodes.h"
-#include "analysis/timeline/others.h"
+#include "analysis/timeline/thread_waits.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -5,7 +5,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/output/explain.h"
+#include "analysis/text/explain.h"
 
 using namespace forktail;
 using namespace ft::test;

@@ -3,8 +3,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/blame/count.h"
 #include "analysis/evidence/episodes.h"
+#include "analysis/passes/count.h"
 #include "analysis/timeline/client.h"
 
 using namespace forktail;

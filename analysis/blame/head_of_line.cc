@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// Where there is anything to it that sums don't cover (the connection was free in between, or answers came
+// out of order), all holders are walked over instead.
+#include "head_of_line.h"
+
+#include <algorithm>
+
+namespace forktail
+{
+
+namespace
+{
+
+// Connections that something is kept for, about 40 kB each, and ways of those who wait for one.
+constexpr size_t kLines = 256;
+constexpr size_t kWays = 4;
+
+// Since when a request was the oldest on its connection without an answer, if it ever was.
+uint64_t OldestSince(const Context &context, uint32_t request)
+{
+	const Requests &q = context.run.requests;
+	uint32_t before = context.in_front[request];
+	return before == kNoRequest ? q.start_ns[request] : std::max(q.start_ns[request], q.end_ns[before]);
+}
+
+} // namespace
+
+uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+{
+	const Requests &q = context.run.requests;
+	const Going going = GoingOf(context, i);
+	uint64_t idle_ns = 0;
+	uint32_t oldest = context.in_front[i];
+	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;
+	     oldest = context.in_front[oldest]) {
+		uint64_t held_from = std::clamp(OldestSince(context, oldest), from_ns, to_ns),
+			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
+		if (held_from == to_ns)
+			continue;
+		idle_ns += AddOwn(going, held_to, to_ns, s); // it was free
+		idle_ns += AddOwn(GoingOf(context, oldest), held_from, held_to, s);
+		to_ns = held_from;
+		n++;
+	}
+	return idle_ns + AddOwn(going, from_ns, to_ns, s);
+}
+
+void SlidingSums::Restart(uint64_t begin)
+{
+	begin_ = end_ = begin;
+	idle_ns_ = 0;
+	sums_.clear();
+	counts_.clear();
+	parts_.clear();
+}
+
+void SlidingSums::TakeAway()
+{
+	for (uint32_t n = counts_.front(); n; n--) {
+		const Part &part = parts_.front();
+		(part.idle ? idle_ns_ : sums_[part.sum].direct[part.cause]) -= part.ns;
+		parts_.pop_front();
+	}
+	counts_.pop_front();
+	begin_++;
+}
+
+void SlidingSums::KeepPart(uint64_t ns, Part part)
+{
+	(part.idle ? idle_ns_ : sums_[part.sum].direct[part.cause]) += ns;
+	for (; ns; ns -= part.ns) {
+		part.ns = static_cast<uint32_t>(std::min<uint64_t>(ns, UINT32_MAX));
+		parts_.push_back(part);
+	}
+}
+
+void SlidingSums::Keep(const Spent &spent, uint64_t idle_ns)
+{
+	size_t before = parts_.size();
+	for (size_t place = 0; place < spent.hops.size(); place++) {
+		const AtHop &at = spent.hops[place];
+		size_t h = 0;
+		while (h < sums_.size() && sums_[h].hop != at.hop)
+			h++;
+		if (h == sums_.size())
+			sums_.push_back({at.hop, 0});
+		sums_[h].place = static_cast<uint16_t>(place);
+		sums_[h].last = end_;
+		for (size_t c = 0; c < kCauses; c++)
+			if (at.direct[c])
+				KeepPart(at.direct[c],
+					 {0, static_cast<uint16_t>(h), static_cast<uint8_t>(c), false});
+	}
+	KeepPart(idle_ns, {0, 0, 0, true});
+	counts_.push_back(static_cast<uint32_t>(parts_.size() - before));
+	end_++;
+}
+
+template <typename Add> void SlidingSums::MoveTo(uint64_t begin, uint64_t end, Spent *scratch, Add add)
+{
+	if (begin < begin_ || begin >= end_ || end < end_)
+		Restart(begin);
+	while (begin_ < begin)
+		TakeAway();
+	while (end_ < end) {
+		scratch->hops.clear();
+		uint64_t idle_ns = add(end_, scratch);
+		Keep(*scratch, idle_ns);
+	}
+}
+
+uint64_t SlidingSums::AddBoth(const SlidingSums &a, const SlidingSums &b, Spent *s)
+{
+	struct Place {
+		const HopSum *sum;
+		bool second;
+	};
+	std::vector<Place> places;
+	for (const SlidingSums *sums : {&a, &b})
+		for (const HopSum &sum : sums->sums_)
+			if (sum.last >= sums->begin_)
+				places.push_back({&sum, sums == &b});
+	std::sort(places.begin(), places.end(), [](const Place &x, const Place &y) {
+		return x.sum->last != y.sum->last ? x.sum->last > y.sum->last
+		       : x.second != y.second	  ? y.second
+						  : x.sum->place < y.sum->place;
+	});
+	for (const Place &place : places)
+		s->Add(place.sum->direct, place.sum->hop);
+	return a.idle_ns_ + b.idle_ns_;
+}
+
+void Held::Line::Restart()
+{
+	held.Restart(0);
+	free.clear();
+}
+
+void Held::Append(const Context &context, uint32_t request, Line *line)
+{
+	Holder holder = {OldestSince(context, request), context.run.requests.end_ns[request], request};
+	line->disordered |= holder.to_ns < holder.from_ns;
+	line->last = request;
+	// Of several with one answer the last one counts: the others never were the oldest.
+	if (!line->holders.empty() && line->holders.back().from_ns == holder.from_ns) {
+		line->holders.pop_back();
+		if (line->held.end() > line->first + line->holders.size())
+			line->Restart();
+	}
+	line->holders.push_back(holder);
+}
+
+// Takes in the requests in front of i, as far back as those that count for [from, to).
+void Held::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Line *line)
+{
+	chain_.clear();
+	uint64_t later = UINT64_MAX;
+	uint32_t r = context.in_front[i];
+	for (int n = 0; r != kNoRequest && r != line->last && n <= kHolders; r = context.in_front[r]) {
+		uint64_t since = OldestSince(context, r);
+		chain_.push_back(r);
+		n += since < to_ns && since < later;
+		later = since;
+		if (since <= from_ns)
+			break;
+	}
+	if (chain_.empty())
+		return;
+	uint32_t before = context.in_front[chain_.back()];
+	if (before != line->last || line->last == kNoRequest) {
+		line->holders.clear();
+		line->first = 0;
+		line->disordered = false;
+		line->whole = before == kNoRequest;
+		line->Restart();
+	}
+	for (; !chain_.empty(); chain_.pop_back())
+		Append(context, chain_.back(), line);
+}
+
+// The last 200 of those that began before to_ns, and no further back than from_ns.
+Held::Count Held::CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns)
+{
+	auto begins_before = [&](uint64_t ns) {
+		auto found = std::partition_point(line.holders.begin(), line.holders.end(),
+						  [&](const Holder &h) { return h.from_ns < ns; });
+		return static_cast<uint64_t>(found - line.holders.begin()) + line.first;
+	};
+	uint64_t low = begins_before(from_ns + 1), high = begins_before(to_ns);
+	low -= low > line.first;
+	if (high - line.first >= kHolders)
+		return {std::max(low, high - kHolders), high, true};
+	return {low, high, low < high && (line.whole || line.At(low).from_ns <= from_ns)};
+}
+
+SlidingSums *Held::FreeOf(const Through *way, Line *line)
+{
+	for (auto &[of, sums] : line->free)
+		if (of == way)
+			return &sums;
+	if (line->free.size() < kWays) {
+		line->free.push_back({way, {}});
+		return &line->free.back().second;
+	}
+	other_.Restart(0);
+	return &other_;
+}
+
+uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+{
+	size_t connection = context.run.requests.connection[i];
+	if (from_ns >= to_ns)
+		return 0;
+	// What a request waited for before it was sent is the same for all that went its way.
+	if (connection >= kLines || to_ns > context.run.requests.start_ns[i])
+		return AddHeldWalking(context, i, from_ns, to_ns, s);
+	if (lines_.size() <= connection)
+		lines_.resize(connection + 1);
+	Line &line = lines_[connection];
+	TakeIn(context, i, from_ns, to_ns, &line);
+	const Count count = CountOf(line, from_ns, to_ns);
+	if (line.disordered || !count.known)
+		return AddHeldWalking(context, i, from_ns, to_ns, s);
+
+	// The last and the first of them may count in part, as may the free time after each.
+	const Holder &last = line.At(count.high - 1), &first = line.At(count.low);
+	const Going going = GoingOf(context, i);
+	auto add = [&](const Holder &holder, uint64_t until_ns) {
+		uint64_t held_from = std::clamp(holder.from_ns, from_ns, until_ns),
+			 held_to = std::clamp(holder.to_ns, held_from, until_ns);
+		uint64_t idle_ns = AddOwn(going, held_to, until_ns, s);
+		return idle_ns + AddOwn(GoingOf(context, holder.request), held_from, held_to, s);
+	};
+	uint64_t idle_ns = add(last, to_ns);
+	if (count.low + 1 < count.high) {
+		const Holder &second = line.At(count.low + 1);
+		SlidingSums *free = FreeOf(going.through, &line);
+		free->MoveTo(count.low + 2, count.high, &own_, [&](uint64_t number, Spent *spent) {
+			const Holder &holder = line.At(number);
+			return AddOwn(going, line.At(number - 1).to_ns, holder.from_ns, spent);
+		});
+		line.held.MoveTo(count.low + 1, count.high - 1, &own_, [&](uint64_t number, Spent *spent) {
+			const Holder &holder = line.At(number);
+			return AddOwn(GoingOf(context, holder.request), holder.from_ns, holder.to_ns, spent);
+		});
+		idle_ns += SlidingSums::AddBoth(line.held, *free, s);
+		idle_ns += add(first, second.from_ns);
+	}
+	idle_ns += AddOwn(going, from_ns, std::max(from_ns, first.from_ns), s);
+	for (; line.first < count.low; line.first++) {
+		line.holders.pop_front();
+		line.whole = false;
+	}
+	return idle_ns;
+}
+
+} // namespace forktail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// A request's own way: its route's sums, or its server's timeline where no route is known.
+#include "hop_shares.h"
+
+namespace forktail
+{
+
+Going GoingOf(const Context &context, size_t i)
+{
+	const Requests &q = context.run.requests;
+	const Through *t = context.ThroughOf(i);
+	return {context, i, t, t ? CutsOf(t->route, q.start_ns[i], q.Arrived(i)) : Cuts{}};
+}
+
+uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)
+{
+	if (from_ns >= to_ns)
+		return 0;
+	if (const Through *t = going.through) {
+		s->At(t->front_hop);
+		s->At(t->back_hop); // from here on nothing moves
+		return AddRequestTimes(t->route, going.cuts, from_ns, to_ns, &s->At(t->front_hop).direct,
+				       &s->At(t->back_hop).direct);
+	}
+	const Server &server = going.context.ServerOf(going.request);
+	CauseTimes times = {};
+	AddTimes(*server.timeline, from_ns, to_ns, &times);
+	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
+	times[Index(Cause::Idle)] = times[Index(Cause::Network)] = 0;
+	s->Add(times, server.hop);
+	return idle_ns;
+}
+
+} // namespace forktail

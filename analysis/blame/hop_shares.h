@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What one request that went through a proxy was spent on, hop by hop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "context.h"
+#include "thread_shares.h"
+
+namespace forktail
+{
+
+using StallTimes = std::array<uint64_t, static_cast<size_t>(kStallCauses)>;
+
+struct Spent {
+	std::vector<AtHop> hops; // in the order in which they were come by
+	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
+
+	AtHop &At(uint16_t hop)
+	{
+		for (AtHop &h : hops)
+			if (h.hop == hop)
+				return h;
+		hops.push_back({hop});
+		return hops.back();
+	}
+	void Add(const CauseTimes &times, uint16_t hop)
+	{
+		CauseTimes &to = At(hop).direct;
+		for (size_t c = 0; c < kCauses; c++)
+			to[c] += times[c];
+	}
+	// At all hops, queued time included.
+	StallTimes Stalls() const
+	{
+		StallTimes ns = {};
+		for (const AtHop &h : hops)
+			for (size_t c = 0; c < ns.size(); c++)
+				ns[c] += h.direct[c] + h.queued[c];
+		return ns;
+	}
+	uint64_t Sum(Cause cause) const
+	{
+		uint64_t ns = 0;
+		for (const AtHop &h : hops)
+			ns += h.direct[static_cast<size_t>(Index(cause))];
+		return ns;
+	}
+};
+
+// A request on its way.
+struct Going {
+	const Context &context;
+	size_t request;
+	const Through *through; // null: not through a proxy, as far as is known
+	Cuts cuts;
+};
+Going GoingOf(const Context &context, size_t i);
+
+// Adds [from, to) of its time, and returns how much of it was idleness of all hops.
+uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s);
+
+} // namespace forktail

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// Blames requests that went through a proxy to a server behind it. The proxy answers in order, so where a
+// request's own way (route.h) is idle it may be waiting for one in front of it on its connection: then that
+// one's way tells. docs/attribution.md has the rules.
+#include "proxy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/timeline/apportion.h"
+#include "arrivals.h"
+#include "divide.h"
+#include "hop_rows.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// How many requests in front of one, on their way at the same time on its connection.
+constexpr size_t kInFront = 256;
+// Sums of all ways together, of about a kilobyte each.
+constexpr uint64_t kSums = 32'768;
+
+// Adds `ns` in the proportions of `all`, whose idle_ns is the rest of it. Returns the share of that.
+uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
+{
+	std::array<uint64_t, kApportionMax> weight = {idle_ns}, share;
+	size_t hops = all.hops.size();
+	if (hops >= weight.size())
+		return ns;
+	for (size_t h = 0; h < hops; h++)
+		for (uint64_t part : all.hops[h].direct)
+			weight[h + 1] += part;
+	Apportion(ns, weight.data(), hops + 1, share.data());
+	for (size_t h = 0; h < hops; h++) {
+		CauseTimes parts = {};
+		Apportion(share[h + 1], all.hops[h].direct.data(), parts.size(), parts.data());
+		s->Add(parts, all.hops[h].hop);
+	}
+	return share[0];
+}
+
+// The same as AddOwn, with what a pipeline adds: a proxy answers in order, so that a request may wait, where
+// its own way is idle, for those in front of it that went elsewhere. At each instant that is the oldest one
+// without an answer.
+uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *own, Spent *s)
+{
+	const Requests &q = context.run.requests;
+	uint32_t front = context.in_front[i];
+	const Going going = GoingOf(context, i);
+	if (front == kNoRequest || q.end_ns[front] <= from_ns)
+		return AddOwn(going, from_ns, to_ns, s);
+	own->hops.clear();
+	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, own);
+	// What takes no longer than usual waits for nobody.
+	if (idle_ns <= context.usual_ns[q.op[i]]) {
+		for (const AtHop &h : own->hops)
+			s->Add(h.direct, h.hop);
+		return idle_ns;
+	}
+	std::array<uint32_t, kInFront> waiting;
+	size_t count = 0;
+	for (; front != kNoRequest && q.end_ns[front] > from_ns && count < waiting.size();
+	     front = context.in_front[front])
+		waiting[count++] = front;
+	idle_ns = 0;
+	while (count--) {
+		uint32_t oldest = waiting[count];
+		uint64_t until = std::min(to_ns, q.end_ns[oldest]);
+		if (until <= from_ns)
+			continue;
+		uint64_t idle_here = AddOwn(going, from_ns, until, s);
+		own->hops.clear();
+		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, own);
+		idle_ns += AddScaled(*own, idle_there, idle_here, s);
+		from_ns = until;
+	}
+	return idle_ns + AddOwn(going, from_ns, to_ns, s);
+}
+
+// The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
+struct HopSums {
+	using Number = uint64_t;
+	static constexpr bool kOutages = false;
+	static constexpr size_t kStalls = kStallCauses;
+	using Stalls = std::array<uint64_t, 2 * kStalls>; // the proxy's, then those of the server behind it
+	static_assert(2 * kStalls <= kApportionMax);
+
+	const Context &context;
+	const Through &through;
+	size_t i;
+	Held *held;
+	Spent *own, *spent;
+	uint64_t network = 0, late = 0;
+	uint64_t since_ns = 0;
+	Stalls before = {};
+
+	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
+	{
+		return held->Add(context, i, from_ns, to_ns, spent);
+	}
+	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
+	{
+		return forktail::AddServed(context, i, from_ns, to_ns, own, spent);
+	}
+	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
+	uint64_t StalledBefore(uint64_t due_ns)
+	{
+		const Route &route = through.route;
+		since_ns = std::max(
+		    {through.backlog.ClearBefore(due_ns), route.front->start_ns(), route.back->start_ns()});
+		if (since_ns >= due_ns)
+			return 0;
+		CauseTimes front = {}, back = {};
+		AddTimes(*route.front, since_ns, due_ns, &front);
+		AddTimes(*route.back, since_ns, due_ns, &back);
+		std::copy_n(front.begin(), kStalls, before.begin());
+		std::copy_n(back.begin(), kStalls, before.begin() + kStalls);
+		return std::accumulate(before.begin(), before.end(), uint64_t{0});
+	}
+	void MoveToQueued(uint64_t moved, uint64_t from_busy)
+	{
+		Stalls share;
+		Apportion(moved, before.data(), before.size(), share.data());
+		// In the order of hops: the proxy's own code first, a burst of late answers as a rule.
+		for (AtHop &h : spent->hops) {
+			uint64_t ns = std::min(from_busy, h.direct[Index(Cause::ServerBusy)]);
+			h.direct[Index(Cause::ServerBusy)] -= ns;
+			from_busy -= ns;
+		}
+		for (size_t c = 0; c < kStalls; c++)
+			spent->At(through.front_hop).queued[c] += share[c];
+		for (size_t c = 0; c < kStalls; c++)
+			spent->At(through.back_hop).queued[c] += share[kStalls + c];
+		spent->since_ns = since_ns;
+	}
+};
+
+} // namespace
+
+void Spend(const Context &context, const Through &t, size_t i, Spending *scratch)
+{
+	Spent *s = &scratch->spent;
+	s->hops.clear();
+	s->since_ns = context.run.requests.intended_ns[i];
+	HopSums sums = {context, t, i, &scratch->held, &scratch->own, s};
+	Divide(context, i, &sums);
+	s->between_ns = sums.network;
+	s->late_ns = sums.late;
+}
+
+void BlameThrough(const Context &context, const Through &t, size_t i, const Matter &matter, Spending *scratch,
+		  Sheet *sheet)
+{
+	const Requests &q = context.run.requests;
+	uint64_t due = q.intended_ns[i];
+	Spend(context, t, i, scratch);
+	const Spent &spent = scratch->spent;
+	if (q.Latency(i) < matter.threshold_ns) {
+		const StallTimes stalls = spent.Stalls();
+		bool matters = false;
+		for (size_t c = 0; c < stalls.size() && !matters; c++)
+			matters = q.Latency(i) - stalls[c] >= matter.floor_ns[c];
+		if (!matters)
+			return;
+	}
+	SlowRequest r = {due,
+			 q.end_ns[i] - due,
+			 spent.since_ns,
+			 q.Number(i),
+			 0,
+			 static_cast<uint32_t>(sheet->parts.size()),
+			 0,
+			 q.op[i],
+			 q.status[i],
+			 t.front_hop};
+	NoteRequest(q, i, &r);
+	for (const AtHop &h : spent.hops)
+		AddPartsAt(context, *context.timelines[h.hop], h, spent.since_ns, due, q.Arrived(i), sheet);
+	AddPart(Cause::Network, kNoHop, spent.between_ns, 0, sheet);
+	AddPart(Cause::ClientLate, kNoHop, spent.late_ns, 0, sheet);
+	AddRequest(&r, sheet);
+}
+
+void FindInFront(Context *context)
+{
+	const Requests &q = context->run.requests;
+	context->in_front.Truncate(0);
+	if (context->through.empty())
+		return;
+	std::vector<uint32_t> last(context->run.connections.size(), kNoRequest);
+	uint32_t *out = context->in_front.Extend(q.size());
+	for (size_t i = 0; i < q.size(); i++) {
+		uint32_t &before = last[q.connection[i]];
+		out[i] = before;
+		if (q.status[i] != FT_STATUS_UNSENT)
+			before = static_cast<uint32_t>(i);
+	}
+}
+
+void FindWays(const std::vector<Timeline> &timelines, Context *context)
+{
+	const Run &run = context->run;
+	size_t servers = context->servers.size(), ways_each = context->WaysOfServer();
+	size_t first_behind =
+	    timelines.size() < run.behind.size() ? 0 : std::max<size_t>(run.servers.size(), 1);
+	bool any_behind = timelines.size() >= first_behind + run.behind.size();
+	auto recorded = [&](size_t hop) {
+		return hop < timelines.size() && timelines[hop].thread < run.threads.size() &&
+		       run.threads[timelines[hop].thread].end_ns >
+			   run.threads[timelines[hop].thread].start_ns;
+	};
+	// Where a way ends: at a server behind, or another thread of the same process.
+	auto end_of = [&](size_t server, size_t behind) -> uint16_t {
+		if (behind < run.behind.size())
+			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
+		return context->serving.HandsTo(context->servers[server].hop);
+	};
+	bool any = false;
+	std::vector<uint16_t> ends(servers * ways_each, kNoHop);
+	for (size_t w = 0; w < ends.size(); w++) {
+		uint16_t end = end_of(w / ways_each, w % ways_each);
+		if (!recorded(end) || !recorded(context->servers[w / ways_each].hop))
+			continue;
+		ends[w] = end;
+		any = true;
+	}
+	if (any)
+		context->way_ends = std::move(ends);
+}
+
+void NoteWays(Context *context)
+{
+	const Requests &q = context->run.requests;
+	if (context->way_ends.empty())
+		return;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		size_t w = context->WayOf(i);
+		uint16_t end = context->way_ends[w];
+		if (end == kNoHop || (!context->through.empty() && context->through[w]))
+			continue;
+		context->through.resize(context->way_ends.size());
+		context->through[w] = std::make_unique<Through>(
+		    Through{{}, {}, context->servers[w / context->WaysOfServer()].hop, end});
+	}
+}
+
+void BuildRoutes(Context *context)
+{
+	const Run &run = context->run;
+	uint64_t ways = 0;
+	for (const auto &through : context->through)
+		ways += through != nullptr;
+	if (!ways)
+		return;
+	const RouteGrid grid =
+	    GridOf(run.start_ns, run.end_ns, std::clamp<uint64_t>(kSums / ways, 64, kSums / 4));
+	for (size_t w = 0; w < context->through.size(); w++) {
+		Through *t = context->through[w].get();
+		if (!t)
+			continue;
+		const Timeline &front = *context->servers[w / context->WaysOfServer()].timeline,
+			       &back = *context->timelines[context->way_ends[w]];
+		// Where neither is known there is nothing to keep.
+		uint64_t from_ns = run.end_ns, to_ns = run.start_ns;
+		for (const Timeline *timeline : {&front, &back}) {
+			if (timeline->empty())
+				continue;
+			from_ns = std::min(from_ns, std::max(timeline->start_ns(), run.start_ns));
+			to_ns = std::max(to_ns, std::min(timeline->end_ns(), run.end_ns));
+		}
+		t->route = BuildRoute(front, back, grid, from_ns, to_ns);
+	}
+}
+
+} // namespace forktail

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// A run is explained once, which says what its slow requests met; then its log is gone through once more for
+// latency by second.
+#include "sample.h"
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <map>
+
+#include "analysis/run/same_clock.h"
+#include "analysis/text/explain.h"
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "common/json/json_read.h"
+
+namespace forktail
+{
+
+uint32_t LatencyBucket(uint64_t ns)
+{
+	constexpr uint64_t below = uint64_t{1} << kBucketBits;
+	if (ns < 2 * below)
+		return static_cast<uint32_t>(ns);
+	unsigned above = static_cast<unsigned>(std::bit_width(ns)) - 1 - kBucketBits;
+	return static_cast<uint32_t>((above << kBucketBits) + (ns >> above));
+}
+
+uint64_t BucketNs(uint32_t bucket)
+{
+	constexpr uint32_t below = 1u << kBucketBits;
+	if (bucket < 2 * below)
+		return bucket;
+	uint32_t above = (bucket >> kBucketBits) - 1;
+	return static_cast<uint64_t>(bucket - (above << kBucketBits)) << above;
+}
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kMostSeconds = 1 << 20; // what is due later counts with the last
+constexpr uint64_t kFewForMakeup = 10;
+
+// What slow requests of about one latency were made of.
+struct Made {
+	uint64_t count = 0;
+	std::array<uint64_t, kCauses> ns = {};
+};
+
+// Takes in slow requests as they are told of.
+struct SlowOnes {
+	std::map<uint32_t, Made> by_latency;			     // by bucket
+	std::map<uint64_t, std::array<uint64_t, kCauses>> by_second; // of CLOCK_MONOTONIC
+
+	void Add(const SlowRequest &r, const Part *parts)
+	{
+		Made &made = by_latency[LatencyBucket(r.latency_ns)];
+		auto &second = by_second[r.start_ns / kSecondNs];
+		made.count++;
+		for (size_t i = 0; i < r.part_count; i++) {
+			made.ns[static_cast<size_t>(Index(parts[i].cause))] += parts[i].total_ns();
+			second[static_cast<size_t>(Index(parts[i].cause))] += parts[i].total_ns();
+		}
+	}
+};
+
+// Of requests whose rank, from the slowest, is about that of a percentile: from half as many above it to one
+// and a half times as many.
+Makeup MakeupAt(double percentile, const SlowOnes &slow, uint64_t requests)
+{
+	double above = (1 - percentile / 100) * static_cast<double>(requests);
+	double from = above * 0.5, to = std::max(above * 1.5, from + kFewForMakeup), passed = 0, taken = 0;
+	Makeup made;
+	for (auto at = slow.by_latency.rbegin(); at != slow.by_latency.rend() && passed < to; ++at) {
+		double count = static_cast<double>(at->second.count);
+		double share =
+		    std::clamp(std::min(to, passed + count) - std::max(from, passed), 0.0, count) / count;
+		passed += count;
+		taken += share * count;
+		for (size_t c = 0; c < made.ns.size(); c++)
+			made.ns[c] += share * static_cast<double>(at->second.ns[c]);
+	}
+	made.known = taken >= kFewForMakeup / 2;
+	for (double &ns : made.ns)
+		ns = made.known ? ns / taken : 0;
+	return made;
+}
+
+void AddFact(RunSample *s, const char *group, const std::string &name, const std::string &value)
+{
+	if (!value.empty())
+		s->facts.push_back({group, name, value});
+}
+
+// Of a manifest: what it says the load was.
+void AddLoadFacts(const Json &m, RunSample *s)
+{
+	static const char *const members[] = {
+	    "deployment", "read_from",	 "arrival",   "rate",	  "connections", "idle",     "threads",
+	    "pipeline",	  "batch",	 "busy_poll", "requests", "duration_s",	 "warmup_s", "keys",
+	    "values",	  "value_bytes", "sets",      "gets",	  "replay",	 "seed",     "wait_replicas"};
+	for (const char *member : members)
+		if (const Json *value = Member(m, member))
+			AddFact(s, "load", member, AsText(*value));
+	const Json *infos = Member(m, "server_info");
+	if (!infos || !infos->is_array() || infos->empty())
+		return;
+	static const char *const said[] = {"protocol", "resp", "version", "mode", "role", "tls"};
+	for (const char *member : said)
+		if (const Json *value = Member((*infos)[0], member))
+			AddFact(s, "server", member, AsText(*value));
+}
+
+void AddFacts(const Run &run, RunSample *s)
+{
+	for (const RecordingFile *file : OverlaidFiles(run)) {
+		const RecordingFile &f = *file;
+		const Json m = ParseVisibleObject(f.manifest);
+		bool load = f.program == "forktail-load";
+		const char *group = load ? "load host" : "host";
+		AddFact(s, group, "name", f.host);
+		AddFact(s, group, "kernel", f.kernel);
+		for (const char *member : {"machine", "cpu", "thp"})
+			if (const Json *value = Member(m, member))
+				AddFact(s, group, member, AsText(*value));
+		if (const Json *cpus = Member(m, "cpus"))
+			AddFact(s, group, "CPUs",
+				cpus->is_array() ? std::to_string(cpus->size()) : AsText(*cpus));
+		AddFact(s, load ? "load" : "recorder", "forktail's version", f.version);
+		if (load)
+			AddLoadFacts(m, s);
+	}
+	for (const Target &t : run.targets)
+		AddFact(s, "server", "program", t.comm);
+	for (const auto &[name, version] : run.info.versions)
+		AddFact(s, "server", name + "'s version", version);
+	for (const auto &[name, value] : run.info.redis_config)
+		AddFact(s, "configuration", name, value.empty() ? "\"\"" : value);
+	for (const Series &series : run.series)
+		if (series.name == "redis.maxmemory" && !series.samples.empty())
+			AddFact(s, "configuration", "maxmemory",
+				FormatBytes(static_cast<uint64_t>(series.samples.back().value)));
+	std::sort(s->facts.begin(), s->facts.end(), [](const RunFact &a, const RunFact &b) {
+		return std::tie(a.group, a.name, a.value) < std::tie(b.group, b.name, b.value);
+	});
+	auto end = std::unique(s->facts.begin(), s->facts.end(), [](const RunFact &a, const RunFact &b) {
+		return std::tie(a.group, a.name, a.value) == std::tie(b.group, b.name, b.value);
+	});
+	s->facts.erase(end, s->facts.end());
+}
+
+bool Serves(const Explanation &e, uint32_t thread)
+{
+	return std::find(e.serving.begin(), e.serving.end(), static_cast<int>(thread)) != e.serving.end();
+}
+
+// Forks of the serving threads, and what the server's memory came to.
+void AddForks(Explanation *e, RunSample *s)
+{
+	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		for (size_t t = 0; t < e->run.threads.size(); t++) {
+			if (!Serves(*e, static_cast<uint32_t>(t)))
+				continue;
+			const Thread &thread = e->run.threads[t];
+			for (size_t i = 0; i < thread.span_count; i++) {
+				const ft_span &span = e->run.spans[thread.first_span + i];
+				if (span.owner != FT_FORK || span.start_ns < from_ns ||
+				    span.start_ns >= to_ns)
+					continue;
+				uint64_t length = span.duration_ns;
+				s->forks.count++;
+				s->forks.seconds += static_cast<double>(length) / 1e9;
+				s->forks.longest_ns = std::max(s->forks.longest_ns, length);
+			}
+		}
+	});
+	s->forks.rss_bytes = e->run.info.rss_bytes;
+	for (const Series &series : e->run.series)
+		if (series.name == "target.rss")
+			for (const forktail::Sample &sample : series.samples)
+				s->forks.rss_bytes =
+				    std::max(s->forks.rss_bytes, static_cast<uint64_t>(sample.value));
+}
+
+void AddCauses(const Explanation &e, RunSample *s)
+{
+	for (const CauseRow &row : e.blame.causes)
+		s->request_seconds[static_cast<size_t>(Index(row.cause))] =
+		    static_cast<double>(row.total_ns()) / 1e9;
+	for (const Account &a : e.accounts)
+		if (Serves(e, a.thread))
+			for (size_t c = 0; c < kStallCauses; c++)
+				s->stalled_seconds[c] += static_cast<double>(a.by_cause[c]) / 1e9;
+}
+
+void AddEpisodes(const Explanation &e, RunSample *s)
+{
+	for (const Episode &episode : e.episodes) {
+		if (episode.causes.empty())
+			continue;
+		EpisodeSum &sum = s->episodes[static_cast<size_t>(Index(episode.causes[0].cause))];
+		uint64_t length = episode.end_ns - episode.start_ns;
+		sum.count++;
+		sum.requests += episode.requests;
+		sum.worst_ns = std::max(sum.worst_ns, episode.worst_ns);
+		sum.longest_ns = std::max(sum.longest_ns, length);
+		sum.request_seconds += static_cast<double>(episode.time_ns) / 1e9;
+		s->longest_episode_ns = std::max(s->longest_episode_ns, length);
+	}
+}
+
+// Latency by second, of answers as percentiles are.
+void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
+{
+	const uint64_t zero_ns = e->first_ns;
+	auto second_of = [&](uint64_t t_ns) {
+		return std::min(t_ns > zero_ns ? (t_ns - zero_ns) / kSecondNs : 0, kMostSeconds - 1);
+	};
+	std::vector<std::map<uint32_t, uint32_t>> counts;
+	ForWindows(e->log.get(), [&] {
+		const Requests &r = e->run.requests;
+		for (size_t i = r.lead; i < r.size(); i++) {
+			if (IsError(r.status[i]))
+				continue;
+			size_t second = second_of(r.intended_ns[i]);
+			if (second >= counts.size())
+				counts.resize(second + 1);
+			counts[second][LatencyBucket(r.Latency(i))]++;
+		}
+	});
+	s->by_second.resize(std::max<size_t>(counts.size(), 1));
+	for (size_t i = 0; i < counts.size(); i++)
+		s->by_second[i].latencies.assign(counts[i].begin(), counts[i].end());
+	for (const auto &[t, ns] : slow.by_second) {
+		SecondOfRun &second =
+		    s->by_second[std::min(second_of(t * kSecondNs + kSecondNs / 2), s->by_second.size() - 1)];
+		for (size_t c = 0; c < ns.size(); c++)
+			if (ns[c])
+				second.cause_ns.push_back({static_cast<Cause>(c), ns[c]});
+	}
+	for (const Episode &episode : e->episodes)
+		if (!episode.causes.empty())
+			s->by_second[std::min(second_of(episode.start_ns), s->by_second.size() - 1)]
+			    .episodes.push_back(episode.causes[0].cause);
+	// The last second is rarely a whole one, and would be thought a slow one.
+	if (s->by_second.size() > 2)
+		s->by_second.pop_back();
+}
+
+void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
+{
+	const Blame &b = e->blame;
+	s->requests = b.count - b.errors;
+	s->errors = b.errors;
+	for (const ft_drop &drop : e->run.drops)
+		s->drops += drop.count;
+	s->seconds = static_cast<double>(e->measured_ns) / 1e9;
+	s->rate = s->seconds > 0 ? static_cast<double>(s->requests) / s->seconds : 0;
+	s->latencies = b.latencies;
+	s->slow_ns = b.threshold_ns;
+	s->slow_requests = b.slow_count;
+	s->slow_seconds = static_cast<double>(b.slow_ns) / 1e9;
+	s->at_p99 = MakeupAt(99, slow, s->requests);
+	s->at_p99_9 = MakeupAt(99.9, slow, s->requests);
+	AddCauses(*e, s);
+	AddEpisodes(*e, s);
+	AddForks(e, s);
+	AddSeconds(e, slow, s);
+	AddFacts(e->run, s);
+	s->notes = e->notes;
+	s->notes.insert(s->notes.end(), e->run.warnings.begin(), e->run.warnings.end());
+}
+
+} // namespace
+
+bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::function<void(double)> &progress,
+		uint64_t *slow_ns, RunSample *sample, std::string *error, int *status)
+{
+	SlowOnes slow;
+	ExplainOptions options;
+	options.slow.ns = *slow_ns;
+	options.memory_bytes = memory_bytes;
+	options.progress = progress;
+	options.tell = [&](const Run &, const SlowRequest &r, const Part *parts) { slow.Add(r, parts); };
+	Explanation e;
+	if (!ExplainRun(path, options, &e, error, status))
+		return false;
+	if (e.blame.from_iterations || e.blame.count == e.blame.errors) {
+		*error = path + " holds no requests that were answered: there is nothing to compare";
+		*status = 3;
+		return false;
+	}
+	*sample = RunSample();
+	sample->path = path;
+	sample->name = fs::path(path).lexically_normal().filename();
+	if (sample->name.empty())
+		sample->name = fs::path(path).lexically_normal().parent_path().filename();
+	Reduce(&e, slow, sample);
+	*slow_ns = sample->slow_ns;
+	return true;
+}
+
+} // namespace forktail

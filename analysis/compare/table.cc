@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// See table.h.
+#include "table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/format/units.h"
+#include "sentences.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr size_t kMostRows = 8;	 // of causes
+constexpr double kSmall = 0.001; // of all that is in a table: not listed
+
+std::vector<std::string> RowOf(const Difference &d, const std::string &name)
+{
+	std::string interval = IntervalText(d), verdict = d.judged ? VerdictName(d.verdict) : "";
+	return {name,
+		ValueText(d.unit, d.a),
+		ValueText(d.unit, d.b),
+		ChangeText(d.unit, d.change),
+		interval.empty() ? "not known" : interval.substr(1),
+		RatioText(d),
+		verdict};
+}
+
+std::vector<std::string> Head(const char *first)
+{
+	return {first, "A", "B", "change", "95 % interval", "", "verdict"};
+}
+
+ComparisonTable SumsOf(const char *title, const char *first, const std::vector<Difference> &sums)
+{
+	ComparisonTable table = {title, Head(first), {}};
+	double all = 0;
+	for (const Difference &d : sums)
+		all += d.a + d.b;
+	for (const Difference &d : sums)
+		if (table.rows.size() < kMostRows && std::max(d.a, d.b) > kSmall * all)
+			table.rows.push_back(RowOf(d, d.name));
+	return table;
+}
+
+ComparisonTable EpisodesTable(const Comparison &c)
+{
+	ComparisonTable table = {"Episodes of a run by main cause", Head("cause"), {}};
+	for (const EpisodeChange &e : c.episodes)
+		if (table.rows.size() < kMostRows)
+			table.rows.push_back(RowOf(e.per_run, CauseName(e.cause) + std::string(", worst ") +
+								  FormatDuration(e.a.worst_ns) + " | " +
+								  FormatDuration(e.b.worst_ns)));
+	return table;
+}
+
+} // namespace
+
+std::vector<ComparisonTable> TablesOf(const Comparison &c)
+{
+	ComparisonTable latency = {"Latency and throughput", Head(""), {}};
+	for (const Difference &d : c.percentiles)
+		latency.rows.push_back(RowOf(d, d.name));
+	latency.rows.push_back(RowOf(c.throughput, c.throughput.name));
+	ComparisonTable server = {"The server", Head(""), {}};
+	for (const Difference *d : {&c.fork_seconds, &c.fork_longest, &c.rss})
+		if (d->a > 0 || d->b > 0)
+			server.rows.push_back(RowOf(*d, d->name));
+	std::vector<ComparisonTable> all = {
+	    latency,
+	    SumsOf(("Time of slow requests (" + FormatDuration(c.slow_ns) + " or more) by cause").c_str(),
+		   "cause", c.causes),
+	    SumsOf("The serving threads' stalled time by cause", "cause", c.stalled), EpisodesTable(c),
+	    server};
+	std::erase_if(all, [](const ComparisonTable &t) { return t.rows.empty(); });
+	return all;
+}
+
+ComparisonTable FactsOf(const Comparison &c)
+{
+	ComparisonTable table = {"What else differs", {"", "A", "B"}, {}};
+	for (const FactChange &fact : c.facts)
+		table.rows.push_back({fact.group + ": " + fact.name, fact.a.empty() ? "not known" : fact.a,
+				      fact.b.empty() ? "not known" : fact.b});
+	return table;
+}
+
+std::string SideText(const ComparedSide &side)
+{
+	return side.given + (side.runs.size() > 1 ? ", " + Plural(side.runs.size(), "run", "runs") : "");
+}
+
+} // namespace forktail

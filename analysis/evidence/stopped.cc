@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// That a thread was held is in its spans and tallies; which cgroup was frozen and what the tracer is called,
+// the recorder's notes tell.
+#include "stopped.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/format/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// The recorder asks for a process' cgroup when it runs again, within two of its looks at the ring.
+constexpr uint64_t kNoteDelay = 200'000'000;
+
+struct Total {
+	uint64_t ns = 0, times = 0;
+};
+
+Total TotalOf(const Scene &scene, Cause cause)
+{
+	const Seen &seen = scene.seen[static_cast<size_t>(Index(cause))];
+	return {seen.ns + static_cast<uint64_t>(seen.tallied_ns),
+		seen.spans + static_cast<uint64_t>(std::llround(seen.tallied))};
+}
+
+// The group that the scene's process was frozen with: the last that was noted by then, else the first;
+// nullptr if none is known.
+const FrozenGroup *GroupOf(const Scene &scene)
+{
+	const FrozenGroup *group = nullptr;
+	for (const FrozenGroup &g : scene.run.frozen)
+		if (g.pid == scene.thread.tgid && (!group || g.t_ns < scene.to_ns + kNoteDelay))
+			group = &g;
+	return group;
+}
+
+} // namespace
+
+std::string FrozenSentence(const Scene &scene)
+{
+	Total total = TotalOf(scene, Cause::Frozen);
+	if (total.ns == 0)
+		return "";
+	const FrozenGroup *group = GroupOf(scene);
+	std::string text = "its cgroup";
+	if (group && group->cgroup != "/")
+		text += " " + group->cgroup;
+	if (group && !group->name.empty())
+		text += " (" + group->name + ")";
+	return text + " was frozen for " + FormatDuration(total.ns) +
+	       (total.times > 1 ? " (" + FormatCount(total.times) + " times)" : "");
+}
+
+std::string TracerText(const Scene &scene)
+{
+	const Seen &seen = scene.seen[static_cast<size_t>(Index(Cause::Ptrace))];
+	const ft_span *s = seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+	uint32_t pid = s ? static_cast<uint32_t>(s->arg[0]) : 0;
+	auto known = scene.run.tracers.find(pid);
+	std::string name = known == scene.run.tracers.end() ? "" : known->second;
+	if (!pid)
+		return "a tracer";
+	return (name.empty() ? "a tracer" : name) + " (pid " + std::to_string(pid) + ")";
+}
+
+std::string PtraceSentence(const Scene &scene)
+{
+	Total total = TotalOf(scene, Cause::Ptrace);
+	if (total.ns == 0)
+		return "";
+	return "was stopped " + Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
+	       TracerText(scene) + ", " + FormatDuration(total.ns) + " in all";
+}
+
+} // namespace forktail

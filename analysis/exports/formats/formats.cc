@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// See formats.h.
+#include "formats.h"
+
+#include "analysis/exports/perfetto/perfetto.h"
+#include "analysis/exports/tables/csv.h"
+#include "analysis/exports/tables/tables.h"
+#include "analysis/exports/text/text.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+std::unique_ptr<Exporter> Csv(const std::string &path, std::string *)
+{
+	return MakeTables(MakeCsv(path));
+}
+
+} // namespace
+
+const std::vector<ExportFormat> &ExportFormats()
+{
+	static const std::vector<ExportFormat> formats = {
+	    {"parquet", {".parquet"}, Pending::kDirectory, nullptr, "forktail-parquet"},
+	    {"csv", {".csv"}, Pending::kDirectory, Csv},
+	    {"perfetto", {".perfetto-trace", ".pftrace"}, Pending::kFile, MakePerfetto},
+	    {"hlog", {".hlog", ".hdr"}, Pending::kFile, MakeHdrLog},
+	    {"folded", {".folded"}, Pending::kFile, MakeFolded},
+	    {"speedscope", {".speedscope.json", ".speedscope"}, Pending::kFile, MakeSpeedscope},
+	    {"otlp", {".otlp.jsonl", ".otlp"}, Pending::kFile, MakeOtlp},
+	    {"openmetrics", {".prom", ".openmetrics"}, Pending::kFile, MakeOpenMetrics},
+	};
+	return formats;
+}
+
+} // namespace forktail

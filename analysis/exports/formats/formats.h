@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// All formats that a run can be exported to; docs/exports.md has what each holds and what opens it.
+#pragma once
+
+#include <vector>
+
+#include "analysis/exports/export.h"
+
+namespace forktail
+{
+
+// In the order in which help names them.
+const std::vector<ExportFormat> &ExportFormats();
+
+} // namespace forktail

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// A run as a trace for Perfetto (ui.perfetto.dev): docs/exports.md says what is where in it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "analysis/exports/exporter.h"
+
+namespace forktail
+{
+
+// Null: *error is one sentence.
+std::unique_ptr<Exporter> MakePerfetto(const std::string &path, std::string *error);
+
+} // namespace forktail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Fills the tables: rows gather in batches, a batch that is full goes to the sink. The exporter (tables.cc)
+// calls requests.cc for what the log tells, threads.cc for what threads did, and facts.cc at the end for what
+// the explanation found.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/text/explain.h"
+#include "schema.h"
+#include "tables.h"
+#include "wall_clock.h"
+
+namespace forktail
+{
+
+class Filler
+{
+public:
+	explicit Filler(TableSink *sink);
+	// Before anything else. Of the run its files and names are needed.
+	bool Open(const Run &run);
+	bool opened() const { return opened_; }
+
+	bool AddSlow(const Run &run, const SlowRequest &request, const Part *parts);
+	bool AddWindow(const Explanation &e);
+	bool AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
+	bool AddFacts(const Explanation &e);
+	// What is left in batches goes to the sink.
+	bool Flush();
+	bool ok() const { return ok_; }
+
+private:
+	// A new row of a table; full batches are written on the way.
+	Batch &Row(TableId table);
+	void SetNames(TableId table, const char *column, const std::vector<std::string> &names);
+	int64_t At(uint64_t t_ns) { return clock_.At(t_ns); }
+
+	void AddSpan(const Explanation &e, uint32_t thread, const ft_span &span, Cause blocked);
+	void AddTally(const Explanation &e, uint32_t thread, const ft_tally &tally);
+	void AddTurn(const Explanation &e, uint32_t thread, const ft_span &turn);
+	void AddSample(const Explanation &e, uint32_t thread, size_t index);
+	void AddRun(const Explanation &e);
+	void AddCauses(const Explanation &e);
+	void AddEpisodes(const Explanation &e);
+	void AddMetrics(const Run &run);
+	void AddStacks(const Run &run);
+	void AddConnections(const Run &run);
+	void AddThreads(const Explanation &e);
+	void AddHops(const Explanation &e);
+	void AddDrops(const Run &run);
+
+	TableSink *sink_;
+	std::vector<Batch> batches_;
+	WallClock clock_;
+	bool opened_ = false, ok_ = true;
+};
+
+} // namespace forktail

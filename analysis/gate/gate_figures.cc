@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// See figures.h. Where the explanation has a figure it is taken from there, so that a gate and explain say
+// the same.
+#include "gate_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <strings.h>
+
+#include "analysis/run/same_clock.h"
+#include "common/json/json_read.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+double NotKnown(std::string why, std::string *to)
+{
+	*to = std::move(why);
+	return NAN;
+}
+
+// The member of the explanation's percentiles of all requests that a limit is about; null: it has none.
+const uint64_t Latencies::*Explained(const limit &l)
+{
+	static const struct {
+		double point;
+		const uint64_t Latencies::*value;
+	} known[] = {{50, &Latencies::p50},	{90, &Latencies::p90},	     {99, &Latencies::p99},
+		     {99.9, &Latencies::p99_9}, {99.99, &Latencies::p99_99}, {100, &Latencies::max}};
+	for (const auto &k : known)
+		if (l.figure == LIMIT_PERCENTILE && l.percentile == k.point)
+			return k.value;
+	return l.figure == LIMIT_MAXIMUM ? &Latencies::max : nullptr;
+}
+
+// Of a log with slow requests and failed ones only, nothing else of all requests is known.
+bool HasSlowOnly(const Run &run)
+{
+	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
+	return std::any_of(files.begin(), files.end(), [](const RecordingFile *f) {
+		const Json manifest = ParseJson(f->manifest);
+		return manifest.is_object() && manifest.contains("log_slow_ns");
+	});
+}
+bool IsOfSlowOnes(const limit &l)
+{
+	return l.figure == LIMIT_MAXIMUM || l.figure == LIMIT_ERRORS ||
+	       (l.figure == LIMIT_PERCENTILE && l.percentile == 100);
+}
+
+// Whether it takes the log to know a figure of all requests.
+bool NeedsLog(const limit &l)
+{
+	return l.figure == LIMIT_MINIMUM || l.figure == LIMIT_STDDEV ||
+	       (l.figure == LIMIT_PERCENTILE && !Explained(l));
+}
+
+} // namespace
+
+bool RunFigures::CauseOf(const limit &l, Cause *cause)
+{
+	const bool can_be = l.cause || l.figure == LIMIT_MAXIMUM || l.figure == LIMIT_REQUESTS;
+	return can_be && *l.of && CauseByName(l.of, cause);
+}
+
+RunFigures::RunFigures(std::vector<limit> *limits)
+{
+	for (limit &l : *limits) {
+		Cause cause;
+		l.cause |= CauseOf(l, &cause);
+		if (l.cause || (!*l.of && !NeedsLog(l)))
+			continue;
+		OperationFigures *f = &operations_[l.of];
+		if (l.figure == LIMIT_PERCENTILE)
+			f->percentiles[l.percentile] = 0;
+	}
+}
+
+void RunFigures::Watch(ExplainOptions *options)
+{
+	options->tell = [this](const Run &, const SlowRequest &r, const Part *parts) {
+		for (size_t i = 0; i < r.part_count; i++) {
+			CauseWatch *watch = &causes_[static_cast<size_t>(Index(parts[i].cause))];
+			by_op_[r.op][static_cast<size_t>(Index(parts[i].cause))] += parts[i].total_ns();
+			if (parts[i].total_ns() > watch->longest_ns)
+				*watch = {parts[i].total_ns(), r.start_ns, r.latency_ns};
+		}
+	};
+}
+
+void RunFigures::Finish(Explanation *explanation)
+{
+	explanation_ = explanation;
+	slow_only_ = HasSlowOnly(explanation->run);
+	if (!explanation->blame.from_iterations && explanation->log)
+		FindOperations(explanation->run, explanation->log.get(), &operations_);
+}
+
+std::array<uint64_t, kCauses> RunFigures::TimesOf(const std::string &operation) const
+{
+	std::array<uint64_t, kCauses> times = {};
+	const std::vector<std::string> &ops = explanation_->run.ops;
+	for (size_t op = 0; op < by_op_.size(); op++)
+		if (operation.empty() ||
+		    (op < ops.size() && strcasecmp(ops[op].c_str(), operation.c_str()) == 0))
+			for (size_t c = 0; c < times.size(); c++)
+				times[c] += by_op_[op][c];
+	return times;
+}
+
+double RunFigures::OfCause(const limit &l, Cause cause, std::string *why) const
+{
+	const Explanation &e = *explanation_;
+	if (e.run.threads.empty())
+		return NotKnown("no server was recorded in " + e.run.path, why);
+	const CauseRow none = {cause, 0, 0, 0, 0, {}}, *row = &none;
+	for (const CauseRow &r : e.blame.causes)
+		if (r.cause == cause)
+			row = &r;
+	switch (l.figure) {
+	case LIMIT_MAXIMUM:
+		return static_cast<double>(watch(cause).longest_ns);
+	case LIMIT_TOTAL:
+		return static_cast<double>(row->total_ns());
+	case LIMIT_SHARE:
+		return 100 * row->share;
+	case LIMIT_REQUESTS:
+		return static_cast<double>(row->requests);
+	default: // LIMIT_EPISODES
+		return static_cast<double>(
+		    std::count_if(e.episodes.begin(), e.episodes.end(), [&](const Episode &episode) {
+			    return !episode.causes.empty() && episode.causes[0].cause == cause;
+		    }));
+	}
+}
+
+double RunFigures::OfRequests(const limit &l, const OperationFigures &f, std::string *why) const
+{
+	if (!f.answered() && (l.figure <= LIMIT_STDDEV))
+		return NotKnown("none of these requests was answered", why);
+	const double seconds = static_cast<double>(explanation_->measured_ns) * 1e-9;
+	switch (l.figure) {
+	case LIMIT_PERCENTILE:
+		return static_cast<double>(f.percentiles.at(l.percentile));
+	case LIMIT_AVERAGE:
+		return f.mean_ns;
+	case LIMIT_MINIMUM:
+		return static_cast<double>(f.min_ns);
+	case LIMIT_MAXIMUM:
+		return static_cast<double>(f.latencies.max);
+	case LIMIT_STDDEV:
+		return f.stddev_ns();
+	case LIMIT_ERRORS:
+		return static_cast<double>(f.errors);
+	case LIMIT_ERROR_PERCENT:
+		return 100 * static_cast<double>(f.errors) / static_cast<double>(f.requests);
+	case LIMIT_MISSES:
+		return static_cast<double>(f.misses);
+	case LIMIT_REQUESTS:
+		return static_cast<double>(f.requests);
+	case LIMIT_RPS:
+		return seconds > 0 ? static_cast<double>(f.answered()) / seconds : NAN;
+	default:
+		return NotKnown("a request log has no bytes: forktail load --fail-if can tell", why);
+	}
+}
+
+double RunFigures::OfAll(const limit &l, std::string *why) const
+{
+	const Blame &b = explanation_->blame;
+	const uint64_t answered = b.count - b.errors;
+	if (const uint64_t Latencies::*value = answered ? Explained(l) : nullptr)
+		return static_cast<double>(b.latencies.*value);
+	OperationFigures f;
+	f.requests = b.count;
+	f.errors = b.errors;
+	f.misses = b.by_status[FT_STATUS_MISS];
+	f.latencies.count = answered;
+	f.mean_ns = b.latencies.mean;
+	if (auto found = operations_.find(""); found != operations_.end() && NeedsLog(l))
+		return OfRequests(l, found->second, why);
+	return OfRequests(l, f, why);
+}
+
+double RunFigures::Value(const limit &l, std::string *why) const
+{
+	Cause cause;
+	if (CauseOf(l, &cause))
+		return OfCause(l, cause, why);
+	const Explanation &e = *explanation_;
+	if (l.figure == LIMIT_EPISODES)
+		return static_cast<double>(e.episodes.size());
+	if (l.figure == LIMIT_DROPS) {
+		double drops = 0;
+		for (const ft_drop &d : e.run.drops)
+			drops += static_cast<double>(d.count);
+		return drops;
+	}
+	if (e.blame.from_iterations)
+		return NotKnown("there is no request log in " + e.run.path, why);
+	if (slow_only_ && !IsOfSlowOnes(l))
+		return NotKnown("only slow requests are in the log of " + e.run.path + " (--log slow:)", why);
+	if (!*l.of)
+		return OfAll(l, why);
+	const OperationFigures &f = operations_.at(l.of);
+	if (!f.known)
+		return NotKnown("there is no operation " + std::string(l.of) + " in " + e.run.path +
+				    ", nor a cause of that name with such a figure",
+				why);
+	return OfRequests(l, f, why);
+}
+
+} // namespace forktail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Limits as they are asked for: on the command line, and in a file of a project (TOML):
+//
+//   slow = "1ms"                     # what is slow, as --slow; optional
+//   limits = [
+//     "p99.9 < 5ms",
+//     { limit = "fork.max < 20ms", name = "snapshots don't stall" },
+//   ]
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/limits/limits.h"
+
+namespace forktail
+{
+
+struct AskedLimit {
+	std::string text; // "p99.9 < 5ms"
+	std::string name; // "": it has none of its own
+};
+
+struct AskedLimits {
+	std::vector<AskedLimit> asked;
+	std::vector<limit> limits; // likewise
+	std::string slow;	   // "": the file says nothing
+};
+
+// Adds a limit. A bare "no worse than BASE ..." is one on p50, p99 and p99.9 each. False: *error is one
+// sentence.
+bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error);
+// Adds a file's. False: *error is one sentence that says where.
+bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *error);
+
+} // namespace forktail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// See verdict.h. The reason of a percentile is what-if: the cause without which it would be lowest. Where
+// there is none (of one operation, say) it is the cause that had most of the slow requests' time.
+#include "verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "common/format/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// Less than that of a percentile and no cause is to blame for it.
+constexpr double kWorthSaying = 0.1;
+
+// The member of what-if percentiles that a limit is about; null: of none.
+const uint64_t Latencies::*WhatIf(const limit &l)
+{
+	if (l.figure == LIMIT_MAXIMUM || (l.figure == LIMIT_PERCENTILE && l.percentile == 100))
+		return &Latencies::max;
+	if (l.figure != LIMIT_PERCENTILE)
+		return nullptr;
+	return l.percentile == 99      ? &Latencies::p99
+	       : l.percentile == 99.9  ? &Latencies::p99_9
+	       : l.percentile == 99.99 ? &Latencies::p99_99
+				       : nullptr;
+}
+
+// The first sentence of evidence of the episode that holds an instant, or that a cause had most time in.
+void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
+{
+	const Episode *found = nullptr;
+	uint64_t most_ns = 0;
+	for (const Episode &episode : e.episodes) {
+		if (at_ns && episode.start_ns <= at_ns && at_ns < episode.end_ns)
+			found = &episode;
+		for (const EpisodeCause &c : episode.causes)
+			if (!at_ns && c.cause == cause && c.time_ns > most_ns) {
+				most_ns = c.time_ns;
+				found = &episode;
+			}
+	}
+	if (found && !found->evidence.empty())
+		v->evidence = "at " + FormatOffset(found->start_ns, e.zero_ns) + ": " + found->evidence[0];
+}
+
+void TellWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict *v)
+{
+	const CauseRow *best = nullptr;
+	for (const CauseRow &row : e.blame.causes)
+		if (row.cause != Cause::Unknown && (!best || row.without.*figure < best->without.*figure))
+			best = &row;
+	if (!best || static_cast<double>(best->without.*figure) > v->value * (1 - kWorthSaying))
+		return;
+	v->cause = CauseName(best->cause);
+	v->reason = "without " + v->cause + " it would be " + FormatDuration(best->without.*figure);
+	TellEpisode(e, best->cause, 0, v);
+}
+
+void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *v)
+{
+	const std::array<uint64_t, kCauses> times = run.TimesOf(operation);
+	const auto most = std::max_element(times.begin(), times.end());
+	uint64_t all_ns = 0;
+	for (uint64_t ns : times)
+		all_ns += ns;
+	const Cause cause = static_cast<Cause>(most - times.begin());
+	if (!*most || cause == Cause::Unknown)
+		return;
+	v->cause = CauseName(cause);
+	v->reason = v->cause + " had " +
+		    FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) +
+		    " of the time of " + (operation.empty() ? "" : "its ") + "slow requests";
+	TellEpisode(run.explanation(), cause, 0, v);
+}
+
+void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
+{
+	const Explanation &e = run.explanation();
+	const CauseWatch &watch = run.watch(cause);
+	v->cause = CauseName(cause);
+	const bool longest = l.figure == LIMIT_MAXIMUM && watch.longest_ns;
+	if (longest)
+		v->reason = "of a request that was due at " + FormatOffset(watch.start_ns, e.zero_ns) +
+			    " and took " + FormatDuration(watch.latency_ns);
+	TellEpisode(e, cause, longest ? watch.start_ns : 0, v);
+}
+
+void TellWhy(const RunFigures &run, const limit &l, Verdict *v)
+{
+	Cause cause;
+	if (RunFigures::CauseOf(l, &cause)) {
+		if (run.watch(cause).longest_ns)
+			TellCause(run, l, cause, v);
+		return;
+	}
+	if (const uint64_t Latencies::*figure = WhatIf(l); figure && !*l.of)
+		TellWhatIf(run.explanation(), figure, v);
+	else if (figure || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
+		 (l.figure == LIMIT_PERCENTILE && l.percentile > 90))
+		TellMostTime(run, l.of, v);
+}
+
+std::string Subject(const limit &l)
+{
+	return std::string(l.of) + (*l.of ? " " : "") + l.figure_name;
+}
+
+// "1.2 ms", of what was measured of a base.
+std::string Number(const limit &l, double value)
+{
+	char text[64];
+	const bool time = l.figure <= LIMIT_STDDEV || l.figure == LIMIT_TOTAL;
+	if (time)
+		return FormatDuration(static_cast<uint64_t>(std::llround(value)));
+	snprintf(text, sizeof text, "%.5g%s%s", value, *l.unit ? " " : "", l.unit);
+	return text;
+}
+
+Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading, const RunFigures &run,
+		 const RunFigures *base)
+{
+	Verdict v;
+	v.asked = asked;
+	v.by = l;
+	v.base = l.comparison == LIMIT_NO_WORSE;
+	std::string why;
+	v.value = run.Value(l, &why);
+	if (v.base && !std::isnan(v.value)) {
+		v.base_value = base ? base->Value(l, &why) : NAN;
+		if (!std::isnan(v.base_value))
+			v.by = limit_against(&l, v.base_value);
+	}
+	if (std::isnan(v.value) || std::isnan(v.base_value)) {
+		v.sentence = Subject(l) + " is not known" + (std::isnan(v.base_value) ? " of the base" : "") +
+			     (why.empty() ? "" : ": " + why);
+		return v;
+	}
+	char text[700];
+	limit_sentence(&v.by, reading, v.value, text, sizeof text);
+	v.sentence = text;
+	if (v.base)
+		v.sentence += " (BASE: " + Number(v.by, v.base_value) + ")";
+	v.outcome = limit_broken(&v.by, reading, v.value) ? Verdict::kBroken : Verdict::kKept;
+	// Of less work done than there should be, or of a figure that is too small, no cause is to blame.
+	const bool high = v.value >= v.by.value && limit_more_is_worse(v.by.figure);
+	if (v.outcome == Verdict::kBroken && (high || l.cause))
+		TellWhy(run, l, &v);
+	return v;
+}
+
+} // namespace
+
+std::string Verdict::text() const
+{
+	return sentence + (reason.empty() ? "" : ": " + reason) + (evidence.empty() ? "" : "; " + evidence);
+}
+
+std::vector<Verdict> Judge(const AskedLimits &limits, limit_reading reading, const RunFigures &run,
+			   const RunFigures *base)
+{
+	std::vector<Verdict> verdicts;
+	for (size_t i = 0; i < limits.asked.size(); i++)
+		verdicts.push_back(JudgeOne(limits.asked[i], limits.limits[i], reading, run, base));
+	return verdicts;
+}
+
+int StatusOf(const std::vector<Verdict> &verdicts)
+{
+	auto any = [&](Verdict::Outcome outcome) {
+		return std::any_of(verdicts.begin(), verdicts.end(),
+				   [&](const Verdict &v) { return v.outcome == outcome; });
+	};
+	return any(Verdict::kBroken) ? 1 : any(Verdict::kNotKnown) ? 3 : 0;
+}
+
+} // namespace forktail

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: MIT
+// Blames requests. docs/attribution.md tells the rules; this is how they are kept fast, and small.
+//
+// A run has millions of requests, few of which matter: the slow ones, and those that would be among the
+// slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
+// below what each would be without any stall; from that follows a latency no faster request of which can
+// reach the tail. Only what is at or above it is blamed exactly, in the same pass if that latency can be
+// guessed (ahead.h). All of that goes through the log a window at a time, and keeps what does not grow with
+// it.
+#include "analysis/blame/blame.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "analysis/blame/blamed_requests.h"
+#include "analysis/blame/context.h"
+#include "analysis/blame/direct.h"
+#include "analysis/blame/hop_rows.h"
+#include "analysis/blame/proxy.h"
+#include "analysis/run/sort_nearly.h"
+#include "baseline.h"
+#include "common/text/parse.h"
+#include "count.h"
+#include "first_look.h"
+#include "parallel.h"
+#include "percentile.h"
+#include "slowest.h"
+#include "speculative.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered at once
+constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
+constexpr size_t kLookedBack = 256;	    // requests on a connection that one may have waited for
+constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
+
+void FindHops(const std::vector<Timeline> &timelines, Context *context)
+{
+	context->hop_of_thread.assign(context->run.threads.size(), kNoHop);
+	for (size_t i = timelines.size(); i-- > 0;)
+		if (timelines[i].thread < context->run.threads.size())
+			context->hop_of_thread[timelines[i].thread] = static_cast<uint16_t>(i);
+	for (const Timeline &t : timelines)
+		context->timelines.push_back(&t);
+}
+
+// Who serves requests.
+void FindServers(const std::vector<Timeline> &timelines, Context *context)
+{
+	static const Timeline nobody;
+	const Run &run = context->run;
+	const Serving &serving = context->serving;
+	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
+	if (run.behind.empty() && serving.connections.empty())
+		first = timelines.size();
+	auto add = [&](const Timeline &t, uint16_t hop) { context->servers.push_back({&t, {}, {}, hop}); };
+	for (size_t s = 0; s < first; s++)
+		add(timelines[s], HopOf(run, timelines, s));
+	if (serving.connections.empty())
+		return;
+	context->server_of_hop.resize(timelines.size());
+	for (size_t s = first; s-- > 0;)
+		context->server_of_hop[s] = static_cast<uint16_t>(s);
+	for (uint16_t hop : serving.more) {
+		context->server_of_hop[hop] = static_cast<uint16_t>(context->servers.size());
+		add(timelines[hop], hop);
+	}
+	add(nobody, kNoHop);
+}
+
+// What follows from the timelines as they are now.
+void Derive(Context *context)
+{
+	context->stalled_idle.clear();
+	for (Server &s : context->servers) {
+		s.curve = BuildCurve(*s.timeline);
+		for (const Timeline &client : context->clients.timelines)
+			context->stalled_idle.push_back(FindStalledIdle(*s.timeline, client));
+	}
+	BuildRoutes(context);
+}
+
+// By whom each request of the window was served.
+void FindServedBy(Context *context)
+{
+	context->served_by.Truncate(0);
+	if (context->server_of_hop.empty())
+		return;
+	const Requests &q = context->run.requests;
+	uint16_t *served_by = context->served_by.Extend(q.size());
+	for (size_t i = 0; i < q.size(); i++)
+		served_by[i] =
+		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.start_ns[i]));
+}
+
+// The passes over a log whose requests have been counted.
+class Passes
+{
+public:
+	Passes(const Run &run, Log *log, LogFacts &facts, const std::vector<Timeline> &timelines,
+	       const Clients &clients, const Serving &serving, const BlameLimits &limits,
+	       const Stretches &stretches, const Earlier &earlier)
+	    : log_(*log), facts_(facts), limits_(limits), stretches_(stretches),
+	      earlier_(earlier), context_{run, serving, clients, OutagesOf(run)},
+	      kept_(limits, facts.answered())
+	{
+		FindHops(timelines, &context_);
+		FindServers(timelines, &context_);
+		FindWays(timelines, &context_);
+		if (!context_.way_ends.empty()) // who was in front of a request may be of the window before
+			log_.KeepLead(run.connections.size() * kLookedBack);
+	}
+
+	Blame Make(const Threshold &threshold)
+	{
+		blame_.count = facts_.count;
+		blame_.by_status = facts_.by_status;
+		blame_.errors = facts_.count - facts_.answered();
+		FindUsual();
+		FindPercentilesAndBacklogs(threshold);
+		kept_.SetThreshold(blame_.threshold_ns);
+		BlameExactly(LookAtAll());
+		kept_.Conclude(&look_.without, &blame_);
+		CountServed(context_, served_, served_on_, &blame_);
+		kept_.FillHops(&blame_);
+		return std::move(blame_);
+	}
+
+private:
+	const Requests &requests() const { return context_.run.requests; }
+
+	// One pass over the run's stretches: what is usual, by the requests that were sampled, and when
+	// servers had nothing to do.
+	void FindUsual()
+	{
+		for (const Server &s : context_.servers)
+			of_servers_.emplace_back(context_.run, BacklogsFrom(), s.timeline, nullptr,
+						 BucketsEach());
+		Usual usual;
+		std::vector<SampledRequest> &sample = facts_.sample;
+		SortNearly(sample.data(), sample.data() + sample.size(),
+			   [](const SampledRequest &a, const SampledRequest &b) {
+				   return a.arrived_ns < b.arrived_ns;
+			   });
+		auto next = sample.begin();
+		std::vector<SampledRequest> long_ones; // that begin before the stretch that they end in
+		auto see = [&](uint64_t from_ns, uint64_t to_ns) {
+			for (BacklogBuilder &b : of_servers_)
+				b.AddIdle();
+			for (; next != sample.end() && next->arrived_ns < to_ns; ++next) {
+				if (next->intended_ns >= from_ns)
+					usual.Add(context_, *next);
+				else
+					long_ones.push_back(*next);
+			}
+		};
+		CoverEarlier(see);
+		stretches_.each(see);
+		for (const SampledRequest &r : long_ones) {
+			stretches_.cover(r.intended_ns, r.arrived_ns);
+			usual.Add(context_, r);
+		}
+		sample = {};
+		context_.usual_ns = usual.Latencies();
+		blame_.usual_ns.assign(context_.usual_ns.begin(),
+				       context_.usual_ns.begin() +
+					   static_cast<ptrdiff_t>(context_.run.ops.size()));
+	}
+
+	// What is known of the window's requests beside their times. Slots: of windows in order.
+	void StartWindow(ConnectionSlots *slots)
+	{
+		FindServedBy(&context_);
+		slots->Wait(context_.run, &context_.taken);
+		FindInFront(&context_);
+	}
+
+	// From when on what requests due then met has to be known: since there last was no backlog.
+	uint64_t Since(uint64_t due_ns) const
+	{
+		uint64_t since_ns = due_ns;
+		for (const Server &s : context_.servers)
+			since_ns = std::min(since_ns, s.backlog.Since(due_ns));
+		for (const auto &through : context_.through)
+			if (through)
+				since_ns = std::min(since_ns, through->backlog.Since(due_ns));
+		return since_ns;
+	}
+
+	// The time of some requests of the window, from when on what they met has to be known.
+	struct Extent {
+		uint64_t from_ns = UINT64_MAX, to_ns = 0;
+	};
+	Extent ExtentOf(size_t begin, size_t end) const
+	{
+		Extent e;
+		for (size_t i = begin; i < end; i++) {
+			e.from_ns = std::min(e.from_ns, requests().intended_ns[i]);
+			e.to_ns = std::max(e.to_ns, requests().end_ns[i]);
+		}
+		e.from_ns = Since(e.from_ns);
+		return e;
+	}
+
+	// Calls see(begin, end) for parts of the window, one after the other; what their requests met is
+	// there. Those of a window may be of more time than a stretch can have.
+	template <typename See> void ForParts(See see)
+	{
+		constexpr size_t step = 1024;
+		const size_t size = requests().size();
+		for (size_t begin = requests().lead, end = begin; begin < size; begin = end) {
+			// Who was in front is looked at, too.
+			end = std::min(size, begin + step);
+			Extent part = ExtentOf(begin == requests().lead ? 0 : begin, end);
+			uint64_t reach_ns = stretches_.reach(part.from_ns);
+			while (end < size && part.to_ns <= reach_ns) {
+				Extent more = ExtentOf(end, std::min(size, end + step));
+				if (more.to_ns > reach_ns)
+					break;
+				if (more.from_ns < part.from_ns)
+					reach_ns = stretches_.reach(more.from_ns);
+				part = {std::min(part.from_ns, more.from_ns),
+					std::max(part.to_ns, more.to_ns)};
+				end = std::min(size, end + step);
+			}
+			if (stretches_.cover(part.from_ns, part.to_ns) || !derived_)
+				Derive(&context_);
+			derived_ = true;
+			see(begin, end);
+		}
+	}
+
+	void FindPercentilesAndBacklogs(const Threshold &threshold)
+	{
+		Percentiles latencies(facts_.latencies, facts_.latencies_ns,
+				      threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
+		Percentiles arrivals(facts_.arrivals, facts_.arrivals_ns, kUsualThreshold);
+		auto add = [&](size_t i) {
+			latencies.Add(requests().Latency(i));
+			if (!requests().arrival_ns.empty() && requests().arrival_ns[i])
+				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
+		};
+		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		auto add_window = [&](auto add_each) {
+			StartWindow(&slots);
+			NoteWays(&context_);
+			StartBacklogs(&of_ways);
+			for (size_t i = requests().lead; i < requests().size(); i++) {
+				if (IsError(requests().status[i]))
+					continue;
+				add_each(i);
+				AddToBacklog(i, &of_servers_[context_.ServerIndex(i)]);
+				if (!of_ways.empty())
+					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
+			}
+		};
+		ForEarlier([&] { add_window([](size_t) {}); });
+		ForWindows(&log_, [&] { add_window(add); });
+		for (;;) {
+			bool known = latencies.EndPass(), arrivals_known = arrivals.EndPass();
+			if (known && arrivals_known)
+				break;
+			ForWindows(&log_, [&] {
+				for (size_t i = requests().lead; i < requests().size(); i++)
+					if (!IsError(requests().status[i]))
+						add(i);
+			});
+		}
+		blame_.latencies = latencies.Result();
+		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
+		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
+				   facts_.longest_unread_ns};
+		auto add_idle = [&](uint64_t, uint64_t) {
+			for (auto &b : of_ways)
+				if (b)
+					b->AddIdle();
+		};
+		if (!of_ways.empty()) {
+			CoverEarlier(add_idle);
+			stretches_.each(add_idle);
+		}
+		for (size_t s = 0; s < of_servers_.size(); s++)
+			context_.servers[s].backlog = of_servers_[s].Finish();
+		of_servers_.clear();
+		for (size_t w = 0; w < of_ways.size(); w++)
+			if (of_ways[w])
+				context_.through[w]->backlog = of_ways[w]->Finish();
+	}
+	uint64_t BacklogsFrom() const { return earlier_.log ? earlier_.from_ns : context_.run.start_ns; }
+	// Calls see() with each window of earlier requests, if there are any.
+	template <typename See> void ForEarlier(See see)
+	{
+		if (!earlier_.log)
+			return;
+		earlier_.log->Forget();
+		ForWindows(earlier_.log, see);
+		log_.Forget();
+	}
+	// Calls see() with what threads did meanwhile, a stretch at a time.
+	template <typename See> void CoverEarlier(See see)
+	{
+		if (!earlier_.log)
+			return;
+		for (uint64_t from_ns = earlier_.from_ns, to_ns; from_ns < earlier_.to_ns; from_ns = to_ns) {
+			to_ns = std::clamp(stretches_.reach(from_ns), from_ns + 1, earlier_.to_ns);
+			stretches_.cover(from_ns, to_ns);
+			see(from_ns, to_ns);
+		}
+	}
+	uint64_t BucketsEach() const
+	{
+		return std::max(limits_.backlog_buckets /
+				    std::max<size_t>(context_.servers.size(), context_.way_ends.size()),
+				kLeastBuckets);
+	}
+	// Of ways that were found to be taken.
+	void StartBacklogs(std::vector<std::unique_ptr<BacklogBuilder>> *of_ways)
+	{
+		of_ways->resize(context_.through.size());
+		for (size_t w = 0; w < of_ways->size(); w++)
+			if (context_.through[w] && !(*of_ways)[w])
+				(*of_ways)[w] = std::make_unique<BacklogBuilder>(
+				    context_.run, BacklogsFrom(),
+				    context_.servers[w / context_.WaysOfServer()].timeline,
+				    context_.timelines[context_.way_ends[w]], BucketsEach());
+	}
+	void AddToBacklog(size_t i, BacklogBuilder *backlog)
+	{
+		if (backlog)
+			backlog->Add(requests().intended_ns[i], requests().Arrived(i),
+				     context_.usual_ns[requests().op[i]], context_.Until(i),
+				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
+	}
+
+	// True: what matters has been blamed along the way.
+	bool LookAtAll()
+	{
+		std::vector<FirstLook> workers(MaxWorkers());
+		std::vector<Sheet> sheets(MaxWorkers());
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		ForEarlier([&] { StartWindow(&slots); });
+		served_.resize(context_.servers.size());
+		served_on_.resize(context_.through.size());
+		uint64_t step = StepThrough(log_.Count());
+		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		Floor floor(facts_.latencies);
+		// Blame through a proxy goes by more than a latency.
+		const bool through = std::any_of(context_.through.begin(), context_.through.end(),
+						 [](const auto &t) { return t != nullptr; });
+		if (through)
+			ahead_.GiveUp();
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			ForParts([&](size_t begin, size_t end) {
+				LookAt(context_, begin, end, step, through ? 0 : floor.Of(workers), &workers);
+				CountCut(begin, end);
+				if (ahead_.Goes())
+					BlameRange(begin, end, ahead_.From(workers), &sheets,
+						   [&] { ahead_.Take(&sheets); });
+			});
+			CountWhoServed();
+		});
+		for (const FirstLook &worker : workers)
+			look_.Merge(worker);
+		if (!floor.Held(look_))
+			LookAgain(step);
+		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
+		return ahead_.Give(matter_.least_ns(), &kept_);
+	}
+
+	// At all of them, whatever they took.
+	void LookAgain(uint64_t step)
+	{
+		std::vector<FirstLook> workers(MaxWorkers());
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		ForEarlier([&] { StartWindow(&slots); });
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			ForParts([&](size_t begin, size_t end) {
+				LookAt(context_, begin, end, step, 0, &workers);
+			});
+		});
+		look_ = {};
+		for (const FirstLook &worker : workers)
+			look_.Merge(worker);
+	}
+
+	void CountCut(size_t begin, size_t end)
+	{
+		const uint64_t from_ns = context_.run.loaded_from_ns;
+		for (size_t i = begin; i < end && from_ns; i++)
+			blame_.cut_requests += requests().intended_ns[i] < from_ns;
+	}
+
+	void CountWhoServed()
+	{
+		unserved_.resize(context_.run.connections.size());
+		for (size_t i = requests().lead; i < requests().size(); i++) {
+			size_t server = context_.ServerIndex(i);
+			served_[server]++;
+			if (context_.ThroughOf(i))
+				served_on_[context_.WayOf(i)]++;
+			if (context_.server_of_hop.empty() || server + 1 < context_.servers.size())
+				continue;
+			blame_.unserved_requests++;
+			blame_.unserved_connections += !unserved_[requests().connection[i]];
+			unserved_[requests().connection[i]] = true;
+		}
+	}
+
+	// `along`: those that matter have been along the way.
+	void BlameExactly(bool along)
+	{
+		if (!along)
+			BlameThose();
+		while (kept_.Again())
+			along ? ahead_.GiveAgain(&kept_) : BlameThose();
+	}
+
+	// Calls take() whenever sheets are to be emptied.
+	template <typename Take>
+	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
+	{
+		const Requests &q = requests();
+		auto blame = [&](size_t begin, size_t end, size_t w) {
+			Spending scratch;
+			for (size_t i = begin; i < end; i++) {
+				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
+					continue;
+				if (const Through *t = context_.ThroughOf(i))
+					BlameThrough(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
+				else
+					BlameDirectly(context_, i, &(*sheets)[w]);
+			}
+		};
+		// In steps: all of them may be slow, and sheets are large.
+		for (size_t at = first; at < last; at += kStep) {
+			ForRanges(at, std::min(at + kStep, last), blame);
+			take();
+		}
+	}
+
+	void BlameThose()
+	{
+		const uint64_t from_ns = matter_.least_ns();
+		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		std::vector<Sheet> sheets(MaxWorkers());
+		ForEarlier([&] { StartWindow(&slots); });
+		ForWindows(&log_, [&] {
+			StartWindow(&slots);
+			ForParts([&](size_t begin, size_t end) {
+				BlameRange(begin, end, from_ns, &sheets, [&] {
+					for (Sheet &sheet : sheets)
+						kept_.Take(&sheet);
+				});
+			});
+		});
+	}
+
+	Log &log_;
+	LogFacts &facts_;
+	const BlameLimits limits_;
+	const Stretches &stretches_;
+	const Earlier earlier_;
+	bool derived_ = false;
+	Context context_;
+	FirstLook look_;
+	Matter matter_ = {};
+	std::vector<BacklogBuilder> of_servers_;   // while they are made
+	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
+	std::vector<bool> unserved_;		   // by connection
+	Ahead ahead_;
+	Kept kept_;
+	Blame blame_;
+};
+
+} // namespace
+
+bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
+{
+	*error = "--slow takes a duration or a percentile: 1ms, 500us, 2s, p99, p99.9; not '" + text + "'";
+	*threshold = {};
+	if (!text.empty() && text[0] == 'p')
+		return parse_positive(text.c_str() + 1, 100, &threshold->percentile) &&
+		       threshold->percentile < 100;
+	return parse_duration(text.c_str(), TIME_NS | TIME_US | TIME_MS | TIME_S, 0, &threshold->ns) &&
+	       threshold->ns > 0;
+}
+
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+	       const Clients &clients, const Serving &serving)
+{
+	if (run.requests.size() == 0)
+		return BlameIterations(run, timelines, threshold, {}, {});
+	WholeLog log(run);
+	LogFacts facts = CountRequests(run, &log);
+	return BlameLog(run, &log, std::move(facts), timelines, threshold, clients, serving, {}, {});
+}
+
+Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
+	       const Threshold &threshold, const Clients &clients, const Serving &serving,
+	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier)
+{
+	return Passes(run, log, facts, timelines, clients, serving, limits, stretches, earlier)
+	    .Make(threshold);
+}
+
+} // namespace forktail

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Percentiles: exact ones by selection, of values at hand or of values that can only be gone through again,
+// and a fine histogram where millions of derived values are not worth keeping.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+#include "analysis/blame/blame.h"
+
+namespace forktail
+{
+
+// The rank (1..count) of a percentile (0..100]: the smallest value that at least that share of the values
+// does not exceed is the value of this rank in ascending order. 0 for count 0.
+uint64_t Rank(uint64_t count, double percentile);
+
+// Sets p99 .. max of `count` values of which the `top_count` largest are given (and reordered): enough of
+// them that the rank of p99 is among them.
+void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *out);
+
+// Counts values in buckets 1/2048 wide relative to the value: 0.05 % at most between two of one bucket.
+struct LogHistogram {
+	static constexpr int kBits = 11;
+	std::vector<uint32_t> slots = std::vector<uint32_t>(static_cast<size_t>(64 - kBits + 1) << kBits);
+	uint64_t count = 0;
+	uint64_t max = 0;
+
+	static size_t Slot(uint64_t value)
+	{
+		int above = std::bit_width(value | ((1u << kBits) - 1)) - kBits;
+		return (static_cast<size_t>(above) << kBits) + (value >> above);
+	}
+	static uint64_t Floor(size_t slot)
+	{
+		return static_cast<uint64_t>(slot & ((1u << kBits) - 1)) << (slot >> kBits);
+	}
+	void Add(uint64_t value)
+	{
+		slots[Slot(value)]++;
+		count++;
+		max = value > max ? value : max;
+	}
+	void Merge(const LogHistogram &other);
+	// The slot that holds a rank (1..count), and how many values lie in slots before it.
+	size_t SlotOfRank(uint64_t rank, uint64_t *before) const;
+	// The least value the percentile's bucket can hold; 0 when empty.
+	uint64_t PercentileFloor(double percentile) const;
+};
+
+// Likewise of several histograms together.
+uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile);
+
+// The values of some ranks, exactly, of values that are gone through once for a histogram and then once more,
+// for those in the histogram's slots that hold a rank: they are kept while they are few, counted by finer and
+// finer slots, each time they are gone through again, while they are many. Munro and Paterson, "Selection and
+// sorting with limited storage" (1980), is about how few times that takes; here it is one as a rule.
+class RankFinder
+{
+public:
+	// `ranks`: 1..all.count each; all.count 0: there is nothing to find.
+	RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks);
+	// Whether all are known.
+	bool Done() const;
+	void Add(uint64_t value)
+	{
+		if (value >= low_ && value <= high_)
+			AddInside(value);
+	}
+	// All values have been added.
+	void EndPass();
+	// Of ranks[i], in the constructor's order.
+	uint64_t Value(size_t i) const { return wanted_[i].value; }
+
+private:
+	struct Wanted {
+		uint64_t rank; // among those in [low, high]
+		uint64_t low, high;
+		bool keep; // values; else counts by slots of 2^shift
+		uint32_t shift;
+		std::vector<uint64_t> values;
+		std::vector<uint32_t> counts;
+		bool known;
+		uint64_t value;
+	};
+	void AddInside(uint64_t value);
+	void Narrow(Wanted *w, uint64_t low, uint64_t high, uint64_t rank, uint64_t count);
+	void Cover();
+
+	std::vector<Wanted> wanted_;
+	uint64_t low_ = 1, high_ = 0; // around those that are not known
+};
+
+// From which on requests are slow unless something else is asked for.
+constexpr double kUsualThreshold = 99;
+
+// The percentiles of a run, and one more if it is asked for, of values that are gone through twice or so.
+class Percentiles
+{
+public:
+	Percentiles(const LogHistogram &all, unsigned __int128 sum, double further)
+	    : finder_(all, RanksOf(all.count, further))
+	{
+		found_.max = all.max;
+		if (all.count)
+			found_.mean = static_cast<double>(sum) / static_cast<double>(all.count);
+	}
+	void Add(uint64_t value) { finder_.Add(value); }
+	// False: they have to be gone through once more.
+	bool EndPass()
+	{
+		finder_.EndPass();
+		return finder_.Done();
+	}
+	Latencies Result() const
+	{
+		Latencies l = found_;
+		uint64_t *const to[] = {&l.p50, &l.p90, &l.p99, &l.p99_9, &l.p99_99};
+		for (size_t i = 0; i < std::size(to); i++)
+			*to[i] = finder_.Value(i);
+		return l;
+	}
+	uint64_t Further() const { return finder_.Value(std::size(kPoints)); }
+
+private:
+	static constexpr double kPoints[] = {50, 90, 99, 99.9, 99.99};
+	static std::vector<uint64_t> RanksOf(uint64_t count, double further)
+	{
+		std::vector<uint64_t> ranks;
+		for (double p : kPoints)
+			ranks.push_back(Rank(count, p));
+		ranks.push_back(Rank(count, further));
+		return ranks;
+	}
+
+	RankFinder finder_;
+	Latencies found_;
+};
+
+} // namespace forktail

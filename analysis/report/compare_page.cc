@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// Writes the compare page: a comparison as JSON, put into the template that report/ builds. What is judged is
+// judged in compare/; here latencies are only summed up as far as a screen can show.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "common/json/json_read.h"
+#include "analysis/timeline/causes.h"
+#include "page_file.h"
+#include "report.h"
+#include "template.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr int kCompareFormat = 1;
+constexpr int kBins = 20;	     // of latency per decade
+constexpr size_t kColumns = 600;     // of time at most
+constexpr size_t kCurvePoints = 500; // of a distribution at most
+
+// A number, or null for one that is not finite.
+Json Finite(double value)
+{
+	return std::isfinite(value) ? Json(value) : Json();
+}
+
+Json IntervalJson(const Interval &interval)
+{
+	if (!interval.known)
+		return Json();
+	return {Finite(interval.low), Finite(interval.high)};
+}
+
+const char *UnitName(Unit unit)
+{
+	switch (unit) {
+	case Unit::Nanoseconds:
+		return "ns";
+	case Unit::PerSecond:
+		return "1/s";
+	case Unit::Seconds:
+		return "s";
+	case Unit::Bytes:
+		return "bytes";
+	case Unit::Count:
+		break;
+	}
+	return "";
+}
+
+Json DifferenceJson(const Difference &d)
+{
+	Json causes = Json::array();
+	for (const CauseChange &c : d.causes)
+		causes.push_back({{"cause", Index(c.cause)}, {"a_ns", c.a_ns}, {"b_ns", c.b_ns}});
+	return {{"name", d.name},
+		{"unit", UnitName(d.unit)},
+		{"a", Finite(d.a)},
+		{"b", Finite(d.b)},
+		{"ratio", Finite(d.ratio)},
+		{"ratio_interval", IntervalJson(d.ratio_interval)},
+		{"change", Finite(d.change)},
+		{"change_interval", IntervalJson(d.change_interval)},
+		{"judged", d.judged},
+		{"p", Finite(d.holm_p)},
+		{"verdict", VerdictName(d.verdict)},
+		{"causes", causes},
+		{"sentence", d.sentence}};
+}
+
+Json DifferencesJson(const std::vector<Difference> &differences)
+{
+	Json all = Json::array();
+	for (const Difference &d : differences)
+		all.push_back(DifferenceJson(d));
+	return all;
+}
+
+// What share of a side's requests took longer than so many ns, from most to least.
+Json CurveJson(const ComparedSide &side)
+{
+	std::map<uint32_t, uint64_t> counts;
+	uint64_t all = 0;
+	for (const RunSample &run : side.runs)
+		for (const SecondOfRun &second : run.by_second)
+			for (const auto &[bucket, count] : second.latencies) {
+				counts[bucket] += count;
+				all += count;
+			}
+	Json curve = Json::array();
+	size_t step = counts.size() / kCurvePoints + 1, i = 0;
+	uint64_t below = 0;
+	for (const auto &[bucket, count] : counts) {
+		// Of the tail all buckets: there are few requests in each.
+		if (i++ % step == 0 || (all - below) * 1000 < all)
+			curve.push_back(
+			    {static_cast<double>(all - below) / static_cast<double>(all), BucketNs(bucket)});
+		below += count;
+	}
+	return curve;
+}
+
+// Requests by time and latency: [column, bin, how many per run], bin b from 10^(b / kBins) ns on.
+Json HeatJson(const ComparedSide &side, size_t seconds_per_column)
+{
+	std::map<std::pair<size_t, int>, uint64_t> cells;
+	for (const RunSample &run : side.runs)
+		for (size_t s = 0; s < run.by_second.size(); s++)
+			for (const auto &[bucket, count] : run.by_second[s].latencies) {
+				double ns = static_cast<double>(std::max<uint64_t>(BucketNs(bucket), 1));
+				cells[{s / seconds_per_column, static_cast<int>(std::log10(ns) * kBins)}] +=
+				    count;
+			}
+	Json heat = Json::array();
+	for (const auto &[cell, count] : cells)
+		heat.push_back({cell.first, cell.second,
+				static_cast<double>(count) / static_cast<double>(side.runs.size())});
+	return heat;
+}
+
+size_t LongestOf(const Comparison &c)
+{
+	size_t seconds = 1;
+	for (const ComparedSide *side : {&c.a, &c.b})
+		for (const RunSample &run : side->runs)
+			seconds = std::max(seconds, run.by_second.size());
+	return seconds;
+}
+
+Json SideJson(const ComparedSide &side, size_t seconds_per_column)
+{
+	Json runs = Json::array();
+	for (const RunSample &run : side.runs) {
+		const Latencies &l = run.latencies;
+		runs.push_back({{"name", run.name},
+				{"path", run.path},
+				{"requests", run.requests},
+				{"errors", run.errors},
+				{"drops", run.drops},
+				{"seconds", run.seconds},
+				{"rate", run.rate},
+				{"latency_ns",
+				 {{"p50", l.p50},
+				  {"p90", l.p90},
+				  {"p99", l.p99},
+				  {"p99.9", l.p99_9},
+				  {"p99.99", l.p99_99},
+				  {"max", l.max}}}});
+	}
+	return {{"given", side.given},
+		{"runs", runs},
+		{"curve", CurveJson(side)},
+		{"heat", HeatJson(side, seconds_per_column)}};
+}
+
+Json EpisodesJson(const Comparison &c)
+{
+	auto sum = [](const EpisodeSum &s, double per_run) {
+		return Json{{"per_run", Finite(per_run)},
+			    {"requests", s.requests},
+			    {"worst_ns", s.worst_ns},
+			    {"longest_ns", s.longest_ns},
+			    {"request_s", s.request_seconds}};
+	};
+	Json episodes = Json::array();
+	for (const EpisodeChange &e : c.episodes)
+		episodes.push_back({{"cause", Index(e.cause)},
+				    {"a", sum(e.a, e.per_run.a)},
+				    {"b", sum(e.b, e.per_run.b)},
+				    {"per_run", DifferenceJson(e.per_run)}});
+	return episodes;
+}
+
+Json FactChangesJson(const Comparison &c)
+{
+	Json facts = Json::array();
+	for (const FactChange &f : c.facts)
+		facts.push_back(
+		    {{"group", f.group}, {"name", f.name}, {"a", f.a}, {"b", f.b}, {"matters", f.matters}});
+	return facts;
+}
+
+Json ComparePageJson(const Comparison &c)
+{
+	Json names = Json::array(), looks = Json::array();
+	for (int i = 0; i < kCauses; i++) {
+		const CauseInfo &info = InfoOf(static_cast<Cause>(i));
+		names.push_back(info.name);
+		looks.push_back({FamilyName(info.family), info.light, info.dark, info.meaning});
+	}
+	const size_t seconds = LongestOf(c), step = (seconds + kColumns - 1) / kColumns;
+	return {{"format", kCompareFormat},
+		{"version", FORKTAIL_VERSION},
+		{"a", SideJson(c.a, step)},
+		{"b", SideJson(c.b, step)},
+		{"seconds", seconds},
+		{"column_s", step},
+		{"bins_per_decade", kBins},
+		{"slow_ns", c.slow_ns},
+		{"advisory", c.advisory},
+		{"allowed", c.allowed},
+		{"verdict", VerdictName(c.verdict)},
+		{"reason", c.reason},
+		{"changes", c.changes},
+		{"notes", c.notes},
+		{"facts", FactChangesJson(c)},
+		{"percentiles", DifferencesJson(c.percentiles)},
+		{"others", DifferencesJson({c.throughput, c.fork_seconds, c.fork_longest, c.rss})},
+		{"causes", DifferencesJson(c.causes)},
+		{"stalled", DifferencesJson(c.stalled)},
+		{"episodes", EpisodesJson(c)},
+		{"cause_names", names},
+		{"cause_looks", looks}};
+}
+
+} // namespace
+
+bool WriteComparePage(const Comparison &comparison, const std::string &path, std::string *error)
+{
+	return WritePage({ft_compare_template, ft_compare_template_size()}, ComparePageJson(comparison),
+			 ReportArrays(), path, error);
+}
+
+} // namespace forktail

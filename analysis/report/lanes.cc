@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+// Turns a run, a stretch of it at a time, into lanes: threads from their timelines here, CPUs and disks in
+// device_lanes.cc.
+#include "lanes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "analysis/source/hosts.h"
+#include "analysis/timeline/waits.h"
+#include "common/format/units.h"
+#include "device_lanes.h"
+#include "reduce.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// In the order of enum LaneCause, colours as in causes.def.
+struct DiskCause {
+	const char *name;
+	const char *light, *dark;
+	const char *meaning;
+};
+constexpr DiskCause kDiskCauses[] = {
+    {"disk-read", "#3aa0c9", "#64c4ea", "the device was reading"},
+    {"disk-write", "#2f6fb5", "#5b9be0", "the device was writing"},
+    {"disk-flush", "#6a4fb0", "#9a82de", "the device was emptying its cache"},
+    {"disk-discard", "#8fa3b8", "#a9bbcd", "the device was told of free blocks"},
+};
+
+// Who held the CPU: a traced thread by its part, another by the name the recorder kept with the wait. A wait
+// in a file system call keeps the file's name instead.
+std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
+{
+	std::string id = "(" + ShownId(run, tid) + ")";
+	for (const Thread &t : run.threads)
+		if (t.tid == tid && t.start_ns <= wait.start_ns + wait.duration_ns &&
+		    wait.start_ns <= t.end_ns)
+			return (t.role.empty() ? t.comm : t.role) + " " + id;
+	bool has_file = wait.owner == FT_FSYNC || wait.owner == FT_FILE_WRITE || wait.owner == FT_FILE_READ ||
+			wait.owner == FT_FILE_META;
+	if (has_file || wait.detail >= run.details.size() || run.details[wait.detail].name.empty())
+		return "thread " + ShownId(run, tid);
+	return run.details[wait.detail].name + " " + id;
+}
+
+// A few lines about a thread's piece: what it is part of, what it touched, who held the CPU, where the kernel
+// was.
+std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piece)
+{
+	const Detail &detail = run.details[s.detail < run.details.size() ? s.detail : 0];
+	std::string text;
+	auto line = [&](const std::string &more) {
+		if (!more.empty())
+			text += (text.empty() ? "" : "\n") + more;
+	};
+	Cause owner = CauseOfOwner(s.owner);
+	if (s.off_cpu && s.depth && piece.cause != Index(owner))
+		line(std::string("inside ") + CauseName(owner));
+	else if (s.duration_ns > 100'000 && piece.end_ns - piece.start_ns < s.duration_ns / 50 * 49)
+		line(std::string("part of a ") + CauseName(owner) + " of " + FormatDuration(s.duration_ns));
+	uint32_t holder = s.off_cpu ? static_cast<uint32_t>(s.arg[1]) : 0;
+	if (piece.cause == Index(Cause::RunQueue) && holder)
+		line("CPU " + ShownCpu(run, s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
+		     FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
+	else
+		line(detail.name);
+	line(StackText(detail, 8));
+	return text;
+}
+
+const std::string &NameOf(const Thread &t)
+{
+	return t.role.empty() ? t.comm : t.role;
+}
+
+bool IsChild(const Thread &t)
+{
+	return t.flags & FT_THREAD_CHILD;
+}
+
+bool IsClient(const Thread &t)
+{
+	return t.flags & FT_THREAD_CLIENT;
+}
+
+// The page's order: threads that serve requests, then main threads, then the others by name; then the load
+// generator's, then children.
+std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
+{
+	const Run &run = explanation.run;
+	std::vector<uint32_t> order(run.threads.size());
+	for (uint32_t i = 0; i < order.size(); i++)
+		order[i] = i;
+	auto rank = [&](uint32_t i) {
+		const Thread &t = run.threads[i];
+		if (std::find(explanation.serving.begin(), explanation.serving.end(), static_cast<int>(i)) !=
+		    explanation.serving.end())
+			return 0;
+		return IsClient(t) ? 3 : t.flags & FT_THREAD_MAIN ? 1 : 2;
+	};
+	std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+		const Thread &x = run.threads[a], &y = run.threads[b];
+		if (IsChild(x) != IsChild(y))
+			return !IsChild(x);
+		if (IsChild(x))
+			return x.start_ns < y.start_ns;
+		if (x.tgid != y.tgid && rank(a) == rank(b))
+			return x.tgid < y.tgid;
+		return rank(a) != rank(b) ? rank(a) < rank(b) : x.tid < y.tid;
+	});
+	return order;
+}
+
+class ThreadLanes
+{
+public:
+	ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
+		    LaneReducer *reducer);
+	// Adds what they did in [from_ns, to_ns), which is there.
+	void Add(uint64_t from_ns, uint64_t to_ns);
+	// All has been added.
+	std::vector<Lane> Finish();
+	size_t left_out() const { return left_out_; }
+
+private:
+	// A piece that goes on after the stretch before.
+	struct Cut {
+		LaneSpan span;
+		uint64_t start_ns, duration_ns; // of the record it is of
+		std::string text;
+	};
+	struct Member {
+		uint32_t thread;
+		size_t lane;
+		std::optional<Cut> cut = {};
+	};
+	Lane *LaneOf(uint32_t thread, bool several);
+	void AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_ns, Member *member);
+	void AddShares(const Timeline &t, const Piece &p, const LaneSpan &span, uint64_t piece_ns,
+		       size_t lane);
+	void AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member);
+	void AddCut(Member *member);
+
+	const Explanation &e_;
+	const ReportClock &clock_;
+	const size_t limit_;
+	LaneReducer &reducer_;
+	std::vector<Lane> lanes_;
+	std::vector<Member> members_; // those of a lane by time
+	size_t left_out_ = 0;
+};
+
+ThreadLanes::ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
+			 LaneReducer *reducer)
+    : e_(explanation), clock_(clock), limit_(limit), reducer_(*reducer)
+{
+	std::set<uint32_t> servers;
+	for (const Thread &t : e_.run.threads)
+		if (!IsChild(t) && !IsClient(t))
+			servers.insert(t.tgid);
+	for (uint32_t index : ThreadOrder(e_)) {
+		Lane *lane = LaneOf(index, servers.size() > 1);
+		if (!lane) {
+			left_out_++;
+			continue;
+		}
+		const Thread &t = e_.run.threads[index];
+		lane->life.push_back({clock_.Clamp(t.start_ns), clock_.Clamp(t.end_ns)});
+		members_.push_back({index, lane->number});
+	}
+}
+
+// The lane a thread belongs to; null if there are as many as may be.
+Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
+{
+	const Thread &t = e_.run.threads[index];
+	bool serving =
+	    std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(index)) != e_.serving.end();
+	std::string id = ShownTid(e_.run, t);
+	// Children with the same part, one after the other, share a lane.
+	if (IsChild(t))
+		for (Lane &lane : lanes_)
+			if (lane.kind == "child" && lane.name == NameOf(t) &&
+			    lane.life.back().second <= clock_.Clamp(t.start_ns)) {
+				lane.note += ", " + id;
+				lane.threads.push_back(index);
+				return &lane;
+			}
+	if (lanes_.size() >= limit_)
+		return nullptr;
+	Lane lane = {};
+	lane.number = reducer_.NewLane();
+	lane.name = NameOf(t);
+	lane.kind = IsChild(t) ? "child" : serving ? "serving" : "thread";
+	lane.group = IsChild(t) ? "Children" : "Server threads";
+	if (several && !IsChild(t))
+		lane.group = "Threads of process " + ShownTgid(e_.run, t);
+	if (IsClient(t)) {
+		lane.name = t.comm;
+		lane.group = "Load generator";
+	}
+	lane.note = id;
+	lane.threads = {index};
+	lanes_.push_back(std::move(lane));
+	return &lanes_.back();
+}
+
+void ThreadLanes::Add(uint64_t from_ns, uint64_t to_ns)
+{
+	for (Member &member : members_) {
+		const Thread &t = e_.run.threads[member.thread];
+		if (t.end_ns < from_ns || t.start_ns >= to_ns)
+			continue;
+		auto known = std::find_if(e_.timelines.begin(), e_.timelines.end(),
+					  [&](const Timeline &x) { return x.thread == member.thread; });
+		if (known != e_.timelines.end())
+			AddTimeline(*known, from_ns, to_ns, &member);
+		else
+			AddTimeline(BuildTimeline(e_.run, member.thread), from_ns, to_ns, &member);
+	}
+}
+
+// Idleness is the lane's empty ground; what lies between spans is shares.
+void ThreadLanes::AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_ns, Member *member)
+{
+	for (size_t i = 0; i + 1 < t.pieces.size(); i++) {
+		const Piece &p = t.pieces[i];
+		uint64_t start = clock_.Clamp(p.start_ns), end = clock_.Clamp(t.pieces[i + 1].start_ns);
+		uint64_t from = std::max(start, from_ns), to = std::min(end, to_ns);
+		if (from >= to)
+			continue;
+		uint8_t cause = static_cast<uint8_t>(Index(p.cause));
+		bool is_span = p.mix == kNoMix && p.cause != Cause::Idle && p.span != kNoSpan;
+		const ft_span *record = is_span ? &e_.run.spans[p.span] : nullptr;
+		LaneSpan span = {from, to, cause};
+		if (member->cut) {
+			const Cut &cut = *member->cut;
+			if (record && start < from_ns && cut.span.end_ns == from && cut.span.cause == cause &&
+			    cut.start_ns == record->start_ns && cut.duration_ns == record->duration_ns) {
+				span.start_ns = cut.span.start_ns;
+				member->cut.reset();
+			} else {
+				AddCut(member);
+			}
+		}
+		if (record)
+			AddSpan(*record, span, end > to_ns, member);
+		else
+			AddShares(t, p, span, end - start, member->lane);
+	}
+}
+
+// `span` is what the stretch has of the piece, which is piece_ns long.
+void ThreadLanes::AddShares(const Timeline &t, const Piece &p, const LaneSpan &span, uint64_t piece_ns,
+			    size_t lane)
+{
+	uint64_t span_ns = span.end_ns - span.start_ns;
+	if (p.mix == kNoMix) {
+		if (p.cause != Cause::Idle)
+			reducer_.Add(lane,
+				     {span.start_ns, span.end_ns, static_cast<double>(span_ns), span.cause});
+		return;
+	}
+	const Mix &mix = t.mixes[p.mix];
+	double here = static_cast<double>(span_ns) / static_cast<double>(piece_ns);
+	for (uint32_t k = 0; k < mix.part_count; k++) {
+		const MixPart &part = t.mix_parts[mix.first_part + k];
+		if (part.cause == Cause::Idle)
+			continue;
+		double ns = static_cast<double>(piece_ns) * static_cast<double>(part.ns) /
+			    static_cast<double>(std::max<uint64_t>(mix.total_ns, 1));
+		reducer_.Add(lane, {span.start_ns, span.end_ns, std::floor(ns) * here,
+				    static_cast<uint8_t>(Index(part.cause))});
+	}
+}
+
+// A piece that goes on waits for its end: how long it is decides whether it stays, and what is said of it.
+void ThreadLanes::AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member)
+{
+	if (goes_on)
+		member->cut = {span, record.start_ns, record.duration_ns,
+			       DescribePiece(e_.run, record, span)};
+	else
+		reducer_.Add(member->lane, span, [&] { return DescribePiece(e_.run, record, span); });
+}
+
+// It did not go on.
+void ThreadLanes::AddCut(Member *member)
+{
+	reducer_.Add(member->lane, member->cut->span, [&] { return member->cut->text; });
+	member->cut.reset();
+}
+
+std::vector<Lane> ThreadLanes::Finish()
+{
+	for (Member &member : members_)
+		if (member.cut)
+			AddCut(&member);
+	return std::move(lanes_);
+}
+
+} // namespace
+
+const char *LaneCauseName(int cause)
+{
+	return cause < kTimelineCauses ? CauseName(static_cast<Cause>(cause))
+				       : kDiskCauses[cause - kDiskRead].name;
+}
+
+LaneCauseLook LaneCauseLookOf(int cause)
+{
+	if (cause >= kTimelineCauses) {
+		const DiskCause &disk = kDiskCauses[cause - kDiskRead];
+		return {FamilyName(Family::Files), disk.light, disk.dark, disk.meaning};
+	}
+	const CauseInfo &info = InfoOf(static_cast<Cause>(cause));
+	return {FamilyName(info.family), info.light, info.dark, info.meaning};
+}
+
+ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits)
+{
+	LaneReducer reducer(clock, limits);
+	ThreadLanes threads(explanation, clock, limits.threads, &reducer);
+	InterruptLanes interrupts(explanation.run, clock, &reducer);
+	DiskLanes disks(explanation.run, clock, &reducer);
+	SampleCollector samples(explanation, clock, limits.samples);
+	explanation.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		threads.Add(from_ns, to_ns);
+		interrupts.Add(from_ns, to_ns);
+		disks.Add(from_ns, to_ns);
+		samples.Add(from_ns, to_ns);
+	});
+	std::vector<Lane> lanes = threads.Finish();
+	interrupts.Finish(&lanes);
+	disks.Finish(&lanes);
+	ReportLanes made = reducer.Finish(std::move(lanes));
+	made.threads_left_out = threads.left_out();
+	made.samples = samples.Finish();
+	return made;
+}
+
+} // namespace forktail

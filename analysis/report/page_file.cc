@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Names in a run come from the traced machine. Inside a script element only "</script" and "<!--" mean
+// anything to an HTML parser, and both begin with "<": so none is written, JSON's \u003c stands for each.
+#include "page_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <initializer_list>
+
+#include "common/json/json_read.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// JSON that an HTML parser sees no markup in. Bytes that are no UTF-8 become U+FFFD.
+std::string ScriptSafe(const Json &json)
+{
+	std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+	std::string text;
+	text.reserve(plain.size() + plain.size() / 64);
+	for (char c : plain) {
+		if (c == '<')
+			text += "\\u003c";
+		else
+			text += c;
+	}
+	return text;
+}
+
+bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, std::string *error)
+{
+	// Under another name until it is whole: who is interrupted has no page, or the one from before. What
+	// is no file (a pipe, /dev/stdout, a link) can't be replaced and is written to.
+	std::error_code ec;
+	std::filesystem::file_type there = std::filesystem::symlink_status(path, ec).type();
+	bool whole =
+	    there == std::filesystem::file_type::not_found || there == std::filesystem::file_type::regular;
+	const std::string name = whole ? path + ".part" : path;
+	FILE *file = fopen(name.c_str(), "wb");
+	bool ok = file != nullptr;
+	for (std::string_view part : parts)
+		ok = ok && fwrite(part.data(), 1, part.size(), file) == part.size();
+	int why = errno;
+	if (file && fclose(file) != 0 && ok) {
+		ok = false;
+		why = errno;
+	}
+	if (ok && whole && rename(name.c_str(), path.c_str())) {
+		ok = false;
+		why = errno;
+	}
+	if (ok)
+		return true;
+	*error = "can't write the report to " + path + ": " + strerror(why);
+	if (file && whole)
+		remove(name.c_str()); // half a page is no page
+	return false;
+}
+
+} // namespace
+
+bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays,
+	       const std::string &path, std::string *error)
+{
+	constexpr std::string_view mark = "@DATA@";
+	size_t at = page.find(mark);
+	if (at == std::string_view::npos) {
+		*error = "this forktail was built without its pages";
+		return false;
+	}
+	std::string json = ScriptSafe(run);
+	std::string base64 = Base64(arrays.bytes);
+	return WriteFile(path,
+			 {page.substr(0, at), "<script type=\"application/json\" id=\"run\">", json,
+			  "</script>\n<script type=\"text/plain\" id=\"arrays\">", base64, "</script>",
+			  page.substr(at + mark.size())},
+			 error);
+}
+
+} // namespace forktail

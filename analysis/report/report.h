@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// The report: one self-contained HTML page of a run, or of a comparison of two sides of runs.
+#pragma once
+
+#include <string>
+
+#include "analysis/compare/compare.h"
+#include "analysis/text/explain.h"
+
+namespace forktail
+{
+
+// Writes the page to `path` (replacing it). False: *error is one sentence for the user.
+bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error);
+bool WriteComparePage(const Comparison &comparison, const std::string &path, std::string *error);
+
+} // namespace forktail

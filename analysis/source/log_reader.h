@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The request log of recordings: blocks of columns, decoded a window at a time by all cores, the next one
+// while a window is looked at.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "analysis/run/log.h"
+#include "analysis/run/part.h"
+#include "analysis/run/progress.h"
+#include "read_blocks.h"
+
+namespace forktail
+{
+
+struct LogBlock {
+	OpenFile *file;
+	ft_place place;
+};
+
+class LogReader : public Log
+{
+public:
+	// Blocks in the order of files. A window has about `window` requests, and before them as many of the
+	// window before as KeepLead() asks for. Of requests only those due in `part`.
+	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part = {});
+	~LogReader() override;
+	uint64_t Count() const override { return count_; }
+	void Rewind() override;
+	bool Next() override;
+	void Forget() override { loaded_ = SIZE_MAX; }
+	// At most half a window.
+	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
+	// Is told of passes as windows are asked for, and outlives this.
+	void OnProgress(Progress *progress) { progress_ = progress; }
+
+private:
+	struct Window {
+		size_t first_block, end_block, count;
+	};
+	// A request on a connection that no record has announced.
+	struct Unknown {
+		size_t request;
+		uint32_t id;
+		OpenFile *file;
+	};
+	struct Decoded {
+		Requests requests;
+		std::vector<Unknown> unknown;
+		// Per block: how many make sense and are of the part, how many are not, whether it was there,
+		// and had the column.
+		std::vector<uint32_t> kept, outside;
+		std::vector<uint8_t> lost, behind, arrivals;
+	};
+	struct Scratch;
+	Decoded Decode(const Window &window, size_t lead, Requests room);
+	void DecodeBlock(const LogBlock &block, size_t at, Scratch *scratch, Decoded *out, size_t index);
+	void Begin(size_t window, Requests room);
+	void Take(size_t room_for_lead, Decoded *decoded);
+	size_t AddLead(size_t room, Requests *requests) const;
+
+	std::vector<LogBlock> blocks_;
+	std::vector<Window> windows_;
+	std::vector<Scratch> scratch_; // per worker
+	size_t window_;
+	Run *run_;
+	TimeSpan part_;
+	uint64_t count_ = 0;
+	size_t lead_ = 0;
+	size_t next_ = 0;			 // window
+	size_t loaded_ = SIZE_MAX;		 // window that is in run_->requests
+	size_t counted_ = 0;			 // blocks of which malformed requests have been counted
+	bool behind_ = false, arrivals_ = false; // some block so far had the column
+	uint64_t number_ = 0;			 // of the first request of the next window
+	std::future<Decoded> ahead_;
+	Requests spare_; // room
+	Progress *progress_ = nullptr;
+};
+
+} // namespace forktail

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: MIT
+// What blocks say is taken over record by record.
+#include "read_blocks.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include "common/format/sanitize.h"
+#include "map_times.h"
+#include "merge_segments.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// Calls each(record) for the block's records of type T, in the run's clock.
+template <typename T, typename Each> void ForRecords(const OpenFile *f, const ft_block &block, Each each)
+{
+	T record;
+	for (uint32_t i = 0; i < block.count; i++) {
+		ft_block_record(&block, i, &record, sizeof record);
+		if (!f->clock.same())
+			MapTimes(f->clock, &record);
+		each(record);
+	}
+}
+
+// Of several servers, one that the manifest does not have joined later. It must not pass for another.
+uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
+{
+	static const std::string later = "a server that joined later";
+	if (server < f->servers.size())
+		return f->servers[server];
+	if (f->servers.empty())
+		return 0;
+	auto known = std::find(run->servers.begin(), run->servers.end(), later);
+	uint32_t index = static_cast<uint32_t>(known - run->servers.begin());
+	if (known == run->servers.end()) {
+		run->servers.push_back(later);
+		run->server_pids.push_back(0);
+		run->server_hosts.push_back("");
+	}
+	return index;
+}
+
+void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
+{
+	Connection &connection = run->connections[MakeConnectionIndex(f, run, c.id)];
+	if (connection.opened_ns && connection.opened_ns < c.opened_ns) { // it was opened again
+		std::vector<Connection> earlier = std::move(connection.earlier);
+		connection.earlier = {};
+		earlier.push_back(connection);
+		connection.earlier = std::move(earlier);
+	}
+	connection.opened_ns = c.opened_ns;
+	connection.closed_ns = c.closed_ns;
+	connection.thread = c.thread;
+	connection.local_port = c.local_port;
+	connection.inode = f->space.Inode(c.inode);
+	connection.server = ServerIndex(f, run, c.server);
+}
+
+// Before then nothing is there of what the file's recorder knows; 0: it has all.
+uint64_t CutNs(const OpenFile *f)
+{
+	return f->session->cut() ? f->session->first_ns : 0;
+}
+
+// What of a record lies before the ring's first segment was written, as all else of that time, with segments
+// that are gone.
+void Cut(uint64_t from_ns, ft_span *s)
+{
+	const uint64_t was_ns = s->duration_ns, end_ns = s->start_ns + was_ns;
+	if (s->start_ns >= from_ns || end_ns < from_ns || end_ns < s->start_ns)
+		return;
+	s->start_ns = from_ns;
+	s->duration_ns = end_ns - from_ns;
+	if (s->off_cpu) { // blocked first
+		s->runnable_ns = std::min(s->runnable_ns, s->duration_ns);
+		s->blocked_ns = s->duration_ns - s->runnable_ns;
+		return;
+	}
+	s->on_cpu_ns = InMeasure(s->on_cpu_ns, was_ns, s->duration_ns);
+	s->runnable_ns = InMeasure(s->runnable_ns, was_ns, s->duration_ns);
+	s->blocked_ns = InMeasure(s->blocked_ns, was_ns, s->duration_ns);
+}
+void Cut(uint64_t from_ns, ft_tally *t)
+{
+	if (t->start_ns >= from_ns || t->end_ns < from_ns)
+		return;
+	t->total_ns = InMeasure(t->total_ns, t->end_ns - t->start_ns, t->end_ns - from_ns);
+	t->max_ns = std::min(t->max_ns, t->total_ns);
+	t->start_ns = from_ns;
+}
+
+// Which of the run's threads an account is of. A recorder that ended, or was killed, and went on in its ring
+// has begun another account of a thread that lived on: it is the same thread, of which nothing is known for a
+// while.
+size_t ThreadOf(OpenFile *f, const ft_thread &t, Run *run)
+{
+	auto &threads = f->said->threads;
+	auto [found, is_new] = threads.try_emplace({t.tid, t.start_ns}, run->threads.size());
+	if (!is_new)
+		return found->second;
+	if (f->segment && found != threads.begin()) {
+		const auto before = std::prev(found);
+		const Thread &was = run->threads[before->second];
+		if (before->first.first == t.tid && was.tgid == f->space.Id(t.tgid) &&
+		    !(was.flags & FT_THREAD_ENDED) && was.comm == VisibleName(t.comm))
+			return found->second = before->second;
+	}
+	run->threads.emplace_back();
+	run->threads.back().start_ns = UINT64_MAX;
+	return found->second;
+}
+
+void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
+{
+	Thread &thread = run->threads[ThreadOf(f, t, run)];
+	thread.tid = f->space.Id(t.tid);
+	thread.tgid = f->space.Id(t.tgid);
+	thread.parent_tgid = f->space.Id(t.parent_tgid);
+	thread.announced = true;
+	thread.flags = t.flags;
+	thread.start_ns = std::min(thread.start_ns, std::max(t.start_ns, CutNs(f)));
+	thread.end_ns = t.end_ns ? std::max(t.end_ns, thread.start_ns) : 0;
+	thread.comm = VisibleName(t.comm);
+	thread.role = VisibleName(t.role);
+	thread.file = static_cast<uint32_t>(std::min(f->said->file, run->files.size()));
+}
+
+// Where a text is in a list of the run's; it is added if nobody has said it before.
+template <typename T>
+uint32_t Once(std::unordered_map<std::string, uint32_t> *known, const std::string &text, T what,
+	      std::vector<T> *list)
+{
+	auto [found, is_new] = known->try_emplace(text, static_cast<uint32_t>(list->size()));
+	if (is_new)
+		list->push_back(std::move(what));
+	return found->second;
+}
+
+// What a block says, and the number by which the file's records name it, which is no part of that.
+std::string TakeId(Json *j, uint32_t *id)
+{
+	*id = static_cast<uint32_t>(Whole(*j, "id"));
+	j->erase("id");
+	return j->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void ReadDetail(OpenFile *f, Run *run, Json j)
+{
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
+	f->details[id] =
+	    Once(&f->said->details, text, Detail{Text(j, "name"), Texts(j, "stack")}, &run->details);
+}
+
+void ReadStack(OpenFile *f, Run *run, Json j)
+{
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
+	Stack stack;
+	stack.program = Text(j, "program");
+	if (const Json *frames = Member(j, "frames"); frames && frames->is_array())
+		for (const Json &frame : *frames)
+			if (frame.is_array() && frame.size() == 2)
+				stack.frames.push_back({AsText(frame[0]), AsText(frame[1])});
+	stack.kernel = Texts(j, "kernel");
+	f->stacks[id] = Once(&f->said->stacks, text, std::move(stack), &run->stacks);
+}
+
+void ReadSeries(OpenFile *f, Run *run, Json j)
+{
+	uint32_t id = 0;
+	const std::string text = TakeId(&j, &id);
+	Series s;
+	s.name = Text(j, "name");
+	s.unit = Text(j, "unit");
+	s.labels = TextMap(j, "labels");
+	if (SeveralHosts(*run))
+		s.labels["host"] = f->about.host;
+	f->series[id] = Once(&f->said->series, text, std::move(s), &run->series);
+}
+
+void ReadCost(OpenFile *f, Run *run, const Json &j)
+{
+	Cost cost;
+	cost.known = true;
+	cost.bpf_ns = Whole(j, "bpf_ns");
+	cost.bpf_ns_is_estimate = Flag(j, "bpf_ns_is_estimate");
+	cost.recorder_cpu_ns = Whole(j, "recorder_cpu_ns");
+	cost.load_cpu_ns = Whole(j, "load_cpu_ns");
+	cost.recorder_rss_bytes = Whole(j, "recorder_rss_bytes");
+	if (const Json *programs = Member(j, "programs"); programs && programs->is_array())
+		for (const Json &p : *programs)
+			cost.programs.push_back({Text(p, "name"), Whole(p, "runs"), Number(p, "ns_per_run"),
+						 Whole(p, "total_ns")});
+	f->said->AddCost(f, cost, &run->cost);
+}
+
+// The two halves of a word that are thread ids.
+uint64_t Ids(const IdSpace &space, uint64_t word)
+{
+	return space.Id(static_cast<uint32_t>(word)) | uint64_t{space.Id(static_cast<uint32_t>(word >> 32))}
+							   << 32;
+}
+
+// Which arguments of a span are ids: docs/recording-format.md.
+ft_span InSpace(const IdSpace &space, ft_span s)
+{
+	if (!space.number)
+		return s;
+	s.tid = space.Id(s.tid);
+	s.cpu = space.Cpu(s.cpu);
+	if (s.queue_cpu)
+		s.queue_cpu = static_cast<uint16_t>(space.Cpu(s.queue_cpu - 1u) + 1);
+	if (!s.off_cpu) {
+		if (s.owner == FT_FORK && s.arg[0] < kIdsOfSpace)
+			s.arg[0] = space.Id(static_cast<uint32_t>(s.arg[0]));
+		return s;
+	}
+	if (s.owner == FT_PTRACED)
+		s.arg[0] = space.Id(static_cast<uint32_t>(s.arg[0]));
+	if (s.owner == FT_LOCK_WAIT && s.depth == 0 && s.arg[0])
+		s.arg[1] = Ids(space, s.arg[1]);
+	else if (s.arg[1])
+		s.arg[1] = space.Id(static_cast<uint32_t>(s.arg[1])) | s.arg[1] >> 32 << 32;
+	return s;
+}
+
+// Of the load generator's file that is being read, whose load is the last.
+void ReadLoadStart(const OpenFile *f, Run *run, const Json &j, uint64_t t_ns)
+{
+	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), t_ns, {}};
+	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
+		for (const Json &tid : *tids)
+			start.tids.push_back(f->space.Id(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0));
+	run->load_starts.push_back(std::move(start));
+}
+
+// Whether a ring's earlier segment has said that a thread waits for that epoll instance, and no other thread
+// has had its id since. Remembers it.
+bool LoopIsKnown(Said *said, const ft_loop &l)
+{
+	auto [last, is_new] = said->loops.try_emplace(l.tid, l);
+	const ft_loop before = last->second;
+	last->second = l;
+	if (is_new || before.tgid != l.tgid || before.epoll != l.epoll)
+		return false;
+	auto later = said->threads.upper_bound({l.tid, before.t_ns});
+	return later == said->threads.end() || later->first.first != l.tid;
+}
+
+// Whether a note only says again what an earlier one said: which quota holds, what is missing, or all of it.
+bool NoteIsKnown(Said *said, const Json &j)
+{
+	const std::string kind = Text(j, "kind");
+	if (kind == "cpu-quota" || kind == "missing") {
+		std::string &last = said->states[kind + " " + std::to_string(Whole(j, "pid")) + " " +
+						 Text(j, "cgroup") + Text(j, "what")];
+		const std::string now = std::to_string(Whole(j, "quota_us")) + " " +
+					std::to_string(Whole(j, "period_us")) + Text(j, "why");
+		return std::exchange(last, now) == now;
+	}
+	return !said->notes.insert(j.dump(-1, ' ', false, Json::error_handler_t::replace)).second;
+}
+
+void ReadNote(OpenFile *f, Run *run, const Json &j)
+{
+	if (f->segment && NoteIsKnown(f->said.get(), j))
+		return;
+	const uint64_t t_ns = f->clock.Map(Whole(j, "t_ns"));
+	const uint32_t pid = f->space.Id(static_cast<uint32_t>(Whole(j, "pid")));
+	if (Text(j, "kind") == "cpu-quota")
+		run->quotas.push_back(
+		    {t_ns, pid, Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
+	else if (Text(j, "kind") == "frozen")
+		run->frozen.push_back({t_ns, pid, Text(j, "cgroup"), Text(j, "cgroup_of")});
+	else if (Text(j, "kind") == "target-ended")
+		run->ended.push_back({t_ns, pid, Text(j, "comm")});
+	else if (Text(j, "kind") == "tracer")
+		run->tracers[pid] = Text(j, "comm");
+	else {
+		run->reports.push_back(ReportOf(j));
+		run->reports.back().t_ns = t_ns;
+	}
+	if (Text(j, "kind") == "load-start" && !run->loads.empty())
+		ReadLoadStart(f, run, j, t_ns);
+}
+
+} // namespace
+
+uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
+{
+	constexpr uint32_t table_limit = 1 << 20;
+	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
+	if (is_new)
+		run->connections.emplace_back();
+	if (id < table_limit) {
+		if (id >= f->connection_table.size())
+			f->connection_table.resize(id + 1, kNoConnection);
+		f->connection_table[id] = found->second;
+	}
+	return found->second;
+}
+
+void Hold::Let()
+{
+	if (fd >= 0)
+		close(fd);
+	fd = -1;
+}
+
+void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run)
+{
+	for (size_t i = first_span; i < run->spans.size(); i++) {
+		uint32_t &detail = run->spans[i].detail;
+		auto found = detail ? f->details.find(detail) : f->details.end();
+		detail = found == f->details.end() ? 0 : found->second;
+	}
+	for (size_t i = first_cpu_sample; i < run->cpu_samples.size(); i++) {
+		auto found = f->stacks.find(run->cpu_samples[i].stack);
+		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
+	}
+}
+
+std::string PayloadText(const ft_block &block)
+{
+	return std::string(static_cast<const char *>(block.payload), block.bytes);
+}
+
+ServerReport ReportOf(const Json &j)
+{
+	ServerReport report;
+	report.t_ns = Whole(j, "t_ns");
+	report.kind = Text(j, "kind");
+	report.latest_fork_usec = Whole(j, "latest_fork_usec");
+	report.text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+	return report;
+}
+
+void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
+{
+	const IdSpace &space = f->space;
+	const uint64_t cut_ns = CutNs(f);
+	switch (block.kind) {
+	case FT_BLOCK_THREAD:
+		ForRecords<ft_thread>(f, block, [&](const ft_thread &t) { ReadThread(f, run, t); });
+		break;
+	case FT_BLOCK_SPAN:
+		ForRecords<ft_span>(f, block, [&](ft_span s) {
+			Cut(cut_ns, &s);
+			run->spans.push_back(InSpace(space, s));
+		});
+		break;
+	case FT_BLOCK_OPEN:
+		ForRecords<ft_span>(f, block, [&](ft_span s) {
+			auto detail = f->details.find(s.detail);
+			Cut(cut_ns, &s);
+			s.detail = detail == f->details.end() ? 0 : detail->second;
+			f->session->open.Add(InSpace(space, s));
+		});
+		break;
+	case FT_BLOCK_TALLY:
+		ForRecords<ft_tally>(f, block, [&](ft_tally t) {
+			Cut(cut_ns, &t);
+			t.tid = space.Id(t.tid);
+			run->tallies.push_back(t);
+		});
+		break;
+	case FT_BLOCK_IO:
+		ForRecords<ft_io>(f, block, [&](ft_io io) {
+			io.tid = space.Id(io.tid);
+			io.dev = DeviceOf(space, io.dev, run);
+			run->ios.push_back(io);
+		});
+		break;
+	case FT_BLOCK_TURN:
+		ForRecords<ft_turn>(f, block, [&](ft_turn t) {
+			t.tid = space.Id(t.tid);
+			t.cpu = space.Cpu(t.cpu);
+			run->turns.push_back(t);
+		});
+		break;
+	case FT_BLOCK_LOOP:
+		ForRecords<ft_loop>(f, block, [&](ft_loop l) {
+			l.tid = space.Id(l.tid);
+			l.tgid = space.Id(l.tgid);
+			if (!LoopIsKnown(f->said.get(), l))
+				run->loops.push_back(l);
+		});
+		break;
+	case FT_BLOCK_SOCKET:
+		ForRecords<ft_socket>(f, block, [&](ft_socket s) {
+			s.tgid = space.Id(s.tgid);
+			s.inode = space.Inode(s.inode);
+			s.peer_inode = space.Inode(s.peer_inode);
+			run->sockets.push_back(s);
+		});
+		break;
+	case FT_BLOCK_WRITES:
+		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
+			w.tgid = space.Id(w.tgid);
+			w.dev = DeviceOf(space, w.dev, run);
+			run->writes.push_back(w);
+		});
+		break;
+	case FT_BLOCK_SAMPLE:
+		ForRecords<ft_sample>(f, block, [&](const ft_sample &s) {
+			auto found = f->series.find(s.series);
+			if (found != f->series.end())
+				run->series[found->second].samples.push_back({s.t_ns, s.value});
+		});
+		break;
+	case FT_BLOCK_DROP:
+		ForRecords<ft_drop>(f, block, [&](ft_drop d) {
+			if (d.source == FT_DROP_MISSED)
+				d.detail += f->first_program;
+			run->drops.push_back(d);
+		});
+		break;
+	case FT_BLOCK_CLOCK:
+		ForRecords<ft_clock>(f, block, [&](const ft_clock &c) {
+			// Another host's wall clock is another clock.
+			if (f->clock.same())
+				run->clocks.push_back(c);
+		});
+		break;
+	case FT_BLOCK_CONNECTION:
+		ForRecords<ft_connection>(f, block,
+					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
+		break;
+	case FT_BLOCK_DETAIL:
+		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_CPU_SAMPLE:
+		ForRecords<ft_cpu_sample>(f, block, [&](ft_cpu_sample s) {
+			s.tid = space.Id(s.tid);
+			s.cpu = space.Cpu(s.cpu);
+			run->cpu_samples.push_back(s);
+		});
+		break;
+	case FT_BLOCK_STACK:
+		ReadStack(f, run, ParseVisibleObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_SERIES:
+		ReadSeries(f, run, ParseVisibleObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_COST:
+		ReadCost(f, run, ParseVisibleObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_NOTE:
+		ReadNote(f, run, ParseVisibleObject(PayloadText(block)));
+		break;
+	case FT_BLOCK_SUMMARY:
+		f->about.summary = PayloadText(block);
+		break;
+	default:
+		break; // requests are the log's (log_reader.h), histograms repeat what the log says exactly;
+		       // kinds of a newer writer are skipped
+	}
+}
+
+} // namespace forktail

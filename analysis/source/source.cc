@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: MIT
+// Opens the recordings of a run. Manifests first, because they say whether the files' clocks are the same
+// clock: CLOCK_MONOTONIC begins with the boot, so another boot id is another time.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <sys/resource.h>
+
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "common/json/json_read.h"
+#include "find.h"
+#include "manifest.h"
+#include "merge_segments.h"
+#include "ring.h"
+#include "source.h"
+#include "survey.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+std::string Describe(const ft_damage &d)
+{
+	std::string text;
+	if (d.gaps)
+		text += FormatBytes(d.bytes_skipped) + " in " + Plural(d.gaps, "place", "places") +
+			" could not be read";
+	if (d.blocks_missing)
+		text += (text.empty() ? "" : ", ") + Plural(d.blocks_missing, "block is", "blocks are") +
+			" missing";
+	if (d.no_trailer)
+		text += std::string(text.empty() ? "" : ", ") +
+			"it has no end: its writer was killed, is still writing, or the file was cut";
+	return text;
+}
+
+// What a file's damage and its log's come to.
+void WarnOfFile(const OpenFile &f, Run *run)
+{
+	if (f.segment)
+		return; // WarnOfRing
+	const std::string &name = f.name;
+	std::vector<std::string> warnings;
+	if (std::string damage = Describe(f.about.damage); !damage.empty())
+		warnings.push_back(name + ": " + damage);
+	if (uint64_t slow_ns = Whole(f.manifest, "log_slow_ns"); slow_ns)
+		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
+				   std::to_string(slow_ns / 1000) +
+				   " us or more and failed ones are in it, and the percentiles are theirs");
+	if (f.malformed)
+		warnings.push_back(name + ": " + Plural(f.malformed, "request", "requests") +
+				   " of the log made no sense and were left out");
+	if (f.lost)
+		warnings.push_back(name + ": " + Plural(f.lost, "block", "blocks") +
+				   " could not be read: the file is damaged, or changed meanwhile");
+	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
+}
+
+// What the segments of a ring met, as one: there may be thousands.
+void WarnOfRing(const Said &ring, Run *run)
+{
+	if (ring.damaged) {
+		std::string text = ring.damaged_name;
+		if (ring.damaged > 1)
+			text += " and " + Plural(ring.damaged - 1, "further segment", "further segments");
+		run->warnings.push_back(text + ": " + Describe(ring.damage));
+	}
+	uint64_t down_ns = 0, last_ns = 0;
+	for (const auto &[began_ns, session] : ring.sessions) {
+		down_ns += last_ns && session.first_ns > last_ns ? session.first_ns - last_ns : 0;
+		last_ns = std::max(last_ns, session.last_ns);
+	}
+	if (size_t times = ring.sessions.size() - 1)
+		run->warnings.push_back("the recorder ended and went on in its ring" +
+					(times > 1 ? " " + std::to_string(times) + " times" : std::string()) +
+					": what happened in " + FormatDuration(down_ns) +
+					" meanwhile is not known");
+	if (ring.lost)
+		run->warnings.push_back(
+		    Plural(ring.lost, "block", "blocks") +
+		    " of segments could not be read: they are damaged, or changed meanwhile");
+	if (ring.gone)
+		run->warnings.push_back(
+		    Plural(ring.gone, "segment", "segments") +
+		    " of the ring made room for newer ones while it was read, and may be missing from this");
+}
+
+void ReadRunInfo(const std::string &path, Run *run)
+{
+	std::ifstream in(path, std::ios::binary);
+	if (!in)
+		return;
+	std::ostringstream text;
+	text << in.rdbuf();
+	Json j = ParseVisible(text.str());
+	if (!j.is_object()) {
+		run->warnings.push_back("run.json is not a JSON object and was left out");
+		return;
+	}
+	run->info.present = true;
+	run->info.text = text.str();
+	run->info.host = Text(j, "host");
+	run->info.kernel = Text(j, "kernel");
+	run->info.versions = TextMap(j, "versions");
+	run->info.commands = Texts(j, "commands");
+	run->info.redis_config = TextMap(j, "redis_config");
+	run->info.rss_bytes = Whole(j, "rss_bytes");
+	if (const Json *reports = Member(j, "server_reports"); reports && reports->is_array())
+		for (const Json &report : *reports)
+			run->reports.push_back(ReportOf(report));
+}
+
+// Gives each kernel's numbers a space, and tells the run which hosts there are.
+void NameHosts(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
+{
+	std::vector<std::string> boots;
+	for (const auto &f : *files) {
+		if (!f->about.overlaid)
+			continue;
+		// One that does not say is believed to be of the first.
+		if (const std::string &id = f->about.boot_id; !id.empty()) {
+			auto boot = std::find(boots.begin(), boots.end(), id);
+			f->space.number = f->about.space = static_cast<uint32_t>(boot - boots.begin());
+			if (boot == boots.end())
+				boots.push_back(id);
+		}
+		if (f->about.host.empty())
+			continue;
+		if (std::find(run->hosts.begin(), run->hosts.end(), f->about.host) == run->hosts.end())
+			run->hosts.push_back(f->about.host);
+	}
+	run->spaces = static_cast<uint32_t>(std::max<size_t>(boots.size(), 1));
+	run->cpus_of_space = UINT16_MAX / run->spaces;
+	for (const auto &f : *files)
+		f->space = {f->space.number, f->space.number * run->cpus_of_space, run->cpus_of_space};
+}
+
+// Blocks of several logs in the order of time, as one log of all would have them; a file's stay in its order.
+// So a window is of one time in all logs, and what servers did then is read once.
+void OrderByTime(std::vector<LogBlock> *blocks)
+{
+	std::vector<std::pair<uint64_t, LogBlock>> timed;
+	const OpenFile *file = nullptr;
+	uint64_t last_ns = 0;
+	for (const LogBlock &b : *blocks) {
+		last_ns = b.file == file ? std::max(last_ns, b.place.start_ns) : b.place.start_ns;
+		file = b.file;
+		timed.push_back({last_ns, b});
+	}
+	std::stable_sort(timed.begin(), timed.end(),
+			 [](const auto &a, const auto &b) { return a.first < b.first; });
+	for (size_t i = 0; i < timed.size(); i++)
+		(*blocks)[i] = timed[i].second;
+}
+
+// How far an explanation is when files have been opened.
+constexpr double kOpened = 0.05;
+
+std::vector<double> ShareOut(double from, double to, size_t count)
+{
+	std::vector<double> ends;
+	for (size_t i = 1; i <= count; i++)
+		ends.push_back(from + (to - from) * static_cast<double>(i) / static_cast<double>(count));
+	return ends;
+}
+
+bool IsServers(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_SPAN:
+	case FT_BLOCK_TALLY:
+	case FT_BLOCK_IO:
+	case FT_BLOCK_TURN:
+	case FT_BLOCK_WRITES:
+	case FT_BLOCK_CPU_SAMPLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+} // namespace
+
+std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
+{
+	char message[512];
+	ft_reader *reader = nullptr;
+	const std::string held = "/proc/self/fd/" + std::to_string(f.hold.fd);
+	ft_reader_open(&reader, f.hold.fd >= 0 ? held.c_str() : f.path.c_str(), message, sizeof message);
+	return std::unique_ptr<ft_reader, CloseReader>(reader);
+}
+
+namespace
+{
+
+// How many segments are held, so that they can be read when they were evicted: some descriptors are for
+// others.
+size_t HoldsLeft()
+{
+	constexpr rlim_t others = 128;
+	struct rlimit files = {};
+	return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > others
+		   ? static_cast<size_t>(std::min<rlim_t>(files.rlim_cur - others, 1 << 20))
+		   : 0;
+}
+
+// Which life of its recorder a segment is of, and that it was read of it.
+void JoinSession(OpenFile *f)
+{
+	uint64_t began_ns = Whole(f->manifest, "ring_start_ns");
+	if (!began_ns || began_ns > f->about.start_ns)
+		began_ns = f->about.start_ns;
+	auto [session, is_new] = f->said->sessions.try_emplace(began_ns);
+	f->session = &session->second;
+	if (!is_new)
+		return;
+	f->session->began_ns = began_ns;
+	f->session->first_ns = f->about.start_ns;
+}
+
+} // namespace
+
+// Opens a file and reads its manifest. False: *error says why not; "": a segment that is gone again, or to
+// which nothing has been written yet.
+bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run, std::string *error)
+{
+	f->path = found.path;
+	f->segment = found.segment;
+	f->about.path = Visible(found.path);
+	f->name = (found.host.empty() ? "" : "hosts/" + Visible(found.host) + "/") +
+		  Visible(fs::path(found.path).filename().string());
+	if (f->segment) {
+		f->hold.fd = open(found.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (f->hold.fd < 0 && errno == ENOENT)
+			return false;
+		// Asked before it is read: whose writer has ended has its end.
+		f->written = f->hold.fd >= 0 && BeingWritten(f->hold.fd);
+	}
+	char message[512];
+	ft_reader *reader = nullptr;
+	if (int rc = ft_reader_open(&reader, found.path.c_str(), message, sizeof message)) {
+		if (!f->segment || (rc != -ENOENT && !f->written))
+			*error = message;
+		return false;
+	}
+	f->reader.reset(reader);
+	// The manifest is the first block, unless the file's beginning is damaged.
+	ft_block block;
+	if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
+		ReadManifest(f, PayloadText(block));
+	else
+		run->warnings.push_back(f->name +
+					": its manifest is lost, so what was recorded has to be guessed");
+	if (!found.host.empty())
+		f->about.host = Visible(found.host);
+	if (!hold)
+		f->hold.Let();
+	return true;
+}
+
+bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *run, std::string *error)
+{
+	std::vector<Found> found;
+	if (!FindRecordings(of, asked, &found, &whole_, run, error))
+		return false;
+	std::map<std::string, std::shared_ptr<Said>> rings; // by host
+	size_t holds = HoldsLeft();
+	*error = "all segments of " + of + " made room for newer ones while it was read";
+	for (const Found &one : found) {
+		auto f = std::make_unique<OpenFile>();
+		std::string why;
+		std::shared_ptr<Said> alone, &said = one.segment ? rings[one.host] : alone;
+		f->said = said = said ? said : std::make_shared<Said>();
+		if (!OpenFileOf(one, holds > 0, f.get(), run, &why)) {
+			if (why.empty())
+				continue;
+			*error = why; // the last one counts if none can be read
+			if (found.size() > 1)
+				run->warnings.push_back(Visible(why));
+			continue;
+		}
+		JoinSession(f.get());
+		holds -= f->hold.fd >= 0;
+		files_.push_back(std::move(f));
+		ReaderOf(files_.back().get());
+	}
+	return !files_.empty();
+}
+
+// The reader of a file. Those of segments take memory, so that only the last ones that were asked for are
+// kept.
+ft_reader *RunSource::ReaderOf(OpenFile *f)
+{
+	constexpr size_t most = 16;
+	if (!f->segment)
+		return f->reader.get();
+	if (!recent_.empty() && recent_.back() == f)
+		return f->reader.get();
+	std::erase(recent_, f);
+	if (recent_.size() == most) {
+		recent_.front()->reader.reset();
+		recent_.erase(recent_.begin());
+	}
+	if (!f->reader)
+		f->reader = OpenAgain(*f);
+	recent_.push_back(f);
+	f->gone |= !f->reader;
+	return f->reader.get();
+}
+
+bool RunSource::Get(OpenFile *f, const ft_place &place, ft_block *block)
+{
+	ft_reader *reader = ReaderOf(f);
+	return reader && ft_reader_read(reader, &place, block) == 1;
+}
+
+bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
+{
+	ft_places places;
+	if (progress_)
+		progress_->Begin();
+	auto at = [](void *progress, uint64_t done, uint64_t all) {
+		if (progress && all)
+			static_cast<Progress *>(progress)->At(done, all);
+		return 0;
+	};
+	ft_reader *reader = ReaderOf(f);
+	if (!reader)
+		return true; // it is gone
+	int rc = ft_reader_places(reader, scan, &places, at, progress_);
+	if (rc) {
+		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
+		return false;
+	}
+	f->about.damage = places.damage;
+	f->indexed = places.indexed;
+	for (size_t i = 0; i < places.count; i++) {
+		ft_place &place = places.all[i];
+		ft_block block;
+		place.start_ns = f->clock.Map(place.start_ns);
+		place.end_ns = f->clock.Map(place.end_ns);
+		has_log_ |= place.kind == FT_BLOCK_REQUEST;
+		f->session->last_ns = std::max(f->session->last_ns, place.end_ns);
+		if (place.kind == FT_BLOCK_REQUEST)
+			log_.push_back({f, place});
+		else if (IsServers(place.kind))
+			servers_.push_back({f, place});
+		else if (Get(f, place, &block))
+			ReadBlock(f, run, block);
+		else
+			f->lost++;
+	}
+	ft_places_free(&places);
+	if (!run->loads.empty() && run->loads.back().file == run->files.size())
+		run->loads.back().connection_count =
+		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
+	Json summary = ParseVisibleObject(f->about.summary);
+	f->about.end_ns = f->clock.Map(Whole(summary, "end_ns"));
+	f->about.end_reason = Text(summary, "reason");
+	return true;
+}
+
+// Into the run's list; a ring's segments are one entry.
+void RunSource::List(const OpenFile &f, Run *run)
+{
+	Said *ring = f.said.get();
+	const ft_damage &d = f.about.damage;
+	if (f.segment && (d.gaps || d.blocks_missing || (d.no_trailer && !f.written))) {
+		if (!ring->damaged++)
+			ring->damaged_name = f.name;
+		ring->damage.bytes_skipped += d.bytes_skipped;
+		ring->damage.gaps += d.gaps;
+		ring->damage.blocks_missing += d.blocks_missing;
+		ring->damage.no_trailer |= d.no_trailer && !f.written;
+	}
+	if (ring->file >= run->files.size()) {
+		ring->file = run->files.size();
+		run->files.push_back(f.about);
+		return;
+	}
+	RecordingFile about = f.about; // of the newest
+	about.start_ns = run->files[ring->file].start_ns;
+	about.path = run->files[ring->file].path;
+	about.damage = ring->damage;
+	run->files[ring->file] = about;
+}
+
+bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error, const PartAsked &asked)
+{
+	run->path = Visible(path);
+	run->details.emplace_back();
+	run->stacks.emplace_back();
+	if (!OpenFiles(path, asked, run, error)) {
+		*error = Visible(*error); // it names files
+		return false;
+	}
+	DecideClocks(scan, run);
+	NameHosts(&files_, run);
+	if (progress_)
+		progress_->Plan(ShareOut(0, kOpened, files_.size()));
+	warnings_at_ = run->warnings.size();
+	for (const auto &f : files_) {
+		if (f->about.overlaid) {
+			UseManifest(f.get(), run);
+			if (!ReadFile(f.get(), scan, run, error)) {
+				*error = Visible(*error);
+				return false;
+			}
+		}
+		List(*f, run);
+	}
+	OrderByTime(&log_);
+	std::error_code ec;
+	if (fs::is_directory(path, ec))
+		ReadRunInfo((fs::path(path) / "run.json").string(), run);
+	return true;
+}
+
+void RunSource::LoadServers(Run *run)
+{
+	for (size_t i = 0; i < servers_.size();) {
+		OpenFile *f = servers_[i].file;
+		size_t first_span = run->spans.size(), first_tally = run->tallies.size(),
+		       first_cpu_sample = run->cpu_samples.size();
+		for (; i < servers_.size() && servers_[i].file == f; i++) {
+			ft_block block;
+			if (Get(f, servers_[i].place, &block))
+				ReadBlock(f, run, block);
+			else
+				f->lost++;
+		}
+		TakeNames(f, first_span, first_cpu_sample, run);
+		NoteEnds(f, *run, first_span, first_tally);
+	}
+	for (const ft_span &open : Standing())
+		run->spans.push_back(open);
+	IndexRun(run);
+}
+
+// What came to its end, of records from these on.
+void RunSource::NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally)
+{
+	OpenSpans &open = f->session->open;
+	for (size_t i = first_span; !open.empty() && i < run.spans.size(); i++)
+		open.Note(run.spans[i]);
+	for (size_t i = first_tally; !open.empty() && i < run.tallies.size(); i++)
+		open.Note(run.tallies[i]);
+}
+
+std::vector<ft_span> RunSource::Standing() const
+{
+	std::vector<ft_span> all;
+	std::set<const Session *> seen;
+	for (const auto &f : files_)
+		if (seen.insert(f->session).second) {
+			const std::vector<ft_span> some = f->session->open.Standing();
+			all.insert(all.end(), some.begin(), some.end());
+		}
+	return all;
+}
+
+bool RunSource::Misled() const
+{
+	return std::any_of(files_.begin(), files_.end(),
+			   [](const auto &f) { return f->indexed && f->lost && !f->gone; });
+}
+
+std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
+{
+	return std::make_unique<LogReader>(log_, window, run, part_);
+}
+
+void RunSource::Finish(Run *run)
+{
+	std::vector<std::string> later(run->warnings.begin() + static_cast<ptrdiff_t>(warnings_at_),
+				       run->warnings.end());
+	run->warnings.resize(warnings_at_);
+	std::set<Said *> rings;
+	for (const auto &f : files_) {
+		if (!f->about.overlaid)
+			continue;
+		WarnOfFile(*f, run);
+		if (!f->segment)
+			continue;
+		rings.insert(f->said.get());
+		f->said->gone += f->gone;
+		f->said->lost += f->gone ? 0 : f->lost;
+	}
+	for (const Said *ring : rings)
+		WarnOfRing(*ring, run);
+	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
+}
+
+bool LoadRun(const std::string &path, Run *run, std::string *error)
+{
+	RunSource source;
+	if (!source.Open(path, true, run, error))
+		return false;
+	std::unique_ptr<LogReader> log = source.OpenLog(SIZE_MAX, run);
+	log->Rewind();
+	log->Next();
+	source.LoadServers(run);
+	source.Finish(run);
+	return true;
+}
+
+} // namespace forktail

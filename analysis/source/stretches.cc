@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// What threads did, a stretch of it at a time. Blocks are known by the time that they cover: those that reach
+// into a stretch are read, and of their records those that do are kept.
+#include <algorithm>
+
+#include "merge_segments.h"
+#include "source.h"
+#include "survey.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+// What records become in memory, put in order and with the timelines that are made of them.
+constexpr uint64_t kGrows = 4;
+// What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
+constexpr uint64_t kAroundNs = 1'000'000'000;
+constexpr uint64_t kWidestNs = 30'000'000'000; // wider ones are of a thread that did next to nothing
+
+uint64_t After(uint64_t t_ns, uint64_t ns)
+{
+	return t_ns > UINT64_MAX - ns ? UINT64_MAX : t_ns + ns;
+}
+
+void Clear(Run *run)
+{
+	run->spans.Truncate(0);
+	run->tallies.Truncate(0);
+	run->iterations.Truncate(0);
+	run->cpu_samples.Truncate(0);
+	run->ios.clear();
+	run->writes.clear();
+	run->turns.clear();
+}
+
+// Keeps, of records from `first` on, those that reach into [from_ns, to_ns].
+template <typename Records, typename Start, typename End>
+void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t kept = first;
+	for (size_t i = first; i < records->size(); i++)
+		if (start_of((*records)[i]) <= to_ns && end_of((*records)[i]) >= from_ns)
+			(*records)[kept++] = (*records)[i];
+	if constexpr (requires { records->Truncate(kept); })
+		records->Truncate(kept);
+	else
+		records->resize(kept);
+}
+
+struct Sizes {
+	size_t spans, tallies, cpu_samples, ios, writes, turns;
+};
+Sizes SizesOf(const Run &run)
+{
+	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(),
+		run.ios.size(),	  run.writes.size(),  run.turns.size()};
+}
+
+void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	auto start = [](const auto &r) { return r.start_ns; };
+	auto lasts = [](const auto &r) { return r.start_ns + r.duration_ns; };
+	auto end = [](const auto &r) { return r.end_ns; };
+	auto at = [](const ft_cpu_sample &s) { return s.t_ns; };
+	Trim(&run->spans, first.spans, start, lasts, from_ns, to_ns);
+	Trim(&run->tallies, first.tallies, start, end, from_ns, to_ns);
+	Trim(&run->cpu_samples, first.cpu_samples, at, at, from_ns, to_ns);
+	Trim(&run->ios, first.ios, start, lasts, from_ns, to_ns);
+	Trim(&run->writes, first.writes, start, end, from_ns, to_ns);
+	Trim(&run->turns, first.turns, start, end, from_ns, to_ns);
+}
+
+} // namespace
+
+void RunSource::OpenServers(uint64_t bytes, Run *run)
+{
+	uint64_t all = 0;
+	for (const ServerBlock &b : servers_)
+		all += b.place.raw_bytes;
+	if (all <= bytes / kGrows) {
+		LoadServers(run);
+		return;
+	}
+	stretch_bytes_ = bytes / kGrows;
+	uint64_t dropped = IndexFacts(run);
+	details_ = run->details.size();
+	Survey survey(*run);
+	uint64_t done = 0;
+	if (progress_)
+		progress_->Begin();
+	for (const ServerBlock &b : servers_) {
+		if (progress_)
+			progress_->At(done++, servers_.size());
+		Run records;
+		ft_block block;
+		if (!Get(b.file, b.place, &block)) {
+			b.file->lost++;
+			continue;
+		}
+		ReadBlock(b.file, &records, block);
+		NoteEnds(b.file, records, 0, 0);
+		survey.Add(&records);
+	}
+	open_ = Standing();
+	Run open;
+	for (const ft_span &s : open_)
+		open.spans.push_back(s);
+	survey.Add(&open);
+	CutStretches();
+	survey.Finish(dropped, run);
+	wide_ = survey.WideWindows();
+	run->loaded_from_ns = run->loaded_to_ns = 0;
+}
+
+bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run, uint64_t until_ns)
+{
+	if (!stretch_bytes_ || (from_ns >= After(run->loaded_from_ns, kAroundNs / 2) &&
+				After(to_ns, kAroundNs / 2) <= run->loaded_to_ns))
+		return false;
+	// What is asked for next.
+	until_ns = std::max(to_ns, std::min(until_ns, Reach(from_ns)));
+	// What is too much begins where it is not.
+	while (from_ns < to_ns && Bytes(from_ns, to_ns) > 2 * stretch_bytes_)
+		from_ns += (to_ns - from_ns + 7) / 8;
+	Load(from_ns - std::min(from_ns, kAroundNs), After(until_ns, kAroundNs), run);
+	return true;
+}
+
+uint64_t RunSource::Bytes(uint64_t from_ns, uint64_t to_ns) const
+{
+	uint64_t bytes = 0;
+	for (const ServerBlock &b : servers_)
+		if (b.place.end_ns >= from_ns && b.place.start_ns <= to_ns)
+			bytes += b.place.raw_bytes;
+	return bytes;
+}
+
+// When blocks that are not over before from_ns end, in order, and how many bytes of records they have.
+std::vector<std::pair<uint64_t, uint64_t>> RunSource::Ends(uint64_t from_ns) const
+{
+	std::vector<std::pair<uint64_t, uint64_t>> ends;
+	for (const ServerBlock &b : servers_)
+		if (b.place.end_ns >= from_ns)
+			ends.push_back({b.place.end_ns, b.place.raw_bytes});
+	std::sort(ends.begin(), ends.end());
+	return ends;
+}
+
+void RunSource::CutStretches()
+{
+	stretches_ = {{0, UINT64_MAX}};
+	uint64_t bytes = 0;
+	for (const auto &[end_ns, more] : Ends(0)) {
+		bytes += more;
+		Stretch &last = stretches_.back();
+		if (bytes < stretch_bytes_ / 2 || end_ns <= last.from_ns)
+			continue;
+		last.to_ns = end_ns;
+		stretches_.push_back({end_ns, UINT64_MAX});
+		bytes = 0;
+	}
+}
+
+uint64_t RunSource::Reach(uint64_t from_ns) const
+{
+	if (!stretch_bytes_)
+		return UINT64_MAX;
+	uint64_t bytes = 0;
+	for (const auto &[end_ns, more] : Ends(from_ns)) {
+		bytes += more;
+		if (bytes > stretch_bytes_ / 2)
+			return end_ns;
+	}
+	return UINT64_MAX;
+}
+
+void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
+{
+	// A window that reaches over a bound needs all of its spans.
+	for (uint64_t first_ns = from_ns, last_ns = to_ns; const Survey::Wide &w : wide_) {
+		if (w.start_ns > last_ns || w.end_ns < first_ns || w.end_ns - w.start_ns > kWidestNs)
+			continue;
+		from_ns = std::min(from_ns, w.start_ns);
+		to_ns = std::max(to_ns, w.end_ns);
+	}
+	Clear(run);
+	run->details.resize(details_);
+	for (const ServerBlock &b : servers_) {
+		bool timed = b.place.end_ns;
+		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))
+			continue;
+		ft_block block;
+		if (!Get(b.file, b.place, &block))
+			continue; // it was counted
+		Sizes first = SizesOf(*run);
+		ReadBlock(b.file, run, block);
+		TrimRun(first, from_ns, to_ns, run);
+		TakeNames(b.file, first.spans, first.cpu_samples, run);
+	}
+	const Sizes first = SizesOf(*run);
+	for (const ft_span &open : open_)
+		run->spans.push_back(open);
+	TrimRun(first, from_ns, to_ns, run);
+	run->loaded_from_ns = from_ns;
+	run->loaded_to_ns = to_ns;
+	IndexStretch(run);
+}
+
+} // namespace forktail

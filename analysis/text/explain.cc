@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+// From a path to an explanation: read, find the serving threads, blame, group, find evidence.
+#include "explain.h"
+
+#include <algorithm>
+
+#include "analysis/passes/count.h"
+#include "common/format/units.h"
+#include "serving_rows.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr uint64_t kSlowIterationNs = 1'000'000;
+// Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
+constexpr size_t kEvidenceEpisodes = 1000;
+
+// Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
+// generators.
+void FindLoops(const Accounts &accounts, Explanation *e)
+{
+	e->by_loops = true;
+	for (size_t i = 0; i < e->run.threads.size(); i++) {
+		const Thread &t = e->run.threads[i];
+		if (accounts.Turns(i) == 0 || (t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
+			continue;
+		e->serving.push_back(static_cast<int>(i));
+		e->timelines.emplace_back();
+		e->timelines.back().thread = static_cast<uint32_t>(i);
+	}
+	MakeTimelines(e);
+}
+
+void FindMeasured(const LogFacts &facts, Explanation *e)
+{
+	uint64_t first = facts.count ? facts.first_due_ns : e->run.start_ns,
+		 last = facts.count ? facts.last_end_ns : e->run.end_ns;
+	e->first_ns = first;
+	e->peaks = facts.peaks;
+	e->measured_ns = last - first;
+	if (!e->in_part)
+		e->zero_ns = first;
+}
+
+// Time that requests spent outside the recording of their server is Unknown; say how much was outside.
+void NoteCoverage(Explanation *e)
+{
+	auto note = [&](const std::string &text) { // of several servers, once
+		if (std::find(e->notes.begin(), e->notes.end(), text) == e->notes.end())
+			e->notes.push_back(text);
+	};
+	for (const Timeline &t : e->timelines) {
+		if (t.thread >= e->run.threads.size() || e->by_loops)
+			continue;
+		const Thread &thread = e->run.threads[t.thread];
+		if (thread.end_ns <= thread.start_ns)
+			continue;
+		uint64_t last = e->first_ns + e->measured_ns;
+		if (thread.start_ns > e->first_ns)
+			note("the server was recorded from " + FormatOffset(thread.start_ns, e->zero_ns) +
+			     " on: what requests met before that is unknown");
+		if (thread.end_ns < last)
+			note("the server was recorded until " + FormatOffset(thread.end_ns, e->zero_ns) +
+			     " only: what requests met after that is unknown");
+	}
+}
+
+// A server that is gone while others go on looks like one that nobody asks anything.
+void NoteEnded(Explanation *e)
+{
+	if (e->run.targets.size() < 2)
+		return;
+	for (const EndedTarget &target : e->run.ended)
+		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
+				   FormatOffset(target.t_ns, e->zero_ns) +
+				   ": what came in its place, if anything did, was not recorded");
+}
+
+// What the recorder sees of a loop over io_uring is less than of one over epoll.
+void NoteRings(Explanation *e)
+{
+	for (const Target &target : e->run.targets)
+		if (target.io_uring)
+			e->notes.push_back(target.comm + " (" + std::to_string(target.pid) +
+					   ") works over io_uring: a thread that waits in io_uring_enter "
+					   "counts as idle whatever it "
+					   "waits for, and which thread serves a connection can't be told");
+}
+
+// Among the notes on who serves whom.
+void NoteUnserved(size_t at, Explanation *e)
+{
+	const Blame &b = e->blame;
+	if (b.unserved_requests)
+		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
+				"which thread served it is not known of " +
+				    Plural(b.unserved_requests, "request", "requests") + " on " +
+				    Plural(b.unserved_connections, "connection", "connections") +
+				    ": what they met is unknown");
+}
+
+// Of more slow requests, or longer ones, than there is room for.
+void NoteKept(Explanation *e)
+{
+	if (e->blame.cut_requests)
+		e->notes.push_back(
+		    "what " + Plural(e->blame.cut_requests, "request", "requests") +
+		    " met at first is unknown: so long a time does not fit into memory at once "
+		    "(--memory makes room for more)");
+	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
+		e->notes.push_back("of " + Plural(e->blame.slow_count, "slow request", "slow requests") +
+				   " the " + FormatCount(e->blame.slow.size()) + " slowest, of " +
+				   FormatDuration(e->blame.kept_from_ns) +
+				   " or more, are told apart in episodes; the other " + FormatCount(left) +
+				   " are in all sums and percentiles (--memory makes room for more)");
+}
+
+std::string NothingToExplain(const Run &run)
+{
+	if (run.threads.empty())
+		return run.path +
+		       " holds neither requests nor a server's threads: there is nothing to explain";
+	return run.path + " holds no requests, and no event-loop iteration of the recorded server took " +
+	       FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
+}
+
+} // namespace
+
+namespace
+{
+
+// Own code by thread, from stretches one after the other.
+class OwnCodes
+{
+public:
+	explicit OwnCodes(Explanation *e) : e_(*e)
+	{
+		for (size_t t = 0; t < e_.run.threads.size(); t++)
+			counts_.emplace_back(e_.run, e_.activities);
+	}
+	void Add(uint64_t from_ns, uint64_t to_ns)
+	{
+		for (size_t t = 0; t < counts_.size(); t++)
+			counts_[t].Add(e_.run.threads[t], from_ns, to_ns);
+	}
+	// Who serves is known, and accounts are.
+	void Finish()
+	{
+		OwnCodeCount all(e_.run, e_.activities);
+		uint64_t all_ns = 0;
+		for (size_t t = 0; t < counts_.size(); t++) {
+			uint64_t own_ns = e_.accounts[t].by_cause[Index(Cause::ServerBusy)];
+			e_.own_codes.push_back(counts_[t].Result(own_ns));
+			if (std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(t)) ==
+			    e_.serving.end())
+				continue;
+			all.Add(counts_[t]);
+			all_ns += own_ns;
+		}
+		e_.own_code = all.Result(all_ns);
+	}
+
+private:
+	Explanation &e_;
+	std::vector<OwnCodeCount> counts_;
+};
+
+// What memory goes to: windows of the log, the stretch of what threads did, backlogs by time, and slow
+// requests.
+struct Memory {
+	size_t window; // requests
+	uint64_t stretch;
+	BlameLimits limits;
+};
+Memory Divide(uint64_t bytes, bool page)
+{
+	// Histograms, the program itself, what there is little of; and a page as it is put together.
+	const uint64_t always = (page ? 120 : 40) << 20;
+	bytes = bytes > 2 * always ? bytes - always : bytes / (page ? 4 : 2);
+	constexpr uint64_t request = 110; // twice: read ahead, and looked at
+	constexpr uint64_t kept = 270;	  // with its parts, its episode and what is needed to sort
+	constexpr uint64_t bucket = 13;
+	return {std::max<size_t>(bytes / 7 / request, FT_REQUEST_BLOCK),
+		bytes / 4,
+		{std::max<size_t>(bytes / 4 / kept, 1000),
+		 std::clamp<uint64_t>(bytes / 5 / bucket, 1 << 10, 1 << 22)}};
+}
+
+// How far all is when requests were counted, what servers' threads did was read or looked through, and after
+// the passes that follow: over the log for percentiles, a first look and blame; before that, where there are
+// stretches, over those for accounts and for what is usual.
+constexpr double kCounted = 0.2, kSurveyed = 0.3;
+const std::vector<double> kPlan = {0.45, 0.7, 0.95};
+const std::vector<double> kPlanInStretches = {0.37, 0.44, 0.56, 0.75, 0.95};
+
+// Has a run's stretches read by its source, and their timelines made: with sums where requests are blamed.
+void UseStretches(Explanation *e)
+{
+	auto cover = [e](uint64_t from_ns, uint64_t to_ns) {
+		bool changed = e->source->Cover(from_ns, to_ns, &e->run);
+		if (changed)
+			MakeTimelines(e);
+		return changed;
+	};
+	e->stretches.cover = [e, cover](uint64_t from_ns, uint64_t to_ns) {
+		bool changed = cover(from_ns, to_ns);
+		for (Timeline &t : e->timelines)
+			SumUp(&t);
+		return changed;
+	};
+	e->stretches.reach = [e](uint64_t from_ns) { return e->source->Reach(from_ns); };
+	e->stretches.each = [e, cover](const auto &see) {
+		const std::vector<RunSource::Stretch> &all = e->source->stretches();
+		if (all.size() > 1)
+			e->progress.Begin();
+		for (const RunSource::Stretch &s : all) {
+			if (all.size() > 1)
+				e->progress.At(static_cast<uint64_t>(&s - all.data()), all.size());
+			cover(s.from_ns, s.to_ns);
+			see(s.from_ns, s.to_ns);
+		}
+	};
+}
+
+// Times around episodes that follow soon after each other, in order. Others are far from each other, and what
+// lies between them need not be read for their evidence.
+std::vector<TimeSpan> TimesOf(const std::vector<Episode> &episodes)
+{
+	constexpr uint64_t kSoonNs = 4'000'000'000; // reading on is cheaper than beginning anew
+	std::vector<TimeSpan> times;
+	for (const Episode &e : episodes) {
+		if (times.empty() || e.since_ns > times.back().until_ns + kSoonNs)
+			times.push_back({e.since_ns, e.end_ns});
+		times.back().until_ns = std::max(times.back().until_ns, e.end_ns + kSoonNs / 2);
+	}
+	return times;
+}
+
+// Of the times that an instant lies in, or comes soon after, the end.
+uint64_t EndOfTime(const std::vector<TimeSpan> &times, uint64_t t_ns)
+{
+	auto after = std::partition_point(times.begin(), times.end(),
+					  [&](const TimeSpan &t) { return t.since_ns <= t_ns; });
+	return after == times.begin() ? 0 : after[-1].until_ns;
+}
+
+// What each thread did in all.
+Accounts AddUp(OwnCodes *codes, Explanation *e)
+{
+	Accounts accounts;
+	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		e->activities = ActivitiesOf(e->run);
+		accounts.Add(e->run, from_ns, to_ns);
+		codes->Add(from_ns, to_ns);
+		e->waits_for_locks |= !e->run.lock_waits.empty();
+	});
+	for (size_t t = 0; t < e->run.threads.size(); t++)
+		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
+	e->accounts = accounts.Result(e->run);
+	if (e->in_part)
+		for (Account &a : e->accounts) {
+			const Thread &t = e->run.threads[a.thread];
+			uint64_t from_ns = std::max(t.start_ns, e->run.start_ns),
+				 to_ns = std::min(t.end_ns, e->run.end_ns);
+			a.wall_ns = to_ns - std::min(from_ns, to_ns);
+		}
+	return accounts;
+}
+
+// Leaves of a run what is asked for. False: *error and *status say why that can't be.
+bool TakePart(const PartAsked &asked, Explanation *e, std::string *error, int *status)
+{
+	e->in_part = asked.any();
+	if (!e->in_part)
+		return true;
+	e->whole = e->source->Span(&e->run);
+	e->zero_ns = e->whole.since_ns;
+	if (int why = FindPart(asked, e->run, e->whole.since_ns, e->whole.until_ns, &e->part, error)) {
+		*status = why;
+		return false;
+	}
+	e->source->Restrict(e->part);
+	return true;
+}
+
+// What threads did in a part is told of until the last of its requests was answered.
+void BoundToPart(const LogFacts &facts, Explanation *e)
+{
+	if (!e->in_part)
+		return;
+	const TimeSpan &whole = e->whole;
+	uint64_t from_ns = std::max(e->part.since_ns, whole.since_ns),
+		 to_ns = std::max(std::min(e->part.until_ns, whole.until_ns), facts.last_end_ns);
+	e->source->Bound(from_ns, to_ns + 1);
+	e->run.start_ns = from_ns;
+	e->run.end_ns = to_ns;
+	e->notes.push_back("only requests due from " + FormatOffset(from_ns, e->zero_ns) + " to " +
+			   FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
+			   " are told of, and what threads did meanwhile: " +
+			   SpanText(e->run, whole.since_ns, whole.until_ns));
+}
+
+bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, LogFacts *facts,
+	     Explanation *e, std::string *error, int *status)
+{
+	const Memory memory = Divide(options.memory_bytes, options.page);
+	*status = 3;
+	e->run = Run();
+	e->log.reset();
+	e->log_before.reset();
+	e->source = std::make_unique<RunSource>();
+	e->source->OnProgress(&e->progress);
+	if (!e->source->Open(path, scan, &e->run, error, options.part))
+		return false;
+	if (!TakePart(options.part, e, error, status))
+		return false;
+	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
+	log->OnProgress(&e->progress);
+	e->log = std::move(log);
+	e->progress.Plan({kCounted, kSurveyed});
+	*facts = CountRequests(e->run, e->log.get());
+	e->log_before = e->source->OpenLogBefore(memory.window, &e->run);
+	if (e->log_before && facts->count) {
+		AddEarlier(CountRequests(e->run, e->log_before.get()), facts);
+		e->log->Forget();
+	}
+	e->source->OpenServers(memory.stretch, &e->run);
+	if (!scan && e->source->Misled())
+		return OpenRun(path, true, options, facts, e, error, status);
+	if (e->in_part && e->source->has_log() && !facts->count) {
+		*error = "no request was due then in " + e->run.path + ": " +
+			 SpanText(e->run, e->whole.since_ns, e->whole.until_ns);
+		return false;
+	}
+	if (facts->count)
+		ExtendRun(facts->first_due_ns, facts->last_end_ns, &e->run);
+	BoundToPart(*facts, e);
+	e->source->Finish(&e->run);
+	return true;
+}
+
+} // namespace
+
+void FindOwnCode(Explanation *e)
+{
+	OwnCodes codes(e);
+	codes.Add(0, UINT64_MAX);
+	codes.Finish();
+}
+
+bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *e, std::string *error,
+		int *status)
+{
+	Memory memory = Divide(options.memory_bytes, options.page);
+	if (options.tell)
+		memory.limits.tell = [&](const SlowRequest &r, const Part *parts) {
+			options.tell(e->run, r, parts);
+		};
+	e->progress = Progress(options.progress);
+	LogFacts facts;
+	if (!OpenRun(path, false, options, &facts, e, error, status))
+		return false;
+	*status = 3;
+	UseStretches(e);
+	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
+	OwnCodes own_codes(e);
+	const Accounts accounts = AddUp(&own_codes, e);
+	bool requests = facts.count > 0;
+	if (requests)
+		FindServers(facts, accounts, e->stretches, e);
+	else
+		FindLoops(accounts, e);
+	if (!requests && e->timelines.empty()) {
+		*error = NothingToExplain(e->run);
+		return false;
+	}
+	size_t notes_of_servers = e->notes.size();
+	FindMeasured(facts, e);
+	NoteCoverage(e);
+	NoteEnded(e);
+	NoteRings(e);
+
+	Threshold slow = options.slow;
+	if (!requests && !slow.ns && slow.percentile <= 0)
+		slow.ns = kSlowIterationNs;
+	e->clients = FindClients(e->run, facts.first_due_of);
+	const Earlier earlier = {e->log_before.get(), e->source->BeforePart(), e->part.since_ns};
+	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
+				       e->by_thread, memory.limits, e->stretches, earlier)
+			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
+	NoteUnserved(notes_of_servers, e);
+	NoteKept(e);
+	e->episodes = FindEpisodes(&e->blame);
+	e->progress.Plan({1});
+	e->progress.Begin();
+	bool known = e->source->stretches().size() == 1; // of all there is
+	const std::vector<TimeSpan> times = TimesOf(e->episodes);
+	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
+		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {
+			     bool changed =
+				 e->source->Cover(from_ns, to_ns, &e->run, EndOfTime(times, to_ns));
+			     if (changed)
+				     MakeTimelines(e);
+			     if (changed || !known)
+				     e->activities = ActivitiesOf(e->run);
+			     known = true;
+			     return changed;
+		     });
+	own_codes.Finish();
+	*status = 0;
+	return true;
+}
+
+} // namespace forktail

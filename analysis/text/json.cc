@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT
+// The explanation as JSON; docs/explain-json.md is its reference. Keys are an interface: they are added to,
+// never changed. Lists that grow with the run are written entry by entry (json_writer.h).
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "analysis/blame/hops.h"
+#include "analysis/blame/legs.h"
+#include "analysis/source/hosts.h"
+#include "analysis/text/explain.h"
+#include "json_writer.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+using Out = nlohmann::ordered_json;
+
+const char *StatusName(uint8_t status)
+{
+	static const char *const names[] = {"ok",    "miss",	"error-reply", "timeout",
+					    "reset", "refused", "wrong",       "unsent"};
+	return status < std::size(names) ? names[status] : "unknown";
+}
+
+const char *DropSource(uint32_t source)
+{
+	static const char *const names[] = {"unknown",	   "ring",   "stack",	  "io-table", "thread-state",
+					    "request-log", "missed", "unwinding", "disk"};
+	return source < std::size(names) ? names[source] : names[0];
+}
+
+// The kind of block that the recorder's disk did not take in time.
+const char *DroppedKind(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_THREAD:
+		return "thread";
+	case FT_BLOCK_SPAN:
+		return "span";
+	case FT_BLOCK_TALLY:
+		return "tally";
+	case FT_BLOCK_IO:
+		return "block-io";
+	case FT_BLOCK_TURN:
+		return "turn";
+	case FT_BLOCK_LOOP:
+		return "loop";
+	case FT_BLOCK_SOCKET:
+		return "socket";
+	case FT_BLOCK_WRITES:
+		return "writes";
+	case FT_BLOCK_SAMPLE:
+		return "metric";
+	case FT_BLOCK_CPU_SAMPLE:
+		return "cpu-sample";
+	default:
+		return "record";
+	}
+}
+
+// What a drop was of: a cause's spans, another kind of event, or a program that the kernel skipped.
+std::string DropWhat(const Run &run, const ft_drop &d)
+{
+	if (d.source == FT_DROP_MISSED)
+		return d.detail < run.programs.size() ? run.programs[d.detail] : "program";
+	if (d.source == FT_DROP_DISK)
+		return DroppedKind(d.detail);
+	if (d.source != FT_DROP_RING)
+		return DropSource(d.source);
+	switch (d.detail) {
+	case FT_DROP_TALLY:
+		return "tally";
+	case FT_DROP_BLOCK_IO:
+		return "block-io";
+	case FT_DROP_THREAD_EVENT:
+		return "thread";
+	case FT_DROP_CPU_SAMPLE:
+		return "cpu-sample";
+	case FT_DROP_WRITES:
+		return "writes";
+	case FT_ITERATION:
+		return "iteration";
+	default:
+		return AccountName(CauseOfOwner(d.detail));
+	}
+}
+
+double Seconds(uint64_t t_ns, uint64_t zero_ns)
+{
+	return t_ns >= zero_ns ? static_cast<double>(t_ns - zero_ns) / 1e9
+			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
+}
+
+Out LatenciesJson(const Latencies &l)
+{
+	return {{"p50", l.p50},	      {"p90", l.p90}, {"p99", l.p99},  {"p99.9", l.p99_9},
+		{"p99.99", l.p99_99}, {"max", l.max}, {"mean", l.mean}};
+}
+
+Out RequestsJson(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	Out by_status = Out::object();
+	for (size_t s = 0; s < b.by_status.size(); s++)
+		if (b.by_status[s])
+			by_status[StatusName(static_cast<uint8_t>(s))] = b.by_status[s];
+	uint64_t first_ns = e.in_part ? e.first_ns : e.zero_ns;
+	Out requests = {{"from", b.from_iterations ? "iterations" : "request-log"},
+			{"count", b.count},
+			{"errors", b.errors},
+			{"by_status", by_status},
+			{"first_ns", first_ns},
+			{"first_realtime_ns", RealtimeNs(e.run, first_ns)},
+			{"duration_ns", e.measured_ns},
+			{"latency_ns", LatenciesJson(b.latencies)}};
+	if (e.in_part)
+		requests["since_ns"] = e.part.since_ns;
+	if (e.in_part && e.part.until_ns != UINT64_MAX)
+		requests["until_ns"] = e.part.until_ns;
+	if (e.blame.arrivals.known)
+		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
+					  {"latency_ns", LatenciesJson(e.blame.arrivals.latencies)},
+					  {"unread_ns", e.blame.arrivals.unread_ns},
+					  {"longest_unread_ns", e.blame.arrivals.longest_unread_ns}};
+	return requests;
+}
+
+Out LoadsJson(const Run &run)
+{
+	Out loads = Out::array();
+	for (const Load &load : run.loads)
+		loads.push_back({{"arrival", load.arrival},
+				 {"rate_per_s", load.rate},
+				 {"pipeline", load.pipeline},
+				 {"connections", load.connection_count}});
+	return loads;
+}
+
+// Only where recordings are of several clocks.
+Out ClocksJson(const Explanation &e)
+{
+	Out hosts = Out::array();
+	for (const HostClock &c : e.run.host_clocks)
+		hosts.push_back({{"host", c.host},
+				 {"clock_id", c.clock_id},
+				 {"offset_ns", c.offset_ns},
+				 {"drift_ppm", c.drift_ppm},
+				 {"bound_ns", c.bound_ns},
+				 {"samples", c.samples}});
+	return {{"bound_ns", e.run.clocks_bound_ns}, {"unknown_ns", e.blame.clocks_ns}, {"hosts", hosts}};
+}
+
+Out CausesJson(const Blame &b)
+{
+	Out causes = Out::array();
+	for (const CauseRow &row : b.causes)
+		causes.push_back({{"cause", CauseName(row.cause)},
+				  {"requests", row.requests},
+				  {"time_ns", row.total_ns()},
+				  {"direct_ns", row.direct_ns},
+				  {"queued_ns", row.queued_ns},
+				  {"share", row.share},
+				  {"what_if",
+				   {{"p99", row.without.p99},
+				    {"p99.9", row.without.p99_9},
+				    {"p99.99", row.without.p99_99},
+				    {"max", row.without.max}}}});
+	return causes;
+}
+
+Out ActivitiesJson(const OwnCode &own)
+{
+	Out activities = Out::array();
+	for (const ActivityTime &a : own.activities)
+		activities.push_back({{"name", a.name},
+				      {"samples", a.samples},
+				      {"lua_samples", a.lua_samples},
+				      {"kernel_samples", a.kernel_samples},
+				      {"share", a.share},
+				      {"time_ns", a.time_ns},
+				      {"error", a.error()},
+				      {"stack", a.stack}});
+	return activities;
+}
+
+Out OwnCodeJson(const OwnCode &own)
+{
+	return {{"samples", own.samples}, {"activities", ActivitiesJson(own)}};
+}
+
+std::string HopText(const Explanation &e, uint16_t hop)
+{
+	return HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text();
+}
+
+Out HopsJson(const Explanation &e)
+{
+	Out hops = Out::array();
+	for (const HopRow &row : e.blame.hops) {
+		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		Out causes = Out::array();
+		for (const HopCause &c : row.causes)
+			causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
+		Out hop = {{"name", name.text()},      {"comm", name.comm},	    {"pid", name.pid},
+			   {"address", name.address},  {"role", RoleOf(row, name)}, {"served", row.served},
+			   {"requests", row.requests}, {"time_ns", row.time_ns},    {"share", row.share},
+			   {"causes", causes}};
+		if (!name.host.empty())
+			hop["host"] = name.host;
+		if (!name.thread.empty())
+			hop["thread"] = {{"tid", name.tid}, {"name", name.thread}};
+		hops.push_back(std::move(hop));
+	}
+	return hops;
+}
+
+Out EpisodeJson(const Explanation &e, const Episode &episode)
+{
+	Out causes = Out::array();
+	for (const EpisodeCause &c : episode.causes)
+		causes.push_back({{"cause", CauseName(c.cause)},
+				  {"time_ns", c.time_ns},
+				  {"thread_ns", c.thread_ns},
+				  {"share", c.share}});
+	Out hops = Out::array();
+	for (const EpisodeHop &h : episode.hops)
+		hops.push_back({{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
+	Out one = {{"start_ns", episode.start_ns},
+		   {"t_s", Seconds(episode.start_ns, e.zero_ns)},
+		   {"duration_ns", episode.end_ns - episode.start_ns},
+		   {"requests", episode.requests},
+		   {"worst_ns", episode.worst_ns},
+		   {"time_ns", episode.time_ns},
+		   {"causes", causes},
+		   {"hops", hops},
+		   {"evidence", episode.evidence},
+		   {"activities", ActivitiesJson(episode.own_code)}};
+	if (const EpisodeAnswers &a = episode.answers; a.known)
+		one["answers"] = {{"known", a.known},
+				  {"unread_ns", a.unread_ns},
+				  {"longest_unread_ns", a.longest_unread_ns},
+				  {"request_on_its_way_ns", a.way.request_ns},
+				  {"answer_on_its_way_ns", a.way.answer_ns}};
+	return one;
+}
+
+void WriteEpisodes(const Explanation &e, JsonWriter *out)
+{
+	out->BeginList("episodes");
+	for (const Episode &episode : e.episodes)
+		out->Add("", EpisodeJson(e, episode));
+	out->End();
+}
+
+void WriteAccount(const Explanation &e, JsonWriter *out)
+{
+	out->BeginObject("account");
+	out->BeginList("threads");
+	for (const Account &a : e.accounts) {
+		const Thread &t = e.run.threads[a.thread];
+		Out by_cause = Out::object();
+		for (int c = 0; c < kTimelineCauses; c++)
+			if (a.by_cause[static_cast<size_t>(c)])
+				by_cause[AccountName(static_cast<Cause>(c))] =
+				    a.by_cause[static_cast<size_t>(c)];
+		bool serving = false;
+		for (int s : e.serving)
+			serving |= s == static_cast<int>(a.thread);
+		Out thread = {{"tid", OwnId(e.run, t.tid)},
+			      {"tgid", OwnId(e.run, t.tgid)},
+			      {"comm", t.comm},
+			      {"role", t.role},
+			      {"cgroup_of", PlaceOf(e.run, t)},
+			      {"serving", serving},
+			      {"client", (t.flags & FT_THREAD_CLIENT) != 0},
+			      {"start_ns", t.start_ns},
+			      {"wall_ns", a.wall_ns},
+			      {"accounted_ns", a.accounted_ns},
+			      {"by_cause", by_cause},
+			      {"own_code", OwnCodeJson(e.own_codes[a.thread])}};
+		if (SeveralHosts(e.run))
+			thread["host"] = HostOf(e.run, t);
+		out->Add("", std::move(thread));
+	}
+	out->End();
+	out->End();
+}
+
+void WriteDrops(const Explanation &e, JsonWriter *out)
+{
+	uint64_t count = 0;
+	for (const ft_drop &d : e.run.drops)
+		count += d.count;
+	out->BeginObject("drops");
+	out->Add("count", count);
+	out->BeginList("intervals");
+	for (const ft_drop &d : e.run.drops)
+		out->Add("", {{"start_ns", d.start_ns},
+			      {"t_s", Seconds(d.start_ns, e.zero_ns)},
+			      {"end_ns", d.end_ns},
+			      {"count", d.count},
+			      {"source", DropSource(d.source)},
+			      {"what", DropWhat(e.run, d)}});
+	out->End();
+	out->End();
+}
+
+Out CostJson(const Cost &c)
+{
+	Out cost = {{"known", c.known},
+		    {"bpf_ns", c.bpf_ns},
+		    {"bpf_ns_is_estimate", c.bpf_ns_is_estimate},
+		    {"recorder_cpu_ns", c.recorder_cpu_ns},
+		    {"load_cpu_ns", c.load_cpu_ns},
+		    {"recorder_rss_bytes", c.recorder_rss_bytes}};
+	Out programs = Out::array();
+	for (const ProgramCost &p : c.programs)
+		programs.push_back({{"name", p.name},
+				    {"runs", p.runs},
+				    {"ns_per_run", p.ns_per_run},
+				    {"total_ns", p.total_ns}});
+	cost["programs"] = programs;
+	return cost;
+}
+
+Out LegsJson(const Explanation &e, const SlowRequest &r)
+{
+	const Legs legs = LegsOf(e.blame, r);
+	const uint32_t server = r.hop < e.timelines.size() ? e.timelines[r.hop].thread : UINT32_MAX;
+	return {{"late_ns", legs.late_ns},
+		{"to_server_ns", legs.there_ns},
+		{"at_server_ns", legs.server_ns},
+		{"from_server_ns", legs.back_ns},
+		{"unread_ns", legs.unread_ns},
+		{"unknown_ns", legs.unknown_ns},
+		{"bound_ns", ClocksBound(e.run, r.connection, server)}};
+}
+
+Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
+{
+	Out parts = Out::array();
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+		const Part &part = e.blame.parts[p];
+		Out one = {{"cause", CauseName(part.cause)},
+			   {"direct_ns", part.direct_ns},
+			   {"queued_ns", part.queued_ns}};
+		if (part.hop != kNoHop)
+			one["hop"] = HopText(e, part.hop);
+		parts.push_back(std::move(one));
+	}
+	Out request = {{"id", r.index},
+		       {"start_ns", r.start_ns},
+		       {"t_s", Seconds(r.start_ns, e.zero_ns)},
+		       {"latency_ns", r.latency_ns},
+		       {"episode", r.episode}};
+	if (!e.blame.from_iterations) {
+		request["sent_ns"] = r.sent_ns;
+		request["connection"] = r.connection;
+		request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
+		request["status"] = StatusName(r.status);
+		if (r.arrived) {
+			request["arrived_ns"] = r.end_ns() - r.unread_ns;
+			request["request_on_its_way_ns"] = r.way.request_ns;
+			request["answer_on_its_way_ns"] = r.way.answer_ns;
+		}
+		if (e.run.clocks_bound_ns)
+			request["clocks_unknown_ns"] = r.clocks_ns, request["legs"] = LegsJson(e, r);
+		if (uint32_t behind = r.behind)
+			request["behind"] = e.run.behind[behind - 1].address;
+	}
+	request["parts"] = parts;
+	return request;
+}
+
+// Every slow request with its parts, which sum to its latency.
+void WriteSlowRequests(const Explanation &e, JsonWriter *out)
+{
+	out->BeginList("slow_requests");
+	for (const SlowRequest &r : e.blame.slow)
+		out->Add("", SlowRequestJson(e, r));
+	out->End();
+}
+
+} // namespace
+
+bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE *file)
+{
+	Out warnings = e.run.warnings;
+	for (const std::string &note : e.notes)
+		warnings.push_back(note);
+	Out missing = Out::array();
+	for (const Missing &m : e.run.missing)
+		missing.push_back({{"what", m.what}, {"why", m.why}});
+	JsonWriter out(file);
+	out.BeginObject("");
+	out.AddMembers({{"forktail", FORKTAIL_VERSION},
+			{"run", e.run.path},
+			{"requests", RequestsJson(e)},
+			{"loads", LoadsJson(e.run)},
+			{"slow",
+			 {{"threshold_ns", e.blame.threshold_ns},
+			  {"count", e.blame.slow_count},
+			  {"time_ns", e.blame.slow_ns}}},
+			{"causes", CausesJson(e.blame)},
+			{"hops", HopsJson(e)}});
+	if (!e.run.host_clocks.empty())
+		out.Add("clocks", ClocksJson(e));
+	WriteEpisodes(e, &out);
+	out.Add("own_code", OwnCodeJson(e.own_code));
+	WriteAccount(e, &out);
+	WriteDrops(e, &out);
+	out.AddMembers({{"cost", CostJson(e.run.cost)}, {"missing", missing}, {"warnings", warnings}});
+	if (options.requests)
+		WriteSlowRequests(e, &out);
+	out.End();
+	return out.ok();
+}
+
+std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
+{
+	char *text = nullptr;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	if (!file)
+		return "";
+	WriteExplainJson(e, options, file);
+	fclose(file);
+	std::string json(text, size);
+	free(text);
+	return json;
+}
+
+} // namespace forktail

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+// See screen.h. Each section says how many lines it would take with less and less room; the episodes get what
+// the others leave, and no section is left out for another.
+#include "screen.h"
+
+#include <algorithm>
+
+#include "analysis/blame/hops.h"
+#include "analysis/source/hosts.h"
+#include "common/format/units.h"
+#include "sentences.h"
+#include "sketch.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+using Block = std::vector<std::string>; // lines
+
+constexpr size_t kProse = 120; // a line that is read is no longer than that
+
+// How much each section may take.
+struct Room {
+	size_t sketch_rows, causes, hops, notes;
+};
+constexpr Room kRooms[] = {{4, 7, 4, 5}, {4, 6, 3, 4}, {3, 5, 3, 4}, {3, 4, 2, 3}, {2, 3, 2, 2}};
+constexpr size_t kLeastForEpisodes = 9;
+constexpr size_t kEpisodes = 3; // as many as there is evidence to show of
+
+struct Screen {
+	const Explanation &e;
+	const Style &style;
+	size_t prose;
+
+	Block Broken(const std::string &text, size_t first, size_t indent) const
+	{
+		return Lines(Wrap(text, first, indent, prose));
+	}
+};
+
+void Append(const Block &more, Block *text)
+{
+	text->insert(text->end(), more.begin(), more.end());
+}
+
+// The one sentence to read if none other is read.
+std::string Answer(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	const char *things = b.from_iterations ? "iterations" : "requests";
+	if (b.count == b.errors)
+		return "No request was answered";
+	if (b.slow.empty() || b.causes.empty())
+		return "Nothing was slow: no " + std::string(b.from_iterations ? "iteration" : "request") +
+		       " took " + FormatDuration(b.threshold_ns) + " or more";
+	const CauseRow &first = b.causes[0];
+	if (first.cause == Cause::Unknown)
+		return "Why " + std::string(things) + " were slow is mostly unknown: of " +
+		       FormatPercent(first.share) + " of their time nothing was recorded";
+	std::string text = std::string(CauseName(first.cause)) + " made the slow " + things +
+			   " slow: " + FormatPercent(first.share) + " of their time";
+	if (first.without.p99_9 < b.latencies.p99_9)
+		text += "; without it p99.9 would be " + FormatDuration(first.without.p99_9) + ", not " +
+			FormatDuration(b.latencies.p99_9);
+	else if (first.without.max < b.latencies.max)
+		text += "; without it the longest would take " + FormatDuration(first.without.max) +
+			", not " + FormatDuration(b.latencies.max);
+	return text;
+}
+
+Block Head(const Screen &s)
+{
+	Block text;
+	for (const std::string &line : s.Broken(Answer(s.e), 0, 0))
+		text.push_back(s.style.Strong(line));
+	Append(s.Broken(RequestsText(s.e), 0, 0), &text);
+	if (s.e.blame.count > s.e.blame.errors)
+		Append(s.Broken(PercentilesText(s.e.blame.latencies), 0, 0), &text);
+	if (s.e.blame.arrivals.known)
+		Append(s.Broken(ArrivalsText(s.e), 0, 0), &text);
+	Append(s.Broken(SlowText(s.e), 0, 0), &text);
+	return text;
+}
+
+// A column of the table of causes; those that there is no room for are left out, the last of `order` first.
+struct Column {
+	const char *title;
+	size_t width;
+	size_t order;
+	bool shown = true;
+};
+
+std::vector<Column> CauseColumns(const Screen &s, size_t name_width)
+{
+	std::vector<Column> columns = {
+	    {"share", 8, 0},	      {"", 14, 4},
+	    {"time", 10, 1},	      {s.e.blame.from_iterations ? "iterations" : "requests", 11, 3},
+	    {"p99.9 without", 15, 2}, {"max without", 13, 5}};
+	size_t width = name_width;
+	for (const Column &c : columns)
+		width += c.width;
+	for (size_t order = columns.size(); order-- > 0 && width > s.style.columns;)
+		for (Column &c : columns)
+			if (c.order == order) {
+				c.shown = false;
+				width -= c.width;
+			}
+	return columns;
+}
+
+// Which rows are worth a line of `most`; unknown is one of them if there is any.
+std::vector<const CauseRow *> CausesShown(const Blame &b, size_t most)
+{
+	std::vector<const CauseRow *> rows;
+	const CauseRow *unknown = nullptr;
+	for (const CauseRow &row : b.causes) {
+		if (row.cause == Cause::Unknown)
+			unknown = &row;
+		else if (rows.size() < most && row.share >= 0.001)
+			rows.push_back(&row);
+	}
+	if (unknown && rows.size() == most && most > 0)
+		rows.pop_back();
+	if (unknown)
+		rows.push_back(unknown);
+	return rows;
+}
+
+Block Causes(const Screen &s, size_t most)
+{
+	const Blame &b = s.e.blame;
+	Block text;
+	if (b.causes.empty())
+		return text;
+	const std::vector<const CauseRow *> rows = CausesShown(b, most);
+	size_t name_width = 14;
+	for (const CauseRow *row : rows)
+		name_width = std::max(name_width, DisplayWidth(CauseName(row->cause)));
+	const std::vector<Column> columns = CauseColumns(s, name_width);
+	std::string head = PadRight("cause", name_width);
+	for (const Column &c : columns)
+		head += c.shown ? PadLeft(c.title, c.width) : "";
+	text.push_back(s.style.Strong(head));
+	for (const CauseRow *row : rows) {
+		const bool what_if = row->cause != Cause::Unknown;
+		const std::string values[] = {FormatPercent(row->share),
+					      "",
+					      FormatDuration(row->total_ns()),
+					      FormatCount(row->requests),
+					      what_if ? FormatDuration(row->without.p99_9) : "-",
+					      what_if ? FormatDuration(row->without.max) : "-"};
+		std::string line = PadRight(CauseName(row->cause), name_width);
+		for (size_t c = 0; c < columns.size(); c++) {
+			if (!columns[c].shown)
+				continue;
+			line += *columns[c].title
+				    ? PadLeft(values[c], columns[c].width)
+				    : "  " + s.style.Tinted(row->cause,
+							    Bar(row->share, columns[c].width - 2, s.style));
+		}
+		text.push_back(line);
+	}
+	if (rows.size() < b.causes.size())
+		text.push_back(s.style.Dim(
+		    "(" + Plural(b.causes.size() - rows.size(), "more cause", "more causes") + ": --all)"));
+	return text;
+}
+
+// Where it passed, when requests came by more than one process or thread.
+Block Hops(const Screen &s, size_t most)
+{
+	const Blame &b = s.e.blame;
+	Block text;
+	if (b.hops.size() < 2 || b.slow.empty())
+		return text;
+	const bool wide = s.style.columns > 60;
+	const size_t name_width = std::min<size_t>(wide ? s.style.columns - 42 : 18, 48);
+	text.push_back(s.style.Strong(PadRight("hop", name_width) + PadLeft("share", 8) +
+				      PadLeft("time", 10) + (wide ? "  mostly" : "")));
+	for (size_t i = 0; i < std::min(most, b.hops.size()); i++) {
+		const HopRow &row = b.hops[i];
+		std::string name = HopNameOf(s.e.run, s.e.timelines, row.hop, b.from_iterations).text();
+		std::string line = PadRight(Ellipsized(name, name_width, s.style), name_width) +
+				   PadLeft(FormatPercent(row.share), 8) +
+				   PadLeft(FormatDuration(row.time_ns), 10);
+		if (wide && !row.causes.empty())
+			line += "  " + std::string(CauseName(row.causes[0].cause)) + " " +
+				FormatShare(static_cast<double>(row.causes[0].time_ns) /
+					    static_cast<double>(std::max<uint64_t>(row.time_ns, 1)));
+		text.push_back(line);
+	}
+	if (b.hops.size() > most)
+		text.push_back(
+		    s.style.Dim("(" + Plural(b.hops.size() - most, "more hop", "more hops") + ": --all)"));
+	return text;
+}
+
+// What own code was, if own code is much of why requests were slow.
+Block OwnCodeLine(const Screen &s)
+{
+	constexpr double worth_saying = 0.1;
+	const OwnCode &own = s.e.own_code;
+	double share = 0;
+	for (const CauseRow &row : s.e.blame.causes)
+		share = row.cause == Cause::ServerBusy ? row.share : share;
+	if (share < worth_saying || own.activities.empty())
+		return {};
+	std::string line = "Own code of the run: ";
+	for (size_t i = 0; i < std::min<size_t>(own.activities.size(), 5); i++) {
+		const ActivityTime &a = own.activities[i];
+		std::string one = (i ? ", " : "") + a.name + " " + FormatShare(a.share);
+		if (DisplayWidth(line + one) > s.prose)
+			break;
+		line += one;
+	}
+	return s.Broken(line, 0, 3);
+}
+
+// Of each episode its head, and of its sentences those there is room for: the first of each, then the second
+// ...
+Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most, bool all)
+{
+	std::vector<Block> heads;
+	std::vector<std::vector<Block>> sentences;
+	size_t used = 1;
+	for (uint32_t index : worst) {
+		Block head = s.Broken(EpisodeHead(s.e, index, heads.size() + 1), 0, 3);
+		if (!all && used + head.size() > most)
+			break;
+		used += head.size();
+		heads.push_back(head);
+		sentences.emplace_back();
+	}
+	bool more = true;
+	for (size_t n = 0; more; n++) {
+		more = false;
+		for (size_t i = 0; i < heads.size(); i++) {
+			const Episode &episode = s.e.episodes[worst[i]];
+			if (n >= episode.evidence.size() || sentences[i].size() < n)
+				continue; // or one before it had no room
+			Block lines = s.Broken(episode.evidence[n], 3, 5);
+			if (!all && used + lines.size() > most)
+				continue;
+			used += lines.size();
+			lines[0] = "   " + lines[0];
+			sentences[i].push_back(lines);
+			more = true;
+		}
+	}
+	Block text;
+	if (heads.empty())
+		return text;
+	text.push_back(s.style.Strong(heads.size() < s.e.episodes.size()
+					  ? "The " + Plural(heads.size(), "worst", "worst") + " of " +
+						Plural(s.e.episodes.size(), "episode", "episodes")
+					  : std::string("Episodes, worst first")));
+	for (size_t i = 0; i < heads.size(); i++) {
+		Append(heads[i], &text);
+		for (const Block &lines : sentences[i])
+			Append(lines, &text);
+	}
+	return text;
+}
+
+// What was lost and what limits the explanation, and how to see more.
+Block Foot(const Screen &s, size_t most)
+{
+	std::vector<std::string> notes = DropTexts(s.e);
+	for (const std::string &note : NoteTexts(s.e))
+		notes.push_back(note);
+	Block text;
+	size_t told = 0;
+	for (; told < notes.size(); told++) {
+		Block lines = s.Broken(notes[told], 0, 3);
+		if (text.size() + lines.size() > most)
+			break;
+		Append(lines, &text);
+	}
+	if (told < notes.size())
+		text.push_back(Ellipsized("(" + Plural(notes.size() - told, "more note", "more notes") +
+					      " on what was lost or is not known: --all)",
+					  s.style.columns, s.style));
+	std::string clock = ClockText(s.e, s.e.zero_ns);
+	std::string hint = (clock.empty() ? "" : "+0 s is " + clock.substr(0, 19) + " UTC. ") +
+			   std::string("More: --all, --episode N, --cause NAME");
+	text.push_back(s.style.Dim(Ellipsized(hint, s.style.columns, s.style)));
+	return text;
+}
+
+void AppendSection(const Block &section, Block *text)
+{
+	if (section.empty())
+		return;
+	text->push_back("");
+	Append(section, text);
+}
+
+} // namespace
+
+std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
+{
+	const Episode &episode = e.episodes[index];
+	const char *one = e.blame.from_iterations ? "iteration" : "request";
+	const char *many = e.blame.from_iterations ? "iterations" : "requests";
+	std::string text =
+	    Format("%-2zu %s  %s  %s, worst %s", number, FormatOffset(episode.start_ns, e.zero_ns).c_str(),
+		   FormatDuration(episode.end_ns - episode.start_ns).c_str(),
+		   Plural(episode.requests, one, many).c_str(), FormatDuration(episode.worst_ns).c_str());
+	for (size_t c = 0; c < episode.causes.size() && c < 3; c++) {
+		if (c && episode.causes[c].share < 0.01)
+			break;
+		text += (c ? ", " : ": ") + std::string(CauseName(episode.causes[c].cause)) + " " +
+			FormatShare(episode.causes[c].share);
+	}
+	if ((e.blame.hops.size() > 1 || SeveralHosts(e.run)) && !episode.hops.empty())
+		text += "; " + FormatShare(episode.hops[0].share) + " at " +
+			HopNameOf(e.run, e.timelines, episode.hops[0].hop, e.blame.from_iterations).text();
+	return text;
+}
+
+std::string ExplainScreen(const Explanation &e, const ExplainOptions &options, size_t asked)
+{
+	const Screen s = {e, options.style, std::min(options.style.columns, kProse)};
+	const std::vector<uint32_t> worst = WorstEpisodes(e.episodes, asked ? asked : kEpisodes);
+	const Block head = Head(s), own = OwnCodeLine(s);
+	Block before, after;
+	for (const Room &room : kRooms) {
+		before = head;
+		AppendSection(LatencySketch(e, options.style, room.sketch_rows, worst), &before);
+		AppendSection(Causes(s, room.causes), &before);
+		AppendSection(Hops(s, room.hops), &before);
+		after.clear();
+		AppendSection(own, &after);
+		AppendSection(Foot(s, room.notes), &after);
+		if (before.size() + after.size() + kLeastForEpisodes <= kScreenLines)
+			break;
+	}
+	size_t taken = before.size() + after.size() + 1;
+	size_t left = taken < kScreenLines ? kScreenLines - taken : 0;
+	AppendSection(Episodes(s, worst, left, asked > 0), &before);
+	Append(after, &before);
+	std::string text;
+	for (const std::string &line : before)
+		text += line + "\n";
+	return text;
+}
+
+} // namespace forktail

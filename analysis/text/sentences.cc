@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+// See words.h.
+#include "sentences.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "common/format/units.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+std::string LoopText(const Run &run)
+{
+	double rate = 0;
+	bool open = false, poisson = false;
+	for (const Load &load : run.loads) {
+		open |= load.arrival != "closed";
+		poisson |= load.arrival == "poisson";
+		rate += load.rate;
+	}
+	if (run.loads.empty())
+		return "";
+	if (!open)
+		return ", closed loop";
+	return ", open loop at " + FormatCount(static_cast<uint64_t>(rate + 0.5)) + "/s" +
+	       (poisson ? " (Poisson)" : "");
+}
+
+std::string ErrorsText(const Blame &b)
+{
+	static const char *const names[] = {"",	     "",	"error replies", "timed out",
+					    "reset", "refused", "wrong",	 "never sent"};
+	std::string text = Plural(b.errors, "error", "errors"), kinds;
+	for (size_t s = 0; s < b.by_status.size(); s++)
+		if (IsError(static_cast<uint8_t>(s)) && b.by_status[s])
+			kinds += (kinds.empty() ? "" : ", ") + FormatCount(b.by_status[s]) + " " +
+				 (s < std::size(names) ? names[s] : "of an unknown kind");
+	return kinds.empty() ? text : text + " (" + kinds + ")";
+}
+
+// What a block that was dropped held.
+const char *DroppedRecords(uint32_t kind)
+{
+	switch (kind) {
+	case FT_BLOCK_THREAD:
+		return "names of threads";
+	case FT_BLOCK_SPAN:
+		return "spans";
+	case FT_BLOCK_TALLY:
+		return "tallies";
+	case FT_BLOCK_IO:
+		return "block requests";
+	case FT_BLOCK_TURN:
+		return "turns of other tasks";
+	case FT_BLOCK_LOOP:
+	case FT_BLOCK_SOCKET:
+		return "connections of threads";
+	case FT_BLOCK_WRITES:
+		return "sums of files' writes";
+	case FT_BLOCK_SAMPLE:
+		return "samples of metrics";
+	case FT_BLOCK_CPU_SAMPLE:
+		return "CPU samples";
+	case FT_BLOCK_DETAIL:
+	case FT_BLOCK_STACK:
+	case FT_BLOCK_SERIES:
+		return "names";
+	default:
+		return "records";
+	}
+}
+
+std::string DropText(const Run &run, const ft_drop &d)
+{
+	switch (d.source) {
+	case FT_DROP_RING:
+		if (d.detail == FT_DROP_TALLY)
+			return "tallies (ring full)";
+		if (d.detail == FT_DROP_BLOCK_IO)
+			return "block requests (ring full)";
+		if (d.detail == FT_DROP_CPU_SAMPLE)
+			return "CPU samples (ring full)";
+		if (d.detail == FT_DROP_WRITES)
+			return "sums of files' writes (ring full)";
+		if (d.detail == FT_DROP_THREAD_EVENT)
+			return "thread events (ring full)";
+		return std::string(d.detail == FT_ITERATION ? "iteration"
+							    : AccountName(CauseOfOwner(d.detail))) +
+		       " spans (ring full)";
+	case FT_DROP_STACK:
+		return "frames (nested too deep)";
+	case FT_DROP_IO:
+		return "block requests (table full)";
+	case FT_DROP_THREAD:
+		return "threads (no room for their state)";
+	case FT_DROP_UNWIND:
+		return "callers or names of CPU samples (not unwound in time)";
+	case FT_DROP_DISK:
+		return std::string(DroppedRecords(d.detail)) + " (the recorder's disk took too long)";
+	case FT_DROP_LOG:
+		return "requests of the log";
+	case FT_DROP_MISSED:
+		return "runs of " + (d.detail < run.programs.size() ? run.programs[d.detail] : "a program") +
+		       " (skipped by the kernel)";
+	default:
+		return "events";
+	}
+}
+
+} // namespace
+
+std::string ClockText(const Explanation &e, uint64_t t_ns)
+{
+	uint64_t realtime_ns = RealtimeNs(e.run, t_ns);
+	time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+	struct tm utc;
+	if (realtime_ns == 0 || !gmtime_r(&seconds, &utc))
+		return "";
+	char text[64];
+	strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &utc);
+	return Format("%s.%03d UTC", text, static_cast<int>(realtime_ns / 1'000'000 % 1000));
+}
+
+std::string ArrivalsText(const Explanation &e)
+{
+	const Arrivals &a = e.blame.arrivals;
+	const Latencies &l = a.latencies;
+	std::string text = "Until answers arrived: p50 " + FormatDuration(l.p50) + ", p99 " +
+			   FormatDuration(l.p99) + ", p99.9 " + FormatDuration(l.p99_9) + ", p99.99 " +
+			   FormatDuration(l.p99_99) + ", max " + FormatDuration(l.max) +
+			   "; they lay unread at the client for " + FormatDuration(a.unread_ns / a.known) +
+			   " on average, " + FormatDuration(a.longest_unread_ns) + " at most";
+	if (a.known < e.blame.count - e.blame.errors)
+		text += " (known of " + Plural(a.known, "request", "requests") + ")";
+	return text;
+}
+
+std::string RequestsText(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	if (b.from_iterations)
+		return Format("No request log: stalls found from %s over %s of %s.",
+			      Plural(b.count, "event-loop iteration", "event-loop iterations").c_str(),
+			      FormatDuration(e.measured_ns).c_str(), "recording") +
+		       " Iterations below " + FormatDuration(e.run.min_span_ns) + " are not among them.";
+	return Plural(b.count, "request", "requests") + " in " + FormatDuration(e.measured_ns) +
+	       LoopText(e.run) + ", " + ErrorsText(b);
+}
+
+std::string PercentilesText(const Latencies &l)
+{
+	return Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s", FormatDuration(l.p50).c_str(),
+		      FormatDuration(l.p99).c_str(), FormatDuration(l.p99_9).c_str(),
+		      FormatDuration(l.p99_99).c_str(), FormatDuration(l.max).c_str());
+}
+
+std::string SlowText(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	uint64_t unknown_ns = 0;
+	for (const CauseRow &row : b.causes)
+		if (row.cause == Cause::Unknown)
+			unknown_ns = row.total_ns();
+	std::string things = b.from_iterations ? Plural(b.slow_count, "iteration", "iterations")
+					       : Plural(b.slow_count, "request", "requests");
+	std::string limit = " of " + FormatDuration(b.threshold_ns) + " or more";
+	if (b.slow.empty())
+		return "No " + std::string(b.from_iterations ? "iteration" : "request") + limit + ".";
+	double explained =
+	    1 - static_cast<double>(unknown_ns) / static_cast<double>(std::max<uint64_t>(b.slow_ns, 1));
+	return things + limit + " in " + Plural(e.episodes.size(), "episode", "episodes") + "; " +
+	       FormatPercent(unknown_ns ? std::min(explained, 0.99999) : 1) + " of their time is explained";
+}
+
+std::vector<std::string> AccountTexts(const Explanation &e)
+{
+	std::vector<std::string> texts;
+	std::vector<int> seen;
+	for (int thread : e.serving) {
+		if (thread < 0 || std::find(seen.begin(), seen.end(), thread) != seen.end())
+			continue;
+		seen.push_back(thread);
+		const Account &a = e.accounts[static_cast<size_t>(thread)];
+		const Thread &t = e.run.threads[static_cast<size_t>(thread)];
+		if (a.wall_ns == 0)
+			continue;
+		double wall = static_cast<double>(a.wall_ns);
+		uint64_t own = a.by_cause[Index(Cause::ServerBusy)], idle = a.by_cause[Index(Cause::Idle)],
+			 stalls = 0;
+		for (int c = 0; c < kTimelineCauses; c++)
+			if (IsStall(static_cast<Cause>(c)))
+				stalls += a.by_cause[c];
+		std::string place = PlaceOf(e.run, t);
+		texts.push_back(
+		    "Server thread " + (t.role.empty() ? t.comm : t.role) + " (" + std::to_string(t.tid) +
+		    ")" + (place.empty() ? "" : " of " + place) + ": " + FormatDuration(a.wall_ns) +
+		    " recorded, " + FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
+		    " of it accounted for: own code " + FormatPercent(static_cast<double>(own) / wall) +
+		    ", stalls " + FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
+		    FormatPercent(static_cast<double>(idle) / wall) + ".");
+	}
+	return texts;
+}
+
+std::vector<std::string> DropTexts(const Explanation &e)
+{
+	std::vector<std::string> texts;
+	if (e.run.drops.empty()) {
+		if (!e.run.threads.empty())
+			texts.push_back("No events were dropped.");
+		return texts;
+	}
+	for (size_t i = 0; i < e.run.drops.size(); i++) {
+		if (i == 5) {
+			texts.push_back("... and " +
+					Plural(e.run.drops.size() - i, "more interval", "more intervals") +
+					" with drops; --json lists them all.");
+			break;
+		}
+		const ft_drop &d = e.run.drops[i];
+		texts.push_back("Dropped: " + FormatCount(d.count) + " " + DropText(e.run, d) + " between " +
+				FormatOffset(d.start_ns, e.zero_ns) + " and " +
+				FormatOffset(d.end_ns, e.zero_ns) + ".");
+	}
+	return texts;
+}
+
+std::string CostText(const Explanation &e)
+{
+	const Cost &c = e.run.cost;
+	const RecordingFile *recorder = nullptr;
+	for (const RecordingFile &f : e.run.files)
+		if (f.program == "forktail-record" && f.overlaid)
+			recorder = &f;
+	if (!c.known || !recorder)
+		return "";
+	uint64_t runs = 0;
+	for (const ProgramCost &p : c.programs)
+		runs += p.runs;
+	uint64_t end_ns = recorder->end_ns ? recorder->end_ns : e.run.end_ns;
+	double wall = static_cast<double>(end_ns > recorder->start_ns ? end_ns - recorder->start_ns : 0);
+	std::string text = "Recording cost: BPF programs ";
+	if (runs && wall > 0)
+		text += FormatDuration(c.bpf_ns) + " (" +
+			FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
+			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + FormatCount(runs) +
+			" runs of " + FormatDuration(c.bpf_ns / runs) + " on average";
+	else
+		text += "not measured (the recording is too short)";
+	text += "; recorder " + FormatDuration(c.recorder_cpu_ns) + " of CPU";
+	if (wall > 0)
+		text += " (" + FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
+	if (c.load_cpu_ns)
+		text += " besides " + FormatDuration(c.load_cpu_ns) + " to load its programs";
+	if (c.recorder_rss_bytes)
+		text += ", " + FormatBytes(c.recorder_rss_bytes) + " of memory";
+	return text + ".";
+}
+
+// How well the clocks of several hosts are known, and what that leaves unknown.
+void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
+{
+	const std::vector<HostClock> &clocks = e.run.host_clocks;
+	for (size_t i = 1; i < clocks.size(); i++) {
+		char drift[32];
+		snprintf(drift, sizeof drift, "%+.2f", clocks[i].drift_ppm);
+		texts->push_back("Clocks: times of " + clocks[i].host + " are told in the clock of " +
+				 clocks[0].host + ", within " + FormatDuration(clocks[i].bound_ns) + " (" +
+				 Plural(clocks[i].samples, "round trip", "round trips") + ", drift " + drift +
+				 " ppm).");
+	}
+	if (e.blame.clocks_ns)
+		texts->push_back(
+		    "Clocks: " + FormatDuration(e.blame.clocks_ns) +
+		    " of the unknown time lies so close to where requests came from another host "
+		    "or went back that their clocks can't tell whose it is.");
+}
+
+std::vector<std::string> NoteTexts(const Explanation &e)
+{
+	std::vector<std::string> texts;
+	AddClockTexts(e, &texts);
+	for (const std::string &note : e.notes)
+		texts.push_back("Note: " + note + ".");
+	for (const std::string &warning : e.run.warnings)
+		texts.push_back("Warning: " + warning + ".");
+	for (const Missing &m : e.run.missing)
+		texts.push_back("Not recorded: " + m.what + (m.why.empty() ? "" : ": " + m.why) + ".");
+	return texts;
+}
+
+} // namespace forktail

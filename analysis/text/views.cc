@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: MIT
+// See views.h.
+#include "views.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/blame/hops.h"
+#include "analysis/blame/legs.h"
+#include "common/format/units.h"
+#include "screen.h"
+#include "sentences.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+constexpr size_t kRequestsOfEpisode = 10, kRequestsInFront = 12;
+constexpr double kWorthListing = 0.01; // of an episode: a cause's share of it
+
+struct Sheet {
+	const Explanation &e;
+	const Style &style;
+	std::string out;
+
+	void Line(const std::string &text, size_t indent = 0)
+	{
+		out += std::string(indent, ' ') + Wrap(text, indent, indent + 2, style.columns);
+	}
+	void Title(const std::string &text) { out += (out.empty() ? "" : "\n") + style.Strong(text) + "\n"; }
+	std::string Hop(uint16_t hop) const
+	{
+		return hop == kNoHop ? ""
+				     : HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text();
+	}
+};
+
+double Fraction(uint64_t part, uint64_t whole)
+{
+	return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
+}
+
+// Of bars beside `taken` columns of words.
+size_t BarColumns(const Style &style, size_t taken)
+{
+	return std::clamp<size_t>(style.columns - std::min(style.columns, taken), 8, 40);
+}
+
+std::string When(const Explanation &e, uint64_t t_ns)
+{
+	std::string clock = ClockText(e, t_ns);
+	return FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
+}
+
+void EpisodeCauses(const Episode &episode, Sheet *s)
+{
+	s->Title(PadRight("cause", 16) + PadLeft("share", 8) + PadLeft("time", 10) +
+		 PadLeft("of a thread", 13));
+	const size_t bar = BarColumns(s->style, 49);
+	for (const EpisodeCause &c : episode.causes) {
+		std::string hop = s->e.blame.hops.size() > 1 ? s->Hop(c.hop) : "";
+		s->out += PadRight(CauseName(c.cause), 16) + PadLeft(FormatPercent(c.share), 8) +
+			  PadLeft(FormatDuration(c.time_ns), 10) +
+			  PadLeft(c.thread_ns ? FormatDuration(c.thread_ns) : "-", 13) + "  " +
+			  s->style.Tinted(c.cause, Bar(c.share, bar, s->style)) + "\n";
+		if (!hop.empty())
+			s->Line("at " + hop, 4);
+	}
+}
+
+// A request in one line: what --request tells in full.
+std::string RequestLine(const Sheet &s, const SlowRequest &r)
+{
+	const Explanation &e = s.e;
+	std::string line = PadLeft(std::to_string(r.index), 10) +
+			   PadLeft(FormatOffset(r.start_ns, e.zero_ns), 13) +
+			   PadLeft(FormatDuration(r.latency_ns), 10) + "  ";
+	if (!e.blame.from_iterations)
+		line += PadRight(r.op < e.run.ops.size() ? e.run.ops[r.op] : "", 8) +
+			PadLeft(std::to_string(r.connection), 6) + "  ";
+	for (size_t p = 0; p < std::min<size_t>(r.part_count, 3); p++) {
+		const Part &part = e.blame.parts[r.first_part + p];
+		std::string one = std::string(p ? ", " : "") + CauseName(part.cause) + " " +
+				  FormatShare(Fraction(part.total_ns(), r.latency_ns));
+		if (p && DisplayWidth(line + one) > s.style.columns)
+			break;
+		line += one;
+	}
+	return line;
+}
+
+void EpisodeRequests(uint32_t index, Sheet *s)
+{
+	std::vector<const SlowRequest *> worst;
+	for (const SlowRequest &r : s->e.blame.slow)
+		if (r.episode == index)
+			worst.push_back(&r);
+	const size_t shown = std::min(kRequestsOfEpisode, worst.size());
+	std::partial_sort(worst.begin(), worst.begin() + static_cast<ptrdiff_t>(shown), worst.end(),
+			  [](const SlowRequest *a, const SlowRequest *b) {
+				  return a->latency_ns != b->latency_ns ? a->latency_ns > b->latency_ns
+									: a->index < b->index;
+			  });
+	s->Title(PadLeft(s->e.blame.from_iterations ? "iteration" : "request", 10) +
+		 PadLeft(s->e.blame.from_iterations ? "began" : "due", 13) + PadLeft("latency", 10) +
+		 (s->e.blame.from_iterations ? "" : "  " + PadRight("op", 8) + PadLeft("conn", 6)) +
+		 "  spent on");
+	for (size_t i = 0; i < shown; i++)
+		s->out += RequestLine(*s, *worst[i]) + "\n";
+	if (shown < worst.size())
+		s->Line("(the " + FormatCount(shown) + " longest of " + FormatCount(worst.size()) + ")");
+}
+
+// A mark at an instant, or a bar between two, on a line as long as the request.
+struct Track {
+	uint64_t latency_ns;
+	size_t columns;
+
+	size_t At(uint64_t ns) const
+	{
+		double at = Fraction(std::min(ns, latency_ns), latency_ns) * static_cast<double>(columns);
+		return std::min(static_cast<size_t>(std::lround(at)), columns);
+	}
+	std::string Span(uint64_t from_ns, uint64_t to_ns, Cause cause, const Style &style) const
+	{
+		size_t from = std::min(At(from_ns), columns - 1), to = std::max(At(to_ns), from + 1);
+		return std::string(from, ' ') + style.Tinted(cause, Bar(1, to - from, style));
+	}
+};
+
+void RequestParts(const SlowRequest &r, Sheet *s)
+{
+	size_t name = 16;
+	for (size_t p = 0; p < r.part_count; p++)
+		name = std::max(name, DisplayWidth(CauseName(s->e.blame.parts[r.first_part + p].cause)) + 2);
+	const Track track = {r.latency_ns, BarColumns(s->style, name + 32)};
+	s->Title(PadRight("part", name) + PadLeft("direct", 10) + PadLeft("queued", 10) + PadLeft("sum", 10));
+	uint64_t sum_ns = 0;
+	for (size_t p = 0; p < r.part_count; p++) {
+		const Part &part = s->e.blame.parts[r.first_part + p];
+		const std::string queued = part.queued_ns ? FormatDuration(part.queued_ns) : "-",
+				  direct = part.direct_ns ? FormatDuration(part.direct_ns) : "-";
+		s->out += PadRight(CauseName(part.cause), name) + PadLeft(direct, 10) + PadLeft(queued, 10) +
+			  PadLeft(FormatDuration(part.total_ns()), 10) + "  " +
+			  track.Span(sum_ns, sum_ns + part.total_ns(), part.cause, s->style) + "\n";
+		if (std::string hop = s->e.blame.hops.size() > 1 ? s->Hop(part.hop) : ""; !hop.empty())
+			s->Line("at " + hop, 4);
+		sum_ns += part.total_ns();
+	}
+	s->out += PadRight("latency", name) + PadLeft("", 20) + PadLeft(FormatDuration(sum_ns), 10) + "  " +
+		  FormatCount(sum_ns) + " ns\n";
+}
+
+// Between two hosts: which leg of the way took how long, as far as their clocks tell.
+void RequestLegs(const SlowRequest &r, Sheet *s)
+{
+	const Legs legs = LegsOf(s->e.blame, r);
+	const uint32_t server = r.hop < s->e.timelines.size() ? s->e.timelines[r.hop].thread : UINT32_MAX;
+	const uint64_t bound_ns = ClocksBound(s->e.run, r.connection, server);
+	if (!bound_ns)
+		return;
+	s->Title("Between the hosts, whose clocks are known to " + FormatDuration(bound_ns));
+	auto leg = [&](const char *what, uint64_t ns) {
+		s->out += PadRight(what, 26) + PadLeft(ns ? FormatDuration(ns) : "-", 10) + "\n";
+	};
+	leg("late at the sending host", legs.late_ns);
+	leg("on its way to the server", legs.there_ns);
+	leg("at the server", legs.server_ns);
+	leg(r.arrived ? "answer on its way" : "answer on its way, unread", legs.back_ns);
+	if (r.arrived)
+		leg("answer unread", legs.unread_ns);
+	leg("unknown which of them", legs.unknown_ns);
+}
+
+// Slow requests that had been sent before it and not been answered when it was due, the last due first: on
+// its connection, and on others of the thread that served it.
+struct InFront {
+	std::vector<const SlowRequest *> same, others;
+};
+
+InFront InFrontOf(const Explanation &e, const SlowRequest &r)
+{
+	auto server = [&](const SlowRequest &of) {
+		return of.connection < e.run.connections.size() ? e.run.connections[of.connection].server : 0;
+	};
+	InFront front;
+	for (const SlowRequest &other : e.blame.slow) {
+		if (other.start_ns > r.start_ns)
+			break;
+		if (other.index == r.index || other.end_ns() <= r.start_ns || other.sent_ns > r.sent_ns ||
+		    (other.sent_ns == r.sent_ns && other.index >= r.index))
+			continue;
+		if (other.connection == r.connection)
+			front.same.insert(front.same.begin(), &other);
+		else if (other.hop == r.hop && server(other) == server(r))
+			front.others.insert(front.others.begin(), &other);
+	}
+	return front;
+}
+
+void RequestsInFront(const SlowRequest &r, Sheet *s)
+{
+	const InFront front = InFrontOf(s->e, r);
+	std::vector<const SlowRequest *> all = front.same;
+	all.insert(all.end(), front.others.begin(), front.others.end());
+	if (all.empty()) {
+		s->out += "\n";
+		s->Line(
+		    "No slow request was in front of it. Requests that were not slow are not known one by "
+		    "one.");
+		return;
+	}
+	const Track track = {r.latency_ns, BarColumns(s->style, 63)};
+	s->Title("In front of it: " + Plural(front.same.size(), "slow request", "slow requests") +
+		 " on its connection, " + FormatCount(front.others.size()) + " on others of its thread");
+	s->out += PadLeft("request", 10) + PadLeft("due", 13) + PadLeft("latency", 10) + "  " +
+		  PadRight("op", 8) + PadLeft("conn", 6) + PadLeft("answered", 12) + "\n";
+	const size_t shown = std::min(kRequestsInFront, all.size());
+	for (size_t i = 0; i < shown; i++) {
+		const SlowRequest &other = *all[i];
+		const uint64_t left_ns = std::min(other.end_ns() - r.start_ns, r.latency_ns);
+		s->out += PadLeft(std::to_string(other.index), 10) +
+			  PadLeft(FormatOffset(other.start_ns, s->e.zero_ns), 13) +
+			  PadLeft(FormatDuration(other.latency_ns), 10) + "  " +
+			  PadRight(other.op < s->e.run.ops.size() ? s->e.run.ops[other.op] : "", 8) +
+			  PadLeft(std::to_string(other.connection), 6) +
+			  PadLeft("+" + FormatDuration(other.end_ns() - r.start_ns), 12) + "  " +
+			  track.Span(0, left_ns, s->e.blame.parts[other.first_part].cause, s->style) + "\n";
+	}
+	if (shown < all.size())
+		s->Line("(the last " + FormatCount(shown) + " of " + FormatCount(all.size()) + ")");
+	s->Line(
+	    "They had been sent before it and not been answered when it was due; their bars end when they "
+	    "were. Requests that were not slow are not known one by one.");
+}
+
+void Instants(const SlowRequest &r, Sheet *s)
+{
+	auto at = [&](const char *what, uint64_t t_ns) {
+		s->out += PadRight(what, 10) + PadLeft(FormatOffset(t_ns, s->e.zero_ns), 13) +
+			  PadLeft("+" + FormatDuration(t_ns - std::min(t_ns, r.start_ns)), 12) + "\n";
+	};
+	if (s->e.blame.from_iterations) {
+		at("began", r.start_ns);
+		at("ended", r.end_ns());
+		return;
+	}
+	at("due", r.start_ns);
+	at("sent", r.sent_ns);
+	if (r.arrived)
+		at("arrived", r.end_ns() - r.unread_ns);
+	at(IsError(r.status) ? "ended" : "answered", r.end_ns());
+}
+
+const char *StatusText(uint8_t status)
+{
+	static const char *const texts[] = {"ok",    "ok, nothing found", "error reply", "timed out",
+					    "reset", "refused",		  "wrong",	 "never sent"};
+	return status < std::size(texts) ? texts[status] : "of an unknown kind";
+}
+
+// Episodes that have the cause, by its time in them.
+std::vector<std::pair<uint32_t, const EpisodeCause *>> EpisodesWith(const Explanation &e, Cause cause)
+{
+	std::vector<std::pair<uint32_t, const EpisodeCause *>> with;
+	for (uint32_t i = 0; i < e.episodes.size(); i++)
+		for (const EpisodeCause &c : e.episodes[i].causes)
+			if (c.cause == cause)
+				with.emplace_back(i, &c);
+	std::stable_sort(with.begin(), with.end(),
+			 [](const auto &a, const auto &b) { return a.second->time_ns > b.second->time_ns; });
+	return with;
+}
+
+void CauseEpisodes(Cause cause, size_t most, Sheet *s)
+{
+	const auto with = EpisodesWith(s->e, cause);
+	const std::vector<uint32_t> worst = WorstEpisodes(s->e.episodes, s->e.episodes.size());
+	std::vector<size_t> number(worst.size());
+	for (size_t i = 0; i < worst.size(); i++)
+		number[worst[i]] = i + 1;
+	s->Title("In " + Plural(with.size(), "episode", "episodes") + " of " +
+		 FormatCount(s->e.episodes.size()) + (with.empty() ? "" : ", by its time in them"));
+	size_t shown = 0;
+	for (const auto &[index, c] : with) {
+		if (shown == most || (shown && c->share < kWorthListing))
+			break;
+		shown++;
+		const Episode &episode = s->e.episodes[index];
+		s->Line(Format("%-3zu %s  %s of %s (%s), ", number[index],
+			       FormatOffset(episode.start_ns, s->e.zero_ns).c_str(),
+			       FormatDuration(c->time_ns).c_str(), FormatDuration(episode.time_ns).c_str(),
+			       FormatShare(c->share).c_str()) +
+			Plural(episode.requests, "request", "requests") + ", worst " +
+			FormatDuration(episode.worst_ns));
+		for (size_t i = 0; i < episode.evidence_of.size(); i++)
+			if (episode.evidence_of[i] == cause)
+				s->Line(episode.evidence[i], 4);
+	}
+	if (shown < with.size())
+		s->Line("(" + Plural(with.size() - shown, "more episode", "more episodes") +
+			", with less of it: --top " + std::to_string(with.size()) + ")");
+}
+
+} // namespace
+
+bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::string *text,
+		 std::string *error)
+{
+	if (number == 0 || number > e.episodes.size()) {
+		*error = "there is no episode " + std::to_string(number) + ": the run has " +
+			 Plural(e.episodes.size(), "episode", "episodes") + ", 1 is the worst";
+		return false;
+	}
+	const uint32_t index = WorstEpisodes(e.episodes, number).back();
+	const Episode &episode = e.episodes[index];
+	Sheet s = {e, style, {}};
+	s.Title("Episode " + std::to_string(number) + " of " + FormatCount(e.episodes.size()));
+	s.Line("From " + When(e, episode.start_ns) + ", for " +
+	       FormatDuration(episode.end_ns - episode.start_ns) + ": " +
+	       Plural(episode.requests, "slow request", "slow requests") + ", " +
+	       FormatDuration(episode.time_ns) + " of their time, worst " + FormatDuration(episode.worst_ns));
+	if (episode.since_ns < episode.start_ns)
+		s.Line("What held them up began at " + FormatOffset(episode.since_ns, e.zero_ns));
+	if (const EpisodeAnswers &a = episode.answers; a.known)
+		s.Line("Answers lay unread at the client for " + FormatDuration(a.unread_ns) +
+		       ", the longest for " + FormatDuration(a.longest_unread_ns));
+	EpisodeCauses(episode, &s);
+	s.Title("Evidence");
+	for (const std::string &sentence : episode.evidence)
+		s.Line(sentence, 2);
+	if (episode.evidence.empty())
+		s.Line("none", 2);
+	if (e.blame.hops.size() > 1 && !episode.hops.empty()) {
+		s.Title("Where");
+		for (const EpisodeHop &h : episode.hops)
+			s.Line(FormatPercent(h.share) + ", " + FormatDuration(h.time_ns) + ", at " +
+				   s.Hop(h.hop),
+			       2);
+	}
+	if (!episode.own_code.activities.empty()) {
+		s.Title("Own code meanwhile");
+		for (const ActivityTime &a : episode.own_code.activities)
+			s.Line(PadLeft(FormatPercent(a.share), 8) + PadLeft(FormatDuration(a.time_ns), 10) +
+			       "  " + a.name + (a.stack.empty() ? "" : ": " + a.stack));
+	}
+	EpisodeRequests(index, &s);
+	*text = s.out;
+	return true;
+}
+
+bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::string *text, std::string *error)
+{
+	const auto r = std::find_if(e.blame.slow.begin(), e.blame.slow.end(),
+				    [&](const SlowRequest &one) { return one.index == id; });
+	if (r == e.blame.slow.end()) {
+		*error = "request " + std::to_string(id) + " is none of the " +
+			 Plural(e.blame.slow.size(), "slow one", "slow ones") + " of " +
+			 FormatDuration(std::max(e.blame.threshold_ns, e.blame.kept_from_ns)) +
+			 " or more: --slow sets another limit, --json --requests lists them";
+		return false;
+	}
+	Sheet s = {e, style, {}};
+	s.Title(std::string(e.blame.from_iterations ? "Iteration " : "Request ") + std::to_string(id) + ": " +
+		FormatDuration(r->latency_ns));
+	if (!e.blame.from_iterations) {
+		std::string line = (r->op < e.run.ops.size() ? e.run.ops[r->op] : "an unknown operation") +
+				   " on connection " + std::to_string(r->connection) + ", " +
+				   StatusText(r->status);
+		if (std::string hop = s.Hop(r->hop); !hop.empty())
+			line += ", by " + hop;
+		if (r->behind)
+			line += ", served behind it by " + e.run.behind[r->behind - 1].address;
+		s.Line(line);
+	}
+	s.Line("Due at " + When(e, r->start_ns));
+	s.out += "\n";
+	Instants(*r, &s);
+	RequestParts(*r, &s);
+	s.out += "\n";
+	s.Line("Bars are as long as the parts, longest first; direct: the cause ran while the request "
+	       "waited; queued: it "
+	       "waited behind others that the cause had held up. They sum to the latency.");
+	if (!e.blame.from_iterations) {
+		RequestLegs(*r, &s);
+		RequestsInFront(*r, &s);
+	}
+	*text = s.out;
+	return true;
+}
+
+std::string CauseView(const Explanation &e, const Style &style, Cause cause, size_t episodes)
+{
+	Sheet s = {e, style, {}};
+	s.Title(std::string(CauseName(cause)) + ": " + InfoOf(cause).meaning);
+	const auto row = std::find_if(e.blame.causes.begin(), e.blame.causes.end(),
+				      [&](const CauseRow &r) { return r.cause == cause; });
+	const char *things = e.blame.from_iterations ? "iterations" : "requests";
+	if (row == e.blame.causes.end()) {
+		s.Line("None of the " + FormatCount(e.blame.slow_count) + " slow " + things + " met it.");
+		return s.out;
+	}
+	s.Line("It cost " + FormatCount(row->requests) + " of " + FormatCount(e.blame.slow_count) + " slow " +
+	       things + " " + FormatDuration(row->total_ns()) + ", " + FormatPercent(row->share) +
+	       " of their time: " + FormatDuration(row->direct_ns) + " while it ran, " +
+	       FormatDuration(row->queued_ns) + " queued behind others that it had held up.");
+	if (cause != Cause::Unknown) {
+		const Latencies &with = e.blame.latencies, &without = row->without;
+		s.Title(PadRight("", 10) + PadLeft("p99", 10) + PadLeft("p99.9", 10) + PadLeft("p99.99", 10) +
+			PadLeft("max", 10));
+		for (const auto &[name, l] : {std::pair{"now", &with}, std::pair{"without", &without}})
+			s.out += PadRight(name, 10) + PadLeft(FormatDuration(l->p99), 10) +
+				 PadLeft(FormatDuration(l->p99_9), 10) +
+				 PadLeft(FormatDuration(l->p99_99), 10) +
+				 PadLeft(FormatDuration(l->max), 10) + "\n";
+	}
+	CauseEpisodes(cause, episodes, &s);
+	return s.out;
+}
+
+} // namespace forktail

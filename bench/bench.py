@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""What benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit, tables that go between the
+markers of a page, and the blocks of recordings.
+
+A client is waited for with wait4(), which tells its CPU time alone; its memory is the high-water mark of its own
+address space, read while it runs, since wait4()'s begins with that of the Python it was forked from.
+"""
+import ctypes
+import os
+import platform
+import re
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "loadgen-speed.md")
+SERVER_CPU, CLIENT_CPU = "0", "1"
+
+
+class Ended:
+    """How a client fared."""
+
+    def __init__(self, argv, status, usage, memory_kb, out, err):
+        self.argv, self.status, self.out, self.err = argv, status, out, err
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.memory_kb = memory_kb
+
+
+def high_water_kb(pid):
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            found = re.search(r"VmHWM:\s*(\d+) kB", f.read())
+        return int(found.group(1)) if found else 0
+    except OSError:
+        return 0
+
+
+def start(argv, cpu=CLIENT_CPU, **how):
+    return subprocess.Popen(["taskset", "-c", cpu] + argv, **how)
+
+
+def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,), cpu=CLIENT_CPU):
+    """Runs a client to its end, or to the time limit. `meanwhile` is called while it runs."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = start(argv, cpu, stdout=out, stderr=err)
+        killer = threading.Timer(limit_s, process.kill)
+        killer.start()
+        memory_kb = 0
+        try:
+            if meanwhile:
+                meanwhile()
+            while watch_memory and os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                memory_kb = max(memory_kb, high_water_kb(process.pid))
+                time.sleep(0.02)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            killer.cancel()
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+        texts = []
+        for f in (out, err):
+            f.seek(0)
+            texts.append(f.read().decode(errors="replace"))
+    if process.returncode not in allowed:
+        why = f"took longer than {limit_s} s" if process.returncode == -signal.SIGKILL else "failed"
+        sys.exit(f"{' '.join(argv)} {why}:\n{texts[0]}{texts[1]}")
+    return Ended(argv, process.returncode, usage, memory_kb, *texts)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def make_certificate(directory):
+    """A self-signed one for 127.0.0.1 and its key, in one file."""
+    path = os.path.join(directory, "server.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path + ".key", "-out", path,
+                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"],
+                   check=True, capture_output=True)
+    with open(path, "a") as both, open(path + ".key") as key:
+        both.write(key.read())
+    return path
+
+
+class Server:
+    """A server on cpu 0, by Unix socket, TCP or (Redis) TLS, that ends with its block."""
+
+    def __init__(self, kind, directory, unix, tls=False):
+        self.kind = kind
+        self.certificate = make_certificate(directory) if tls else None
+        self.socket = os.path.join(directory, f"{kind}.sock") if unix else None
+        self.port = free_port()
+        if kind == "redis":
+            argv = ["redis-server", "--port", "0" if unix else str(self.port), "--bind", "127.0.0.1", "--save", "",
+                    "--dir", directory, "--maxclients", "20000"]
+            argv += ["--unixsocket", self.socket] if unix else []
+            if tls:
+                argv[2] = "0"
+                argv += ["--tls-port", str(self.port), "--tls-cert-file", self.certificate, "--tls-key-file",
+                         self.certificate, "--tls-ca-cert-file", self.certificate, "--tls-auth-clients", "no"]
+        else:
+            argv = ["memcached", "-t", "1", "-c", "20000", "-U", "0"]
+            argv += ["-u", "root"] if os.geteuid() == 0 else []
+            argv += ["-s", self.socket] if unix else ["-l", "127.0.0.1", "-p", str(self.port)]
+        self.process = start(argv, SERVER_CPU, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            try:
+                # Peers name keys in their own ways; every GET is to find 16 bytes.
+                for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
+                    self.store(key, b"abcdefghijklmnop")
+                return
+            except OSError:
+                time.sleep(0.05)
+        self.stop()
+        sys.exit(f"{argv[0]} does not come up")
+
+    def store(self, key, value):
+        with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as s:
+            s.settimeout(5)
+            s.connect(self.socket if self.socket else ("127.0.0.1", self.port))
+            if self.certificate:
+                s = ssl.create_default_context(cafile=self.certificate).wrap_socket(s, server_hostname="127.0.0.1")
+            if self.kind == "redis":
+                s.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
+                          % (len(key), key.encode(), len(value), value))
+            else:
+                s.sendall(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value))
+            if s.recv(64) not in (b"+OK\r\n", b"STORED\r\n"):
+                raise OSError("it does not store")
+
+    def where(self):
+        """As forktail-load and redis-benchmark are told."""
+        where = ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
+        return where + (["--tls", "--cacert", self.certificate] if self.certificate else [])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def allow_descriptors(count):
+    """For us and all that we start; as many as may be had otherwise."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def host():
+    with open("/proc/cpuinfo") as f:
+        model = re.search(r"model name\s*:\s*(.*)", f.read())
+    versions = []
+    for name, flag in (("redis-server", "--version"), ("memcached", "-V")):
+        if shutil.which(name):
+            text = subprocess.run([name, flag], capture_output=True, text=True).stdout
+            versions.append(f"{name} {re.search(r'[0-9]+[.][0-9.]*[0-9]', text).group(0)}")
+    return (f"{os.cpu_count()} CPUs ({model.group(1) if model else platform.machine()}), Linux {platform.release()}, "
+            f"{', '.join(versions)}; load average at the end {os.getloadavg()[0]:.1f}")
+
+
+def put(page, begin, end, text):
+    """Puts text between two markers of a page."""
+    with open(page) as f:
+        before, rest = f.read().split(begin)
+    with open(page, "w") as f:
+        f.write(before + begin + text + "\n" + end + rest.split(end, 1)[1])
+
+
+def publish(text, script, write):
+    """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
+    print(text)
+    if write:
+        put(PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", text)
+
+
+def blocks(path, kind):
+    """The payloads of one kind in a finished recording, which may be a large one, each with the size of a record in it
+    (recording/format.h)."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    with open(path, "rb") as f:
+        while len(header := f.read(36)) == 36:
+            block_kind, flags = struct.unpack("<HB", header[4:7])
+            size, = struct.unpack("<I", header[8:12])
+            raw, stored = struct.unpack("<II", header[16:24])
+            if block_kind != kind:
+                f.seek(stored, os.SEEK_CUR)
+                continue
+            payload = f.read(stored)
+            if flags & 1:
+                out = ctypes.create_string_buffer(raw)
+                zstd.ZSTD_decompress(out, ctypes.c_size_t(raw), payload, ctypes.c_size_t(stored))
+                payload = out.raw[:raw]
+            yield size, payload

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The figures of docs/overhead.md as Markdown, from what bench/overhead measured, and where they go."""
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import bench
+import quiet
+import setups
+
+PAGE = os.path.join(bench.ROOT, "docs", "overhead.md")
+# The aim, for the worst case there is: a request per turn of the loop, as many as the server can take.
+AIMS = {"default": 1.05, "light": 1.02}
+AIM_SETUPS = ("unix", "tcp")
+AIM_PAIRS = 5  # fewer tell nothing of it
+FEWEST_RUNS = 5  # a second; rarer programs are left out
+
+
+def middle(values, digits=3):
+    """Median and range."""
+    if not values:
+        return "-"
+    return (f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} .. {max(values):.{digits}f})"
+            if len(values) > 1 else f"{values[0]:.{digits}f}")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def ratios(pairs, of):
+    """`of` of what was measured with recorder to that without, in each pair; where it is known."""
+    return [of(on) / of(off) for off, on in pairs if of(off)]
+
+
+def fewest_and_most(counts):
+    return str(counts[0]) if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+
+
+def machine():
+    with open("/proc/cpuinfo") as f:
+        model = re.search(r"model name\s*:\s*(.*)", f.read())
+    redis = subprocess.run(["redis-server", "--version"], capture_output=True, text=True).stdout
+    return (f"{os.cpu_count()} CPUs ({model.group(1) if model else 'unknown'}), Linux {os.uname().release}, "
+            f"redis-server {re.search(r'v=([0-9.]+)', redis).group(1)}")
+
+
+def heading(run):
+    """How it was measured: what makes figures worth reading, or not."""
+    lines = [f"`{run.command}`, {time.strftime('%Y-%m-%d')}, {machine()}.",
+             f"{fewest_and_most([len(p) for p in run.pairs.values()])} pairs of {run.options.requests:,} requests "
+             f"({run.options.requests * setups.PIPELINE_REQUESTS:,} with pipeline {setups.PIPELINE}, "
+             f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} min."]
+    stretches = [m.stretch for pairs in run.pairs.values() for pair in pairs for m in pair]
+    seen = (f"Load average {run.load_average:.2f} at the start; in what is counted below, others took "
+            f"{middle([s.others for s in stretches], 1)} % of a CPU during a measurement and the hypervisor "
+            f"{middle([s.steal for s in stretches], 1)} % (median and range).")
+    if run.options.force:
+        lines.insert(0, "**Measured with `--force`: whether the machine was quiet was not asked, and nothing thrown away. "
+                     "These are no figures to go by.**")
+        return "\n".join([*lines, seen])
+    lost = f"{run.thrown} of {run.thrown + run.kept} pairs were disturbed (more than {quiet.limits()}) and measured again"
+    if run.given_up:
+        lost += f"; {run.given_up} were given up after {run.tries} tries, so there are fewer of them"
+    return "\n".join([*lines, seen, lost + "."])
+
+
+def verdict(run):
+    """Whether the aim is met, in words that change with the figures."""
+    lines = []
+    if run.options.force:
+        return ""
+    for name, aim in AIMS.items():
+        said = []
+        for setup in AIM_SETUPS:
+            got = ratios(run.pairs.get((setup, name), []), lambda m: m.cost)
+            if not got:
+                continue
+            median = statistics.median(got)
+            met = "too few pairs to tell" if len(got) < AIM_PAIRS else "met" if median <= aim else "missed"
+            said.append(f"{setup} {median:.3f}, {met}")
+        if said:
+            lines.append(f"- {name}, aim at most {aim:.2f}: {'; '.join(said)}.")
+    return "\n".join(lines)
+
+
+def spread(run, of, setups, digits=3):
+    """A row for each recorder, a column for each setup, ratios of `of` in them; rows without any are left out."""
+    rows = []
+    for recorder in run.recorders:
+        cells = [middle(ratios(run.pairs.get((setup.name, recorder.name), []), of), digits) for setup in setups]
+        if any(cell != "-" for cell in cells):
+            rows.append([recorder.name, *cells])
+    return rows
+
+
+def costs(run):
+    head = ["server's CPU per request, on : off", *(setup.name for setup in run.setups)]
+    off = [middle([off.cost for recorder in run.recorders for off, _ in run.pairs.get((setup.name, recorder.name), [])])
+           for setup in run.setups]
+    rows = [["off: CPU s per million requests", *off], *spread(run, lambda m: m.cost, run.setups)]
+    text = [heading(run), verdict(run), table(head, rows)]
+    closed = [setup for setup in run.setups if setup.how != "half"]
+    if closed:
+        text.append(table(["requests per second, on : off", *(s.name for s in closed)],
+                          spread(run, lambda m: m.rate, closed)))
+    for setup in (s for s in run.setups if s.how == "half"):
+        text.append(half(run, setup))
+    return "\n\n".join(part for part in text if part)
+
+
+def half(run, setup):
+    off = [off for recorder in run.recorders for off, _ in run.pairs.get((setup.name, recorder.name), [])]
+    if not off:
+        return ""
+    rows = [["off, us", middle([m.p50 / 1000 for m in off], 1), middle([m.p99 / 1000 for m in off], 1)]]
+    p50, p99 = spread(run, lambda m: m.p50, [setup]), spread(run, lambda m: m.p99, [setup])
+    rows += [[name, a, b] for (name, a), (_, b) in zip(p50, p99)]
+    return table([f"{setup.name}: {off[-1].rate:,.0f} requests per second; on : off", "p50", "p99"], rows)
+
+
+def recorders(run):
+    rows = []
+    for account in run.accounts:
+        m = account.measured.stretch
+        rows.append([account.recorder.name, account.setup.name + (" (disturbed)" if account.disturbed else ""),
+                     f"{account.measured.rate:,.0f}", f"{100 * m.recorder_s / m.wall_s:.2f}", f"{account.start_s:.2f}",
+                     f"{account.resident_kb / 1024:.0f}", f"{account.bytes_per_s * 3600 / 1e6:,.0f}",
+                     f"{m.wakeups / m.wall_s:,.0f}", account.told["drops"]])
+    return table(["recorder", "under", "requests/s", "% of a CPU", "CPU s to start", "memory, MiB", "MB/h",
+                  "wake-ups/s", "dropped"], rows)
+
+
+def programs(run):
+    """By setup: how often each of forktail's programs ran and how long, for each profile."""
+    text = []
+    for setup in run.setups:
+        accounts = [a for a in run.accounts if a.setup is setup and "programs" in a.told]
+        cells = {}
+        for a in accounts:
+            for p in a.told["programs"]:
+                runs = p["runs"] / a.told["seconds"]
+                if runs >= FEWEST_RUNS:
+                    cells.setdefault(p["name"], {})[a.recorder.name] = (runs, p["ns_per_run"])
+        if not cells:
+            continue
+        rows = []
+        for name in sorted(cells, key=lambda n: -max(runs * ns for runs, ns in cells[n].values())):
+            rows.append([f"`{name}`", *(f"{cells[name][a.recorder.name][0]:,.0f} x {cells[name][a.recorder.name][1]:.0f} ns"
+                                        if a.recorder.name in cells[name] else "-" for a in accounts)])
+        total = [f"{sum(runs * ns for runs, ns in (c[a.recorder.name] for c in cells.values() if a.recorder.name in c)) / 1e7:.1f} % of a CPU"
+                 for a in accounts]
+        text.append(table([f"{setup.name}: runs a second x time of one", *(a.recorder.name for a in accounts)],
+                          [*rows, ["together, of the whole host", *total]]))
+    return "\n\n".join(text) or "No recording told the times of its programs."
+
+
+def peers(run):
+    """What each was asked, and which of it can't be had here."""
+    rows, absent = [], [f"- {name}: {why}." for name, why in run.absent.items() if name not in run.peer_names]
+    for peer in run.peers:
+        for part in peer.parts:
+            why = peer.absent.get(part) or run.absent.get(peer.name)
+            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`", part.asked,
+                         f"left out: {why}" if why else "runs"])
+    text = [table(["peer", "command", "what it was asked", "here"], rows)] if rows else []
+    lacks = [[peer.name, peer.lacks] for peer in run.peers]
+    if lacks:
+        text.append(table(["peer", "what it does not record"], lacks))
+    if absent:
+        text.append("Not measured:\n" + "\n".join(absent))
+    return "\n\n".join(text)
+
+
+def publish(run, write):
+    """Prints all; with `write`, puts each part between its markers in docs/overhead.md."""
+    if not run.pairs:
+        sys.exit("nothing was measured")
+    for name, make in (("costs", costs), ("recorders", recorders), ("programs", programs), ("peers", peers)):
+        text = make(run)
+        print(f"{text}\n")
+        if write:
+            bench.put(PAGE, f"<!-- overhead: begin {name} -->\n", f"<!-- overhead: end {name} -->", text)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""What bench/overhead measures the cost of: forktail-record with the options of a profile, and other programs
+that are asked for the nearest they do.
+
+Each starts on a server, says when it records, and ends with SIGINT as a user ends it. A peer is made of parts, one
+process each; a part that does not start is left out with its own words for why, and a peer that has none left is
+absent. It records when its perf events and BPF links are open and no more come. Whether it did record is read from what it
+leaves behind.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import quiet
+from bench import blocks
+
+BENCH = os.path.dirname(os.path.abspath(__file__))
+START_S, STOP_S, SETTLE_S = 20, 30, 0.3
+MANIFEST, DROP, COST, SUMMARY = 1, 9, 10, 16  # recording/format.h
+
+
+class Absent(Exception):
+    """It can't be had here, and why."""
+
+
+def json_blocks(path, kind):
+    return [json.loads(payload.rstrip(b"\0")) for _, payload in blocks(path, kind)]
+
+
+def dropped(path):
+    """Records of drops (struct ft_drop) count from zero each."""
+    total = 0
+    for size, payload in blocks(path, DROP):
+        total += sum(int.from_bytes(payload[at + 16:at + 24], "little") for at in range(0, len(payload), size))
+    return total
+
+
+def last_words(text):
+    """The line of an error that tells most, for a table: the last that says something failed, else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"fail|error|can't|cannot|unrecognized|unknown", line, re.I)]
+    return (telling[:1] or lines[-1:] or ["it ended and said nothing"])[0].replace("|", "/")
+
+
+class Profile:
+    """forktail-record with the options of a profile."""
+
+    def __init__(self, name, program, options):
+        self.name, self.program, self.options = name, program, options
+        self.ours = True
+
+    def start(self, server, directory):
+        return Recording(self, server, os.path.join(directory, f"{self.name}.forktail"))
+
+
+class Recording:
+    def __init__(self, profile, server, path):
+        self.path = path
+        self.process = subprocess.Popen([profile.program, "--pid", str(server), "-o", path, *profile.options],
+                                        stderr=subprocess.PIPE, text=True)
+        said = self.process.stderr.readline()
+        if not said.startswith("recording "):
+            said += self.process.communicate()[1]
+            raise Absent(last_words(said))
+        self.pids = [self.process.pid]
+
+    def bytes(self):
+        return os.path.getsize(self.path)
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self):
+        """Ends it; what it tells of itself."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            said = self.process.communicate(timeout=STOP_S)[1]
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"forktail-record did not end within {STOP_S} s")
+        if self.process.returncode or not json_blocks(self.path, SUMMARY):
+            raise RuntimeError(f"forktail-record failed ({self.process.returncode}): {last_words(said)}")
+        # A short recording may have none.
+        programs = [p for cost in json_blocks(self.path, COST)[-1:] for p in cost["programs"]]
+        seconds = (json_blocks(self.path, SUMMARY)[-1]["end_ns"] - json_blocks(self.path, MANIFEST)[0]["start_ns"]) / 1e9
+        return {"drops": str(dropped(self.path)), "programs": programs, "seconds": seconds}
+
+
+class Part:
+    """One program of a peer. `argv` has {pid} for the server, {dir} for where it may write, {bt} for a script of ours;
+    `proof` is what its output has when it recorded something."""
+
+    def __init__(self, argv, proof, asked):
+        self.argv, self.proof, self.asked = argv.split(), proof, asked
+
+
+class Peer:
+    def __init__(self, name, package, parts, lacks):
+        self.name, self.package, self.parts, self.lacks = name, package, parts, lacks
+        self.absent = {}  # part -> why it can't be had here
+        self.ours = False
+
+    def start(self, server, directory):
+        running = Peering(self, server, directory)
+        self.absent.update(running.absent)  # what did not start once is not tried again
+        if not running.running:
+            raise Absent("; ".join(f"{part.argv[0]}: {why}" for part, why in self.absent.items()))
+        return running
+
+
+class Peering:
+    """A peer at work."""
+
+    def __init__(self, peer, server, directory):
+        self.peer, self.directory = peer, directory
+        self.absent, self.running = {}, []  # part -> why; (part, process, its output)
+        try:
+            for part in peer.parts:
+                if part not in peer.absent:
+                    self.launch(part, server)
+            for entry in list(self.running):
+                self.await_ready(entry)
+        except BaseException:
+            self.kill()
+            raise
+        self.pids = [process.pid for _, process, _ in self.running]
+
+    def launch(self, part, server):
+        if not shutil.which(part.argv[0]):
+            self.absent[part] = f"not installed (Debian: {self.peer.package})"
+            return
+        argv = [word.format(pid=server, dir=self.directory, bt=os.path.join(BENCH, "overhead.bt")) for word in part.argv]
+        output = open(os.path.join(self.directory, f"{part.argv[0]}.out"), "w+")
+        process = subprocess.Popen(argv, stdout=output, stderr=output, cwd=self.directory)
+        self.running.append((part, process, output))
+
+    def await_ready(self, entry):
+        part, process, output = entry
+        end, since, count = time.monotonic() + START_S, time.monotonic(), 0
+        while process.poll() is None and time.monotonic() < end:
+            now = hooks(process.pid)
+            if now != count:
+                since, count = time.monotonic(), now
+            if count and time.monotonic() > since + SETTLE_S:
+                return
+            time.sleep(0.02)
+        said = text_of(output) if process.poll() is not None else f"it attached nothing within {START_S} s"
+        self.running.remove(entry)
+        self.absent[part] = last_words(said)
+        process.kill()
+        process.wait()
+        output.close()
+
+    def bytes(self):
+        return sum(os.path.getsize(os.path.join(self.directory, name)) for name in os.listdir(self.directory))
+
+    def kill(self):
+        for _, process, output in self.running:
+            process.kill()
+            process.wait()
+            output.close()
+
+    def stop(self):
+        for _, process, _ in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        drops = []
+        for part, process, output in self.running:
+            end_process(process)
+            said = text_of(output)
+            output.close()
+            if not re.search(part.proof, said):
+                raise RuntimeError(f"{' '.join(part.argv)} recorded nothing: {last_words(said)}")
+            drops += re.findall(r"lost (\d+ (?:events|chunks))|Lost (\d+ events)", said, re.I)
+        return {"drops": ", ".join("".join(d) for d in drops) or "none told", "bytes": self.bytes()}
+
+
+def text_of(output):
+    output.flush()
+    output.seek(0)
+    return output.read()
+
+
+def end_process(process):
+    """Waits for one that was told to end."""
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def hooks(pid):
+    """How many perf events, BPF programs and links it has open."""
+    count = 0
+    for each in quiet.tree([pid]):
+        for fd in quiet.names(f"/proc/{each}/fd"):
+            try:
+                link = os.readlink(f"/proc/{each}/fd/{fd}")
+            except OSError:
+                continue
+            count += bool(re.match(r"anon_inode:\[?(perf_event|bpf_link|bpf-link|bpf-prog)", link))
+    return count
+
+
+OPTIONS = {
+    "default": [],
+    "light": ["--light"],
+    "no-softirqs": ["--no-softirqs"],
+    "exact": ["--exact"],
+    "no-samples": ["--no-samples"],
+}
+PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"
+PEERS = [
+    Peer("perf-record", "linux-perf",
+         [Part("perf record -F 999 -g -p {pid} -o {dir}/perf.data", PERF_PROOF, "stacks of the server, 999 a second")],
+         "what the server waited for, faults, soft interrupts by vector, fsync: it has what ran only"),
+    Peer("perf-sched", "linux-perf",
+         [Part("perf sched record -o {dir}/perf.data", PERF_PROOF, "every switch and wake-up of the host")],
+         "why it slept, faults, soft interrupts, fsync, what code ran"),
+    Peer("bpftrace", "bpftrace",
+         [Part("bpftrace {bt} {pid}", r"@run_queue_ns",
+               "bench/overhead.bt: histograms of run-queue latency, soft interrupts by vector and fsync, a count of page faults")],
+         "when: histograms of the whole time. Children and other threads, what took a fault's time, who held the CPU, what code ran"),
+    Peer("libbpf-tools", "libbpf-tools",
+         [Part("runqlat -p {pid}", r"usecs", "a histogram of run-queue latency"),
+          Part("softirqs -d", r"softirq = ", "histograms of soft interrupts by vector, of the whole host"),
+          Part("offcputime -p {pid}", r"redis-server", "time off the CPU by stack"),
+          Part("fsdist -t ext4 -p {pid}", r"Tracing", "histograms of read, write, open and fsync of a file system")],
+         "when, as above. Page faults, who held the CPU, what code ran"),
+]

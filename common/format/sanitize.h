@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Text of others: names that traced processes gave themselves, files, functions, what servers and their logs
+// said. In recordings all of it becomes visible (common/text/visible.h) on its way into a Run, so that nobody
+// who writes a Run's text to a terminal, into JSON or a page has to think of what may be in it.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "common/json/json_read.h"
+
+namespace forktail
+{
+
+std::string Visible(const std::string &text);
+// Of several lines, which stay lines.
+std::string VisibleLines(const std::string &text);
+
+// The name of a thread as records hold it: up to its zero, if it has one.
+template <size_t N> std::string VisibleName(const char (&name)[N])
+{
+	return Visible(std::string(name, strnlen(name, N)));
+}
+
+// As ParseJson and ParseObject, with every text and every member's name visible. What is nested deeper than
+// anything that is written is null: functions that call themselves for it would end for want of stack.
+Json ParseVisible(const std::string &text);
+Json ParseVisibleObject(const std::string &text);
+
+} // namespace forktail

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// See work.h. Between two things that happen nobody runs here: one look in two seconds, to say that we are
+// here.
+#include "host_run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rank_protocol.h"
+#include "recording/recording.h"
+
+namespace forktail::hosts
+{
+namespace
+{
+
+constexpr uint64_t kSecond = 1'000'000'000, kReady = 30 * kSecond, kGentle = 30 * kSecond,
+		   kHeard = 2 * kSecond;
+
+std::string PathOf(const Work &work, const std::string &name, const char *extension)
+{
+	return work.directory + "/" + name + extension;
+}
+
+// A program's version, as "forktail-load 0.1.0" says it; "" if it says nothing of the kind.
+std::string VersionOf(const std::string &path)
+{
+	Child child;
+	std::string error, version;
+	if (!StartChild({path, {path, "--version"}, "", false, -1}, &child, &error))
+		return "";
+	for (const uint64_t limit = ft_now_ns() + 10 * kSecond;
+	     child.output.fd >= 0 && ft_now_ns() < limit;) {
+		WaitForAny({child.output.fd}, 1000);
+		for (const std::string &line : child.output.Read())
+			if (version.empty())
+				version = line.substr(line.find(' ') + 1);
+	}
+	SignalChild(&child, SIGKILL); // of one that is through nothing comes
+	while (!HasEnded(&child))
+		usleep(1000);
+	ForgetChild(&child);
+	return version;
+}
+
+bool CheckProgram(const Work &work, const std::string &program, std::string *error)
+{
+	const std::string path = FindBeside(work.programs, program);
+	if (path.empty()) {
+		*error = "there is no " + program + " " +
+			 (work.programs.empty() ? "beside forktail-rank or on PATH" : "in " + work.programs);
+		return false;
+	}
+	const std::string version = VersionOf(path);
+	if (version == FORKTAIL_VERSION)
+		return true;
+	*error = path + " is of version " + (version.empty() ? "unknown" : version) +
+		 ", and this run is of " FORKTAIL_VERSION ": install the same on all hosts";
+	return false;
+}
+
+bool StartJob(Work *work, const Job &job, std::string *error)
+{
+	auto running = std::make_unique<Running>();
+	running->job = job;
+	StartWords words = {job.name, job.argv, PathOf(*work, job.name, ".log"), false, work->lock};
+	words.argv[0] = FindBeside(work->programs, job.argv[0]);
+	Told told = Tell("started", work->host);
+	told["name"] = job.name;
+	told["argv"] = job.argv;
+	if (!StartChild(words, &running->child, error))
+		return false;
+	work->running.push_back(std::move(running));
+	Send(told);
+	return true;
+}
+
+const char *KindOf(const Job &job)
+{
+	return job.kind == Job::kLoad ? "load" : job.kind == Job::kRecorder ? "recorder" : "clock";
+}
+
+// Lines of a program: into its log, and told.
+void Listen(Work *work, Running *r)
+{
+	for (const std::string &line : r->child.errors.Read()) {
+		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
+		std::ofstream(PathOf(*work, r->job.name, ".log"), std::ios::app) << line << '\n';
+		for (const char *begins :
+		     {"recording ", "forktail-clock: comparing with", "forktail-clock: answering on"})
+			r->ready = r->ready || line.rfind(begins, 0) == 0;
+		Told told = Tell(progress ? "progress" : "said", work->host);
+		told["name"] = r->job.name;
+		told["line"] = line;
+		Send(told);
+		if (!progress)
+			Remember(&r->child, line);
+	}
+}
+
+void NoteEnd(Work *work, Running *r)
+{
+	if (r->child.ended || !HasEnded(&r->child))
+		return;
+	Listen(work, r);
+	Told told = Tell("ended", work->host);
+	told["name"] = r->job.name;
+	told["kind"] = KindOf(r->job);
+	told["well"] = EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
+	told["asked"] = r->child.asked;
+	told["how"] = HowItEnded(r->child);
+	ForgetChild(&r->child);
+	Send(told);
+}
+
+// Waits for something to happen, and tells it.
+void Look(Work *work, std::vector<int> fds)
+{
+	for (const auto &r : work->running)
+		if (!r->child.ended)
+			fds.push_back(r->child.errors.fd);
+	WaitForAny(fds, 500);
+	for (const auto &r : work->running) {
+		Listen(work, r.get());
+		NoteEnd(work, r.get());
+	}
+}
+
+bool AllEnded(const Work &work, bool loads)
+{
+	return std::all_of(work.running.begin(), work.running.end(), [&](const auto &r) {
+		return r->child.ended || (r->job.kind == Job::kLoad) != loads;
+	});
+}
+
+void SignalAll(Work *work, bool loads, int signal)
+{
+	for (const auto &r : work->running)
+		if ((r->job.kind == Job::kLoad) == loads)
+			SignalChild(&r->child, signal);
+}
+
+// True once somebody wants the end.
+bool Asked(Lines *words)
+{
+	for (const std::string &line : words->Read())
+		if (line == "end")
+			return true;
+	return words->fd < 0 || Stops() > 0;
+}
+
+void EndKind(Work *work, bool loads)
+{
+	SignalAll(work, loads, SIGTERM);
+	for (const uint64_t limit = ft_now_ns() + kGentle; !AllEnded(*work, loads);) {
+		Look(work, {});
+		if (ft_now_ns() > limit)
+			SignalAll(work, loads, SIGKILL);
+	}
+}
+
+} // namespace
+
+std::string FindBeside(const std::string &directory, const std::string &program)
+{
+	std::error_code ec;
+	std::string places = directory;
+	const char *path = getenv("PATH");
+	if (places.empty())
+		places = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path().string() + ":" +
+			 (path ? path : "/usr/local/bin:/usr/bin:/bin");
+	places += ":";
+	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
+		const std::string file = places.substr(at, end - at) + "/" + program;
+		if (end > at && access(file.c_str(), X_OK) == 0)
+			return file;
+	}
+	return "";
+}
+
+std::string DirectoryOf(const Plan &plan, const std::string &token, const std::string &host)
+{
+	return plan.scratch + "/forktail-hosts-" + token + "-" + host;
+}
+
+bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &token, Work *work,
+		 std::string *error)
+{
+	work->host = host.name;
+	work->programs = host.programs;
+	work->directory = DirectoryOf(plan, token, host.name);
+	std::vector<std::string> seen;
+	for (const Job &job : JobsOf(plan, host, work->directory)) {
+		if (std::find(seen.begin(), seen.end(), job.argv[0]) == seen.end() &&
+		    !CheckProgram(*work, job.argv[0], error))
+			return false;
+		seen.push_back(job.argv[0]);
+	}
+	// Fails if it is there, whosever it is.
+	if (mkdir(work->directory.c_str(), 0700) != 0) {
+		*error = "can't make " + work->directory + ": " + strerror(errno);
+		return false;
+	}
+	const std::string lock = work->directory + "/" + kLockFile;
+	work->lock = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (work->lock >= 0 && flock(work->lock, LOCK_SH) == 0)
+		return true;
+	*error = "can't write " + lock + ": " + strerror(errno);
+	return false;
+}
+
+bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::string *error)
+{
+	for (const Job &job : JobsOf(plan, host, work->directory))
+		if (job.kind == Job::kLoad)
+			work->loads.push_back(job);
+		else if (!StartJob(work, job, error))
+			return false;
+	const uint64_t limit = ft_now_ns() + kReady;
+	for (;;) {
+		bool waiting = false;
+		for (const auto &r : work->running) {
+			waiting = waiting || !r->ready;
+			if (!r->child.ended)
+				continue;
+			*error = r->job.argv[0] + " " + HowItEnded(r->child);
+			return false;
+		}
+		if (!waiting)
+			return true;
+		if (ft_now_ns() > limit || Stops() > 0) {
+			*error = Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
+			return false;
+		}
+		Look(work, {});
+	}
+}
+
+void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns)
+{
+	char at[40];
+	std::string error;
+	snprintf(at, sizeof(at), "%llu.%09llu", static_cast<unsigned long long>(start_ns / kSecond),
+		 static_cast<unsigned long long>(start_ns % kSecond));
+	for (Job &job : work->loads) {
+		job.argv.insert(job.argv.begin() + 1, {"--start-at", at});
+		if (StartJob(work, job, &error))
+			continue;
+		Told told = Tell("ended", work->host);
+		told["name"] = job.name;
+		told["kind"] = KindOf(job);
+		told["well"] = told["asked"] = false;
+		told["how"] = error;
+		Send(told);
+	}
+	Lines words;
+	words.fd = STDIN_FILENO;
+	fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
+	bool loading = true;
+	for (uint64_t heard = ft_now_ns(); !Asked(&words) && ft_now_ns() < deadline_ns;) {
+		Look(work, {words.fd});
+		if (loading && AllEnded(*work, true)) {
+			loading = false;
+			Send(Tell("loaded", work->host));
+		}
+		if (ft_now_ns() - heard < kHeard)
+			continue;
+		heard = ft_now_ns();
+		Send(Tell("here", work->host));
+	}
+	EndWork(work);
+}
+
+void EndWork(Work *work)
+{
+	EndKind(work, true);
+	EndKind(work, false);
+}
+
+} // namespace forktail::hosts

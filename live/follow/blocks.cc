@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// What is said once: manifests, details, notes, costs.
+#include "common/format/sanitize.h"
+#include "analysis/timeline/waits.h"
+#include "state.h"
+
+namespace forktail::live
+{
+
+namespace
+{
+
+constexpr size_t kStackShown = 3;
+
+std::string TextOf(const ft_block &block)
+{
+	return std::string(static_cast<const char *>(block.payload), block.bytes);
+}
+
+template <typename T, typename Each> void ForRecords(const ft_block &block, Each each)
+{
+	T record;
+	for (uint32_t i = 0; i < block.count; i++) {
+		ft_block_record(&block, i, &record, sizeof record);
+		each(record);
+	}
+}
+
+std::vector<std::string> Syscalls(const Json &manifest)
+{
+	std::vector<std::string> names;
+	const Json *all = Member(manifest, "syscalls");
+	if (!all || !all->is_object())
+		return names;
+	for (const auto &[number, name] : all->items()) {
+		unsigned long n = strtoul(number.c_str(), nullptr, 10);
+		if (n < 4096 && name.is_string()) {
+			names.resize(std::max<size_t>(names.size(), n + 1));
+			names[n] = name.get<std::string>();
+		}
+	}
+	return names;
+}
+
+std::map<uint32_t, std::string> Devices(const Json &manifest)
+{
+	std::map<uint32_t, std::string> names;
+	const Json *all = Member(manifest, "block_devices");
+	if (!all || !all->is_object())
+		return names;
+	for (const auto &[number, name] : all->items()) {
+		unsigned major_number, minor_number;
+		if (name.is_string() && sscanf(number.c_str(), "%u:%u", &major_number, &minor_number) == 2)
+			names[major_number << 20 | minor_number] = name.get<std::string>();
+	}
+	return names;
+}
+
+} // namespace
+
+void Follower::State::AddNote(uint64_t t_ns, const std::string &kind, uint32_t server)
+{
+	Note note;
+	note.t_ns = t_ns;
+	note.kind = kind;
+	note.server = server;
+	batch->notes.push_back(std::move(note));
+}
+
+// Who recorded so far does so no more.
+void Follower::State::EndRecorder(uint64_t t_ns)
+{
+	accounts.CloseTo(newest_ns, &batch->seconds);
+	turns.ForgetAll();
+	waits.clear();
+	servers.EndAll(newest_ns);
+	for (auto &[pid, child] : children) {
+		child.end_ns = newest_ns;
+		batch->children.push_back(child);
+	}
+	children.clear();
+	accounts.EndAll(t_ns);
+	newest_ns = t_ns;
+}
+
+void Follower::State::Manifest(const ft_block &block)
+{
+	Json m = ParseVisibleObject(TextOf(block));
+	uint64_t start_ns = Whole(m, "start_ns");
+	uint64_t recorder_ns = Member(m, "ring_start_ns") ? Whole(m, "ring_start_ns") : start_ns;
+	std::string id = Text(m, "clock_id");
+	details.clear();
+	syscalls = Syscalls(m);
+	devices = Devices(m);
+	if (uint64_t span = Whole(m, "min_span_ns"))
+		min_span_ns = span;
+	bool another = begun && (recorder_ns != recorder_start_ns || id != clock_id);
+	if (another)
+		EndRecorder(start_ns);
+	if (!begun || another) {
+		accounts.Begin(start_ns, static_cast<uint32_t>(min_span_ns));
+		newest_ns = start_ns;
+		AddNote(start_ns, "recorder-began", kNone);
+	}
+	begun = true;
+	ended = false;
+	recorder_start_ns = recorder_ns;
+	clock_id = id;
+	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
+		for (const Json &target : *targets)
+			servers.Add(target, start_ns);
+}
+
+void Follower::State::Detail(const ft_block &block)
+{
+	Json j = ParseVisibleObject(TextOf(block));
+	forktail::Detail detail = {Text(j, "name"), Texts(j, "stack")};
+	details[static_cast<uint32_t>(Whole(j, "id"))] = {detail.name, StackText(detail, kStackShown),
+							  CauseOfStack(detail.stack)};
+}
+
+void Follower::State::CostBlock(const ft_block &block)
+{
+	Json j = ParseVisibleObject(TextOf(block));
+	cost.known = true;
+	cost.t_ns = newest_ns;
+	cost.cpu_ns = Whole(j, "recorder_cpu_ns");
+	cost.bpf_ns = Whole(j, "bpf_ns");
+	cost.rss_bytes = Whole(j, "recorder_rss_bytes");
+}
+
+void Follower::State::NoteBlock(const ft_block &block)
+{
+	Json j = ParseVisibleObject(TextOf(block));
+	Note note;
+	note.t_ns = Whole(j, "t_ns");
+	note.kind = Text(j, "kind");
+	note.name = Text(j, "name");
+	note.text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+	uint32_t pid = static_cast<uint32_t>(Whole(j, "pid"));
+	if (note.kind == "target-began")
+		servers.Add(j, note.t_ns);
+	if (pid)
+		note.server = servers.Known(pid);
+	if (note.kind == "target-ended")
+		servers.End(pid, note.t_ns);
+	batch->notes.push_back(std::move(note));
+}
+
+void Follower::State::Read(const ft_block &block)
+{
+	switch (block.kind) {
+	case FT_BLOCK_MANIFEST:
+		return Manifest(block);
+	case FT_BLOCK_THREAD:
+		return ForRecords<ft_thread>(block, [&](const ft_thread &t) { Thread(t); });
+	case FT_BLOCK_SPAN:
+		return ForRecords<ft_span>(block, [&](const ft_span &s) { Span(s); });
+	case FT_BLOCK_OPEN:
+		return ForRecords<ft_span>(block, [&](const ft_span &s) { OpenSpan(s); });
+	case FT_BLOCK_TALLY:
+		return ForRecords<ft_tally>(block, [&](const ft_tally &t) { Tally(t); });
+	case FT_BLOCK_TURN:
+		return ForRecords<ft_turn>(block, [&](const ft_turn &t) { held.Add(t); });
+	case FT_BLOCK_IO:
+		return ForRecords<ft_io>(block, [&](const ft_io &io) { Io(io); });
+	case FT_BLOCK_CLOCK:
+		return ForRecords<ft_clock>(block, [&](const ft_clock &c) { clock = c; });
+	case FT_BLOCK_SAMPLE:
+		return ForRecords<ft_sample>(block, [&](const ft_sample &s) { Seen(s.t_ns); });
+	case FT_BLOCK_DROP:
+		return ForRecords<ft_drop>(block, [&](const ft_drop &d) {
+			batch->drops.push_back(d);
+			dropped += d.count;
+		});
+	case FT_BLOCK_DETAIL:
+		return Detail(block);
+	case FT_BLOCK_NOTE:
+		return NoteBlock(block);
+	case FT_BLOCK_COST:
+		return CostBlock(block);
+	default:
+		return; // what is sampled, and what is said of connections, is for explaining a snapshot
+	}
+}
+
+} // namespace forktail::live

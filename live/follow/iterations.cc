@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// Parts of turns.
+#include "iterations.h"
+
+#include <algorithm>
+
+namespace forktail::live
+{
+
+namespace
+{
+
+constexpr size_t kMostParts = 1 << 14, kMostShorts = 1 << 13;
+
+// What lies in both, as a part of what is spread over the first.
+uint64_t PartIn(uint64_t ns, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t from = std::max(start_ns, from_ns), to = std::min(end_ns, to_ns);
+	if (from >= to)
+		return 0;
+	if (from == start_ns && to == end_ns)
+		return ns;
+	return static_cast<uint64_t>(static_cast<double>(ns) * static_cast<double>(to - from) /
+				     static_cast<double>(end_ns - start_ns));
+}
+
+// Largest first; what is in none of them is the thread's own code, which is all of it if they say too much.
+std::vector<CausePart> PartsOf(const CauseTimes &times, uint64_t duration_ns)
+{
+	std::vector<CausePart> parts;
+	uint64_t sum = 0;
+	for (uint64_t ns : times)
+		sum += ns;
+	uint64_t left = duration_ns;
+	for (int c = 0; c < kTimelineCauses; c++) {
+		uint64_t ns = times[c];
+		if (sum > duration_ns)
+			ns =
+			    static_cast<uint64_t>(static_cast<double>(ns) * static_cast<double>(duration_ns) /
+						  static_cast<double>(sum));
+		ns = std::min(ns, left);
+		left -= ns;
+		if (ns)
+			parts.push_back({static_cast<Cause>(c), ns});
+	}
+	if (left)
+		parts.push_back({Cause::ServerBusy, left});
+	std::stable_sort(parts.begin(), parts.end(),
+			 [](const CausePart &a, const CausePart &b) { return a.ns > b.ns; });
+	return parts;
+}
+
+} // namespace
+
+void Turns::AddPart(uint32_t tid, const Part &part)
+{
+	std::vector<Part> &parts = threads_[tid].parts;
+	if (parts.size() >= kMostParts) // a thread that never waits for events: only what is long is kept
+		parts.erase(std::remove_if(parts.begin(), parts.begin() + kMostParts / 2,
+					   [](const Part &p) { return p.ns < 1'000'000; }),
+			    parts.begin() + kMostParts / 2);
+	if (parts.size() < kMostParts)
+		parts.push_back(part);
+}
+
+void Turns::Waited(uint32_t tid)
+{
+	auto found = threads_.find(tid);
+	if (found != threads_.end())
+		found->second.parts.clear();
+}
+
+// Half as many: neighbours of a cause become one.
+void Turns::Thin(std::vector<Short> *shorts)
+{
+	std::array<uint32_t, kTimelineCauses> last;
+	last.fill(kNone);
+	uint32_t kept = 0;
+	for (const Short &s : *shorts) {
+		uint32_t &before = last[Index(s.cause)];
+		if (before != kNone) {
+			Short &b = (*shorts)[before];
+			b.end_ns = std::max(b.end_ns, s.end_ns);
+			b.ns += s.ns;
+			before = kNone;
+		} else {
+			before = kept;
+			(*shorts)[kept++] = s;
+		}
+	}
+	shorts->resize(kept);
+}
+
+void Turns::AddTally(uint32_t tid, Cause cause, const ft_tally &tally)
+{
+	if (cause == Cause::ServerBusy || cause == Cause::Idle || !tally.total_ns)
+		return;
+	std::vector<Short> &shorts = threads_[tid].shorts;
+	if (shorts.size() >= kMostShorts)
+		Thin(&shorts);
+	if (shorts.size() < kMostShorts)
+		shorts.push_back({tally.start_ns, tally.end_ns,
+				  static_cast<uint32_t>(std::min<uint64_t>(tally.total_ns, UINT32_MAX)),
+				  cause});
+}
+
+void Turns::AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uint32_t, DetailText> &details)
+{
+	OfThread &thread = threads_[tid];
+	Pending pending;
+	pending.turn = turn;
+	if (turn.duration_ns >= parts_of_turns_ns_) {
+		uint64_t end_ns = turn.start_ns + turn.duration_ns;
+		const Part *longest = nullptr;
+		for (const Part &p : thread.parts) {
+			if (p.end_ns <= turn.start_ns || p.start_ns >= end_ns)
+				continue;
+			pending.parts.push_back(p);
+			if (IsStall(p.cause) && (!longest || p.ns > longest->ns))
+				longest = &p;
+		}
+		auto detail = longest && longest->detail ? details.find(longest->detail) : details.end();
+		if (detail != details.end()) {
+			pending.turn.detail = detail->second.name;
+			pending.turn.stack = detail->second.stack;
+		}
+	}
+	thread.parts.clear();
+	thread.pending.push_back(std::move(pending));
+}
+
+void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
+{
+	Turn &turn = pending->turn;
+	if (turn.duration_ns < parts_of_turns_ns_)
+		return;
+	uint64_t from_ns = turn.start_ns, to_ns = from_ns + turn.duration_ns, waited_ns = 0;
+	CauseTimes times = {};
+	for (const Part &p : pending->parts) {
+		Cause cause = p.cause;
+		if (p.queue_cpu) {
+			auto holders = held.In(static_cast<uint16_t>(p.queue_cpu - 1), p.start_ns, p.end_ns);
+			if (IsDeferred(holders, p.ns) && cause == Cause::RunQueue)
+				cause = Cause::SoftirqDeferred;
+			if (!holders.empty() && p.ns > waited_ns) {
+				waited_ns = p.ns;
+				turn.holder = holders[0].comm;
+			}
+		}
+		times[Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);
+	}
+	for (const Short &s : thread.shorts)
+		times[Index(s.cause)] += PartIn(s.ns, s.start_ns, s.end_ns, from_ns, to_ns);
+	turn.parts = PartsOf(times, turn.duration_ns);
+}
+
+void Turns::Ended(uint32_t tid)
+{
+	auto found = threads_.find(tid);
+	if (found != threads_.end())
+		found->second.ended = true;
+}
+
+void Turns::Tell(const Held &held, std::vector<Turn> *turns)
+{
+	for (auto &[tid, thread] : threads_) {
+		size_t kept = 0;
+		uint64_t told_ns = 0;
+		for (Pending &p : thread.pending) {
+			if (!p.looked) {
+				p.looked = true;
+				if (&thread.pending[kept] != &p)
+					thread.pending[kept] = std::move(p);
+				kept++;
+				continue;
+			}
+			Finish(thread, held, &p);
+			told_ns = p.turn.start_ns + p.turn.duration_ns;
+			turns->push_back(std::move(p.turn));
+		}
+		thread.pending.resize(kept);
+		// Windows that ended before a turn that was told have nothing to say of later ones.
+		auto old = std::find_if(thread.shorts.begin(), thread.shorts.end(),
+					[&](const Short &s) { return s.end_ns > told_ns; });
+		thread.shorts.erase(thread.shorts.begin(), old);
+	}
+	std::erase_if(threads_, [](const auto &t) { return t.second.ended && t.second.pending.empty(); });
+}
+
+} // namespace forktail::live

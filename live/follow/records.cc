@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Records of what threads did: into their accounts, and what is told of them as events.
+#include <algorithm>
+
+#include "common/format/sanitize.h"
+#include "state.h"
+
+namespace forktail::live
+{
+
+namespace
+{
+
+// What is open is told as a stall once it is that long: shorter ones are told soon enough when they end.
+constexpr uint64_t kOpenStallNs = 20'000'000;
+
+} // namespace
+
+void Follower::State::Seen(uint64_t t_ns)
+{
+	// What claims to be of a time to come is nonsense, and would close the accounts of now.
+	if (t_ns <= newest_ns || t_ns > Now() + kSecondNs)
+		return;
+	newest_ns = t_ns;
+	if (!begun || t_ns <= accounts.closed_to_ns() + (kOpenSlots - 2) * kSlotNs)
+		return;
+	LookAtWaits();
+	accounts.CloseTo(t_ns - kLagNs, &batch->seconds);
+}
+
+void Follower::State::Thread(const ft_thread &t)
+{
+	if (t.flags & FT_THREAD_CLIENT)
+		return;
+	Seen(std::max(t.start_ns, t.end_ns));
+	accounts.Thread(t);
+	Accounts::Known *known = accounts.Find(t.tid);
+	bool ended_now = t.flags & FT_THREAD_ENDED;
+	if (ended_now)
+		turns.Ended(t.tid);
+	if (!(t.flags & FT_THREAD_MAIN))
+		return;
+	if (!(t.flags & FT_THREAD_CHILD)) {
+		if (ended_now)
+			servers.End(t.tgid, t.end_ns);
+		return;
+	}
+	auto [found, is_new] = children.try_emplace(t.tgid);
+	Child &child = found->second;
+	std::string role = known->role.empty() ? known->comm : known->role;
+	bool changed = is_new || child.role != role || ended_now;
+	uint32_t server = t.parent_tgid ? servers.Known(t.parent_tgid) : kNone;
+	if (server == kNone) {
+		uint32_t label = accounts.Label(known);
+		server = label == kNone ? 0 : accounts.all()[label].server;
+	}
+	child = {server, t.tgid, role, t.start_ns, ended_now ? t.end_ns : 0};
+	if (changed)
+		batch->children.push_back(child);
+	if (ended_now)
+		children.erase(found);
+}
+
+void Follower::State::TellStall(Accounts::Known *t, Cause cause, const ft_span &s, uint64_t start_ns,
+				uint64_t ns, uint64_t own_ns, bool open)
+{
+	uint32_t label = IsStall(cause) && ns ? accounts.Label(t) : kNone;
+	if (label == kNone)
+		return;
+	Stall stall;
+	stall.start_ns = start_ns;
+	stall.duration_ns = ns;
+	stall.own_ns = own_ns;
+	stall.server = accounts.all()[label].server;
+	stall.thread = label;
+	stall.cause = cause;
+	stall.open = open;
+	stall.serves = accounts.Serves(*t);
+	if (const DetailText *detail = DetailOf(s.detail)) {
+		stall.detail = detail->name;
+		stall.stack = detail->stack;
+	}
+	if (s.off_cpu && s.syscall >= 0 && static_cast<size_t>(s.syscall) < syscalls.size())
+		stall.syscall = syscalls[static_cast<size_t>(s.syscall)];
+	batch->stalls.push_back(std::move(stall));
+}
+
+void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, Cause blocked)
+{
+	uint64_t end_ns = s.start_ns + s.duration_ns;
+	uint64_t woken_ns = s.start_ns + std::min(s.blocked_ns, s.duration_ns);
+	accounts.AddInterval(t, blocked, s.start_ns, woken_ns, 1);
+	const bool serves = accounts.Serves(*t);
+	if (serves)
+		turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
+	// A helper's wait for more work is counted with all others of its thread, and no event.
+	if (blocked != Cause::Idle)
+		TellStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
+	if (woken_ns >= end_ns)
+		return;
+	Cause cause = WaitCauseOf(s.flags);
+	if (serves)
+		turns.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
+	constexpr size_t most_waits = 1 << 16;
+	if (s.queue_cpu && waits.size() < most_waits) {
+		waits.push_back(
+		    {s.tid, static_cast<uint16_t>(s.queue_cpu - 1), woken_ns, end_ns, cause, false});
+		return;
+	}
+	accounts.AddInterval(t, cause, woken_ns, end_ns, 1);
+	ft_span none = s;
+	none.detail = 0;
+	none.syscall = -1;
+	TellStall(t, cause, none, woken_ns, end_ns - woken_ns, end_ns - woken_ns, false);
+}
+
+// The turns of the CPU that was waited for are there by now.
+void Follower::State::LookAtWaits()
+{
+	std::map<std::tuple<uint64_t, uint32_t, std::string>, uint64_t> taken; // by slot, thread, who
+	for (size_t left = waits.size(); left > 0; left--) {
+		Wait w = waits.front();
+		waits.pop_front();
+		if (!w.looked && w.end_ns + kSecondNs > newest_ns) {
+			w.looked = true;
+			waits.push_back(w);
+			continue;
+		}
+		Accounts::Known *t = accounts.Find(w.tid);
+		if (!t)
+			continue;
+		uint64_t ns = w.end_ns - w.start_ns;
+		std::vector<Held::Holder> holders = held.In(w.cpu, w.start_ns, w.end_ns);
+		if (w.cause == Cause::RunQueue && IsDeferred(holders, ns))
+			w.cause = Cause::SoftirqDeferred;
+		accounts.AddInterval(t, w.cause, w.start_ns, w.end_ns, 1);
+		ft_span bare = {};
+		bare.syscall = -1;
+		TellStall(t, w.cause, bare, w.start_ns, ns, ns, false);
+		uint32_t label = accounts.Label(t);
+		for (const Held::Holder &h : holders)
+			if (label != kNone)
+				taken[{w.start_ns / kSlotNs, label, h.comm}] += h.ns;
+	}
+	for (const auto &[key, ns] : taken) {
+		const auto &[slot, label, comm] = key;
+		batch->taken.push_back({slot * kSlotNs, ns, accounts.all()[label].server, label, comm});
+	}
+}
+
+void Follower::State::Iteration(Accounts::Known *t, const ft_span &s)
+{
+	// One that neither its beginning nor its end was seen of says nothing of a loop (analysis/timeline).
+	bool guessed =
+	    (s.flags & FT_SPAN_UNFINISHED) && !s.arg[0] && !(s.arg[1] && !(s.flags & FT_SPAN_SAMPLED));
+	if (guessed)
+		return;
+	t->has_loop = true;
+	uint32_t label = accounts.Label(t);
+	if (label == kNone)
+		return;
+	Turn turn;
+	turn.start_ns = s.start_ns;
+	turn.duration_ns = s.duration_ns;
+	turn.server = accounts.all()[label].server;
+	turn.thread = label;
+	turn.reads = s.arg[1] & 0xffff;
+	turn.writes = s.arg[1] >> 16 & 0xffff;
+	turn.sampled = s.flags & FT_SPAN_SAMPLED;
+	turns.AddTurn(s.tid, turn, details);
+}
+
+void Follower::State::FrameEvents(Accounts::Known *t, const ft_span &s, Cause cause)
+{
+	uint32_t label = cause == Cause::Fork || cause == Cause::Fsync ? accounts.Label(t) : kNone;
+	if (label == kNone)
+		return;
+	uint32_t server = accounts.all()[label].server;
+	const DetailText *detail = DetailOf(s.detail);
+	if (cause == Cause::Fsync)
+		batch->fsyncs.push_back(
+		    {s.start_ns, s.duration_ns, server, label, detail ? detail->name : ""});
+	else if (!s.off_cpu)
+		batch->forks.push_back(
+		    {s.start_ns, s.duration_ns, server, label, static_cast<int64_t>(s.arg[0])});
+}
+
+void Follower::State::Span(const ft_span &s)
+{
+	uint64_t end_ns = s.start_ns + s.duration_ns;
+	Accounts::Known *t = accounts.Find(s.tid);
+	Seen(end_ns);
+	if (!t || end_ns < s.start_ns || end_ns > newest_ns)
+		return;
+	if (s.owner == FT_ITERATION)
+		return Iteration(t, s);
+	accounts.Moved(t, end_ns);
+	if (!s.off_cpu) {
+		Cause cause = CauseOfOwner(s.owner);
+		uint64_t own_ns = s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
+		accounts.AddWithin(t, cause, own_ns, s.start_ns, end_ns, 1);
+		if (accounts.Serves(*t))
+			turns.AddPart(s.tid, {s.start_ns, end_ns, own_ns, cause, 0, s.detail});
+		FrameEvents(t, s, cause);
+		TellStall(t, cause, s, s.start_ns, s.duration_ns, own_ns, false);
+		return;
+	}
+	const DetailText *detail = DetailOf(s.detail);
+	Cause cause = detail && detail->told != Cause::Unknown ? detail->told : CauseOfOwner(s.owner);
+	OffCpu(t, s, cause);
+	FrameEvents(t, s, cause);
+	if (cause == Cause::Idle && s.depth == 0)
+		turns.Waited(s.tid);
+}
+
+void Follower::State::Tally(const ft_tally &tally)
+{
+	Accounts::Known *t = accounts.Find(tally.tid);
+	Seen(tally.end_ns);
+	if (!t || tally.end_ns < tally.start_ns || tally.end_ns > newest_ns)
+		return;
+	Cause cause = CauseOfOwner(tally.owner);
+	accounts.Moved(t, tally.end_ns);
+	accounts.AddWithin(t, cause, tally.total_ns, tally.start_ns, tally.end_ns, tally.count);
+	if (t->has_loop)
+		turns.AddTally(tally.tid, cause, tally);
+}
+
+// What a thread is in the middle of.
+void Follower::State::OpenSpan(const ft_span &s)
+{
+	uint64_t seen_ns = s.start_ns + s.duration_ns;
+	Accounts::Known *t = accounts.Find(s.tid);
+	Seen(seen_ns);
+	if (!t || s.owner == FT_ITERATION || seen_ns < s.start_ns || seen_ns > newest_ns)
+		return;
+	Cause cause = CauseOfOwner(s.owner);
+	if (s.off_cpu && s.runnable_ns > s.blocked_ns)
+		cause = WaitCauseOf(s.flags);
+	accounts.SetOpen(t, cause, s.start_ns, seen_ns, 2u * s.depth + s.off_cpu);
+	if (s.duration_ns >= kOpenStallNs)
+		TellStall(t, cause, s, s.start_ns, s.duration_ns, s.on_cpu_ns + s.runnable_ns + s.blocked_ns,
+			  true);
+}
+
+void Follower::State::Io(const ft_io &io)
+{
+	Seen(io.start_ns + io.duration_ns);
+	if (options.disk)
+		batch->disk.push_back(
+		    {io.start_ns, io.duration_ns, io.dev, io.bytes, io.write, VisibleName(io.comm)});
+}
+
+} // namespace forktail::live

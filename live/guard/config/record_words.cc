@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// See record_words.h. What can be told without a host is checked here, so that --check finds it; whether a
+// target is there the recorder says.
+#include "record_words.h"
+
+#include "common/text/parse.h"
+#include "common/text/ring_limits.h"
+
+namespace forktail::guard
+{
+namespace
+{
+
+constexpr const char *kTargets[] = {"name", "port", "unix", "pid", "container", "cgroup", "unit"};
+
+void AddTargets(Table *table, std::vector<std::string> *words)
+{
+	for (const char *key : kTargets) {
+		std::vector<std::string> values;
+		table->Words(key, &values);
+		for (const std::string &value : values) {
+			uint64_t port = 0;
+			if (value.empty())
+				table->Refuse("`" + std::string(key) + "` is empty", key);
+			if (std::string(key) == "port" && !parse_count(value.c_str(), 1, 65535, &port))
+				table->Refuse("`port` is a number from 1 to 65535, not \"" + value + "\"",
+					      key);
+			words->push_back("--" + std::string(key));
+			words->push_back(value);
+		}
+	}
+}
+
+// An option that says no.
+void AddNo(Table *table, const char *key, std::vector<std::string> *words)
+{
+	bool wanted = true;
+	table->Flag(key, &wanted);
+	if (!wanted)
+		words->push_back("--no-" + std::string(key));
+}
+
+void AddKeep(Table *table, std::vector<std::string> *words)
+{
+	std::string keep = "10m,1GB";
+	ring_limits limits;
+	table->Text("keep", &keep);
+	if (!ring_limits_parse(keep.c_str(), &limits))
+		table->Refuse("`keep` is " RING_LIMITS_WANTED ", not \"" + keep + "\"", "keep");
+	words->insert(words->end(), {"--keep", keep});
+}
+
+void AddExact(Table *table, std::vector<std::string> *words)
+{
+	std::vector<std::string> way;
+	table->Words("exact", &way);
+	if (way.empty())
+		return;
+	if (way.size() > 1 || (way[0] != "fentry" && way[0] != "tracepoints"))
+		table->Refuse("`exact` is \"fentry\" or \"tracepoints\"", "exact");
+	words->push_back("--exact=" + way[0]);
+}
+
+} // namespace
+
+void ReadRecord(Table *table, std::vector<std::string> *words, std::string *directory)
+{
+	table->Known({"name", "port", "unix", "pid", "container", "cgroup", "unit", "directory", "keep",
+		      "user", "light", "exact", "samples", "softirqs", "client", "min-span"});
+	AddTargets(table, words);
+	table->Text("directory", directory);
+	if (table->Has("directory") && (directory->empty() || (*directory)[0] != '/'))
+		table->Refuse("`directory` is a path from / on, not \"" + *directory + "\"", "directory");
+	if (table->Has("directory"))
+		words->insert(words->end(), {"-o", *directory});
+	if (table->Has("keep") || table->Has("directory"))
+		AddKeep(table, words);
+	for (const char *key : {"user", "min-span"})
+		if (table->Has(key)) {
+			std::string value;
+			table->Text(key, &value);
+			words->insert(words->end(), {"--" + std::string(key), value});
+		}
+	bool light = false;
+	table->Flag("light", &light);
+	if (light)
+		words->push_back("--light");
+	AddExact(table, words);
+	if (light && table->Has("exact"))
+		table->Refuse("`light` and `exact` exclude each other", "exact");
+	for (const char *key : {"samples", "softirqs", "client"})
+		AddNo(table, key, words);
+}
+
+} // namespace forktail::guard

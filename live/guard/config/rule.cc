@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// See rule.h. What is wrong is said of the first thing that is, with what could stand there.
+#include "rule.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "common/text/parse.h"
+
+namespace forktail::guard
+{
+namespace
+{
+
+constexpr char kFigures[] = "turn, stall, stall(CAUSE), rate(CAUSE) or drops";
+
+std::string WithoutSpaces(const std::string &text)
+{
+	std::string out;
+	for (const char c : text)
+		if (!isspace(static_cast<unsigned char>(c)))
+			out += c;
+	return out;
+}
+
+// "softirq" stands for all of its vectors, as "softirq/net_rx" for one.
+bool FindCauses(const std::string &name, std::bitset<kTimelineCauses> *causes)
+{
+	for (int i = 0; i < kTimelineCauses; i++) {
+		const std::string one = kCauseTable[i].name;
+		if (kCauseTable[i].kind == Kind::Stall &&
+		    (one == name || one.compare(0, name.size() + 1, name + "/") == 0))
+			causes->set(i);
+	}
+	return causes->any();
+}
+
+bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
+{
+	const size_t open = figure.find('(');
+	const std::string word = figure.substr(0, open);
+	static const struct {
+		const char *word;
+		What what;
+		bool may_have, must_have;
+	} words[] = {{"turn", What::Turn, false, false},
+		     {"stall", What::Stall, true, false},
+		     {"rate", What::Rate, true, true},
+		     {"drops", What::Drops, false, false}};
+	const auto w =
+	    std::find_if(std::begin(words), std::end(words), [&](const auto &x) { return word == x.word; });
+	if (w == std::end(words)) {
+		*error = "there is no figure \"" + figure + "\": it is " + kFigures;
+		return false;
+	}
+	rule->what = w->what;
+	rule->name = word;
+	if (open == std::string::npos) {
+		for (int i = 0; w->may_have && i < kStallCauses; i++)
+			rule->causes.set(i);
+		if (w->must_have)
+			*error = word + " needs a cause: " + word + "(page-in)";
+		return !w->must_have;
+	}
+	if (!w->may_have || figure.back() != ')') {
+		*error = w->may_have ? "a bracket is not closed: " + word + "(CAUSE)"
+				     : word + " is of no cause: write " + word + " without brackets";
+		return false;
+	}
+	const std::string cause = figure.substr(open + 1, figure.size() - open - 2);
+	if (!FindCauses(cause, &rule->causes)) {
+		*error = "there is no stall \"" + cause + "\"; docs/causes.md lists them";
+		return false;
+	}
+	rule->name += "-" + cause;
+	rule->text = word + "(" + cause + ")";
+	return true;
+}
+
+bool ReadLimit(const std::string &value, Rule *rule, std::string *error)
+{
+	const char *rest = value.c_str();
+	switch (rule->what) {
+	case What::Turn:
+	case What::Stall:
+		if (parse_duration(value.c_str(), TIME_ANY, 0, &rule->limit_ns) && rule->limit_ns)
+			return true;
+		*error = "a limit of " + rule->text + " is a time such as 50ms, not \"" + value + "\"";
+		return false;
+	case What::Rate:
+		if (parse_number(&rest, &rule->limit) && strcmp(rest, "/s") == 0)
+			return true;
+		*error = "a limit of " + rule->text + " is a rate such as 100/s, not \"" + value + "\"";
+		return false;
+	case What::Drops:
+	case What::Named:
+		break;
+	}
+	if (parse_number(&rest, &rule->limit) && !*rest)
+		return true;
+	*error = "a limit of drops is a number such as 0, not \"" + value + "\"";
+	return false;
+}
+
+} // namespace
+
+bool ParseRule(const std::string &text, Rule *rule, std::string *error)
+{
+	const std::string words = WithoutSpaces(text);
+	const size_t sign = words.find_first_of("<>=");
+	std::string why;
+	*rule = {};
+	if (words.empty()) {
+		*error = "a rule is empty: write one such as \"turn > 50ms\"";
+		return false;
+	}
+	if (sign == std::string::npos || words[sign] != '>' || words.compare(sign, 2, ">=") == 0) {
+		*error = "the rule \"" + text +
+			 "\" is not understood: it is FIGURE > LIMIT, where a figure is " + kFigures;
+		return false;
+	}
+	const std::string figure = words.substr(0, sign), value = words.substr(sign + 1);
+	rule->text = figure;
+	if (!ReadFigure(figure, rule, &why) || !ReadLimit(value, rule, &why)) {
+		*error = "the rule \"" + text + "\" is not understood: " + why;
+		return false;
+	}
+	rule->text += " > " + value;
+	std::replace(rule->name.begin(), rule->name.end(), '/', '-');
+	return true;
+}
+
+} // namespace forktail::guard

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+// See guard.h. One thread on an event loop: a timer twice a second looks at the ring, at the children and at
+// the configuration's file.
+#include "guard.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <event2/event.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/format/units.h"
+#include "control.h"
+#include "live/follow/live.h"
+#include "live/metrics/metrics.h"
+#include "live/metrics/server.h"
+#include "notify.h"
+#include "snapshot_jobs.h"
+#include "snapshot_plan.h"
+#include "triggers.h"
+
+namespace forktail::guard
+{
+namespace
+{
+
+constexpr struct timeval kPeriod = {0, 500'000};
+constexpr int kMostPolls = 8; // in one period, of a ring that is read from far back
+constexpr uint64_t kTextfileNs = 5'000'000'000;
+constexpr uint64_t kStatusNs = 10'000'000'000;
+constexpr uint64_t kRoom = 16 << 20; // below that a disk counts as full
+
+uint64_t Now()
+{
+	struct timespec t = {};
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint64_t RealNow()
+{
+	struct timespec t = {};
+	clock_gettime(CLOCK_REALTIME, &t);
+	return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+std::string DirectoryOf(const std::string &path)
+{
+	std::error_code ec;
+	if (std::filesystem::is_directory(path, ec))
+		return path;
+	const std::string parent = std::filesystem::path(path).parent_path();
+	return parent.empty() ? "." : parent;
+}
+
+// A file's state: another one means that it was written anew.
+struct Stamp {
+	struct timespec changed = {};
+	ino_t inode = 0;
+	off_t size = 0;
+	bool operator==(const Stamp &o) const
+	{
+		return changed.tv_sec == o.changed.tv_sec && changed.tv_nsec == o.changed.tv_nsec &&
+		       inode == o.inode && size == o.size;
+	}
+};
+
+Stamp StampOf(const std::string &path)
+{
+	struct stat s = {};
+	if (path.empty() || stat(path.c_str(), &s))
+		return {};
+	return {s.st_mtim, s.st_ino, s.st_size};
+}
+
+class Guard
+{
+public:
+	Guard(const GuardOptions &options, const Config &config)
+	    : options_(options), config_(config), follower_(options.path, {}),
+	      work_(DirectoryOf(options.path), options.forktail), planner_(config.limits.cooldown_ns),
+	      stamp_(StampOf(options.config))
+	{
+		Use();
+	}
+	~Guard()
+	{
+		for (struct event *e : events_)
+			event_free(e);
+	}
+	bool Begin(struct event_base *base, std::string *error);
+
+private:
+	static void OnTick(evutil_socket_t, short, void *arg) { static_cast<Guard *>(arg)->Tick(); }
+	static void OnReload(evutil_socket_t, short, void *arg) { static_cast<Guard *>(arg)->Reload(); }
+	static void OnStop(evutil_socket_t, short, void *arg)
+	{
+		event_base_loopbreak(static_cast<Guard *>(arg)->base_);
+	}
+	static void OnChild(evutil_socket_t, short, void *arg) { static_cast<Guard *>(arg)->LookAfter(); }
+
+	bool Add(struct event *event, const struct timeval *period);
+	void Use();
+	void Tick();
+	void Follow();
+	void Fire(const Fired &fired, const Trigger &trigger);
+	bool Asked(const std::string &name, std::string *answer);
+	Trigger TriggerOf(const Fired &fired) const;
+	void LookAfter();
+	void MakeDue();
+	std::vector<CommandOf> CommandsOf(const Plan &plan) const;
+	void Reload();
+	void LookAtConfig();
+	void WriteMetrics();
+	void TellManager();
+	bool DiskIsFull() const;
+
+	const GuardOptions options_;
+	Config config_;
+	live::Follower follower_;
+	Watch watch_;
+	Work work_;
+	Planner planner_;
+	Control control_;
+	Metrics metrics_;
+	std::unique_ptr<MetricsServer> server_;
+	struct event_base *base_ = nullptr;
+	std::vector<struct event *> events_;
+	Stamp stamp_, changing_;
+	std::string said_; // of the ring, last
+	bool ready_ = false;
+	std::string textfile_said_;
+	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
+};
+
+void Guard::Use()
+{
+	watch_.Use(config_.triggers);
+	work_.Use(config_.limits);
+	planner_.SetCooldown(config_.limits.cooldown_ns);
+	for (const Trigger &t : config_.triggers)
+		if (!t.command.argv.empty() && geteuid() == 0) {
+			Say(Level::Warning,
+			    "commands of the configuration won't be run: the ring belongs to root "
+			    "(forktail record --user)");
+			break;
+		}
+}
+
+bool Guard::Add(struct event *event, const struct timeval *period)
+{
+	if (!event)
+		return false;
+	events_.push_back(event);
+	return event_add(event, period) == 0;
+}
+
+bool Guard::Begin(struct event_base *base, std::string *error)
+{
+	base_ = base;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN); // the recorder's
+	if (!Add(event_new(base, -1, EV_PERSIST, OnTick, this), &kPeriod) ||
+	    !Add(evsignal_new(base, SIGHUP, OnReload, this), nullptr) ||
+	    !Add(evsignal_new(base, SIGTERM, OnStop, this), nullptr) ||
+	    !Add(evsignal_new(base, SIGINT, OnStop, this), nullptr) ||
+	    !Add(evsignal_new(base, SIGCHLD, OnChild, this), nullptr)) {
+		*error = "can't wait for events";
+		return false;
+	}
+	if (!config_.control.empty() &&
+	    !control_.Listen(
+		base, config_.control,
+		[this](const std::string &name, std::string *answer) { return Asked(name, answer); }, error))
+		return false;
+	if (!config_.metrics.empty()) {
+		server_ = MetricsServer::Open(
+		    base, config_.metrics,
+		    [this](MetricsFormat format) { return metrics_.Text(follower_, format); }, error);
+		if (!server_)
+			return false;
+	}
+	Tick();
+	return true;
+}
+
+void Guard::Tick()
+{
+	LookAtConfig();
+	Follow();
+	LookAfter();
+	WriteMetrics();
+	TellManager();
+}
+
+void Guard::Follow()
+{
+	live::Batch batch;
+	for (int polls = 0; polls < kMostPolls; polls++) {
+		std::string error;
+		std::vector<Fired> fired;
+		const bool good = follower_.Poll(&batch, &error);
+		if (!good && error != said_)
+			Say(Level::Warning, error);
+		said_ = good ? "" : error;
+		if (!good)
+			return;
+		metrics_.Take(follower_, batch);
+		watch_.See(batch, follower_.servers(), follower_.threads(), &fired);
+		for (const Fired &f : fired)
+			Fire(f, TriggerOf(f));
+		if (!batch.more)
+			return;
+	}
+}
+
+Trigger Guard::TriggerOf(const Fired &fired) const
+{
+	if (const Trigger *t = FindTrigger(config_.triggers, fired.trigger))
+		return *t;
+	Trigger trigger = PlainTrigger({});
+	trigger.name = fired.trigger;
+	return trigger;
+}
+
+void Guard::Fire(const Fired &fired, const Trigger &trigger)
+{
+	if (planner_.Fire(fired, trigger.before_ns, trigger.after_ns) == Came::Begun)
+		Say(Level::Info, trigger.name + " fired: " + fired.what +
+				     (fired.server.empty() ? "" : " on " + fired.server));
+}
+
+bool Guard::Asked(const std::string &name, std::string *answer)
+{
+	const Trigger *trigger = FindTrigger(config_.triggers, name);
+	if (!trigger || trigger->rule.what != What::Named) {
+		*answer = !trigger ? "there is no trigger of that name in the configuration"
+				   : "that trigger fires by itself, by its rule";
+		return false;
+	}
+	const uint64_t now = Now();
+	const Fired fired{name, trigger->server, "asked for", now, now};
+	switch (planner_.Fire(fired, trigger->before_ns, trigger->after_ns)) {
+	case Came::Begun:
+		*answer = name + " fired: a snapshot will be in " + work_.directory();
+		return true;
+	case Came::Added:
+		*answer = name + " fired: it is added to the snapshot that is being made";
+		return true;
+	case Came::Counted:
+		break;
+	}
+	*answer = name + " was counted only: the last snapshot is not long enough ago; in " +
+		  FormatDuration(planner_.cool_ns() - now) + " there may be another";
+	return false;
+}
+
+void Guard::LookAfter()
+{
+	if (work_.Look(Now())) {
+		planner_.Made(Now());
+		metrics_.Snapshot(work_.last_trigger(), work_.last_made());
+	}
+	MakeDue();
+}
+
+void Guard::MakeDue()
+{
+	const uint64_t now = Now();
+	const Plan plan = planner_.Due(follower_.newest_ns(), now);
+	if (plan.empty())
+		return;
+	uint64_t at = follower_.RealtimeNs(plan.fired[0].start_ns);
+	at = at ? at : RealNow() - (now - std::min(now, plan.fired[0].start_ns));
+	if (!work_.Take(plan, at, CommandsOf(plan), now)) {
+		planner_.Made(now);
+		metrics_.Snapshot(plan.fired[0].trigger, false);
+	}
+}
+
+std::vector<CommandOf> Guard::CommandsOf(const Plan &plan) const
+{
+	std::vector<CommandOf> commands;
+	for (const Fired &f : plan.fired) {
+		const Trigger trigger = TriggerOf(f);
+		const bool there = std::any_of(commands.begin(), commands.end(), [&](const CommandOf &c) {
+			return c.command.argv == trigger.command.argv;
+		});
+		if (!trigger.command.argv.empty() && !there)
+			commands.push_back({trigger.name, trigger.command});
+	}
+	return commands;
+}
+
+void Guard::LookAtConfig()
+{
+	const Stamp stamp = StampOf(options_.config);
+	// As it is for the second time: nobody is in the middle of writing it.
+	if (!(stamp == stamp_) && stamp == changing_)
+		Reload();
+	changing_ = stamp;
+}
+
+void Guard::Reload()
+{
+	Config config;
+	std::string error;
+	stamp_ = StampOf(options_.config);
+	if (!ReadOptions(options_, &config, &error)) {
+		Say(Level::Error, error + "; what was read before stays in force");
+		return;
+	}
+	if (config.record != config_.record)
+		Say(Level::Warning, "what is recorded, and how, changes when the recorder is started anew");
+	if (config.metrics != config_.metrics || config.metrics_textfile != config_.metrics_textfile ||
+	    config.control != config_.control)
+		Say(Level::Warning, "where metrics and the control socket are changes at the next start");
+	Say(Level::Notice,
+	    "the configuration was read anew: " + Plural(config.triggers.size(), "trigger", "triggers"));
+	config_ = config;
+	Use();
+}
+
+void Guard::WriteMetrics()
+{
+	const uint64_t now = Now();
+	std::string error;
+	if (config_.metrics_textfile.empty() || now - textfile_ns_ < kTextfileNs)
+		return;
+	textfile_ns_ = now;
+	if (!WriteMetricsTextfile(config_.metrics_textfile, metrics_.Text(follower_, MetricsFormat::Text),
+				  &error) &&
+	    error != textfile_said_)
+		Say(Level::Warning, error);
+	textfile_said_ = error;
+}
+
+bool Guard::DiskIsFull() const
+{
+	struct statvfs disk = {};
+	return statvfs(options_.path.c_str(), &disk) == 0 &&
+	       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize < kRoom;
+}
+
+void Guard::TellManager()
+{
+	const uint64_t now = Now(), watchdog = WatchdogUs() * 1000;
+	if (!ready_ && follower_.recording()) {
+		ready_ = true;
+		Notify("READY=1");
+	}
+	// A recorder that writes nothing, though there is room, hangs: if it goes on, the service is to be
+	// started anew.
+	if (watchdog && now - watchdog_ns_ > watchdog / 3 && (follower_.recording() || DiskIsFull())) {
+		watchdog_ns_ = now;
+		Notify("WATCHDOG=1");
+	}
+	if (now - status_ns_ < kStatusNs)
+		return;
+	status_ns_ = now;
+	const live::Follower::Buffer buffer = follower_.buffer();
+	uint64_t taken = 0;
+	for (const auto &[name, count] : work_.figures().taken)
+		taken += count;
+	Notify("STATUS=" + std::string(follower_.recording() ? "recording" : "nothing is recorded") + "; " +
+	       FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " kept in " + FormatBytes(buffer.bytes) +
+	       "; " + Plural(taken, "snapshot", "snapshots") + " made");
+}
+
+} // namespace
+
+bool RunGuard(const GuardOptions &options, const Config &config, std::string *error)
+{
+	struct event_base *base = event_base_new();
+	if (!base) {
+		*error = "can't wait for events";
+		return false;
+	}
+	bool good;
+	{
+		Guard guard(options, config);
+		good = guard.Begin(base, error);
+		if (good)
+			event_base_dispatch(base);
+		Notify("STOPPING=1");
+	}
+	event_base_free(base);
+	return good;
+}
+
+} // namespace forktail::guard

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// See work.h.
+#include "snapshot_jobs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/format/units.h"
+#include "common/json/json_read.h"
+#include "live/snapshot/snapshot.h"
+#include "notify.h"
+#include "retention.h"
+
+namespace forktail::guard
+{
+namespace
+{
+
+constexpr uint64_t kTakeNs = 120'000'000'000;
+constexpr size_t kMostWaiting = 10;
+constexpr uint64_t kLeastMemory = 64 << 20;
+
+// What an explanation becomes. Until it is whole, names begin with a dot.
+const char *const kExplanations[] = {"explain.txt", "explain.json"};
+const std::string kUnfinished = ".explain.";
+
+// What a child says of a snapshot, and we read.
+std::string TakeInChild(const SnapshotAsked &asked)
+{
+	SnapshotTaken taken;
+	std::string error;
+	const SnapshotWhy why = TakeSnapshot(asked, &taken, &error);
+	return Json{{"why", static_cast<int>(why)},
+		    {"error", error},
+		    {"bytes", taken.bytes},
+		    {"copied", taken.copied},
+		    {"segments", taken.segments}}
+	    .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string Because(const Plan &plan)
+{
+	const Fired &first = plan.fired[0];
+	std::string text = first.trigger + ": " + first.what;
+	if (!first.server.empty())
+		text += " on " + first.server;
+	if (plan.count > 1)
+		text += ", and " + FormatCount(plan.count - 1) + " more";
+	return text;
+}
+
+Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
+{
+	Json list = Json::array();
+	for (const Fired &f : plan.fired)
+		list.push_back({{"trigger", f.trigger},
+				{"server", f.server},
+				{"what", f.what},
+				{"start_ns", f.start_ns},
+				{"end_ns", f.end_ns},
+				{"realtime_ns", first_realtime_ns + f.start_ns - plan.fired[0].start_ns}});
+	return {{"from_ns", plan.from_ns}, {"to_ns", plan.to_ns}, {"count", plan.count}, {"fired", list}};
+}
+
+void WriteFired(const std::string &path, const Plan &plan, uint64_t realtime_ns)
+{
+	std::ofstream file(path + "/trigger.json");
+	file << FiredJson(plan, realtime_ns).dump(1, '\t', false, Json::error_handler_t::replace) << "\n";
+}
+
+void RemoveUnfinished(const std::string &path)
+{
+	std::error_code ec;
+	std::vector<std::filesystem::path> left;
+	for (const auto &entry : std::filesystem::directory_iterator(path, ec))
+		if (entry.path().filename().string().starts_with(kUnfinished))
+			left.push_back(entry.path());
+	for (const auto &file : left)
+		std::filesystem::remove(file, ec);
+}
+
+} // namespace
+
+Work::Work(const std::string &ring, const std::string &forktail)
+    : ring_(ring), directory_(ring + "/snapshots"), forktail_(forktail)
+{
+}
+
+Work::~Work()
+{
+	EndChild(&taker_);
+	EndChild(&helper_);
+}
+
+bool Work::Full()
+{
+	const std::vector<Kept> kept = SnapshotsIn(directory_);
+	uint64_t bytes = 0;
+	for (const Kept &k : kept)
+		bytes += k.bytes;
+	return kept.size() >= limits_.count || bytes >= limits_.bytes;
+}
+
+bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands,
+		uint64_t now_ns)
+{
+	last_trigger_ = plan.fired[0].trigger;
+	last_made_ = false;
+	if (limits_.stop_when_full && Full()) {
+		figures_.refused++;
+		if (!said_refused_)
+			Say(Level::Warning, "no more snapshots are made: " + directory_ +
+						" holds as many as it may, and none is to go");
+		said_refused_ = true;
+		return false;
+	}
+	said_refused_ = false;
+	mkdir(directory_.c_str(), 0700);
+	taking_ = {plan, realtime_ns, SnapshotName(realtime_ns, plan.fired[0]), "", commands, 0};
+	const std::string name = taking_.name;
+	std::error_code ec;
+	for (int n = 2; std::filesystem::exists(directory_ + "/" + taking_.name, ec); n++)
+		taking_.name = name + "-" + std::to_string(n);
+	taking_.path = directory_ + "/" + taking_.name;
+	SnapshotAsked asked;
+	asked.ring = ring_;
+	asked.from_ns = plan.from_ns;
+	asked.to_ns = plan.to_ns;
+	asked.why = Because(plan);
+	asked.out = taking_.path;
+	std::string error;
+	if (ForkChild(
+		"the snapshot", [&] { return TakeInChild(asked); }, now_ns, kTakeNs, &taker_, &error))
+		return true;
+	figures_.failed++;
+	Say(Level::Error, error);
+	return false;
+}
+
+void Work::Taken(uint64_t now_ns)
+{
+	const Json said = ParseObject(ResultOf(&taker_));
+	const auto why = static_cast<SnapshotWhy>(Whole(said, "why"));
+	if (!EndedWell(taker_)) {
+		figures_.failed++;
+		Say(Level::Error, "the snapshot " + taking_.name + " " + HowItEnded(taker_, kTakeNs));
+		return;
+	}
+	if (why != SnapshotWhy::Done) {
+		figures_.failed++;
+		figures_.disk_full += why == SnapshotWhy::DiskFull;
+		if (why != SnapshotWhy::DiskFull || !said_full_)
+			Say(Level::Error,
+			    "no snapshot " + taking_.name + " could be made: " + Text(said, "error"));
+		said_full_ |= why == SnapshotWhy::DiskFull;
+		return;
+	}
+	said_full_ = false;
+	last_made_ = true;
+	figures_.taken[taking_.plan.fired[0].trigger]++;
+	WriteFired(taking_.path, taking_.plan, taking_.realtime_ns);
+	Say(Level::Notice, "snapshot " + taking_.path + " (" + FormatBytes(Whole(said, "bytes")) +
+			       "): " + Because(taking_.plan));
+	if (!limits_.stop_when_full)
+		figures_.removed += MakeRoom(directory_, limits_.count, limits_.bytes, taking_.name);
+	after_.push_back(taking_);
+	if (after_.size() > kMostWaiting) {
+		// The second: the first is at work.
+		Say(Level::Warning,
+		    "explanations take longer than snapshots come: " + after_[1].name + " stays without one");
+		figures_.not_explained++;
+		after_.erase(after_.begin() + 1);
+	}
+	GoOn(now_ns);
+}
+
+bool Work::BeginExplaining(const Job &job, uint64_t now_ns)
+{
+	const uint64_t memory = std::max(limits_.explain_bytes / 4, kLeastMemory);
+	ChildWords words;
+	words.name = "the explanation";
+	words.argv = {forktail_,   "explain",
+		      job.path,	   "--ascii",
+		      "--json-to", job.path + "/." + kExplanations[1],
+		      "--memory",  std::to_string(memory)};
+	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
+	words.output = job.path + "/." + kExplanations[0];
+	words.idle = true;
+	words.memory_bytes = limits_.explain_bytes;
+	std::string error;
+	const bool good = StartChild(words, now_ns, limits_.explain_ns, &helper_, &error);
+	if (!good)
+		Say(Level::Error, error);
+	return good;
+}
+
+bool Work::BeginCommand(const Job &job, const CommandOf &command, uint64_t now_ns)
+{
+	if (geteuid() == 0) {
+		figures_.commands_failed++;
+		Say(Level::Error,
+		    command.command.argv[0] +
+			" is not run: commands are run as the user whom the ring belongs to, and "
+			"that is root (forktail record --user)");
+		return false;
+	}
+	ChildWords words;
+	words.name = command.command.argv[0];
+	words.argv = command.command.argv;
+	words.argv.push_back(job.path);
+	words.environment = {{"FORKTAIL_SNAPSHOT", job.path}, {"FORKTAIL_TRIGGER", command.trigger}};
+	std::string error;
+	const bool good = StartChild(words, now_ns, limits_.command_ns, &helper_, &error);
+	if (!good)
+		Say(Level::Error, error);
+	figures_.commands++;
+	return good;
+}
+
+bool Work::BeginStep(Job *job, uint64_t now_ns)
+{
+	std::error_code ec;
+	if (!std::filesystem::exists(job->path, ec))
+		return false; // it had to make room
+	for (; job->step < 1 + job->commands.size(); job->step++) {
+		if (job->step == 0 && (forktail_.empty() || !limits_.explain))
+			continue;
+		const bool begun = job->step == 0 ? BeginExplaining(*job, now_ns)
+						  : BeginCommand(*job, job->commands[job->step - 1], now_ns);
+		if (begun)
+			return true;
+	}
+	return false;
+}
+
+void Work::StepEnded(const Job &job)
+{
+	const bool good = EndedWell(helper_), command = job.step > 0;
+	if (!command) {
+		if (good)
+			for (const char *file : kExplanations)
+				rename((job.path + "/." + file).c_str(), (job.path + "/" + file).c_str());
+		else
+			RemoveUnfinished(job.path);
+		figures_.explained += good;
+		figures_.not_explained += !good;
+	}
+	figures_.commands_failed += command && !good;
+	if (!good)
+		Say(Level::Warning,
+		    helper_.name + " of " + job.name + " " +
+			HowItEnded(helper_, command ? limits_.command_ns : limits_.explain_ns));
+}
+
+void Work::GoOn(uint64_t now_ns)
+{
+	while (!after_.empty() && !helper_.running()) {
+		if (BeginStep(&after_[0], now_ns))
+			return;
+		after_.pop_front();
+	}
+}
+
+bool Work::Look(uint64_t now_ns)
+{
+	if (helper_.running() && HasEnded(&helper_, now_ns)) {
+		StepEnded(after_[0]);
+		after_[0].step++;
+		GoOn(now_ns);
+	}
+	if (!taker_.running() || !HasEnded(&taker_, now_ns))
+		return false;
+	Taken(now_ns);
+	return true;
+}
+
+} // namespace forktail::guard

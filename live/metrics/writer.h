@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Prometheus' text 0.0.4 and OpenMetrics 1.0: they differ in what a counter's family is called, in info and
+// unit, and in the end. Private to metrics/.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "live/follow/live.h"
+#include "metrics.h"
+
+namespace forktail
+{
+
+class MetricsWriter
+{
+public:
+	explicit MetricsWriter(MetricsFormat format) : format_(format) {}
+
+	using Labels = std::initializer_list<std::pair<const char *, std::string_view>>;
+
+	// Begins a family; all its samples follow. `name` without _total or _info; `unit` "" or its last
+	// word.
+	void Counter(const char *name, const char *unit, const char *help);
+	void Gauge(const char *name, const char *unit, const char *help);
+	void Histogram(const char *name, const char *unit, const char *help);
+	void Info(const char *name, const char *help);
+
+	void Sample(Labels labels, double value);
+	void Count(Labels labels, uint64_t value);
+	void Seconds(Labels labels, uint64_t ns);
+	void Buckets(Labels labels, const live::Durations &durations);
+
+	std::string Finish();
+
+private:
+	void Begin(const char *name, const char *suffix, const char *type, const char *unit,
+		   const char *help);
+	void Line(const char *suffix, Labels labels, const char *le, const char *value);
+
+	MetricsFormat format_;
+	std::string text_, name_, suffix_;
+};
+
+} // namespace forktail

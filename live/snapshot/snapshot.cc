@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// A snapshot is put together in a directory of its own and appears by a rename, so that nobody sees half of
+// one. While that goes on the directory is locked: one that isn't was left behind by somebody who was killed.
+#include "snapshot.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "analysis/source/ring.h"
+#include "common/format/sanitize.h"
+#include "common/json/json_read.h"
+#include "copy.h"
+#include "recording/recording.h"
+
+namespace forktail
+{
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr char kBegun[] = ".forktail-snapshot-";
+
+// A directory that nobody knows of yet.
+struct Begun {
+	std::string path;
+	int fd = -1;
+	bool done = false;
+	~Begun()
+	{
+		std::error_code ec;
+		if (!path.empty() && !done)
+			fs::remove_all(path, ec);
+		if (fd >= 0)
+			close(fd);
+	}
+};
+
+// Why not, of an errno met at a file.
+SnapshotWhy Tell(const std::string &what, int error, std::string *text)
+{
+	*text = what + ": " + std::strerror(error);
+	return error == ENOSPC || error == EDQUOT ? SnapshotWhy::DiskFull : SnapshotWhy::Cant;
+}
+
+// Removes what others that were killed have left in a directory.
+void RemoveUnfinished(const fs::path &parent)
+{
+	std::error_code ec;
+	std::vector<std::string> found;
+	for (fs::directory_iterator each(parent, ec); !ec && each != fs::directory_iterator();
+	     each.increment(ec))
+		if (each->path().filename().string().starts_with(kBegun))
+			found.push_back(each->path().string());
+	for (const std::string &path : found) {
+		int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		struct stat st;
+		if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			fs::remove_all(path, ec);
+		close(fd);
+	}
+}
+
+SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
+{
+	struct stat st;
+	if (lstat(out.c_str(), &st) == 0) {
+		*error = out + " is there already: a snapshot makes a new directory";
+		return SnapshotWhy::Exists;
+	}
+	fs::path whole(out);
+	if (!whole.has_filename()) // "RUN/"
+		whole = whole.parent_path();
+	const fs::path parent = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+	RemoveUnfinished(parent);
+	std::string path = parent.string() + "/" + kBegun + "XXXXXX";
+	if (!mkdtemp(path.data()))
+		return Tell("can't make " + out, errno, error);
+	begun->path = path;
+	begun->fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (begun->fd < 0 || flock(begun->fd, LOCK_EX | LOCK_NB))
+		return Tell("can't make " + out, errno, error);
+	ft_give_to_caller(begun->fd);
+	return SnapshotWhy::Done;
+}
+
+// 0 or an errno; ENOENT: the segment is gone, ENODATA: nothing is in it yet.
+int TakeSegment(const std::string &from, const std::string &to, SnapshotTaken *taken)
+{
+	const int fd = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno;
+	const bool written = BeingWritten(fd);
+	close(fd);
+	bool linked = false;
+	if (int rc = written ? SealedCopy(from, to) : LinkOrCopy(from, to, &linked))
+		return rc;
+	struct stat st;
+	taken->bytes += stat(to.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+	taken->segments++;
+	taken->copied += !linked;
+	return 0;
+}
+
+SnapshotWhy TakeSegments(const SnapshotAsked &asked, Ring *ring, const std::string &to, SnapshotTaken *taken,
+			 std::string *last, std::string *error)
+{
+	for (size_t i = 0; i < ring->size(); i++) {
+		const std::string &from = ring->path(i);
+		const std::string copy = (fs::path(to) / fs::path(from).filename()).string();
+		const int rc = TakeSegment(from, copy, taken);
+		if (rc == ENOENT || rc == ENODATA) { // evicted meanwhile, or just begun
+			unlink(copy.c_str());
+			continue;
+		}
+		if (rc)
+			return Tell("can't keep " + from + " in " + asked.out, rc, error);
+		if (!taken->from_ns)
+			taken->from_ns = ReadHead(copy).start_ns;
+		*last = copy;
+	}
+	if (taken->segments)
+		return SnapshotWhy::Done;
+	*error = "all of that time in " + asked.ring + " made room for newer segments meanwhile";
+	return SnapshotWhy::Nothing;
+}
+
+uint64_t ByClock(const std::vector<ft_clock> &clocks, uint64_t t_ns)
+{
+	return clocks.empty() ? 0 : clocks.back().realtime_ns + (t_ns - clocks.back().monotonic_ns);
+}
+
+// What the run says of itself: where it is from, when and why.
+bool WriteRunJson(const SnapshotAsked &asked, const SnapshotTaken &taken, const std::string &boot,
+		  const std::vector<ft_clock> &clocks, const std::string &to)
+{
+	std::error_code ec;
+	ft_clock now = {};
+	ft_clock_read(&now);
+	const Json json = {{"program", "forktail"},
+			   {"version", FORKTAIL_VERSION},
+			   {"snapshot",
+			    {{"ring", fs::absolute(asked.ring, ec).lexically_normal().string()},
+			     {"why", asked.why},
+			     {"boot_id", boot},
+			     {"from_ns", taken.from_ns},
+			     {"to_ns", taken.to_ns},
+			     {"from_realtime_ns", ByClock(clocks, taken.from_ns)},
+			     {"to_realtime_ns", ByClock(clocks, taken.to_ns)},
+			     {"taken_realtime_ns", now.realtime_ns},
+			     {"segments", taken.segments}}}};
+	const std::string path = to + "/run.json";
+	std::ofstream file(path, std::ios::binary);
+	file << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+	file.close();
+	if (!file)
+		return false;
+	if (int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); fd >= 0) {
+		fchmod(fd, 0600);
+		ft_give_to_caller(fd);
+		close(fd);
+	}
+	return true;
+}
+
+// Gives it its name, unless somebody else has taken that meanwhile.
+SnapshotWhy Appear(const SnapshotAsked &asked, Begun *begun, std::string *error)
+{
+	int rc = renameat2(AT_FDCWD, begun->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
+	if (rc &&
+	    (errno == EINVAL || errno == ENOSYS)) // a file system that can't tell; rename takes no place
+		rc = rename(begun->path.c_str(), asked.out.c_str()); // of a directory that holds anything
+	const int failed = rc ? errno : 0;
+	begun->done = !failed;
+	if (!failed)
+		return SnapshotWhy::Done;
+	const SnapshotWhy why = Tell("can't make " + asked.out, failed, error);
+	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
+}
+
+// Leaves of a ring what was recorded in the time that is asked for.
+SnapshotWhy FindTime(const SnapshotAsked &asked, Ring *ring, std::string *error)
+{
+	if (!FindRing(asked.ring, ring, error))
+		return SnapshotWhy::NoRing;
+	ring->LeaveNewestBoot();
+	uint64_t start_ns = 0, end_ns = 0;
+	const std::string newest = ring->path(ring->size() - 1);
+	ring->Leave(ring->Reaching(asked.from_ns, asked.to_ns));
+	if (asked.from_ns <= asked.to_ns && ring->size() &&
+	    (ring->path(ring->size() - 1) != newest || ring->size() > 1 ||
+	     (TimeOfBlocks(newest, 0, &start_ns, &end_ns, nullptr) && end_ns >= asked.from_ns)))
+		return SnapshotWhy::Done;
+	*error = "nothing of that time is in " + asked.ring;
+	return SnapshotWhy::Nothing;
+}
+
+} // namespace
+
+SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::string *error)
+{
+	SnapshotTaken unasked;
+	taken = taken ? taken : &unasked;
+	*taken = SnapshotTaken();
+	Ring ring;
+	Begun begun;
+	std::string last;
+	SnapshotWhy why = FindTime(asked, &ring, error);
+	if (why == SnapshotWhy::Done)
+		why = Begin(asked.out, &begun, error);
+	if (why == SnapshotWhy::Done)
+		why = TakeSegments(asked, &ring, begun.path, taken, &last, error);
+	if (why != SnapshotWhy::Done)
+		return why;
+	std::vector<ft_clock> clocks;
+	uint64_t start_ns = 0;
+	TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
+	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
+	if (!WriteRunJson(asked, *taken, ReadHead(last).boot_id, clocks, begun.path))
+		return Tell("can't write " + asked.out, errno ? errno : ENOSPC, error);
+	return Appear(asked, &begun, error);
+}
+
+} // namespace forktail

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// All that one screen of `forktail watch` shows, picked from the history: which server, which second, the
+// strip around it. layout.h makes lines of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "second_figures.h"
+
+namespace forktail::watch
+{
+
+class History;
+
+// How the recorder is, and what this has of it.
+struct Health {
+	bool recording = false; // something came within the last seconds
+	uint64_t quiet_ns = 0;	// how long nothing came
+	bool cost_known = false;
+	double cpu = 0, bpf = 0; // of one CPU, since it was last asked
+	uint64_t rss_bytes = 0;
+	uint64_t dropped = 0, damaged = 0;
+	uint64_t span_ns = 0, bytes = 0; // on disk
+	uint32_t segments = 0;
+};
+
+struct Frame {
+	std::string path;
+	std::string server; // "": none is known yet
+	uint32_t pid = 0;
+	bool alive = false;
+	size_t server_index = 0, servers = 0;
+
+	bool has_second = false;
+	Figures second;
+	uint64_t age_ns = 0; // of the second's end, when this was made
+	bool frozen = false;
+
+	// The longest turn of the minute that ends with the second; duration 0: none.
+	WorstTurn worst;
+	uint64_t worst_realtime_ns = 0; // of its second
+	uint64_t worst_age_ns = 0;	// from that second to the one shown
+
+	// Longest turn per second, oldest first; kNoTurn where nothing is known of it. The second shown is
+	// strip[chosen]; its neighbours' times go by seconds.
+	std::vector<uint64_t> strip;
+	size_t chosen = 0;
+
+	std::vector<Child> children; // that lived in the second
+	Health health;
+	std::string event;   // what the recorder noted last, if that is not long ago
+	std::string message; // of this program's own: what a key did
+	std::string waiting; // why there is nothing to show, one sentence; "" if there is
+};
+
+// What of the history is looked at.
+struct Choice {
+	size_t server = 0;
+	bool frozen = false;
+	uint64_t second_ns = 0; // where it is frozen
+};
+
+// `strip`: seconds in it.
+Frame MakeFrame(const History &history, const Choice &choice, size_t strip);
+
+} // namespace forktail::watch

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+// See history.h. What is told of by itself (turns, stalls, forks) belongs to the second that it ended in: it
+// is known by the time that second is accounted for, and what came late still counts.
+#include "history.h"
+
+#include <algorithm>
+
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "sentences.h"
+
+namespace forktail::watch
+{
+
+namespace
+{
+
+constexpr size_t kNone = SIZE_MAX;
+constexpr size_t kTakers = 3;
+constexpr size_t kMostEvents = 64;
+constexpr uint64_t kSettledNs = 5 * kSecondNs; // after that no turn of a second is waited for
+constexpr uint64_t kEventNs = 60 * kSecondNs;
+
+uint64_t SecondOf(uint64_t t_ns)
+{
+	return t_ns / kSecondNs * kSecondNs;
+}
+
+std::string ThreadName(const live::Follower &follower, uint32_t thread)
+{
+	return thread < follower.threads().size() ? Visible(follower.threads()[thread].name) : "";
+}
+
+std::vector<Part> PartsOf(const live::ThreadSecond &thread)
+{
+	std::vector<Part> parts;
+	for (int c = 0; c < kTimelineCauses; c++)
+		if (thread.by_cause[c] || thread.counts[c])
+			parts.push_back({static_cast<Cause>(c), thread.by_cause[c], thread.counts[c], 0, ""});
+	return parts;
+}
+
+// Puts figures of a thread in the place of what stalls told of it already.
+void Merge(ThreadFigures *thread, std::vector<Part> parts)
+{
+	for (const Part &told : thread->parts)
+		for (Part &part : parts)
+			if (part.cause == told.cause)
+				KeepLonger(told.longest_ns, told.detail, &part);
+	thread->parts = std::move(parts);
+}
+
+ThreadFigures *ThreadAt(const std::string &name, Figures *second)
+{
+	for (ThreadFigures &thread : second->threads)
+		if (thread.name == name)
+			return &thread;
+	second->threads.push_back({name, false, false, {}});
+	return &second->threads.back();
+}
+
+void AddTaken(const std::string &comm, uint64_t ns, Figures *second)
+{
+	auto &taken = second->taken;
+	auto same = std::find_if(taken.begin(), taken.end(), [&](const Taker &t) { return t.comm == comm; });
+	if (same != taken.end())
+		same->ns += ns;
+	else
+		taken.push_back({comm, ns});
+	std::stable_sort(taken.begin(), taken.end(),
+			 [](const Taker &a, const Taker &b) { return a.ns > b.ns; });
+}
+
+} // namespace
+
+size_t History::ServerOf(uint32_t live_index, const live::Follower &follower)
+{
+	if (live_index >= follower.servers().size())
+		return kNone;
+	const live::Server &server = follower.servers()[live_index];
+	const std::string name = Visible(server.name);
+	for (size_t i = 0; i < servers_.size(); i++)
+		if (servers_[i].name == name)
+			return i;
+	if (servers_.size() == kMostServers)
+		return kNone;
+	servers_.push_back({name, server.pid, server.alive, {}, {}});
+	return servers_.size() - 1;
+}
+
+Figures *History::At(uint32_t live_index, uint64_t t_ns, const live::Follower &follower)
+{
+	const size_t server = ServerOf(live_index, follower);
+	const uint64_t start_ns = SecondOf(t_ns);
+	if (server == kNone || start_ns + held_ * kSecondNs <= last_ns_)
+		return nullptr;
+	Figures &second = servers_[server].seconds[start_ns];
+	second.start_ns = start_ns;
+	return &second;
+}
+
+void History::TakeTurns(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::Turn &turn : batch.turns) {
+		Figures *second = At(turn.server, turn.start_ns + turn.duration_ns, follower);
+		if (!second)
+			continue;
+		second->turns++;
+		second->max_ns = std::max(second->max_ns, turn.duration_ns);
+		auto &durations = durations_[{ServerOf(turn.server, follower), second->start_ns}];
+		if (durations.size() < kMostDurations)
+			durations.push_back(turn.duration_ns);
+		if (turn.duration_ns <= second->worst.duration_ns)
+			continue;
+		WorstTurn &worst = second->worst;
+		worst = {turn.start_ns,
+			 turn.duration_ns,
+			 ThreadName(follower, turn.thread),
+			 turn.sampled,
+			 turn.reads,
+			 turn.writes,
+			 {},
+			 Visible(turn.detail),
+			 Visible(turn.stack),
+			 Visible(turn.holder)};
+		for (const live::CausePart &part : turn.parts)
+			worst.parts.push_back({part.cause, part.ns, 0, 0, ""});
+	}
+}
+
+void History::TakeStalls(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::Stall &stall : batch.stalls) {
+		Figures *second = At(stall.server, stall.start_ns + stall.duration_ns, follower);
+		if (!second || !stall.serves)
+			continue;
+		const std::string thread = ThreadName(follower, stall.thread);
+		const std::string detail = Visible(!stall.detail.empty()  ? stall.detail
+						   : !stall.stack.empty() ? "in " + stall.stack
+									  : stall.syscall);
+		if (stall.open) {
+			second->open.push_back(
+			    {thread, stall.cause, stall.start_ns, stall.duration_ns, detail});
+			continue;
+		}
+		Part part = {stall.cause, 0, 0, stall.duration_ns, detail};
+		AddPart(part, &ThreadAt(thread, second)->parts);
+	}
+}
+
+void History::TakeEvents(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::Fork &fork : batch.forks)
+		if (Figures *second = At(fork.server, fork.start_ns + fork.duration_ns, follower)) {
+			second->forks++;
+			second->fork_ns += fork.duration_ns;
+		}
+	for (const live::Fsync &fsync : batch.fsyncs)
+		if (Figures *second = At(fsync.server, fsync.start_ns + fsync.duration_ns, follower)) {
+			second->fsyncs++;
+			second->fsync_ns += fsync.duration_ns;
+			if (fsync.duration_ns <= second->fsync_longest_ns)
+				continue;
+			second->fsync_longest_ns = fsync.duration_ns;
+			second->fsync_file = Visible(fsync.file);
+		}
+	for (const live::Taken &taken : batch.taken)
+		if (Figures *second = At(taken.server, taken.t_ns, follower))
+			AddTaken(Visible(taken.comm), taken.ns, second);
+	// Disks are all servers': each is told of them.
+	for (const live::Disk &disk : batch.disk)
+		for (uint32_t s = 0; s < follower.servers().size(); s++)
+			if (Figures *second = At(s, disk.start_ns + disk.duration_ns, follower)) {
+				(disk.write ? second->disk_writes : second->disk_reads)++;
+				second->disk_bytes += disk.bytes;
+				second->disk_longest_ns = std::max(second->disk_longest_ns, disk.duration_ns);
+			}
+	for (const ft_drop &drop : batch.drops)
+		dropped_[SecondOf(drop.end_ns)] += drop.count;
+}
+
+void History::TakeChildren(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::Child &child : batch.children) {
+		const size_t server = ServerOf(child.server, follower);
+		if (server == kNone)
+			continue;
+		std::deque<Child> &children = servers_[server].children;
+		auto same = std::find_if(children.rbegin(), children.rend(), [&](const Child &c) {
+			return c.pid == child.pid && c.start_ns == child.start_ns;
+		});
+		if (same != children.rend()) {
+			same->end_ns = child.end_ns;
+			same->role = Visible(child.role);
+			continue;
+		}
+		Child seen = {child.pid, Visible(child.role), child.start_ns, child.end_ns, 0};
+		for (const Child &before : children)
+			if (before.role == seen.role && before.end_ns)
+				seen.last_took_ns = before.end_ns - std::min(before.start_ns, before.end_ns);
+		children.push_back(seen);
+		if (children.size() > kMostChildren)
+			children.pop_front();
+	}
+}
+
+void History::TakeSeconds(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::Second &from : batch.seconds) {
+		last_ns_ = std::max(last_ns_, from.start_ns);
+		if (!first_ns_)
+			first_ns_ = from.start_ns;
+		for (const live::ThreadSecond &t : from.threads) {
+			if (t.thread >= follower.threads().size())
+				continue;
+			const live::ThreadTotals &thread = follower.threads()[t.thread];
+			Figures *second = At(thread.server, from.start_ns, follower);
+			if (!second)
+				continue;
+			second->accounted = true;
+			second->realtime_ns = follower.RealtimeNs(from.start_ns);
+			ThreadFigures *to = ThreadAt(Visible(thread.name), second);
+			to->child = thread.child;
+			to->serves = (thread.has_loop || thread.main) && !thread.child;
+			Merge(to, PartsOf(t));
+		}
+	}
+	// Percentiles of what has all its turns, and of what has most of them.
+	for (auto at = durations_.begin(); at != durations_.end();) {
+		auto second = servers_[at->first.first].seconds.find(at->first.second);
+		if (second != servers_[at->first.first].seconds.end()) {
+			second->second.p50_ns = Percentile(&at->second, 0.5);
+			second->second.p99_ns = Percentile(&at->second, 0.99);
+		}
+		at = at->first.second + kSettledNs < last_ns_ ? durations_.erase(at) : std::next(at);
+	}
+	for (const auto &[second_ns, records] : dropped_)
+		for (ServerHistory &server : servers_)
+			if (auto at = server.seconds.find(second_ns); at != server.seconds.end())
+				at->second.dropped = records;
+}
+
+void History::TakeNotes(const live::Batch &batch, const live::Follower &follower)
+{
+	static const struct {
+		const char *kind, *text;
+	} known[] = {{"recorder-began", "a recorder began"},
+		     {"recorder-ended", "the recorder ended"},
+		     {"target-began", "a process began to be recorded: "},
+		     {"target-ended", "a process ended: "},
+		     {"trigger", "triggered: "}};
+	for (const live::Note &note : batch.notes)
+		for (const auto &k : known)
+			if (note.kind == k.kind) {
+				std::string text = k.text;
+				if (!note.name.empty())
+					text += Visible(note.name);
+				else if (note.server < follower.servers().size())
+					text += Visible(follower.servers()[note.server].name);
+				events_.push_back({note.t_ns, follower.RealtimeNs(note.t_ns), text});
+			}
+	// The recorder's first word comes before it says what time it is.
+	for (Event &event : events_)
+		if (!event.realtime_ns)
+			event.realtime_ns = follower.RealtimeNs(event.t_ns);
+	std::stable_sort(events_.begin(), events_.end(),
+			 [](const Event &a, const Event &b) { return a.t_ns < b.t_ns; });
+	while (events_.size() > kMostEvents)
+		events_.pop_front();
+}
+
+void History::TakeHealth(const live::Batch &, const live::Follower &follower)
+{
+	health.recording = follower.recording();
+	health.dropped = follower.dropped();
+	health.damaged = follower.damaged();
+	const live::Follower::Buffer buffer = follower.buffer();
+	health.span_ns = buffer.newest_ns - std::min(buffer.oldest_ns, buffer.newest_ns);
+	health.bytes = buffer.bytes;
+	health.segments = buffer.segments;
+	const live::RecorderCost cost = follower.cost();
+	if (!cost.known || cost.t_ns == cost_before_.t_ns)
+		return;
+	// Another recorder counts from nothing again.
+	if (cost_before_.known && cost.t_ns > cost_before_.t_ns && cost.cpu_ns >= cost_before_.cpu_ns &&
+	    cost.bpf_ns >= cost_before_.bpf_ns) {
+		const double ns = static_cast<double>(cost.t_ns - cost_before_.t_ns);
+		health.cost_known = true;
+		health.cpu = static_cast<double>(cost.cpu_ns - cost_before_.cpu_ns) / ns;
+		health.bpf = static_cast<double>(cost.bpf_ns - cost_before_.bpf_ns) / ns;
+	}
+	health.rss_bytes = cost.rss_bytes;
+	cost_before_ = cost;
+}
+
+void History::Forget()
+{
+	const uint64_t keep_ns = last_ns_ - std::min(last_ns_, (held_ - 1) * kSecondNs);
+	for (ServerHistory &server : servers_) {
+		server.seconds.erase(server.seconds.begin(), server.seconds.lower_bound(keep_ns));
+		for (auto &[start_ns, second] : server.seconds)
+			if (second.taken.size() > kTakers && start_ns + kSettledNs < last_ns_)
+				second.taken.resize(kTakers);
+	}
+	dropped_.erase(dropped_.begin(), dropped_.lower_bound(keep_ns));
+	first_ns_ = std::max(first_ns_, std::min(keep_ns, last_ns_));
+}
+
+void History::Take(const live::Batch &batch, const live::Follower &follower)
+{
+	TakeTurns(batch, follower);
+	TakeStalls(batch, follower);
+	TakeEvents(batch, follower);
+	TakeChildren(batch, follower);
+	TakeSeconds(batch, follower);
+	TakeNotes(batch, follower);
+	TakeHealth(batch, follower);
+	for (size_t i = 0; i < follower.servers().size(); i++)
+		if (size_t server = ServerOf(static_cast<uint32_t>(i), follower); server != kNone) {
+			servers_[server].pid = follower.servers()[i].pid;
+			servers_[server].alive = follower.servers()[i].alive;
+		}
+	Forget();
+}
+
+void History::PutBefore(const History &older)
+{
+	for (const ServerHistory &from : older.servers_) {
+		auto to = std::find_if(servers_.begin(), servers_.end(),
+				       [&](const ServerHistory &s) { return s.name == from.name; });
+		if (to == servers_.end()) {
+			if (servers_.size() == kMostServers)
+				continue;
+			servers_.push_back({from.name, from.pid, false, {}, {}});
+			to = servers_.end() - 1;
+		}
+		for (const auto &[start_ns, second] : from.seconds)
+			if (second.accounted && start_ns < first_ns_)
+				to->seconds[start_ns] = second;
+		for (const Child &child : from.children)
+			if (child.end_ns && child.end_ns < first_ns_)
+				to->children.push_back(child);
+		std::stable_sort(to->children.begin(), to->children.end(),
+				 [](const Child &a, const Child &b) { return a.start_ns < b.start_ns; });
+	}
+	for (const Event &event : older.events_)
+		if (event.t_ns < first_ns_)
+			events_.push_back(event);
+	std::stable_sort(events_.begin(), events_.end(),
+			 [](const Event &a, const Event &b) { return a.t_ns < b.t_ns; });
+	if (older.first_ns_)
+		first_ns_ = std::min(first_ns_, older.first_ns_);
+	Forget();
+}
+
+uint64_t History::first_ns() const
+{
+	return first_ns_;
+}
+uint64_t History::last_ns() const
+{
+	return last_ns_;
+}
+
+const Figures *History::Second(size_t server, uint64_t start_ns) const
+{
+	if (server >= servers_.size())
+		return nullptr;
+	auto at = servers_[server].seconds.find(start_ns);
+	return at == servers_[server].seconds.end() ? nullptr : &at->second;
+}
+
+const Figures *History::Worst(size_t server, uint64_t last_ns, uint64_t seconds) const
+{
+	const Figures *worst = nullptr;
+	if (server >= servers_.size())
+		return nullptr;
+	const auto &all = servers_[server].seconds;
+	const uint64_t first_ns = last_ns - std::min(last_ns, (seconds - 1) * kSecondNs);
+	for (auto at = all.lower_bound(first_ns); at != all.end() && at->first <= last_ns; ++at)
+		if (at->second.worst.duration_ns > (worst ? worst->worst.duration_ns : 0))
+			worst = &at->second;
+	return worst;
+}
+
+std::string History::EventAt(uint64_t second_ns, bool latest) const
+{
+	for (auto at = events_.rbegin(); at != events_.rend(); ++at)
+		if (latest || at->t_ns < second_ns + kSecondNs)
+			return at->t_ns + kEventNs > second_ns ? ClockText(at->realtime_ns) + ": " + at->text
+							       : "";
+	return "";
+}
+
+} // namespace forktail::watch

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// The last ten minutes of every server, second by second, from what live/ says. That is all that `forktail
+// watch` remembers: older seconds go, and of each there are figures only, so that memory does not grow.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frame.h"
+#include "live/follow/live.h"
+#include "second_figures.h"
+
+namespace forktail::watch
+{
+
+constexpr uint64_t kHeldSeconds = 600;
+constexpr size_t kMostServers = 64;	   // later ones are not told of
+constexpr size_t kMostChildren = 64;	   // per server
+constexpr size_t kMostDurations = 200'000; // of a second's turns, for its percentiles
+
+struct ServerHistory {
+	std::string name;
+	uint32_t pid = 0;
+	bool alive = false;
+	std::map<uint64_t, Figures> seconds; // by start_ns
+	std::deque<Child> children;	     // by start
+};
+
+class History
+{
+public:
+	// `held`: seconds, at most, of which all servers' are remembered.
+	explicit History(uint64_t held = kHeldSeconds) : held_(held) {}
+
+	// Takes in what a Poll() brought.
+	void Take(const live::Batch &batch, const live::Follower &follower);
+	// Puts what `older` knows of seconds before the first one here in front of them.
+	void PutBefore(const History &older);
+
+	const std::vector<ServerHistory> &servers() const { return servers_; }
+	// Of accounted seconds; 0: there are none.
+	uint64_t first_ns() const;
+	uint64_t last_ns() const;
+	const Figures *Second(size_t server, uint64_t start_ns) const;
+	// Where the longest turn of the `seconds` that end with that one is; null: there is none.
+	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
+	// What was noted last before the end of that second, or (`latest`) after it too, within the minute;
+	// "" if nothing.
+	std::string EventAt(uint64_t second_ns, bool latest) const;
+
+	Health health; // as of the last Take(); the caller may add to it
+
+private:
+	struct Event {
+		uint64_t t_ns, realtime_ns;
+		std::string text;
+	};
+	size_t ServerOf(uint32_t live_index, const live::Follower &follower);
+	Figures *At(uint32_t live_index, uint64_t t_ns, const live::Follower &follower);
+	void TakeTurns(const live::Batch &batch, const live::Follower &follower);
+	void TakeStalls(const live::Batch &batch, const live::Follower &follower);
+	void TakeEvents(const live::Batch &batch, const live::Follower &follower);
+	void TakeChildren(const live::Batch &batch, const live::Follower &follower);
+	void TakeSeconds(const live::Batch &batch, const live::Follower &follower);
+	void TakeNotes(const live::Batch &batch, const live::Follower &follower);
+	void TakeHealth(const live::Batch &batch, const live::Follower &follower);
+	void Forget();
+
+	uint64_t held_;
+	std::vector<ServerHistory> servers_;
+	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_; // server, second
+	std::map<uint64_t, uint64_t> dropped_;					 // by second
+	std::deque<Event> events_;
+	uint64_t last_ns_ = 0, first_ns_ = 0;
+	live::RecorderCost cost_before_;
+};
+
+} // namespace forktail::watch

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// See layout.h. What has to be seen at any size stands in fixed lines (the server, the strip, turns, status,
+// keys); causes, the worst turn and facts share the rest, so that none pushes another out before it has its
+// least.
+#include "layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/format/units.h"
+#include "sentences.h"
+
+namespace forktail::watch
+{
+
+namespace
+{
+
+constexpr size_t kLabel = 9; // columns before the strip: a duration and a space
+constexpr size_t kNameColumns = 17, kTimeColumns = 9;
+constexpr uint64_t kStripFloorNs = 10'000; // what no column is drawn for
+
+Line Cut(Line line, size_t columns, const Style &style)
+{
+	size_t left = columns;
+	for (Words &words : line) {
+		words.text = Ellipsized(words.text, left, style);
+		left -= std::min(left, DisplayWidth(words.text));
+	}
+	return line;
+}
+
+// Filled up to the width, for lines that are reversed.
+Line Filled(const std::string &left, const std::string &right, size_t columns, const Style &style)
+{
+	const size_t of_right = std::min(DisplayWidth(right), columns);
+	const std::string text = Ellipsized(left, columns - std::min(columns, of_right + 1), style);
+	const size_t room = columns - of_right;
+	return {{PadRight(text, room) + Ellipsized(right, of_right, style), Look::Reverse}};
+}
+
+std::string AgeText(uint64_t ns)
+{
+	const uint64_t seconds = ns / kSecondNs;
+	if (seconds < 120)
+		return Format("%llu s ago", static_cast<unsigned long long>(seconds));
+	return Format("%llu min ago", static_cast<unsigned long long>(seconds / 60));
+}
+
+Line Title(const Frame &f, size_t columns, const Style &style)
+{
+	constexpr size_t least = 12; // columns of a name that say which it is
+	std::string left = "forktail watch", right, which;
+	if (f.servers)
+		left = Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : ", which has ended");
+	if (f.servers > 1)
+		which = Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
+	if (f.has_second)
+		right = ClockText(f.second.realtime_ns) + (f.frozen ? "  FROZEN " : "  live ") +
+			AgeText(f.age_ns);
+	const size_t taken = DisplayWidth(right) + 1 + DisplayWidth(which);
+	if (columns >= taken + least)
+		left = Ellipsized(left, columns - taken, style) + which;
+	return Filled(left, right, columns, style);
+}
+
+// Where a turn lies on the strip's scale, 0..1: by its logarithm, for spikes are thousands of times what is
+// usual.
+double Height(uint64_t ns, uint64_t top_ns)
+{
+	if (ns == kNoTurn || ns <= kStripFloorNs)
+		return 0;
+	const double floor = std::log(static_cast<double>(kStripFloorNs));
+	const double span = std::log(static_cast<double>(top_ns)) - floor;
+	return span <= 0 ? 1 : (std::log(static_cast<double>(ns)) - floor) / span;
+}
+
+// What a column has in one of `rows` rows, 0 the lowest.
+std::string Cell(double height, size_t row, size_t rows, const Style &style)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const ascii[] = {" ", "_", ".", ".", ":", ":", "|", "|", "#"};
+	const double steps = height * 8 * static_cast<double>(rows) - 8 * static_cast<double>(row);
+	long step = std::clamp(std::lround(steps), 0L, 8L);
+	if (height > 0 && row == 0)
+		step = std::max(step, 1L);
+	return (style.unicode ? blocks : ascii)[step];
+}
+
+// Worst turns by second, `rows` high, and a line that points to the one that is shown.
+std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const Style &style)
+{
+	uint64_t top_ns = 0;
+	for (uint64_t ns : f.strip)
+		top_ns = ns == kNoTurn ? top_ns : std::max(top_ns, ns);
+	std::vector<Line> lines;
+	for (size_t row = rows; row-- > 0;) {
+		std::string label = row + 1 == rows ? FormatDuration(top_ns) : row == 0 ? "10 us" : "";
+		Line line = {{PadLeft(label, kLabel - 1) + " ", Look::Dim}};
+		for (size_t i = 0; i < f.strip.size() && i < StripSeconds(columns); i++) {
+			const bool unknown = f.strip[i] == kNoTurn;
+			const std::string cell = unknown ? (row == 0 ? "?" : " ")
+							 : Cell(Height(f.strip[i], top_ns), row, rows, style);
+			const Look look = i == f.chosen && f.has_second ? Look::Chosen
+					  : unknown			? Look::Dim
+									: Look::Plain;
+			if (line.back().look == look && line.size() > 1)
+				line.back().text += cell;
+			else
+				line.push_back({cell, look});
+		}
+		lines.push_back(Cut(line, columns, style));
+	}
+	std::string pointer(kLabel + f.chosen, ' ');
+	pointer += f.has_second ? "^" : "";
+	const std::string text = "worst turn per second, " +
+				 std::string(f.has_second ? ClockText(f.second.realtime_ns) : "nothing yet");
+	if (pointer.size() + 1 + DisplayWidth(text) <= columns)
+		pointer += " " + text;
+	else if (f.chosen + kLabel > DisplayWidth(text) + 1)
+		pointer.replace(f.chosen + kLabel - DisplayWidth(text) - 1, DisplayWidth(text), text);
+	lines.push_back(Cut({{pointer, Look::Dim}}, columns, style));
+	return lines;
+}
+
+// Time by cause of the serving threads. The bar is of all their time; what is a stall has a mark.
+std::vector<Line> Bars(const Figures &second, size_t columns, const Style &style)
+{
+	std::vector<Line> lines;
+	size_t threads = 0;
+	const std::vector<Part> parts = ServingParts(second, &threads);
+	const double whole = static_cast<double>(std::max<size_t>(threads, 1)) * 1e9;
+	// What is told of the longest takes what the bar leaves.
+	const size_t fixed = kNameColumns + kTimeColumns + 3;
+	const size_t bar =
+	    columns > fixed + 10 ? std::clamp((columns - fixed) * 2 / 5, size_t{6}, size_t{60}) : 6;
+	for (const Part &part : parts) {
+		if (part.ns == 0)
+			continue;
+		std::string rest;
+		if (part.count)
+			rest += FormatCount(part.count) + "x";
+		if (part.longest_ns)
+			rest += (rest.empty() ? "" : ", ") + ("longest " + FormatDuration(part.longest_ns)) +
+				(part.detail.empty() ? "" : " " + part.detail);
+		const bool stall = IsStall(part.cause);
+		lines.push_back(Cut(
+		    {{stall ? "! " : "  ", stall ? Look::Alarm : Look::Plain},
+		     {PadRight(PartName(part.cause), kNameColumns - 2), stall ? Look::Strong : Look::Plain},
+		     {PadLeft(FormatDuration(part.ns), kTimeColumns) + "  "},
+		     {Bar(static_cast<double>(part.ns) / whole, bar, style), Look::Tinted, part.cause},
+		     {" " + rest}},
+		    columns, style));
+	}
+	if (lines.empty())
+		lines.push_back(
+		    {{threads ? "  idle all the second" : "  nothing is accounted for in this second",
+		      Look::Dim}});
+	return lines;
+}
+
+Line Turns(const Figures &second, size_t columns, const Style &style)
+{
+	uint64_t idle_ns = 0, whole_ns = 0;
+	for (const ThreadFigures &thread : second.threads)
+		for (const Part &part : thread.parts)
+			if (thread.serves) {
+				whole_ns += part.ns;
+				idle_ns += part.cause == Cause::Idle ? part.ns : 0;
+			}
+	std::string text = "turns: none";
+	if (second.turns)
+		text = Format("turns %s  p50 %s  p99 %s  max %s", FormatCount(second.turns).c_str(),
+			      FormatDuration(second.p50_ns).c_str(), FormatDuration(second.p99_ns).c_str(),
+			      FormatDuration(second.max_ns).c_str());
+	const double whole = static_cast<double>(std::max<uint64_t>(whole_ns, 1));
+	if (whole_ns)
+		text += Format("   stalled %s  idle %s",
+			       FormatShare(static_cast<double>(StalledNs(second)) / whole).c_str(),
+			       FormatShare(static_cast<double>(idle_ns) / whole).c_str());
+	return Cut({{text, Look::Strong}}, columns, style);
+}
+
+std::vector<Line> Wrapped(const std::string &head, const std::string &text, size_t columns, Look look,
+			  const Style &style)
+{
+	std::vector<Line> lines;
+	for (const std::string &line : Lines(Wrap(head + text, 0, 2, columns)))
+		lines.push_back(Cut({{line, lines.empty() ? look : Look::Plain}}, columns, style));
+	return lines;
+}
+
+std::vector<Line> Worst(const Frame &f, size_t columns, const Style &style)
+{
+	if (!f.worst.duration_ns)
+		return {{{"no turn in this minute", Look::Dim}}};
+	return Wrapped("worst of the minute: ", WorstText(f.worst, f.worst_realtime_ns), columns,
+		       Look::Strong, style);
+}
+
+std::vector<Line> Facts(const Frame &f, size_t columns, const Style &style)
+{
+	std::vector<Line> lines;
+	for (const std::string &fact : FactsOf(f))
+		lines.push_back(Cut({{fact}}, columns, style));
+	return lines;
+}
+
+Line Status(const Frame &f, size_t columns, const Style &style)
+{
+	const Health &h = f.health;
+	const bool bad = !h.recording || h.dropped || h.damaged;
+	return Cut({{StatusText(h), bad ? Look::Alarm : Look::Dim}}, columns, style);
+}
+
+Line Bottom(const Frame &f, size_t columns, const Style &style)
+{
+	if (!f.message.empty())
+		return Filled(f.message, "", columns, style);
+	const char *keys = columns >= 78 ? "q quit  space freeze  left/right scroll  w worst  e explain  "
+					   "s snapshot  ? help"
+					 : "q quit  space freeze  arrows  e explain  ? help";
+	return Filled(keys, "", columns, style);
+}
+
+void Append(std::vector<Line> lines, size_t most, std::vector<Line> *to)
+{
+	for (size_t i = 0; i < lines.size() && i < most; i++)
+		to->push_back(std::move(lines[i]));
+}
+
+// The rows that three lists of lines have: their least first, then each its own in turn.
+void Share(size_t rows, const size_t (&least)[3], const size_t (&has)[3], size_t (&given)[3])
+{
+	for (size_t i = 0; i < 3; i++) {
+		given[i] = std::min({least[i], has[i], rows});
+		rows -= given[i];
+	}
+	for (bool any = true; any && rows;) {
+		any = false;
+		for (size_t i = 0; i < 3 && rows; i++)
+			if (given[i] < has[i]) {
+				given[i]++;
+				rows--;
+				any = true;
+			}
+	}
+}
+
+} // namespace
+
+size_t WidthOf(const Line &line)
+{
+	size_t width = 0;
+	for (const Words &words : line)
+		width += DisplayWidth(words.text);
+	return width;
+}
+
+std::string TextOf(const Line &line)
+{
+	std::string text;
+	for (const Words &words : line)
+		text += words.text;
+	return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+size_t StripSeconds(size_t columns)
+{
+	return columns > kLabel + 1 ? columns - kLabel : 1;
+}
+
+std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const Style &style)
+{
+	std::vector<Line> lines = {Title(f, columns, style)};
+	if (!f.has_second) {
+		Append(Wrapped("", f.waiting.empty() ? "nothing is recorded yet" : f.waiting, columns,
+			       Look::Plain, style),
+		       rows > 4 ? rows - 4 : 1, &lines);
+		lines.push_back(Status(f, columns, style));
+		while (lines.size() + 1 < rows)
+			lines.insert(lines.end() - 1, Line());
+		lines.push_back(Bottom(f, columns, style));
+		lines.resize(std::min(lines.size(), rows));
+		return lines;
+	}
+	const size_t strip = rows < 10 ? 0 : rows < 20 ? 1 : rows < 35 ? 3 : 6;
+	if (strip)
+		Append(Strip(f, columns, strip, style), strip + 1, &lines);
+	lines.push_back(Turns(f.second, columns, style));
+	const size_t fixed = lines.size() + 2;
+	std::vector<Line> bars = Bars(f.second, columns, style), worst = Worst(f, columns, style),
+			  facts = Facts(f, columns, style);
+	size_t given[3];
+	Share(rows > fixed ? rows - fixed : 0, {3, 3, 2}, {bars.size(), worst.size(), facts.size()}, given);
+	Append(bars, given[0], &lines);
+	Append(worst, given[1], &lines);
+	Append(facts, given[2], &lines);
+	while (lines.size() + 2 < rows)
+		lines.push_back({});
+	lines.push_back(Status(f, columns, style));
+	lines.push_back(Bottom(f, columns, style));
+	lines.resize(std::min(lines.size(), rows));
+	return lines;
+}
+
+std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const Style &style)
+{
+	std::vector<Line> lines = {{{TextOf(Title(f, columns, style))}}};
+	lines.push_back(Turns(f.second, columns, style));
+	Append(Bars(f.second, columns, style), SIZE_MAX, &lines);
+	Append(Worst(f, columns, style), SIZE_MAX, &lines);
+	Append(Facts(f, columns, style), SIZE_MAX, &lines);
+	lines.push_back(Status(f, columns, style));
+	return lines;
+}
+
+std::vector<Line> LayOutHelp(size_t columns, size_t rows)
+{
+	static const char *const text[] = {
+	    "forktail watch: where a server's seconds go, as they pass",
+	    "",
+	    "q            quit",
+	    "space p      freeze and go on: what is shown stays, recording goes on",
+	    "left right   one second back or on (h l)      PgUp PgDn  half a strip",
+	    "Home End     as far back as the ring goes (ten minutes at most); live again",
+	    "w            the second of the minute's worst turn",
+	    "tab          the next server",
+	    "enter e      forktail explain around the second that is shown, in a pager",
+	    "s            a snapshot: the minute around that second, kept",
+	    "?            this; any key goes back",
+	    "",
+	    "A turn is what a server does between two waits for work: clients wait as long.",
+	    "! marks what kept a serving thread from its own code; bars are shares of its second.",
+	    "Seconds are told two seconds after they passed. docs/watch.md has the rest.",
+	};
+	std::vector<Line> lines;
+	Style style;
+	for (const char *line : text)
+		if (lines.size() < rows)
+			lines.push_back(
+			    Cut({{line, lines.empty() ? Look::Strong : Look::Plain}}, columns, style));
+	return lines;
+}
+
+} // namespace forktail::watch

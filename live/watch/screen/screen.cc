@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// See screen.h. One loop: read what came, draw, wait for a key. Nothing in it takes long: what is read at
+// once is bounded, snapshots are taken on a thread, and explain is a program.
+#include "screen.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <future>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "live/watch/backlog.h"
+#include "live/watch/history.h"
+#include "live/watch/layout.h"
+#include "live/watch/view.h"
+#include "pager.h"
+#include "recording/recording.h"
+#include "terminal.h"
+
+namespace forktail::watch
+{
+
+namespace
+{
+
+constexpr uint64_t kAtFirstNs = 60 * kSecondNs; // what is there at once: the minute of the worst turn
+constexpr uint64_t kPollNs = 300'000'000;	// reading goes on for so long before keys are looked at
+constexpr uint64_t kMessageNs = 8 * kSecondNs;
+constexpr uint64_t kHalfSnapshotNs = 30 * kSecondNs;
+constexpr const char *kExplainWidth = "10s";
+
+uint64_t RealtimeNow()
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return static_cast<uint64_t>(t.tv_sec) * kSecondNs + static_cast<uint64_t>(t.tv_nsec);
+}
+
+live::Options FromAMinuteAgo()
+{
+	live::Options options;
+	const uint64_t now_ns = ft_now_ns();
+	options.from_ns = std::max<uint64_t>(now_ns - std::min(now_ns, kAtFirstNs), 1);
+	return options;
+}
+
+class Watching
+{
+public:
+	Watching(const ScreenOptions &options, Terminal *terminal)
+	    : options_(options), terminal_(terminal), follower_(options.path, FromAMinuteAgo())
+	{
+	}
+	void Run();
+
+private:
+	void Read();
+	void ReadOlder();
+	void Show();
+	void Do(Key key);
+	void Explain();
+	void Snapshot();
+	void Say(const std::string &text);
+	Frame FrameNow();
+
+	const ScreenOptions &options_;
+	Terminal *terminal_;
+	live::Follower follower_;
+	live::Batch batch_;
+	History history_;
+	View view_;
+	std::unique_ptr<Backlog> backlog_;
+	bool older_read_ = false;
+	std::string waiting_, message_;
+	uint64_t message_at_ns_ = 0;
+	std::future<std::string> snapshot_;
+	bool gone_ = false;
+};
+
+void Watching::Say(const std::string &text)
+{
+	message_ = Visible(text);
+	message_at_ns_ = ft_now_ns();
+}
+
+void Watching::Read()
+{
+	const uint64_t began_ns = ft_now_ns();
+	std::string error;
+	do {
+		if (!follower_.Poll(&batch_, &error)) {
+			waiting_ = Visible(error);
+			if (history_.last_ns())
+				Say(error);
+			return;
+		}
+		waiting_.clear();
+		history_.Take(batch_, follower_);
+	} while (batch_.more && ft_now_ns() - began_ns < kPollNs);
+	if (!history_.last_ns())
+		waiting_ = batch_.more ? "reading " + Visible(options_.path)
+				       : "nothing is recorded in " + Visible(options_.path) +
+					     " yet; forktail record --keep 10m -o " + Visible(options_.path) +
+					     " --pid PID records a server there";
+}
+
+// Seconds from before the first one, once somebody wants to see them.
+void Watching::ReadOlder()
+{
+	const uint64_t shown_ns = ShownNs(history_, view_);
+	if (!older_read_ && !backlog_ && shown_ns && shown_ns < history_.first_ns())
+		backlog_ =
+		    std::make_unique<Backlog>(options_.path, EarliestNs(history_), history_.first_ns());
+	if (!backlog_)
+		return;
+	if (!backlog_->Step()) {
+		Say("reading older seconds: " + FormatShare(backlog_->done()));
+		return;
+	}
+	history_.PutBefore(backlog_->history());
+	backlog_.reset();
+	older_read_ = true;
+	message_.clear();
+	// What the ring has lost meanwhile can't be shown.
+	if (view_.choice.frozen)
+		view_.choice.second_ns = std::max(view_.choice.second_ns, history_.first_ns());
+}
+
+Frame Watching::FrameNow()
+{
+	Frame frame = MakeFrame(history_, view_.choice, StripSeconds(terminal_->columns()));
+	const uint64_t now_ns = RealtimeNow(), end_ns = frame.second.realtime_ns + kSecondNs;
+	const uint64_t newest_ns = follower_.RealtimeNs(follower_.newest_ns());
+	frame.path = Visible(options_.path);
+	frame.age_ns = now_ns - std::min(now_ns, end_ns);
+	frame.health.quiet_ns = newest_ns ? now_ns - std::min(now_ns, newest_ns) : 0;
+	frame.waiting = waiting_;
+	frame.message = message_;
+	return frame;
+}
+
+void Watching::Show()
+{
+	if (!message_.empty() && !backlog_ && ft_now_ns() - message_at_ns_ > kMessageNs)
+		message_.clear();
+	if (snapshot_.valid() && snapshot_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+		Say(snapshot_.get());
+	const size_t columns = terminal_->columns(), rows = terminal_->rows();
+	terminal_->Draw(view_.help ? LayOutHelp(columns, rows)
+				   : LayOut(FrameNow(), columns, rows, options_.style));
+}
+
+void Watching::Explain()
+{
+	const uint64_t shown_ns = ShownNs(history_, view_);
+	const uint64_t at_ns = shown_ns ? follower_.RealtimeNs(shown_ns) + kSecondNs / 2 : 0;
+	if (at_ns < kSecondNs)
+		return Say("there is no second to explain yet");
+	const std::string around = Format("%llu.%llu,", static_cast<unsigned long long>(at_ns / kSecondNs),
+					  static_cast<unsigned long long>(at_ns % kSecondNs / 100'000'000)) +
+				   kExplainWidth;
+	std::vector<std::string> argv = {options_.program, "explain", options_.path, "--around", around};
+	if (options_.style.colour)
+		argv.push_back("--color=always");
+	if (!options_.style.unicode)
+		argv.push_back("--ascii");
+	terminal_->Lend();
+	const std::string error = ShowInPager(argv, terminal_->columns());
+	terminal_->TakeBack();
+	if (!error.empty())
+		Say(error);
+}
+
+void Watching::Snapshot()
+{
+	if (snapshot_.valid())
+		return Say("a snapshot is being taken");
+	const uint64_t shown_ns = ShownNs(history_, view_);
+	if (!shown_ns)
+		return Say("there is nothing to keep yet");
+	const uint64_t from_ns =
+	    shown_ns - std::min(shown_ns, view_.choice.frozen ? kHalfSnapshotNs : kAtFirstNs);
+	const uint64_t to_ns = view_.choice.frozen ? shown_ns + kHalfSnapshotNs : UINT64_MAX;
+	const uint64_t at_ns = follower_.RealtimeNs(shown_ns);
+	snapshot_ = std::async(std::launch::async, options_.snapshot, from_ns, to_ns, at_ns);
+	Say("taking a snapshot");
+}
+
+void Watching::Do(Key key)
+{
+	const bool in_help = view_.help;
+	Press(key, history_, StripSeconds(terminal_->columns()), &view_);
+	if (in_help)
+		return;
+	if (key == Key::Explain)
+		Explain();
+	else if (key == Key::Snapshot)
+		Snapshot();
+}
+
+void Watching::Run()
+{
+	uint64_t read_at_ns = 0;
+	while (!view_.quit && !gone_) {
+		// Keys are answered at once; what came is looked at once in an interval.
+		const uint64_t interval_ns = static_cast<uint64_t>(options_.interval_s * 1e9);
+		uint64_t now_ns = ft_now_ns();
+		if (!read_at_ns || batch_.more || now_ns - read_at_ns >= interval_ns) {
+			read_at_ns = now_ns;
+			Read();
+		}
+		ReadOlder();
+		Show();
+		now_ns = ft_now_ns();
+		const uint64_t due_ns = batch_.more || backlog_ ? now_ns : read_at_ns + interval_ns;
+		const double wait_s = due_ns > now_ns ? static_cast<double>(due_ns - now_ns) / 1e9 : 0;
+		Do(terminal_->Wait(wait_s, &gone_));
+	}
+}
+
+} // namespace
+
+bool RunScreen(const ScreenOptions &options, std::string *error)
+{
+	Terminal terminal;
+	if (!terminal.Open(options.style.colour, options.utf8, error))
+		return false;
+	Watching(options, &terminal).Run();
+	return true;
+}
+
+} // namespace forktail::watch

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// What a real server does for its clients, by name and by number: answers to thousands of subscribers,
+// connections that come and go, and the kernel's part in plain requests.
+#include <algorithm>
+#include <arpa/inet.h>
+#include <map>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "analysis/run/run.h"
+#include "recording/recording.h"
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/memcached.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+constexpr size_t kSubscribers = 5000, kStorm = 8000;
+
+// Room for that many connections, here and in servers started from now on.
+void allow_descriptors(rlim_t wanted)
+{
+	rlimit limit;
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	if (limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted;
+	limit.rlim_max = std::max(limit.rlim_max, wanted);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+// A client of the server, on a Unix socket or a port of 127.0.0.1.
+class Client
+{
+public:
+	explicit Client(const Endpoint &server)
+	{
+		sockaddr_un local = {};
+		sockaddr_in tcp = {};
+		local.sun_family = AF_UNIX;
+		tcp.sin_family = AF_INET;
+		server.socket.copy(local.sun_path, sizeof local.sun_path - 1);
+		tcp.sin_port = htons(static_cast<uint16_t>(server.port));
+		tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		const bool is_local = !server.socket.empty();
+		fd_ = socket(is_local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		REQUIRE(fd_ >= 0);
+		REQUIRE(connect(fd_,
+				is_local ? reinterpret_cast<sockaddr *>(&local)
+					 : reinterpret_cast<sockaddr *>(&tcp),
+				is_local ? sizeof local : sizeof tcp) == 0);
+	}
+	Client(Client &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+	Client(const Client &) = delete;
+	~Client()
+	{
+		if (fd_ >= 0)
+			close(fd_);
+	}
+	void say(const std::string &text) const
+	{
+		REQUIRE(send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
+			static_cast<ssize_t>(text.size()));
+	}
+	// Waits for an answer and takes what there is of it.
+	void hear() const
+	{
+		pollfd ready = {fd_, POLLIN, 0};
+		REQUIRE(poll(&ready, 1, 60'000) == 1);
+		char bytes[4096];
+		REQUIRE(recv(fd_, bytes, sizeof bytes, 0) > 0);
+	}
+
+private:
+	int fd_;
+};
+
+struct Calls {
+	uint64_t writes, accepted, closed;
+};
+
+// What the turns of a recording called, and which called most.
+struct Turns {
+	Calls sum = {}, most = {};
+};
+
+Turns turns_of(const std::string &path)
+{
+	forktail::Run run;
+	std::string error;
+	REQUIRE(LoadRun(path, &run, &error));
+	Turns turns;
+	auto add = [](uint64_t n, uint64_t *sum, uint64_t *most) {
+		*sum += n;
+		*most = std::max(*most, n);
+	};
+	for (const ft_span &s : run.iterations) {
+		add(s.arg[1] >> 16 & 0xffff, &turns.sum.writes, &turns.most.writes);
+		add(s.arg[1] >> 32 & 0xffff, &turns.sum.accepted, &turns.most.accepted);
+		add(s.arg[1] >> 48, &turns.sum.closed, &turns.most.closed);
+	}
+	return turns;
+}
+
+Json explain(const std::string &path)
+{
+	const Result r = run({program("forktail"), "explain", path, "--json"});
+	INFO(r.err);
+	REQUIRE(r.status == 0);
+	return parse_json(r.out);
+}
+
+// All evidence, and the activities of own code, of episodes that reach into an interval.
+struct Said {
+	std::string text;
+	std::map<std::string, uint64_t> samples;
+	uint64_t all = 0;
+
+	double share(const std::vector<std::string> &names) const
+	{
+		uint64_t sum = 0;
+		for (const std::string &name : names)
+			sum += samples.count(name) ? samples.at(name) : 0;
+		return all ? static_cast<double>(sum) / static_cast<double>(all) : 0;
+	}
+};
+
+Said said_between(const Json &explanation, uint64_t from_ns, uint64_t to_ns)
+{
+	Said said;
+	for (const Json &e : explanation["episodes"]) {
+		const uint64_t start = e["start_ns"], end = start + e["duration_ns"].get<uint64_t>();
+		if (start >= to_ns || end <= from_ns)
+			continue;
+		for (const Json &sentence : e["evidence"])
+			said.text += sentence.get<std::string>() + "\n";
+		for (const Json &a : e["activities"]) {
+			said.samples[a["name"]] += a["samples"].get<uint64_t>();
+			said.all += a["samples"].get<uint64_t>();
+		}
+	}
+	return said;
+}
+
+double share_of(const Json &own_code, const std::string &name)
+{
+	for (const Json &a : own_code["activities"])
+		if (a["name"] == name)
+			return a["share"];
+	return 0;
+}
+
+// A sample's call is the kernel's word, its innermost function what unwinding made of the stack: libc's
+// `write` is in the system call of that name, or in none.
+void check_calls(const std::string &path)
+{
+	static const std::vector<std::string> names = {"read", "write", "sendmsg", "epoll_wait"};
+	forktail::Run run;
+	std::string error;
+	REQUIRE(LoadRun(path, &run, &error));
+	uint64_t in_kernel = 0, with_call = 0, compared = 0, same = 0;
+	for (const ft_cpu_sample &s : run.cpu_samples) {
+		if (s.syscall) {
+			CHECK(s.owner == FT_OWN_CODE);
+			CHECK((s.flags & FT_CPU_SAMPLE_KERNEL) != 0);
+		}
+		if (s.owner != FT_OWN_CODE || !(s.flags & FT_CPU_SAMPLE_KERNEL))
+			continue;
+		in_kernel++;
+		with_call += s.syscall != 0;
+		const forktail::Stack &stack = run.stacks[s.stack];
+		const std::string function = stack.frames.empty() ? "" : stack.frames[0].function;
+		if (!s.syscall || std::find(names.begin(), names.end(), function) == names.end())
+			continue;
+		compared++;
+		same += SyscallName(run, s.syscall - 1) == function;
+	}
+	INFO(in_kernel << " in the kernel, " << with_call << " with a call");
+	CHECK(with_call * 10 > in_kernel * 8);
+	CHECK(compared > 20);
+	CHECK(same == compared);
+}
+
+// Loads a server plainly for two seconds while it is recorded, and explains it.
+Json explain_load(pid_t server, const std::vector<std::string> &where)
+{
+	Recorder recorder(server);
+	std::vector<std::string> argv = {program("forktail-load"), "-q", "-c", "50", "--duration", "2s"};
+	argv.insert(argv.end(), where.begin(), where.end());
+	const Result load = run(argv);
+	INFO(load.err);
+	REQUIRE(load.status == 0);
+	recorder.stop();
+	check_calls(recorder.path());
+	return explain(recorder.path())["own_code"];
+}
+
+} // namespace
+
+TEST_CASE("a PUBLISH to thousands is told as answers to as many")
+{
+	REQUIRE(root());
+	allow_descriptors(20'000);
+	Redis redis({.tcp = false, .config = {"--maxclients", "10000"}});
+	std::vector<Client> subscribers;
+	for (size_t i = 0; i < kSubscribers; i++) {
+		subscribers.emplace_back(Endpoint{redis.socket(), 0});
+		subscribers.back().say("SUBSCRIBE news\r\n");
+		subscribers.back().hear();
+	}
+	// A turn of 10 ms has a few samples: that one of them is in the kernel takes a second turn now and
+	// then.
+	bool in_kernel = false;
+	for (int i = 0; i < 5 && !in_kernel; i++) {
+		Recorder recorder(redis.pid());
+		const uint64_t start_ns = ft_now_ns();
+		CHECK(redis.command({"PUBLISH", "news", std::string(100, 'x')}) ==
+		      std::to_string(kSubscribers));
+		for (const Client &subscriber : subscribers)
+			subscriber.hear();
+		const uint64_t end_ns = ft_now_ns();
+		redis.command({"PING"}); // the turn that took long has ended
+		CHECK(recorder.stop().dropped() == 0);
+
+		// One write a subscriber, and the answer to who published.
+		CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
+		const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
+		INFO(said.text);
+		// If the loop did not wait before it read the PING, several turns are one, and only calls are
+		// counted.
+		CHECK(
+		    (said.text.find("was sending answers to about 5,000 clients for ") != std::string::npos ||
+		     said.text.find("was sending answers (in at least 5,00") != std::string::npos));
+		CHECK(said.share({"kernel/send", "answer"}) > 0.3);
+		in_kernel = said.text.find(" in the kernel: ") != std::string::npos;
+	}
+	CHECK(in_kernel);
+}
+
+TEST_CASE("connections that come and go are told, and counted")
+{
+	REQUIRE(root());
+	allow_descriptors(20'000);
+	Redis redis({.tcp = true, .config = {"--maxclients", "10000"}});
+	const Endpoint server = {"", redis.port()};
+	Recorder recorder(redis.pid(), {"--exact", "--min-span", "1us"}); // no turn of an accept is shorter
+	redis.command({"PING"});					  // and none had begun before
+	const uint64_t before = std::stoull(redis.info("total_connections_received"));
+	const uint64_t start_ns = ft_now_ns();
+	{
+		std::vector<Client> clients;
+		for (size_t i = 0; i < kStorm; i++)
+			clients.emplace_back(server);
+		for (const Client &client : clients)
+			client.say("PING\r\n");
+		for (const Client &client : clients)
+			client.hear();
+	}
+	REQUIRE(eventually([&] { return redis.info("connected_clients") == "1"; }, Seconds(60)));
+	const uint64_t end_ns = ft_now_ns();
+	CHECK(std::stoull(redis.info("total_connections_received")) - before == kStorm);
+	REQUIRE(recorder.stop().dropped() == 0);
+
+	// On a crowded machine a turn's end may not be seen, and its counts are lost with it.
+	const Turns turns = turns_of(recorder.path());
+	INFO(turns.sum.accepted << " accepted, " << turns.sum.closed << " closed");
+	CHECK(turns.sum.accepted <= kStorm);
+	CHECK(turns.sum.closed <= kStorm);
+	CHECK(turns.sum.accepted > kStorm * 3 / 4);
+	CHECK(turns.sum.closed > kStorm * 3 / 4);
+	const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
+	INFO(said.text);
+	CHECK(said.text.find("the server was accepting ") != std::string::npos);
+	CHECK(said.text.find("freeing ") != std::string::npos);
+	CHECK(said.share({"kernel/accept", "kernel/close", "accept", "free-client"}) > 0.3);
+}
+
+TEST_CASE("under plain load the kernel's sending has its name, and its share")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = true, .config = {}});
+	for (const std::vector<std::string> &where :
+	     {std::vector<std::string>{"-s", redis.socket()}, {"-p", std::to_string(redis.port())}}) {
+		const Json own = explain_load(redis.pid(), where);
+		INFO(own.dump(1));
+		CHECK(own["activities"][0]["name"].get<std::string>().find("kernel/") == 0);
+		CHECK(own["activities"][0]["kernel_samples"] == own["activities"][0]["samples"]);
+		CHECK(share_of(own, "kernel/send") > 0.2);
+		CHECK(share_of(own, "kernel/receive") > 0.05);
+		CHECK(share_of(own, "module/libc.so.6") < 0.1);
+		CHECK(share_of(own, "event-loop") < 0.1);
+	}
+}
+
+TEST_CASE("a server without symbols has the kernel's side as well")
+{
+	REQUIRE(root());
+	Memcached memcached({.tcp = false, .config = {"-t", "1"}});
+	const Json own =
+	    explain_load(memcached.pid(), {"--protocol", "memcache_text", "-s", memcached.socket()});
+	INFO(own.dump(1));
+	CHECK(share_of(own, "kernel/send") > 0.2);
+	CHECK(share_of(own, "kernel/receive") > 0.05);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// A server whose main thread waits for a lock that another of its threads holds: requests are explained by
+// what that one did, at that thread, for as long as a clock in the server says.
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/server.h"
+#include "tests/support/tempdir.h"
+#include "tests/system/record/recorder.h"
+
+#include "analysis/timeline/locks.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+constexpr double kMs = 1e6;
+
+// A redis-server with a keeper (lock_keeper.c), under an even load while something is done.
+struct Kept {
+	TempDir dir;
+	std::string clock = dir.file("clock");
+	std::unique_ptr<Redis> redis;
+	Json explanation;
+	std::string sentences;
+	double waited_ms = 0; // the main thread, by the server's clock
+
+	Kept(const std::string &how, int ms)
+	{
+		std::ofstream(clock, std::ios::binary) << std::string(16, '\0');
+		redis = std::make_unique<Redis>(
+		    RedisOptions{.tcp = false,
+				 .config = {},
+				 .program = "env",
+				 .before = {"LD_PRELOAD=" FORKTAIL_LOCK_KEEPER, "FORKTAIL_KEEP=" + how,
+					    "FORKTAIL_KEEP_MS=" + std::to_string(ms),
+					    "FORKTAIL_KEEP_CLOCK=" + clock, "redis-server"}});
+	}
+	uint64_t Shown(int n) const
+	{
+		uint64_t values[2] = {};
+		std::ifstream(clock, std::ios::binary).read(reinterpret_cast<char *>(values), sizeof values);
+		return values[n];
+	}
+	pid_t Keeper() const { return static_cast<pid_t>(Shown(0)); }
+	template <class Do> void During(Do something)
+	{
+		{
+			Recorder recorder(redis->pid());
+			const uint64_t before = Shown(1);
+			Process load({program("forktail-load"), "-s", redis->socket(), "-t", "get", "--rate",
+				      "200", "--duration", "3s", "-c", "2", "--no-observer", "-o",
+				      dir.file("load.forktail")});
+			something();
+			REQUIRE(load.wait(Seconds(60)) == 0);
+			waited_ms = static_cast<double>(Shown(1) - before) / kMs;
+			recorder.stop();
+			std::filesystem::copy_file(recorder.path(), dir.file("server.forktail"));
+		}
+		const Result explained =
+		    run({program("forktail"), "explain", dir.path(), "--slow", "2ms", "--json"});
+		INFO(explained.err);
+		REQUIRE(explained.status == 0);
+		explanation = parse_json(explained.out);
+		for (const Json &e : explanation["episodes"])
+			for (const Json &sentence : e["evidence"])
+				sentences += sentence.get<std::string>() + "\n";
+	}
+	// Of the slow requests' time at the keeper, or elsewhere: what is a cause's, in ms.
+	double Time(const std::string &cause, bool at_keeper) const
+	{
+		double ns = 0;
+		for (const Json &hop : explanation["hops"])
+			for (const Json &c : hop["causes"])
+				if (c["cause"] == cause && (hop["name"].get<std::string>().find("keeper") !=
+							    std::string::npos) == at_keeper)
+					ns += c["time_ns"].get<double>();
+		return ns / kMs;
+	}
+	// How long the main thread waited for what the keeper did, and then for a CPU, in ms.
+	double Resolved() const
+	{
+		forktail::Run run;
+		std::string error;
+		REQUIRE(forktail::LoadRun(dir.path(), &run, &error));
+		forktail::ThreadTimelines threads(run);
+		uint64_t ns = 0;
+		for (uint32_t i = 0; i < run.threads.size(); i++) {
+			const forktail::Thread &t = run.threads[i];
+			if (t.tid != static_cast<uint32_t>(redis->pid()))
+				continue;
+			for (const forktail::Foreign &f : forktail::LockForeign(&threads, threads.Of(i)))
+				if (run.threads[f.thread].tid == static_cast<uint32_t>(Keeper()))
+					ns += f.end_ns - f.start_ns;
+			for (size_t w = 0; w < t.lock_wait_count; w++)
+				ns += run.spans[run.lock_waits[t.first_lock_wait + w].span].runnable_ns;
+		}
+		return static_cast<double>(ns) / kMs;
+	}
+	bool Says(const std::string &text) const { return sentences.find(text) != std::string::npos; }
+};
+
+} // namespace
+
+TEST_CASE("a lock that another thread keeps while it computes is lock-wait at that thread")
+{
+	REQUIRE(root());
+	Kept kept("code", 15);
+	kept.During([] {});
+	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
+	CHECK(kept.waited_ms > 100);
+	CHECK(kept.Time("lock-wait", true) > 20 * kept.Time("lock-wait", false));
+	CHECK(std::abs(kept.Resolved() - kept.waited_ms) < 1 + 0.02 * kept.waited_ms);
+	CHECK(kept.Says("redis-server (" + std::to_string(kept.redis->pid()) + ") waited "));
+	CHECK(kept.Says(" for a lock that it held; meanwhile it was in keep_computing"));
+}
+
+TEST_CASE("what its holder waits for in the kernel is what a lock is waited for")
+{
+	REQUIRE(root());
+	Kept kept("pipe", 15);
+	kept.During([] {});
+	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
+	CHECK(kept.waited_ms > 100);
+	CHECK(std::abs(kept.Resolved() - kept.waited_ms) < 1 + 0.02 * kept.waited_ms);
+	CHECK(kept.Time("syscall", true) > 0.8 * kept.waited_ms);
+	CHECK(kept.Time("lock-wait", false) < 0.1 * kept.waited_ms);
+	CHECK(kept.Says("keeper: blocked in read() for "));
+	CHECK(kept.Says(" for a lock that it held"));
+}
+
+TEST_CASE("a holder that a debugger stops makes a lock's wait the debugger's")
+{
+	REQUIRE(root());
+	Kept kept("code", 60);
+	kept.During([&] {
+		Process stopper({FORKTAIL_TRACER, std::to_string(kept.Keeper()), "20", "40"});
+		REQUIRE(stopper.wait(Seconds(30)) == 0);
+	});
+	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
+	CHECK(kept.Time("ptrace", true) > 50);
+	CHECK(kept.Time("ptrace", false) == 0);
+	CHECK(kept.Time("lock-wait", true) > 50);
+	CHECK(kept.Says("keeper: was stopped "));
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// What a real server's own code was, by the CPU samples of a real recording: work that the test asks for must
+// come out under its name.
+#include <algorithm>
+#include <csignal>
+
+#include "analysis/evidence/activity.h"
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+constexpr int kKeys = 1'000'000;
+
+struct Interval {
+	uint64_t start_ns, end_ns;
+};
+
+// With some quiet after it, so that what comes next is an episode of its own.
+template <class Do> Interval During(Do act)
+{
+	uint64_t start = ft_now_ns();
+	act();
+	uint64_t end = ft_now_ns();
+	sleep_for(Seconds(0.1));
+	return {start, end};
+}
+
+Json Explain(const std::string &path)
+{
+	Result r = run({program("forktail"), "explain", path, "--json"});
+	INFO(r.err);
+	REQUIRE(r.status == 0);
+	return parse_json(r.out);
+}
+
+// The episodes in an interval. Without a load generator they are the long turns of the event loop.
+std::vector<Json> EpisodesIn(const Json &explanation, const Interval &when)
+{
+	std::vector<Json> episodes;
+	for (const Json &e : explanation["episodes"]) {
+		uint64_t start = e["start_ns"], end = start + e["duration_ns"].get<uint64_t>();
+		if (start < when.end_ns && end > when.start_ns)
+			episodes.push_back(e);
+	}
+	return episodes;
+}
+
+// The one with the most samples; null if there is none with any.
+Json MostSampled(const Json &explanation, const Interval &when)
+{
+	Json best;
+	uint64_t most = 0;
+	for (const Json &e : EpisodesIn(explanation, when)) {
+		uint64_t samples = 0;
+		for (const Json &a : e["activities"])
+			samples += a["samples"].get<uint64_t>();
+		if (samples > most) {
+			most = samples;
+			best = e;
+		}
+	}
+	return best;
+}
+
+std::string EvidenceOf(const Json &episode)
+{
+	std::string text;
+	for (const Json &sentence : episode["evidence"])
+		text += sentence.get<std::string>() + "\n";
+	return text;
+}
+
+// The episode is the activity's, by its samples, and says so.
+void CheckNamed(const Json &explanation, const Interval &when, const std::string &name,
+		const std::string &sentence)
+{
+	INFO("looking for " << name);
+	Json e = MostSampled(explanation, when);
+	REQUIRE(!e.is_null());
+	INFO(e.dump(1));
+	CHECK(e["activities"][0]["name"] == name);
+	CHECK(e["activities"][0]["share"].get<double>() > 0.5);
+	CHECK(EvidenceOf(e).find("the server ran " + sentence + " for ") != std::string::npos);
+	double share = 0;
+	for (const Json &a : e["activities"])
+		share += a["share"].get<double>();
+	CHECK(share == Approx(1.0));
+}
+
+uint64_t SamplesOf(const Json &own_code, const std::string &name)
+{
+	for (const Json &a : own_code["activities"])
+		if (a["name"] == name)
+			return a["samples"];
+	return 0;
+}
+
+} // namespace
+
+TEST_CASE("slow commands, a script and expiry are named by what the server ran")
+{
+	REQUIRE(root());
+	Redis redis(
+	    {.tcp = false, .config = {"--enable-debug-command", "yes", "--list-max-listpack-size", "1"}});
+	redis.command({"DEBUG", "POPULATE", std::to_string(kKeys), "key", "10"});
+	redis.command({"EVAL",
+		       "local t = {} for i = 1, 1000 do t[i] = i end "
+		       "for i = 1, 1000 do redis.call('rpush', 'list', unpack(t)) end",
+		       "0"});
+	redis.command({"DEBUG", "SET-ACTIVE-EXPIRE", "0"});
+	redis.command({"EVAL", "for i = 1, 200000 do redis.call('set', 'px' .. i, i, 'px', 1) end", "0"});
+
+	Recorder recorder(redis.pid());
+	Interval keys = During([&] { redis.command({"KEYS", "*z"}); });
+	Interval script = During([&] {
+		redis.command({"EVAL", "local n = 0 for i = 1, 1e7 do n = n + i % 7 end return n", "0"});
+	});
+	Interval del = During([&] { redis.command({"DEL", "list"}); });
+	Interval expiry = During([&] {
+		redis.command({"DEBUG", "SET-ACTIVE-EXPIRE", "1"});
+		CHECK(
+		    eventually([&] { return std::stoi(redis.info("expired_keys")) >= 150000; }, Seconds(60)));
+	});
+	const Recorded r = recorder.stop();
+	CHECK(r.dropped() == 0);
+
+	Json j = Explain(recorder.path());
+	CheckNamed(j, keys, "command/KEYS", "KEYS");
+	CheckNamed(j, script, "command/EVAL", "EVAL");
+	CheckNamed(j, del, "command/DEL", "DEL");
+	// Removing so many keys is also what makes a table too large: some turns rehash as much as they
+	// expire.
+	uint64_t expired = 0;
+	std::string evidence;
+	for (const Json &e : EpisodesIn(j, expiry)) {
+		expired += SamplesOf(e, "expire");
+		evidence += EvidenceOf(e);
+	}
+	CHECK(expired > 20);
+	INFO(evidence);
+	CHECK(evidence.find("expiry of keys for ") != std::string::npos);
+	Json in_script = MostSampled(j, script)["activities"][0];
+	CHECK(in_script["lua_samples"] == in_script["samples"]); // it called no command
+
+	// The run's own code is the serving thread's, and is made of such activities.
+	for (const Json &t : j["account"]["threads"])
+		if (t["serving"] == true)
+			CHECK(t["own_code"] == j["own_code"]);
+	CHECK(SamplesOf(j["own_code"], "command/KEYS") > 20);
+	CHECK(SamplesOf(j["own_code"], "expire") > 20);
+	Result text = run({program("forktail"), "explain", recorder.path(), "--all"});
+	CHECK(text.out.find("\ncommand/KEYS ") != std::string::npos);
+}
+
+TEST_CASE("samples that are not wanted are not taken")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	redis.command({"DEBUG", "POPULATE", std::to_string(kKeys), "key", "10"});
+	Recorder recorder(redis.pid(), {"--no-samples"});
+	redis.command({"KEYS", "*z"});
+	redis.command({"PING"}); // the turn that took long has ended
+	recorder.stop();
+	Json j = Explain(recorder.path());
+	CHECK(j["own_code"] == Json({{"samples", 0}, {"activities", Json::array()}}));
+	REQUIRE(!j["episodes"].empty());
+	CHECK(j["episodes"][0]["activities"].empty());
+	CHECK(EvidenceOf(j["episodes"][0]).find("(a slow command, or a long batch)") != std::string::npos);
+}
+
+TEST_CASE("a program without symbols is named by its files, and needs no event loop")
+{
+	REQUIRE(root());
+	Process busy({"dash", "-c", "while :; do :; done"});
+	Recorder recorder(busy.pid());
+	sleep_for(Seconds(0.5));
+	recorder.stop();
+	forktail::Run run;
+	std::string error;
+	REQUIRE(LoadRun(recorder.path(), &run, &error));
+	const std::vector<forktail::Activity> activities = ActivitiesOf(run).kinds;
+	CHECK(run.cpu_samples.size() > 10);
+	for (const forktail::Activity &a : activities)
+		CHECK((a.name.find("module/") == 0 || a.name == "allocate"));
+	CHECK(std::any_of(activities.begin(), activities.end(),
+			  [](const forktail::Activity &a) { return a.name == "module/dash"; }));
+}
+
+TEST_CASE("a child's samples are named like its parent's, also when it has ended")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
+	redis.command({"DEBUG", "POPULATE", std::to_string(kKeys), "key", "10"});
+	Recorder recorder(redis.pid());
+	redis.command({"BGSAVE"});
+	REQUIRE(eventually([&] { return redis.info("rdb_bgsave_in_progress") == "0"; }, Seconds(60)));
+	const Recorded r = recorder.stop();
+	const ft_thread *child = r.role("snapshot child");
+	REQUIRE(child);
+	Json j = Explain(recorder.path());
+	for (const Json &t : j["account"]["threads"]) {
+		if (t["tid"] != child->tid)
+			continue;
+		INFO(t.dump(1));
+		CHECK(t["own_code"]["samples"].get<uint64_t>() > 20);
+		CHECK(SamplesOf(t["own_code"], "rdb-save") > 0);
+	}
+}

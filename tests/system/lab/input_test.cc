@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// What the lab says when it can't, or when it is asked for nonsense.
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/system/lab/support.h"
+
+using namespace ft::test;
+namespace fs = std::filesystem;
+
+namespace
+{
+
+void CheckRefused(LabRun &demo, int status, const std::string &sentence)
+{
+	auto ended = demo.lab->wait(Seconds(30));
+	INFO(demo.lab->err());
+	CHECK(ended == status);
+	CHECK(demo.lab->err().find(sentence) != std::string::npos);
+	CHECK(demo.lab->out().empty());
+	CHECK(demo.Alive() == std::vector<std::string>{});
+}
+
+} // namespace
+
+TEST_CASE("The lab refuses what makes no sense with status 2")
+{
+	for (const std::vector<std::string> &words : std::vector<std::vector<std::string>>{
+		 {},
+		 {"nonsense"},
+		 {"demo", "--nonsense"},
+		 {"demo", "--seconds", "0"},
+		 {"demo", "--seconds", "soon"},
+		 {"demo", "--rate", "-1"},
+		 {"demo", "--size-mb", "0"},
+		 {"demo", "extra"},
+	     }) {
+		std::vector<std::string> argv = {program("forktail"), "lab"};
+		argv.insert(argv.end(), words.begin(), words.end());
+		Result result = ft::test::run(argv);
+		INFO(result.err);
+		CHECK(result.status == 2);
+		CHECK_FALSE(result.err.empty());
+		CHECK(result.out.empty());
+	}
+}
+
+TEST_CASE("The lab's help names every option")
+{
+	Result result = ft::test::run({program("forktail"), "lab", "demo", "--help"});
+	CHECK(result.status == 0);
+	for (const char *option : {"--out", "--seconds", "--rate", "--size-mb", "--no-client"})
+		CHECK(result.out.find(option) != std::string::npos);
+}
+
+TEST_CASE("Whoever is not root is told so")
+{
+	Result result = ft::test::run({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+				       program("forktail"), "lab", "demo"});
+	CHECK(result.status == 3);
+	CHECK(result.err ==
+	      "forktail lab: the demo records with kernel programs, which only root may do: try "
+	      "sudo\n");
+}
+
+TEST_CASE("A run directory that exists is left alone")
+{
+	TempDir dir;
+	write_file(dir.file("mine"), "precious");
+	LabRun demo({"--out", dir.path()});
+	CheckRefused(demo, 3, "can't make the run directory " + dir.path() + ": File exists");
+	CHECK(read_file(dir.file("mine")) == "precious");
+	CHECK(demo.Left() == std::vector<std::string>{});
+}
+
+TEST_CASE("No room for temporary data is said, and where")
+{
+	LabRun demo({}, {}, {{"TMPDIR", "/nonexistent"}});
+	CheckRefused(demo, 3, "can't make a temporary directory /nonexistent/forktail-lab.");
+	CHECK_FALSE(fs::exists(demo.run));
+}
+
+TEST_CASE("A path too long for a socket is said to be")
+{
+	TempDir dir;
+	std::string deep = dir.file(std::string(120, 'd'));
+	fs::create_directory(deep);
+	LabRun demo({}, {}, {{"TMPDIR", deep}});
+	CheckRefused(demo, 3, "set TMPDIR to a shorter one");
+	CHECK(fs::is_empty(deep));
+	CHECK_FALSE(fs::exists(demo.run));
+}
+
+TEST_CASE("A machine without redis-server is told what is missing")
+{
+	LabRun demo({}, {}, {{"PATH", "/nonexistent"}});
+	CheckRefused(demo, 3, "can't start redis-server (redis-server): No such file or directory");
+	CHECK(demo.Left() == std::vector<std::string>{});
+	CHECK_FALSE(fs::exists(demo.run));
+}
+
+TEST_CASE("What a failing part said is repeated")
+{
+	// A copy of forktail finds its sisters beside itself; here one of them is broken.
+	TempDir bin;
+	fs::copy_file(program("forktail"), bin.file("forktail"));
+	fs::create_symlink(program("forktail-load"), bin.file("forktail-load"));
+	std::string recorder = bin.file("forktail-record");
+
+	SECTION("missing")
+	{
+		LabRun demo({}, bin.file("forktail"));
+		CheckRefused(demo, 3, "there is no forktail-record in " + bin.path());
+	}
+	SECTION("failing at once")
+	{
+		write_file(recorder, "#!/bin/sh\necho 'the kernel said no' >&2\nexit 3\n");
+		fs::permissions(recorder, fs::perms::owner_all);
+		LabRun demo({}, bin.file("forktail"));
+		CheckRefused(
+		    demo, 3,
+		    "forktail lab: forktail-record ended with status 3; it said:\n    the kernel said no\n");
+		CHECK(demo.Left() == std::vector<std::string>{});
+		CHECK_FALSE(fs::exists(demo.run));
+	}
+	SECTION("failing at its end")
+	{
+		write_file(recorder, "#!/bin/sh\ntrap 'echo \"disk full\" >&2; exit 3' INT\n"
+				     "echo 'recording something' >&2\nwhile :; do sleep 0.1; done\n");
+		fs::permissions(recorder, fs::perms::owner_all);
+		LabRun demo({"--seconds", "1"}, bin.file("forktail"));
+		CheckRefused(demo, 3, "forktail-record ended with status 3; it said:\n");
+		CHECK(demo.lab->err().find("\n    disk full\n") != std::string::npos);
+		CHECK(demo.Left() == std::vector<std::string>{});
+		CHECK_FALSE(fs::exists(demo.run));
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// The guard of a ring, as its recorder starts it, on a real redis-server: what fires, what is in the
+// snapshot, who runs the command, and what callers of the control socket can't do.
+#include <csignal>
+#include <filesystem>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "live/guard/control_client/control_client.h"
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/process.h"
+#include "tests/support/server.h"
+#include "tests/support/tempdir.h"
+
+using namespace ft::test;
+using forktail::guard::Asked;
+using forktail::guard::AskForTrigger;
+
+namespace
+{
+
+// Snapshots that have this file.
+std::vector<std::string> snapshots(const std::string &ring, const std::string &file)
+{
+	std::vector<std::string> paths;
+	std::error_code ec;
+	for (const auto &entry : std::filesystem::directory_iterator(ring + "/snapshots", ec))
+		if (std::filesystem::exists(entry.path() / file))
+			paths.push_back(entry.path());
+	return paths;
+}
+
+int caller(const std::string &path)
+{
+	struct sockaddr_un at = {};
+	at.sun_family = AF_UNIX;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path.c_str());
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (connect(fd, reinterpret_cast<struct sockaddr *>(&at), sizeof(at)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+// A ring of nobody's in a directory that nobody may reach, and a command that says who runs it.
+struct Guarded {
+	TempDir dir;
+	Redis redis;
+	std::string ring = dir.file("ring"), said = dir.file("said/by"), control = ring + "/control";
+	std::unique_ptr<Process> recorder;
+
+	Guarded()
+	{
+		chmod(dir.path().c_str(), 0755);
+		const std::string command = dir.file("command.sh"), config = dir.file("record.toml");
+		write_file(command, "#!/bin/sh\necho \"$(id -un) $FORKTAIL_TRIGGER $2\" >> \"$1\"\n");
+		chmod(command.c_str(), 0755);
+		std::filesystem::create_directory(dir.file("said"));
+		chmod(dir.file("said").c_str(), 0777);
+		write_file(config,
+			   "[snapshots]\nbefore = \"3s\"\nafter = \"500ms\"\ncooldown = \"1s\"\nkeep = 2\n"
+			   "exec = [\"" +
+			       command + "\", \"" + said + "\"]\n[control]\nsocket = \"" + control +
+			       "\"\n[[trigger]]\non = \"stall(stopped) > 50ms\"\n"
+			       "[[trigger]]\nname = \"deploy\"\n");
+		chmod(config.c_str(), 0644);
+		recorder = std::make_unique<Process>(std::vector<std::string>{
+		    program("forktail-record"), "--pid", std::to_string(redis.pid()), "--keep", "1m,100MB",
+		    "--user", "nobody", "-o", ring, "--config", config});
+	}
+	// The guard answers, perhaps before the recorder has begun; what is asked for then is of no time
+	// recorded.
+	bool ready()
+	{
+		return eventually(
+		    [&] {
+			    return std::filesystem::exists(control) &&
+				   recorder->err().find("recording ") != std::string::npos;
+		    },
+		    Seconds(20));
+	}
+};
+
+} // namespace
+
+TEST_CASE(
+    "a server that was stopped is in a snapshot that names it, and the command has run as the ring's user")
+{
+	Guarded g;
+	INFO(g.recorder->err());
+	REQUIRE(g.ready());
+	sleep_for(Seconds(3));
+	// At rest: who would have asked it then would have waited all the same.
+	g.redis.process().signal(SIGSTOP);
+	sleep_for(Seconds(0.3));
+	g.redis.process().signal(SIGCONT);
+	// At idle priority: on a busy machine it comes late.
+	REQUIRE(eventually([&] { return !snapshots(g.ring, "explain.json").empty(); }, Seconds(120)));
+	const std::string path = snapshots(g.ring, "explain.json")[0];
+	CHECK(path.find("-stall-stopped") != std::string::npos);
+	const auto fired = parse_json(read_file(path + "/trigger.json"));
+	CHECK(fired["fired"][0]["trigger"] == "stall-stopped");
+	CHECK(fired["fired"][0]["what"].get<std::string>().find("stopped for ") == 0);
+	CHECK(read_file(path + "/explain.txt").find("stopped") != std::string::npos);
+	CHECK(parse_json(read_file(path + "/explain.json"))["causes"].dump().find("stopped") !=
+	      std::string::npos);
+	for (const auto &entry : std::filesystem::directory_iterator(path))
+		CHECK(entry.path().filename().string()[0] != '.');
+	REQUIRE(eventually([&] { return !read_file(g.said).empty(); }, Seconds(10)));
+	CHECK(read_file(g.said) == "nobody stall-stopped " + path + "\n");
+	struct stat there = {};
+	REQUIRE(stat(path.c_str(), &there) == 0);
+	CHECK((there.st_mode & 077) == 0);
+}
+
+TEST_CASE("callers name triggers, and can do nothing else")
+{
+	Guarded g;
+	INFO(g.recorder->err());
+	REQUIRE(g.ready());
+	std::string answer;
+	CHECK(AskForTrigger(g.ring, "nosuch", &answer) == Asked::No);
+	CHECK(answer == "there is no trigger of that name in the configuration");
+	CHECK(AskForTrigger(g.ring, "stall-stopped", &answer) == Asked::No);
+	CHECK(answer == "that trigger fires by itself, by its rule");
+	CHECK(AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) == Asked::No);
+
+	// A thousand that connect and say nothing, or what is no line.
+	std::vector<int> callers;
+	for (int i = 0; i < 1000; i++) {
+		const int fd = caller(g.control);
+		if (fd >= 0 && i % 2)
+			(void)!send(fd, std::string(4096, '\0').data(), 4096, MSG_NOSIGNAL | MSG_DONTWAIT);
+		callers.push_back(fd);
+	}
+	CHECK(
+	    eventually([&] { return AskForTrigger(g.ring, "deploy", &answer) == Asked::Yes; }, Seconds(15)));
+	for (const int fd : callers)
+		if (fd >= 0)
+			close(fd);
+	const bool made = eventually([&] { return !snapshots(g.ring, "trigger.json").empty(); }, Seconds(30));
+	INFO(g.recorder->err());
+	CHECK(made);
+	CHECK(g.recorder->running());
+}

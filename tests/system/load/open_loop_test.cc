@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// The open loop keeps its promises: requests fall due by the clock and not by the server, each is sent and
+// counted however late, and its latency says how late it was.
+#include <csignal>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/system/load/load.h"
+
+using namespace ft::test;
+
+TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its time")
+{
+	Redis redis;
+	TempDir dir;
+	const Result r = load({"-s", redis.socket(), "--rate", "5000", "--duration", "1", "-q", "-o",
+			       dir.file("log"), "--json", dir.file("json"), "-c", "20"});
+	REQUIRE(r.status == 0);
+	const Log log = read_log(dir.file("log"));
+	REQUIRE(log.requests.size() == 5000);
+	const auto due = log.schedule();
+	for (size_t i = 0; i < due.size(); i++)
+		REQUIRE(due[i] == i * 200000);
+	for (const ft_request &q : log.requests) {
+		REQUIRE(q.start_ns >= q.intended_ns);
+		REQUIRE(q.end_ns > q.start_ns);
+		REQUIRE(q.status <= FT_STATUS_MISS);
+	}
+	CHECK(log.manifest["arrival"] == "constant");
+	CHECK(log.manifest["rate"] == 5000);
+	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
+	CHECK(figures["exact"] == true);
+	CHECK(figures["total"]["latency_ns"]["p99"] == percentile(log.latencies(), 99));
+	CHECK(figures["total"]["latency_ns"]["max"] == log.latencies().back());
+	CHECK(figures["sent_late_ns"]["max"].get<uint64_t>() > 0);
+	CHECK(contains(r.out, "open loop at 5000/s (constant)"));
+	CHECK(contains(r.out, "sent late"));
+}
+
+TEST_CASE("Poisson arrivals: the number due, and the same instants for the same seed")
+{
+	Redis redis;
+	std::vector<std::vector<uint64_t>> due;
+	for (const char *seed : {"11", "11", "12"}) {
+		TempDir dir;
+		const Result r =
+		    load({"-s", redis.socket(), "--rate", "3000", "--arrival", "poisson", "--duration", "1",
+			  "--threads", "2", "--seed", seed, "-q", "-o", dir.file("log")});
+		REQUIRE(r.status == 0);
+		due.push_back(read_log(dir.file("log")).schedule());
+		CHECK(static_cast<double>(due.back().size()) == Approx(3000).margin(5 * 55));
+	}
+	CHECK(due[0] == due[1]);
+	CHECK(due[0] != due[2]);
+}
+
+TEST_CASE("a number of requests ends an open loop too")
+{
+	Redis redis;
+	TempDir dir;
+	REQUIRE(load({"-s", redis.socket(), "--rate", "20000", "-n", "3001", "--threads", "2", "-q", "-o",
+		      dir.file("log")})
+		    .status == 0);
+	CHECK(read_log(dir.file("log")).requests.size() == 3001);
+}
+
+TEST_CASE("a server that stalls is charged for every request due meanwhile, and none is lost")
+{
+	Redis redis;
+	TempDir dir;
+	Process p(load_command({"-s", redis.socket(), "--rate", "2000", "--duration", "2", "-c", "10", "-q",
+				"-o", dir.file("log"), "--json", dir.file("json")}));
+	sleep_for(Seconds(0.7));
+	redis.process().signal(SIGSTOP);
+	sleep_for(Seconds(0.5));
+	redis.process().signal(SIGCONT);
+	REQUIRE(p.wait(Seconds(30)) == 0);
+	const Log log = read_log(dir.file("log"));
+	REQUIRE(log.requests.size() == 4000);
+	const auto due = log.schedule();
+	for (size_t i = 0; i < due.size(); i++)
+		REQUIRE(due[i] == i * 500000);
+	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == 4000);
+	// 1000 of 4000 fell due in the half second, from 0.5 s too early to just in time: p90 is near 0.3 s.
+	// A closed loop would have 10 slow requests, the p99.75 and above.
+	const Json latency = parse_json(read_file(dir.file("json")))["runs"][0]["total"]["latency_ns"];
+	CHECK(latency["max"].get<uint64_t>() >= 490000000);
+	CHECK(latency["p99"].get<uint64_t>() >= 400000000);
+	CHECK(latency["p90"].get<uint64_t>() >= 200000000);
+}
+
+TEST_CASE("with pipelining, connections without work come before connections with some")
+{
+	Redis redis;
+	TempDir dir;
+	// Far fewer on their way than there are connections: nothing ever has to wait behind another.
+	REQUIRE(load({"-s", redis.socket(), "--rate", "200", "--duration", "1", "-c", "50", "-P", "16", "-q",
+		      "-o", dir.file("log")})
+		    .status == 0);
+	const Log log = read_log(dir.file("log"));
+	std::map<uint32_t, int> per_connection;
+	for (const ft_request &q : log.requests)
+		per_connection[q.connection]++;
+	CHECK(per_connection.size() == 50);
+	for (const auto &[id, n] : per_connection)
+		CHECK(n == 4);
+}
+
+TEST_CASE("more than the server can do: the backlog is sent and awaited after the end")
+{
+	Redis redis;
+	TempDir dir;
+	Process p(load_command({"-s", redis.socket(), "--rate", "4000", "--duration", "500ms", "-c", "1",
+				"-q", "-o", dir.file("log")}));
+	sleep_for(Seconds(0.2));
+	redis.process().signal(SIGSTOP);
+	sleep_for(Seconds(0.8)); // beyond the end
+	redis.process().signal(SIGCONT);
+	REQUIRE(p.wait(Seconds(30)) == 0);
+	const Log log = read_log(dir.file("log"));
+	CHECK(log.requests.size() == 2000);
+	CHECK(log.with_status(FT_STATUS_UNSENT) + log.with_status(FT_STATUS_TIMEOUT) == 0);
+}
+
+TEST_CASE(
+    "a server that never answers again: what was due is logged as unanswered or never sent, with its wait")
+{
+	Redis redis;
+	TempDir dir;
+	Process p(
+	    load_command({"-s", redis.socket(), "--rate", "1000", "--duration", "1", "-c", "5", "--drain",
+			  "300ms", "-q", "-o", dir.file("log"), "--json", dir.file("json")}));
+	sleep_for(Seconds(0.5));
+	redis.process().signal(SIGSTOP);
+	REQUIRE(p.wait(Seconds(30)) == 3);
+	CHECK(contains(p.err(), "got no answer"));
+	const Log log = read_log(dir.file("log"));
+	CHECK(log.whole());
+	CHECK(log.requests.size() == 1000);
+	CHECK(log.with_status(FT_STATUS_TIMEOUT) == 5);
+	CHECK(log.with_status(FT_STATUS_UNSENT) > 300);
+	for (const ft_request &q : log.requests)
+		if (q.status == FT_STATUS_UNSENT)
+			REQUIRE(q.end_ns - q.intended_ns >= 290000000);
+	const Json total = parse_json(read_file(dir.file("json")))["runs"][0]["total"];
+	CHECK(total["requests"] == 1000);
+	CHECK(total["errors_by_kind"]["never sent"] == log.with_status(FT_STATUS_UNSENT));
+	CHECK(total["latency_ns"]["p99"].get<uint64_t>() > 290000000);
+	CHECK(contains(p.out(), "never sent"));
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// A server that is busy for all of the recording, or at its end, alone on its core and with nobody to switch
+// to: it is seen from the first instant, and the turn of its event loop that never ended is told.
+#include <csignal>
+#include <sched.h>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint64_t ms = 1'000'000;
+
+// A Redis on CPU 1, where nobody takes it off the CPU; this test and its recorders are on CPU 0.
+class Alone
+{
+public:
+	Alone()
+	{
+		cpu_set_t first;
+		CPU_ZERO(&first);
+		CPU_SET(0, &first);
+		sched_getaffinity(0, sizeof before_, &before_);
+		sched_setaffinity(0, sizeof first, &first);
+		const std::string pid = std::to_string(redis.pid());
+		REQUIRE(run({"taskset", "-a", "-cp", "1", pid}).status == 0);
+		REQUIRE(run({"chrt", "-f", "-p", "10", pid}).status == 0);
+	}
+	~Alone()
+	{
+		redis.process().signal(SIGKILL); // whatever it still has to do
+		if (busy_.joinable())
+			busy_.join();
+		sched_setaffinity(0, sizeof before_, &before_);
+	}
+	uint32_t tid() { return static_cast<uint32_t>(redis.pid()); }
+	// Has it run a script for so long, from about now on. It touches new memory all the while.
+	void be_busy(int for_ms)
+	{
+		const std::string script =
+		    "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end "
+		    "local till, n = now() + " +
+		    std::to_string(for_ms) +
+		    ", 0 local c = 0 while now() < till do for i = 1, 1000 do n = n + i end "
+		    // A string has 512 MB at most, which a fast machine has written in two seconds.
+		    "c = c + 1 if c % 5000 == 0 then redis.call('DEL', 'k') end "
+		    "redis.call('APPEND', 'k', string.rep('x', 20000)) end return n";
+		busy_ = std::thread([this, script] {
+			run({"redis-cli", "-s", redis.socket(), "EVAL", script, "0"}, Seconds(60));
+		});
+		const uint64_t before_ns = ran_ns();
+		REQUIRE(eventually([&] { return ran_ns() > before_ns + 100 * ms; }, Seconds(30)));
+	}
+	void wait() { busy_.join(); }
+
+	Redis redis;
+
+private:
+	// CPU time of the server's main thread.
+	uint64_t ran_ns() const
+	{
+		return std::stoull(read_file("/proc/" + std::to_string(redis.pid()) + "/schedstat"));
+	}
+
+	cpu_set_t before_ = {};
+	std::thread busy_;
+};
+
+const ft_thread &main_of(const Recorded &r, uint32_t tid)
+{
+	for (const auto &[key, t] : r.threads)
+		if (t.tid == tid)
+			return t;
+	throw std::runtime_error("the server's thread is not in the recording");
+}
+
+void check_busy(const Recorded &r, uint32_t tid, uint64_t at_least_ns)
+{
+	const ft_thread &t = main_of(r, tid);
+	const uint64_t wall_ns = t.end_ns - t.start_ns;
+	INFO("wall " << wall_ns << ", own code " << r.owned_ns(tid, FT_OWN_CODE));
+	CHECK(r.accounted_ns(tid) == wall_ns);
+	// Not all of it: of a CPU that is taken for long by a thread of SCHED_FIFO the kernel gives others a
+	// part.
+	CHECK(r.owned_ns(tid, FT_OWN_CODE) > at_least_ns / 2);
+	// What happens to it meanwhile is seen: the timer, new memory.
+	CHECK(r.count(tid, FT_HARDIRQ) > 0);
+	CHECK(r.count(tid, FT_PAGE_ZERO) > 0);
+}
+
+// The turns of its event loop that were open when its account closed.
+std::vector<ft_span> unfinished(const Recorded &r, uint32_t tid)
+{
+	std::vector<ft_span> turns;
+	for (const ft_span &s : r.spans)
+		if (s.tid == tid && s.owner == FT_ITERATION && (s.flags & FT_SPAN_UNFINISHED))
+			turns.push_back(s);
+	return turns;
+}
+
+void check_explained(const std::string &path)
+{
+	const Result r = run({program("forktail"), "explain", path});
+	INFO(r.out << r.err);
+	CHECK(r.status == 0);
+	CHECK(r.out.find("server-busy") != std::string::npos);
+	CHECK(r.err.find("nothing to explain") == std::string::npos);
+}
+
+} // namespace
+
+TEST_CASE("a server that is busy from before the recording to after it is one turn of own code")
+{
+	REQUIRE(root());
+	Alone alone;
+	alone.be_busy(60'000);
+	Recorder recorder(alone.redis.pid(), {"--duration", "700ms"});
+	const Recorded r = recorder.finished();
+	check_busy(r, alone.tid(), 600 * ms);
+	const ft_thread &t = main_of(r, alone.tid());
+	const auto turns = unfinished(r, alone.tid());
+	REQUIRE(turns.size() == 1);
+	CHECK(turns[0].start_ns >= t.start_ns);
+	CHECK(turns[0].start_ns < t.start_ns + 100 * ms);
+	CHECK(turns[0].start_ns + turns[0].duration_ns == t.end_ns);
+	check_explained(recorder.path());
+}
+
+TEST_CASE("a turn that the recording's end cuts is told as far as it came")
+{
+	REQUIRE(root());
+	Alone alone;
+	Recorder recorder(alone.redis.pid());
+	alone.redis.command({"PING"});
+	const uint64_t from_ns = ft_now_ns();
+	alone.be_busy(60'000);
+	sleep_for(Seconds(0.5));
+	const Recorded r = recorder.stop();
+	check_busy(r, alone.tid(), 500 * ms);
+	const auto turns = unfinished(r, alone.tid());
+	REQUIRE(turns.size() == 1);
+	CHECK(turns[0].start_ns >= from_ns);
+	CHECK(turns[0].duration_ns > 500 * ms);
+	CHECK((turns[0].arg[1] & 0xffff) >= 1); // it read its request
+	check_explained(recorder.path());
+}
+
+TEST_CASE("a recording that begins in the middle of a turn has the rest of it")
+{
+	REQUIRE(root());
+	Alone alone;
+	alone.be_busy(8000);
+	Recorder recorder(alone.redis.pid());
+	alone.wait();
+	alone.redis.command({"PING"});
+	const Recorded r = recorder.stop();
+	const ft_span *turn =
+	    r.longest([&](const ft_span &s) { return s.tid == alone.tid() && s.owner == FT_ITERATION; });
+	REQUIRE(turn);
+	const ft_thread &t = main_of(r, alone.tid());
+	// Nobody saw it begin; nor, if the next request was read before the loop waited, that there is a
+	// loop.
+	CHECK((turn->flags & ~FT_SPAN_UNFINISHED) == FT_SPAN_SAMPLED);
+	CHECK(turn->start_ns < t.start_ns + 100 * ms);
+	CHECK(turn->duration_ns > 300 * ms);
+	check_busy(r, alone.tid(), turn->duration_ns);
+}
+
+TEST_CASE("a server that is killed in the middle of a turn leaves the turn")
+{
+	REQUIRE(root());
+	Alone alone;
+	Recorder recorder(alone.redis.pid());
+	alone.redis.command({"PING"});
+	alone.be_busy(60'000);
+	sleep_for(Seconds(0.3));
+	alone.redis.process().signal(SIGKILL);
+	const Recorded r = recorder.finished();
+	const auto turns = unfinished(r, alone.tid());
+	REQUIRE(turns.size() == 1);
+	CHECK(turns[0].duration_ns > 300 * ms);
+}

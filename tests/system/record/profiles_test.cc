@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// What is attached and what is seen without it: by default no system call is traced, so forks, vforks and the
+// turns of a loop that never waits are known from elsewhere.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+constexpr uint64_t ms = 1'000'000;
+
+uint32_t tid(Redis &redis)
+{
+	return static_cast<uint32_t>(redis.pid());
+}
+
+bool has_program(const Recorded &r, const std::string &name)
+{
+	const auto manifest = parse_json(r.manifest);
+	for (const auto &program : manifest["programs"])
+		if (program == name)
+			return true;
+	return false;
+}
+
+// A Redis that always finds something to do: its clients keep more requests under way than it answers in a
+// turn, and it has CPU 0 for itself: this test and all that it starts are on CPU 1.
+class Saturated
+{
+public:
+	Saturated()
+	{
+		cpu_set_t second;
+		CPU_ZERO(&second);
+		CPU_SET(1, &second);
+		sched_getaffinity(0, sizeof before_, &before_);
+		sched_setaffinity(0, sizeof second, &second);
+		REQUIRE(run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())}).status == 0);
+		REQUIRE(run({"chrt", "-f", "-p", "10", std::to_string(redis.pid())}).status == 0);
+		load = std::make_unique<Process>(
+		    std::vector<std::string>{"redis-benchmark", "-s", redis.socket(), "-n", "100000000", "-c",
+					     "20", "-P", "16", "-t", "get", "-q"});
+		REQUIRE(
+		    eventually([&] { return std::stod(redis.info("instantaneous_ops_per_sec")) > 1000; }));
+	}
+	~Saturated()
+	{
+		load->signal(SIGKILL);
+		redis.process().signal(SIGKILL);
+		sched_setaffinity(0, sizeof before_, &before_);
+	}
+	Redis redis;
+	std::unique_ptr<Process> load;
+
+private:
+	cpu_set_t before_;
+};
+
+std::string comm_of(pid_t pid)
+{
+	std::string comm;
+	std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+	std::getline(file, comm);
+	return comm;
+}
+
+// As the recording has it, CLOCK_MONOTONIC.
+double now_s()
+{
+	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Runs a script for so long that it looks at the clock only.
+std::string busy_script(int for_ms)
+{
+	return "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end "
+	       "local till, n = now() + " +
+	       std::to_string(for_ms) + ", 0 while now() < till do n = n + 1 end return n";
+}
+
+} // namespace
+
+TEST_CASE("system calls have programs only where they are asked for, interrupts not with --light")
+{
+	REQUIRE(root());
+	Redis redis;
+	const auto record = [&](const std::vector<std::string> &how) {
+		Recorder recorder(redis.pid(), how);
+		REQUIRE(
+		    run({"redis-benchmark", "-s", redis.socket(), "-n", "50000", "-t", "get", "-q"}).status ==
+		    0);
+		return recorder.stop();
+	};
+	const Recorded usual = record({});
+	CHECK_FALSE(has_program(usual, "enter_epoll_wait"));
+	CHECK_FALSE(has_program(usual, "enter_close"));
+	CHECK(has_program(usual, "softirq_entry"));
+	CHECK(usual.count(tid(redis), FT_HARDIRQ) > 0);
+	const Recorded light = record({"--light"});
+	CHECK_FALSE(has_program(light, "softirq_entry"));
+	CHECK_FALSE(has_program(light, "local_timer_entry"));
+	CHECK(has_program(light, "sched_switch"));
+	CHECK(light.count(tid(redis), FT_HARDIRQ) == 0);
+	CHECK(light.manifest.find("--light was given") != std::string::npos);
+}
+
+TEST_CASE("a vfork is a fork, and so is the wait for its child")
+{
+	REQUIRE(root());
+	TempDir dir;
+	const std::string fifo = dir.file("line");
+	REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+	Process vforker({"sh", "-c", "exec '" + std::string(FORKTAIL_VFORKER) + "' 30 <>'" + fifo + "'"});
+	REQUIRE(eventually([&] { return comm_of(vforker.pid()) == "vforker"; }));
+	Recorder recorder(vforker.pid());
+	REQUIRE(run({"sh", "-c", "echo >'" + fifo + "'"}).status == 0);
+	sleep_for(Seconds(0.3));
+	const Recorded r = recorder.stop();
+	const auto self = static_cast<uint32_t>(vforker.pid());
+	const ft_span *wait =
+	    r.longest([&](const ft_span &s) { return s.tid == self && s.off_cpu && s.owner == FT_FORK; });
+	REQUIRE(wait);
+	CHECK(wait->blocked_ns >= 29 * ms);
+	CHECK(r.accounted_ns(self) > 0);
+}
+
+TEST_CASE("a stall in a loop that never waits is one turn, to the pace of samples")
+{
+	REQUIRE(root());
+	Saturated server;
+	Recorder recorder(server.redis.pid());
+	sleep_for(Seconds(0.5));
+	const double began = now_s();
+	REQUIRE(run({"redis-cli", "-s", server.redis.socket(), "EVAL", busy_script(150), "0"}).status == 0);
+	const double ended = now_s();
+	sleep_for(Seconds(0.5));
+	const Recorded r = recorder.stop();
+	const ft_span *turn = r.longest([&](const ft_span &s) { return s.owner == FT_ITERATION; });
+	REQUIRE(turn);
+	const double from = static_cast<double>(turn->start_ns) * 1e-9;
+	const double to = static_cast<double>(turn->start_ns + turn->duration_ns) * 1e-9;
+	INFO("turn from " << from << " to " << to << ", script between " << began << " and " << ended);
+	CHECK(from >= began - 0.005);
+	CHECK(to <= ended + 0.005);
+	CHECK(turn->duration_ns >= 130 * ms);
+
+	// Once it was seen to be long it was looked at more often, and what the samples stand for is how long
+	// it ran.
+	uint64_t ran_ns = turn->duration_ns;
+	for (const ft_span &s : r.spans)
+		if (s.tid == turn->tid && s.off_cpu && s.start_ns >= turn->start_ns &&
+		    s.start_ns + s.duration_ns <= turn->start_ns + turn->duration_ns)
+			ran_ns -= s.duration_ns;
+	uint64_t fast = 0, slow = 0, stands_for_ns = 0;
+	for (const ft_cpu_sample &s : r.cpu_samples) {
+		(s.period == 16 ? fast : slow) += 1;
+		if (s.t_ns >= turn->start_ns && s.t_ns < turn->start_ns + turn->duration_ns)
+			stands_for_ns += s.period * ms / 16;
+	}
+	CHECK(fast >= 100);
+	CHECK(slow >= 50);
+	CHECK(static_cast<double>(stands_for_ns) > 0.8 * static_cast<double>(ran_ns));
+	CHECK(static_cast<double>(stands_for_ns) < 1.2 * static_cast<double>(ran_ns));
+}
+
+TEST_CASE("with --exact each turn is known, and how many connections were accepted in it")
+{
+	REQUIRE(root());
+	Saturated server;
+	Recorder recorder(server.redis.pid(), {"--exact", "--min-span", "1us"});
+	for (int i = 0; i < 5; i++)
+		REQUIRE(run({"redis-cli", "-s", server.redis.socket(), "PING"}).out == "PONG\n");
+	sleep_for(Seconds(1));
+	const Recorded r = recorder.stop();
+	uint64_t turns = 0, accepted = 0, sampled = 0;
+	for (const ft_span &s : r.spans) {
+		if (s.owner != FT_ITERATION || s.tid != tid(server.redis))
+			continue;
+		turns++;
+		accepted += s.arg[1] >> 32 & 0xffff;
+		sampled += s.flags & FT_SPAN_SAMPLED ? 1 : 0;
+	}
+	CHECK(turns > 500);
+	CHECK(accepted == 5);
+	CHECK(sampled <= 2); // the first, which began before, and the last
+}

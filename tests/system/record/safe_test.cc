@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// The recorder among targets that mean harm, and what it may do itself while it records.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <sys/stat.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+// `which`: a directory of a process, or of a thread of one.
+std::map<std::string, std::string> status_in(const std::string &which)
+{
+	std::map<std::string, std::string> fields;
+	std::ifstream in(which + "/status");
+	for (std::string line; std::getline(in, line);) {
+		const size_t colon = line.find(':');
+		const size_t text = line.find_first_not_of(" \t", colon + 1);
+		fields[line.substr(0, colon)] = text == std::string::npos ? "" : line.substr(text);
+	}
+	return fields;
+}
+
+std::map<std::string, std::string> status_of(pid_t pid)
+{
+	return status_in("/proc/" + std::to_string(pid));
+}
+
+// Children by name, in the order they were made.
+std::vector<pid_t> children(pid_t pid, const std::string &name)
+{
+	std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+	std::vector<pid_t> found;
+	for (pid_t child; in >> child;)
+		if (status_of(child)["Name"] == name)
+			found.push_back(child);
+	std::sort(found.begin(), found.end());
+	return found;
+}
+
+uint64_t hexadecimal(const std::string &text)
+{
+	return std::stoull(text, nullptr, 16);
+}
+
+constexpr uint64_t bit(int capability)
+{
+	return 1ull << capability;
+}
+constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kBpf = 39, kCheckpointRestore = 40;
+
+// Every thread of it: each has its own. How many there are.
+size_t check_confined(pid_t pid, uint64_t capabilities)
+{
+	size_t threads = 0;
+	for (const auto &task :
+	     std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+		auto s = status_in(task.path());
+		threads++;
+		INFO(s["Name"] << " " << s["Pid"] << " of " << pid);
+		for (const char *set : {"CapPrm", "CapEff", "CapBnd"})
+			CHECK(hexadecimal(s[set]) == capabilities);
+		CHECK(hexadecimal(s["CapInh"]) == 0);
+		CHECK(hexadecimal(s["CapAmb"]) == 0);
+		CHECK(s["NoNewPrivs"] == "1");
+		CHECK(s["Seccomp"] == "2");
+		CHECK(s["Seccomp_filters"] != "0");
+	}
+	return threads;
+}
+
+// A process that runs nothing but the function with the long name, in this library.
+std::unique_ptr<Process> spinning(const std::string &library)
+{
+	return std::make_unique<Process>(std::vector<std::string>{"dash", "-c", ":"},
+					 ProcessOptions{{{"LD_PRELOAD", library}}, "", ""});
+}
+
+std::string stack_of(const Recorded &r)
+{
+	std::map<uint32_t, size_t> seen;
+	for (const ft_cpu_sample &s : r.cpu_samples)
+		seen[s.stack]++;
+	uint32_t best = 0;
+	for (const auto &[stack, count] : seen)
+		if (count > seen[best])
+			best = stack;
+	const auto found = r.stacks.find(best);
+	return found == r.stacks.end() ? "" : found->second;
+}
+
+uint64_t not_unwound(const Recorded &r)
+{
+	uint64_t count = 0;
+	for (const ft_drop &d : r.drops)
+		count += d.source == FT_DROP_UNWIND ? d.count : 0;
+	return count;
+}
+
+} // namespace
+
+TEST_CASE("while it records, the recorder holds what docs/security.md says, and its helpers less")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder recorder(redis.pid());
+	const pid_t pid = recorder.process().pid();
+	// Who empties the ring and who writes the file.
+	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) |
+				      bit(kCheckpointRestore)) == 2);
+	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats");
+	REQUIRE(unwinding.size() == 3);
+	REQUIRE(statistics.size() == 1);
+	for (const pid_t helper : unwinding) {
+		check_confined(helper, 0);
+		CHECK(status_of(helper)["Uid"].find("65534\t65534") == 0);
+		CHECK(status_of(helper)["Groups"].empty());
+	}
+	check_confined(statistics[0], bit(kSysAdmin));
+	const Recorded r = recorder.stop();
+	INFO(recorder.process().err());
+	CHECK(recorder.process().err().find("is not among those it may make") == std::string::npos);
+	for (const pid_t helper : unwinding)
+		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
+	CHECK(eventually([&] { return kill(statistics[0], 0) != 0; }));
+}
+
+TEST_CASE("with load generators to come it keeps no more, and without samples less")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder with_client(redis.pid());
+	check_confined(with_client.process().pid(),
+		       bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) | bit(kCheckpointRestore));
+	Process load({program("forktail-load"), "-s", redis.socket(), "-n", "20000", "-t", "set"});
+	REQUIRE(load.wait(Seconds(60)) == 0);
+	const Recorded r = with_client.stop();
+	INFO(with_client.process().err());
+	CHECK(r.role("load generator"));
+	CHECK(with_client.process().err().find("is not among those it may make") == std::string::npos);
+
+	Recorder without_samples(redis.pid(), {"--no-samples"});
+	check_confined(without_samples.process().pid(), bit(kSysPtrace) | bit(kBpf));
+	CHECK(children(without_samples.process().pid(), "forktail-unwind").empty());
+	without_samples.stop();
+}
+
+TEST_CASE("the kernel's statistics are on for part of the time, by the process that may switch them")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder recorder(redis.pid());
+	Process load({"redis-benchmark", "-s", redis.socket(), "-n", "10000000", "-t", "set", "-q"});
+	sleep_for(Seconds(2.6));
+	const Recorded r = recorder.stop();
+	const size_t at = r.cost.find("\"name\":\"sched_switch\",\"runs\":");
+	REQUIRE(at != std::string::npos);
+	CHECK(std::stoull(r.cost.substr(at + 29)) > 1000);
+}
+
+TEST_CASE("a function's name of any length harms nobody and is cut")
+{
+	REQUIRE(root());
+	const auto target = spinning(FORKTAIL_LONG_NAME);
+	Recorder recorder(target->pid());
+	sleep_for(Seconds(0.7));
+	const Recorded r = recorder.stop();
+	CHECK(r.cpu_samples.size() > 20);
+	const std::string stack = stack_of(r);
+	INFO(stack);
+	CHECK(stack.find("[\"" + std::string(256, 'n') + "\",") != std::string::npos);
+}
+
+TEST_CASE("a program that was replaced on disk is still named, and what lies in its place is left alone")
+{
+	REQUIRE(root());
+	TempDir dir;
+	const std::string library = dir.file("library.so");
+	write_file(library, read_file(FORKTAIL_LONG_NAME));
+	const auto target = spinning(library);
+	REQUIRE(eventually([&] {
+		return read_file("/proc/" + std::to_string(target->pid()) + "/maps").find(library) !=
+		       std::string::npos;
+	}));
+	sleep_for(Seconds(0.1));
+	REQUIRE(unlink(library.c_str()) == 0);
+	REQUIRE(mkfifo(library.c_str(), 0600) == 0); // whoever opens it to read waits for ever
+	Recorder recorder(target->pid());
+	sleep_for(Seconds(0.7));
+	const std::string stack = stack_of(recorder.stop());
+	INFO(stack);
+	CHECK(stack.find("nnnnnnnn\",\"library.so\"]") != std::string::npos);
+}
+
+TEST_CASE("a helper that dies or hangs takes names with it and nothing else")
+{
+	REQUIRE(root());
+	const auto target = spinning(FORKTAIL_LONG_NAME);
+	Recorder recorder(target->pid());
+	const auto helpers = children(recorder.process().pid(), "forktail-unwind");
+	REQUIRE(helpers.size() == 3);
+	sleep_for(Seconds(0.4));
+	kill(helpers[0], SIGKILL);
+	REQUIRE(eventually(
+	    [&] { return recorder.process().err().find("another one goes on") != std::string::npos; }));
+	const uint64_t replaced_ns = ft_now_ns();
+	sleep_for(Seconds(0.5));
+	const uint64_t stopped_ns = ft_now_ns();
+	kill(helpers[1], SIGSTOP);
+	sleep_for(Seconds(0.5));
+	const Recorded r = recorder.stop();
+	size_t named_by_second = 0, unnamed = 0;
+	for (const ft_cpu_sample &s : r.cpu_samples) {
+		named_by_second += s.stack && s.t_ns > replaced_ns && s.t_ns < stopped_ns;
+		unnamed += !s.stack;
+	}
+	CHECK(named_by_second > 10);
+	CHECK(unnamed > 10);
+	CHECK(not_unwound(r) >= unnamed);
+	CHECK(!r.damage.no_trailer);
+}
+
+TEST_CASE("a recorder that is killed leaves no helper behind")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder recorder(redis.pid());
+	std::vector<pid_t> all = children(recorder.process().pid(), "forktail-unwind");
+	all.push_back(children(recorder.process().pid(), "forktail-stats").at(0));
+	recorder.process().signal(SIGKILL);
+	recorder.process().wait(Seconds(30));
+	for (const pid_t helper : all)
+		CHECK(
+		    eventually([&] { return kill(helper, 0) != 0 || status_of(helper)["State"][0] == 'Z'; }));
+}
+
+TEST_CASE("an output that is a link, no recording, or being written is refused in a sentence")
+{
+	REQUIRE(root());
+	Redis redis;
+	TempDir dir;
+	const auto refused = [&](const std::string &path, const std::string &why) {
+		const Result r = run({program("forktail-record"), "--pid", std::to_string(redis.pid()), "-o",
+				      path, "--duration", "100ms"});
+		INFO(r.err);
+		CHECK(r.status == 3);
+		CHECK(r.err.find(path + ": " + why) != std::string::npos);
+		CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+	};
+	write_file(dir.file("notes"), "precious");
+	REQUIRE(symlink(dir.file("notes").c_str(), dir.file("link").c_str()) == 0);
+	refused(dir.file("link"), "it is a symbolic link");
+	refused(dir.file("notes"), "it holds something else than a recording");
+	CHECK(read_file(dir.file("notes")) == "precious");
+	refused("/dev/null", "it is no regular file");
+	Recorder first(redis.pid());
+	refused(first.path(), "another recording is being written to it");
+	CHECK(!first.stop().damage.no_trailer);
+	struct stat st = {};
+	REQUIRE(stat(first.path().c_str(), &st) == 0);
+	CHECK((st.st_mode & 07777) == 0600);
+}
+
+TEST_CASE("run by sudo, a recording and the directory made for it are the caller's alone")
+{
+	REQUIRE(root());
+	Redis redis;
+	TempDir dir;
+	const Result r = run({program("forktail-record"), "--pid", std::to_string(redis.pid()), "-o",
+			      dir.file("made/server.forktail"), "--duration", "100ms"},
+			     Seconds(60), {{{"SUDO_UID", "65534"}, {"SUDO_GID", "65533"}}, "", ""});
+	INFO(r.err);
+	REQUIRE(r.status == 0);
+	struct stat made = {}, file = {};
+	REQUIRE(stat(dir.file("made").c_str(), &made) == 0);
+	REQUIRE(stat(dir.file("made/server.forktail").c_str(), &file) == 0);
+	CHECK((made.st_mode & 07777) == 0700);
+	CHECK((file.st_mode & 07777) == 0600);
+	for (const struct stat &st : {made, file}) {
+		CHECK(st.st_uid == 65534);
+		CHECK(st.st_gid == 65533);
+	}
+}

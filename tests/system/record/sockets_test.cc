@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Which thread serves which connection: what the recorder says of a server with a loop for each of its
+// threads, held against what the kernel shows of the threads themselves.
+#include <arpa/inet.h>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/memcached.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+
+namespace
+{
+
+// A connection that has got one answer, so that a worker has it.
+class Client
+{
+public:
+	explicit Client(const Endpoint &server) : fd_(connected(server)) { ask("version\r\n"); }
+	~Client() { close(fd_); }
+	Client(const Client &) = delete;
+	Client &operator=(const Client &) = delete;
+
+	std::string ask(const std::string &text) const
+	{
+		char answer[256];
+		const bool sent = write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+		const ssize_t n = sent ? read(fd_, answer, sizeof answer) : -1;
+		if (n <= 0)
+			throw std::runtime_error("no answer");
+		return {answer, static_cast<size_t>(n)};
+	}
+	uint32_t port() const
+	{
+		sockaddr_in own = {};
+		socklen_t size = sizeof own;
+		return getsockname(fd_, reinterpret_cast<sockaddr *>(&own), &size) ||
+			       own.sin_family != AF_INET
+			   ? 0
+			   : ntohs(own.sin_port);
+	}
+	uint64_t inode() const
+	{
+		struct stat st = {};
+		fstat(fd_, &st);
+		return st.st_ino;
+	}
+
+private:
+	static int connected(const Endpoint &server)
+	{
+		int err;
+		const int fd =
+		    socket(server.socket.empty() ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (server.socket.empty()) {
+			sockaddr_in to = {};
+			to.sin_family = AF_INET;
+			to.sin_port = htons(static_cast<uint16_t>(server.port));
+			to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+			err = connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof to);
+		} else {
+			sockaddr_un to = {};
+			to.sun_family = AF_UNIX;
+			server.socket.copy(to.sun_path, sizeof to.sun_path - 1);
+			err = connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof to);
+		}
+		if (err)
+			throw std::runtime_error("can't connect");
+		return fd;
+	}
+
+	int fd_;
+};
+
+// By the kernel: the epoll instance that each thread of a process waits in now.
+std::map<uint32_t, std::set<uint32_t>> waiting_threads(pid_t pid)
+{
+	std::map<uint32_t, std::set<uint32_t>> by_epoll;
+	const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+	for (const auto &task : std::filesystem::directory_iterator(tasks)) {
+		std::ifstream in(task.path() / "syscall");
+		std::string nr, first;
+		in >> nr >> first;
+		if (nr == "232" || nr == "281") // epoll_wait, epoll_pwait
+			by_epoll[static_cast<uint32_t>(std::stoul(first, nullptr, 16))].insert(
+			    static_cast<uint32_t>(std::stoul(task.path().filename())));
+	}
+	return by_epoll;
+}
+
+// By the kernel: the inodes in an epoll instance.
+std::set<uint64_t> members(pid_t pid, uint32_t epoll)
+{
+	std::set<uint64_t> inodes;
+	std::ifstream in("/proc/" + std::to_string(pid) + "/fdinfo/" + std::to_string(epoll));
+	for (std::string line; std::getline(in, line);)
+		if (const size_t at = line.find(" ino:"); at != std::string::npos)
+			inodes.insert(std::stoull(line.substr(at + 5), nullptr, 16));
+	return inodes;
+}
+
+// The recording's: the thread that waits for an instance, as it was last told.
+std::map<uint32_t, uint32_t> told_threads(const Recorded &r)
+{
+	std::map<uint32_t, uint32_t> by_epoll;
+	for (const ft_loop &l : r.loops)
+		by_epoll[l.epoll] = l.tid;
+	return by_epoll;
+}
+
+const ft_socket *told_of(const Recorded &r, const Client &client)
+{
+	const ft_socket *found = nullptr;
+	for (const ft_socket &s : r.sockets)
+		if (client.port() ? s.peer_port == client.port() : s.peer_inode == client.inode())
+			found = &s;
+	return found;
+}
+
+void check_workers(const MemcachedOptions &options)
+{
+	Memcached memcached(options);
+	std::vector<std::unique_ptr<Client>> clients;
+	for (int i = 0; i < 6; i++)
+		clients.push_back(std::make_unique<Client>(memcached.endpoint()));
+	Recorder recorder(memcached.pid());
+	for (int i = 0; i < 6; i++)
+		clients.push_back(std::make_unique<Client>(memcached.endpoint()));
+	sleep_for(Seconds(1)); // two looks
+	const auto waiting = waiting_threads(memcached.pid());
+	std::map<uint32_t, std::set<uint64_t>> sets;
+	for (const auto &[epoll, threads] : waiting)
+		sets[epoll] = members(memcached.pid(), epoll);
+	const Recorded r = recorder.stop();
+
+	auto told = told_threads(r);
+	CHECK(waiting.size() >= 5); // four workers and the listener
+	for (const auto &[epoll, threads] : waiting) {
+		INFO("epoll " << epoll);
+		CHECK(threads == std::set<uint32_t>{told[epoll]});
+	}
+	std::set<uint32_t> workers;
+	for (const auto &client : clients) {
+		const ft_socket *s = told_of(r, *client);
+		REQUIRE(s);
+		CHECK(s->tgid == static_cast<uint32_t>(memcached.pid()));
+		CHECK(sets[s->epoll].count(s->inode) == 1);
+		CHECK(s->local_port == static_cast<uint32_t>(memcached.port()));
+		workers.insert(told[s->epoll]);
+	}
+	CHECK(workers.size() == 4); // it deals them out in turn
+}
+
+} // namespace
+
+TEST_CASE("each connection of a server with several threads is told with the epoll instance of its thread")
+{
+	REQUIRE(root());
+	SECTION("TCP")
+	{
+		check_workers({.tcp = true, .config = {"-t", "4"}});
+	}
+	SECTION("a Unix socket")
+	{
+		check_workers({.tcp = false, .config = {"-t", "4"}});
+	}
+}
+
+TEST_CASE("a connection that ends leaves its instance, and one that takes its port is another")
+{
+	REQUIRE(root());
+	Memcached memcached({.tcp = true, .config = {"-t", "2"}});
+	Recorder recorder(memcached.pid());
+	auto first = std::make_unique<Client>(memcached.endpoint());
+	const uint32_t port = first->port();
+	sleep_for(Seconds(1));
+	const uint64_t closed_ns = ft_now_ns();
+	first.reset();
+	sleep_for(Seconds(1));
+	const Recorded r = recorder.stop();
+
+	std::vector<ft_socket> of_port;
+	for (const ft_socket &s : r.sockets)
+		if (s.peer_port == port)
+			of_port.push_back(s);
+	REQUIRE(of_port.size() == 2);
+	CHECK(of_port[0].inode == of_port[1].inode);
+	CHECK(of_port[0].epoll != static_cast<uint32_t>(FT_SOCKET_GONE));
+	CHECK(of_port[0].seen_ns < closed_ns);
+	CHECK(of_port[1].epoll == static_cast<uint32_t>(FT_SOCKET_GONE));
+	CHECK(of_port[1].before_ns <= closed_ns);
+	CHECK(of_port[1].seen_ns > closed_ns);
+}
+
+TEST_CASE("threads that listen on one port each have what they accepted, and what was moved to them")
+{
+	REQUIRE(root());
+	const int port = free_port();
+	Process server({FORKTAIL_LOOPS_SERVER, std::to_string(port), "3"});
+	REQUIRE(eventually([&] { return server.out() == "listening\n"; }));
+	std::vector<std::unique_ptr<Client>> clients;
+	for (int i = 0; i < 12; i++)
+		clients.push_back(std::make_unique<Client>(Endpoint{"", port}));
+	Recorder recorder(server.pid());
+	sleep_for(Seconds(1));
+	// The server's own word: which thread reads it.
+	std::vector<std::string> before, after;
+	for (const auto &client : clients)
+		before.push_back(client->ask("who\n"));
+	const uint64_t moved_ns = ft_now_ns();
+	for (size_t i = 0; i < 4; i++)
+		clients[i]->ask("move\n");
+	for (const auto &client : clients)
+		after.push_back(client->ask("who\n"));
+	// Moving opens and closes nothing: it is found at the next look there is for its own sake.
+	sleep_for(Seconds(1));
+	const Recorded r = recorder.stop();
+
+	auto told = told_threads(r);
+	std::set<std::string> threads;
+	for (size_t i = 0; i < clients.size(); i++) {
+		INFO("client " << i);
+		std::vector<ft_socket> stays;
+		for (const ft_socket &s : r.sockets)
+			if (s.peer_port == clients[i]->port())
+				stays.push_back(s);
+		REQUIRE(stays.size() == (i < 4 ? 2 : 1));
+		CHECK(std::to_string(told[stays[0].epoll]) + "\n" == before[i]);
+		CHECK(std::to_string(told[stays.back().epoll]) + "\n" == after[i]);
+		if (i < 4) {
+			CHECK(stays[1].before_ns <= moved_ns);
+			CHECK(stays[1].seen_ns > moved_ns);
+		}
+		threads.insert(before[i]);
+	}
+	CHECK(threads.size() > 1);
+}
+
+TEST_CASE("a server with one loop has all its connections there")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = true, .config = {}});
+	Recorder recorder(redis.pid());
+	redis.command({"PING"});
+	sleep_for(Seconds(1));
+	const Recorded r = recorder.stop();
+	std::set<uint32_t> epolls;
+	for (const ft_socket &s : r.sockets)
+		epolls.insert(s.epoll);
+	REQUIRE(epolls.size() == 1);
+	CHECK(told_threads(r)[*epolls.begin()] == static_cast<uint32_t>(redis.pid()));
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// Targets in namespaces and containers: process ids mean what they mean to whoever gives them, a container's
+// processes are found by its cgroup, and one of several targets doesn't end unnoticed.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/freezer.h"
+#include "tests/support/json.h"
+#include "tests/support/server.h"
+#include "tests/system/record/recorder.h"
+
+using namespace ft::test;
+using Json = nlohmann::json;
+
+namespace
+{
+
+std::string text_of(const std::string &path)
+{
+	std::ifstream in(path);
+	std::ostringstream text;
+	text << in.rdbuf();
+	return text.str();
+}
+
+bool has_namespaces()
+{
+	return run({"unshare", "--pid", "--fork", "--mount-proc", "true"}).status == 0;
+}
+
+// The snapshot child, and the fork that made it.
+void check_snapshot(const Recorded &r, uint32_t server)
+{
+	const ft_thread *child = r.role("snapshot child");
+	REQUIRE(child);
+	CHECK(child->parent_tgid == server);
+	const ft_span *fork = r.longest([&](const ft_span &s) {
+		return s.owner == FT_FORK && !s.off_cpu && s.tid == server && s.arg[0] == child->tid;
+	});
+	CHECK(fork);
+}
+
+// A recording of whoever is in the container, by one way to name it.
+void check_named(const Freezer &group, const Redis &redis, const std::vector<std::string> &target)
+{
+	INFO(target[0] << " " << target[1]);
+	Recorder recorder(target);
+	const Recorded r = recorder.stop();
+	const Json manifest = parse_json(r.manifest);
+	REQUIRE(manifest["targets"].size() == 1);
+	CHECK(manifest["targets"][0]["pid"] == redis.pid());
+	CHECK(manifest["targets"][0]["cgroup"] == group.name());
+	CHECK(manifest["targets"][0]["cgroup_of"] == "container ffffffffffff");
+}
+
+} // namespace
+
+TEST_CASE("in a pid namespace of its own the recorder knows processes by their ids there")
+{
+	REQUIRE(root());
+	if (!has_namespaces()) {
+		WARN("SKIPPED: no pid namespace can be made here");
+		return;
+	}
+	TempDir dir;
+	const std::string socket = dir.file("s"), recording = dir.file("in.forktail");
+	// Everything of it is inside: the server, its client, the recorder.
+	const std::string script =
+	    "redis-server --port 0 --unixsocket " + socket + " --dir " + dir.path() +
+	    " --save '' --enable-debug-command yes --rdb-key-save-delay 1000 >/dev/null & server=$!\n"
+	    "until redis-cli -s " +
+	    socket +
+	    " ping >/dev/null 2>&1; do sleep 0.05; done\n"
+	    "redis-cli -s " +
+	    socket + " debug populate 200 key 100 >/dev/null\n" + program("forktail-record") +
+	    " --pid $server -o " + recording + " 2>" + dir.file("err") +
+	    " & recorder=$!\n"
+	    "until grep -q '^recording' " +
+	    dir.file("err") +
+	    "; do kill -0 $recorder || exit 9; sleep 0.05; done\n"
+	    "redis-cli -s " +
+	    socket + " bgsave >/dev/null; redis-cli -s " + socket +
+	    " debug sleep 0.1 >/dev/null\n"
+	    "sleep 0.5; redis-cli -s " +
+	    socket +
+	    " ping >/dev/null; kill -INT $recorder; wait $recorder || exit 8\n"
+	    "echo $server; kill $server; wait $server";
+	const Result inside = run({"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script});
+	INFO(inside.out << inside.err << text_of(dir.file("err")));
+	REQUIRE(inside.status == 0);
+	const uint32_t server = static_cast<uint32_t>(std::stoul(inside.out));
+	REQUIRE(server < 100); // an id of that namespace
+
+	const Recorded r = read_recording(recording);
+	const ft_thread *main = r.role("redis-server");
+	REQUIRE(main);
+	CHECK((main->tid == server && main->tgid == server));
+	CHECK(r.role("bio_aof_fsync"));
+	CHECK(r.owned_ns(server, FT_SLEEP) >= 99'000'000);
+	CHECK(r.count(server, FT_PAGE_ZERO) + r.count(server, FT_COW_COPY) > 0);
+	check_snapshot(r, server);
+	CHECK(r.accounted_ns(server) >= (main->end_ns - main->start_ns) / 1000 * 999);
+}
+
+TEST_CASE("a server in a pid namespace of its own is traced from outside by its id outside")
+{
+	REQUIRE(root());
+	if (!has_namespaces()) {
+		WARN("SKIPPED: no pid namespace can be made here");
+		return;
+	}
+	TempDir dir;
+	const std::string socket = dir.file("s");
+	Process namespaced({"unshare", "--pid", "--fork", "--kill-child", "redis-server", "--port", "0",
+			    "--unixsocket", socket, "--dir", dir.path(), "--save", "", "--rdb-key-save-delay",
+			    "100000"});
+	const std::string children = "/proc/" + std::to_string(namespaced.pid()) + "/task/" +
+				     std::to_string(namespaced.pid()) + "/children";
+	auto ping = [&] { return run({"redis-cli", "-s", socket, "ping"}).out == "PONG\n"; };
+	REQUIRE(eventually(ping));
+	const uint32_t server = static_cast<uint32_t>(std::stoul(text_of(children)));
+	REQUIRE(run({"redis-cli", "-s", socket, "mset", "a", "1", "b", "2"}).status == 0);
+	Recorder recorder(static_cast<pid_t>(server));
+	REQUIRE(run({"redis-cli", "-s", socket, "bgsave"}).status == 0);
+	sleep_for(Seconds(0.3));
+	ping();
+	check_snapshot(recorder.stop(), server);
+}
+
+TEST_CASE("ids that mean nothing here are refused with a sentence")
+{
+	REQUIRE(root());
+	if (!has_namespaces()) {
+		WARN("SKIPPED: no pid namespace can be made here");
+		return;
+	}
+	TempDir dir;
+	const std::string out = dir.file("x.forktail"), pid = std::to_string(getpid());
+	const Result hidden = run({"unshare", "--pid", "--fork", "--mount-proc", program("forktail-record"),
+				   "--pid", pid, "-o", out});
+	CHECK(hidden.status == 3);
+	CHECK(hidden.err.find("there is no process " + pid + " in this pid namespace") != std::string::npos);
+	// /proc is still the outer namespace's.
+	const Result foreign =
+	    run({"unshare", "--pid", "--fork", program("forktail-record"), "--pid", pid, "-o", out});
+	CHECK(foreign.status == 3);
+	CHECK(foreign.err.find("/proc shows another pid namespace") != std::string::npos);
+	CHECK(access(out.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("a container is found by its cgroup, its id and how that begins")
+{
+	REQUIRE(root());
+	Freezer group(1);
+	if (!group.usable()) {
+		WARN("SKIPPED: no cgroup with a freezer can be made here");
+		return;
+	}
+	Redis redis;
+	REQUIRE(group.add(redis.pid()));
+	check_named(group, redis, {"--cgroup", group.path()});
+	check_named(group, redis, {"--cgroup", group.name()});
+	check_named(group, redis, {"--container", Freezer::id()});
+	check_named(group, redis, {"--container", "ffffffffffff"});
+
+	TempDir dir;
+	const Result none = run({program("forktail-record"), "--container", "nobody-has-this-name", "-o",
+				 dir.file("x.forktail")});
+	CHECK(none.status == 3);
+	CHECK(none.err.find("no process is in a container nobody-has-this-name") != std::string::npos);
+	const Result empty =
+	    run({program("forktail-record"), "--cgroup", "/no/such", "-o", dir.file("x.forktail")});
+	CHECK(empty.status == 3);
+	CHECK(empty.err.find("no process is in the cgroup /no/such") != std::string::npos);
+}
+
+TEST_CASE("which of several targets ended, and when, is said and recorded")
+{
+	REQUIRE(root());
+	Redis stays, ends;
+	Recorder recorder(stays.pid(), {"--pid", std::to_string(ends.pid())});
+	ends.process().signal(SIGKILL);
+	REQUIRE(ends.process().wait(Seconds(10)));
+	stays.command({"PING"});
+	const uint32_t gone = static_cast<uint32_t>(ends.pid()), here = static_cast<uint32_t>(stays.pid());
+	const Recorded r = recorder.stop();
+	CHECK(recorder.process().err().find("redis-server (" + std::to_string(gone) + ") ended after ") !=
+	      std::string::npos);
+	CHECK(recorder.process().err().find("(" + std::to_string(here) + ") ended") == std::string::npos);
+	const Json ended = parse_json(r.summary)["ended"];
+	REQUIRE(ended.size() == 1);
+	CHECK(ended[0]["pid"] == gone);
+	bool noted = false;
+	for (const auto &[key, t] : r.threads) {
+		if (t.tid == gone)
+			CHECK(((t.flags & FT_THREAD_ENDED) && t.end_ns <= ended[0]["t_ns"]));
+		if (t.tid == here)
+			CHECK_FALSE(t.flags & FT_THREAD_ENDED);
+	}
+	for (const std::string &note : r.notes)
+		noted |= note.find("\"target-ended\",\"pid\":" + std::to_string(gone)) != std::string::npos;
+	CHECK(noted);
+	const Result explained = run({program("forktail"), "explain", recorder.path(), "--all"});
+	INFO(explained.out << explained.err);
+	CHECK(explained.out.find("redis-server (" + std::to_string(gone) + ") ended at +") !=
+	      std::string::npos);
+}
+
+TEST_CASE("one that ends is told of so that one can read it, whatever it called itself")
+{
+	REQUIRE(root());
+	TempDir dir;
+	const std::string name = dir.file("\x1b]52;c;Q\a\n\xff"), said = R"(\x1b]52;c;Q\x07\x0a\xff)";
+	const std::string sleep = run({"which", "sleep"}).out;
+	std::filesystem::copy_file(std::filesystem::canonical(sleep.substr(0, sleep.find('\n'))), name);
+	Process ends({name, "600"}), stays({"sleep", "600"});
+	Recorder recorder(ends.pid(), {"--pid", std::to_string(stays.pid())});
+	CHECK(recorder.process().err().find("recording " + said + " (") == 0);
+	ends.signal(SIGKILL);
+	REQUIRE(ends.wait(Seconds(10)).has_value());
+	sleep_for(Seconds(0.3));
+	const Recorded r = recorder.stop();
+	const std::string err = recorder.process().err();
+	INFO(err);
+	CHECK(err.find(said + " (" + std::to_string(ends.pid()) + ") ended after") != std::string::npos);
+	CHECK(err.find('\x1b') == std::string::npos);
+	CHECK(err.find('\xff') == std::string::npos);
+	CHECK(parse_json(r.manifest)["targets"][0]["comm"].is_string());
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// What a reader does with the report page beyond its charts: search, one request step by step, what the server was doing,
+// an address that is shared, help, colours. Names out of a recording are hostile here, too.
+//
+//   node report_reading_test.mjs REPORT_SAMPLE PACKAGES_DIR
+
+import assert from 'node:assert/strict';
+import {hex, run, settled, shot, startBrowser} from '../../browser/harness.mjs';
+
+const [sampleProgram, packages] = process.argv.slice(2);
+const started = await startBrowser(packages);
+const {open} = started;
+const report = started.make(sampleProgram, 'reading', 20, 5000, 3000, 1000);
+const iterations = started.make(sampleProgram, 'iterations', 10, 5000, 1000, 1000, 'iterations');
+const noRecorder = started.make(sampleProgram, 'no-recorder', 10, 5000, 1000, 1000, 'no-recorder');
+
+const fragmentOf = (page) => page.evaluate(() => location.hash);
+const panel = (page) => page.locator('#request');
+
+const tests = {
+  async 'a request is told step by step when it is clicked'() {
+    const {page, closed} = await open(report);
+    const worst = await page.evaluate(() => {
+      const i = forktail.marks.worst(forktail.run.begin_s, forktail.run.end_s);
+      return forktail.marks.mark(i);
+    });
+    // Close by, so that the mark is alone under the pointer.
+    await settled(page, () => page.evaluate(({start, end}) => forktail.view.set(start - 1e-4, end + 1e-4), worst));
+    const over = await page.locator('#latency .u-over').boundingBox();
+    const share = 1e-4 / (worst.end - worst.start + 2e-4);
+    const range = await page.evaluate(() => {
+      const canvas = document.querySelector('#latency .u-over').getBoundingClientRect();
+      return {height: canvas.height};
+    });
+    let clicked = false;
+    for (let y = 20; y < range.height && !clicked; y += 4) {
+      await page.mouse.click(over.x + share * over.width, over.y + y);
+      clicked = await panel(page).isVisible();
+    }
+    assert.ok(clicked, 'no click on the mark opened it');
+    const text = await panel(page).textContent();
+    for (const wanted of ['Due', 'Sent', 'Answered', 'Connection', 'Number in the log', 'sent, until answered', 'fork', 'redis-server meanwhile'])
+      assert.ok(text.includes(wanted), `${wanted} is missing: ${text}`);
+    assert.ok(await panel(page).locator('.wf-bar').count() >= 4);
+    await page.keyboard.press('Escape');
+    assert.equal(await panel(page).isVisible(), false);
+    await closed();
+  },
+
+  async 'who was in front of it can be followed, by keyboard alone'() {
+    const {page, closed} = await open(report);
+    await page.locator('#charts').focus();
+    await page.keyboard.press('w');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'request-title');
+    const first = await page.locator('#request-title').textContent();
+    // A later one of the same stall has others in front of it.
+    const later = await page.evaluate(() => {
+      for (let i = 0; i < forktail.marks.count; i++) if (forktail.marks.inFront(i).same.length) return i;
+      return -1;
+    });
+    assert.ok(later > 0);
+    await page.evaluate((i) => forktail.open(i), later);
+    const front = panel(page).locator('.link').first();
+    await front.focus();
+    await page.keyboard.press('Enter');
+    assert.notEqual(await page.evaluate(() => forktail.current().request), later);
+    await page.keyboard.press('Escape');
+    assert.equal(await page.evaluate(() => forktail.current().request), undefined);
+    assert.ok(first.length > 3);
+    await closed();
+  },
+
+  async 'the waterfall adds up'() {
+    const {page, closed} = await open(report);
+    const wrong = await page.evaluate(() => {
+      let bad = 0;
+      for (let i = 0; i < forktail.marks.count; i++) {
+        const {latency, parts, since, start, sent, end} = forktail.marks.mark(i);
+        const told = parts.reduce((sum, {ns}) => sum + ns, 0);
+        if (Math.abs(told - latency) > latency * 1e-5 || since > start || start > sent || sent > end) bad++;
+      }
+      return bad;
+    });
+    assert.equal(wrong, 0);
+    await closed();
+  },
+
+  async 'search finds, fades the rest, lists, and forgets'() {
+    const {page, data, closed} = await open(report);
+    const write = hex(await page.evaluate(() => forktail.looks()[forktail.run.cause_names.indexOf('file-write')].colour));
+    assert.ok((await shot(page, '#latency .u-wrap')).get(write) > 20);
+    await page.keyboard.press('/');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'search');
+    await page.keyboard.type('get fork');
+    await page.waitForFunction(() => /fit/.test(document.getElementById('search-said').textContent));
+    assert.match(await page.locator('#search-said').textContent(), /^\d[\d,]* of [\d,]+ fit/);
+    assert.equal((await shot(page, '#latency .u-wrap')).get(write), undefined);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter'); // on the first that was found
+    assert.match(await page.locator('#request-title').textContent(), /^GET /);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    assert.equal(await page.locator('#search').inputValue(), '');
+    assert.ok((await shot(page, '#latency .u-wrap')).get(write) > 20);
+    for (const [query, fits] of [['conn:7', true], ['conn:40007', true], ['thread:redis', true], ['#1', false], ['>10s', false], ['</script><b>', false]]) {
+      await page.locator('#search').fill(query);
+      await page.waitForFunction((q) => forktail.current().find === q, query);
+      assert.equal(/of .* fit/.test(await page.locator('#search-said').textContent()), fits, query);
+    }
+    await page.locator('#search').fill('bio_aof');
+    await page.waitForSelector('.lane-found');
+    assert.equal(await page.locator('.lane-found').count(), 1);
+    assert.equal((await data()).failed, undefined);
+    await closed();
+  },
+
+  async 'a lane and every episode say what the server was doing'() {
+    const {page, closed} = await open(report);
+    assert.equal(await page.evaluate(() => forktail.run.lanes.filter(({kind}) => kind === 'activity').length), 1);
+    const lane = await page.locator('.lane-name', {hasText: 'what it did'}).boundingBox();
+    const over = await page.locator('#lanes .u-over').boundingBox();
+    await page.mouse.move(over.x + over.width / 2, lane.y + lane.height / 2);
+    assert.match(await page.locator('.tooltip').textContent(), /own code.*command\/GET/s);
+    const details = page.locator('.episode-list > li').first().locator('.did');
+    await details.locator('summary').click();
+    const frames = details.locator('.frame');
+    await frames.first().waitFor();
+    const names = await frames.allTextContents();
+    for (const wanted of ['main', 'call', 'dictFind', 'clear_page_erms [k]'])
+      assert.ok(names.includes(wanted), `${wanted} is no frame: ${names}`);
+    // A click makes a frame the whole, a second one brings the rest back.
+    await details.locator('.frame', {hasText: 'getCommand'}).click();
+    assert.ok(!(await frames.allTextContents()).includes('main'));
+    await details.locator('.frame', {hasText: 'getCommand'}).click();
+    assert.ok((await frames.allTextContents()).includes('main'));
+    assert.match(await details.locator('.activities').textContent(), /command\/GET 80 %/);
+    assert.match(await page.locator('#activities').textContent(), /command\/KEYS/);
+    await closed();
+  },
+
+  async 'an address brings back what was seen'() {
+    const {page, view, closed} = await open(report);
+    await settled(page, () => page.locator('.episode').first().click());
+    await page.locator('.legend-entry[data-cause="fork"]').click();
+    await page.locator('#search').fill('set');
+    await page.waitForFunction(() => forktail.current().find === 'set');
+    await page.evaluate(() => forktail.open(forktail.marks.worst(forktail.view.min, forktail.view.max)));
+    await page.locator('#theme').click();
+    await page.waitForFunction(() => ['t=', 'cause=fork', 'episode=1', 'request=', 'find=set', 'theme=dark'].every((part) => location.hash.includes(part)));
+    const fragment = await fragmentOf(page), before = await view();
+    const state = await page.evaluate(() => forktail.current());
+    await closed();
+
+    const again = await open(report, {fragment});
+    const after = await again.view();
+    assert.ok(Math.abs(after.min - before.min) < 1e-4 && Math.abs(after.max - before.max) < 1e-4, JSON.stringify([before, after]));
+    const restored = await again.page.evaluate(() => forktail.current());
+    for (const name of ['causes', 'episode', 'request', 'find', 'theme']) assert.deepEqual(restored[name], state[name], name);
+    assert.equal(await panel(again.page).isVisible(), true);
+    // Somebody edits the address by hand.
+    await again.page.evaluate(() => { location.hash = '#episode=2'; });
+    await again.page.waitForFunction(() => forktail.current().episode === 2 && forktail.current().find === '');
+    assert.equal(await panel(again.page).isVisible(), false);
+    await again.closed();
+  },
+
+  async 'an address with anything in it is harmless'() {
+    for (const fragment of ['#t=1..0', '#t=-1e9..1e9', '#episode=99999', '#request=4294967295', '#cause=<script>,nothing', '#find=%3Cimg%20src=x%20onerror=alert(1)%3E', '#%%%']) {
+      const {page, data, closed} = await open(report, {fragment});
+      assert.equal((await data()).failed, undefined, fragment);
+      assert.equal(await page.evaluate(() => document.querySelectorAll('img').length), 0);
+      await closed();
+    }
+  },
+
+  async 'help opens and closes by its key, and keeps the others'() {
+    const {page, view, closed} = await open(report);
+    const whole = await view();
+    await page.keyboard.press('?');
+    assert.equal(await page.locator('dialog.help').isVisible(), true);
+    await page.keyboard.press('+');
+    assert.deepEqual(await view(), whole);
+    await page.keyboard.press('?');
+    assert.equal(await page.locator('dialog.help').isVisible(), false);
+    await page.locator('#help').click();
+    await page.keyboard.press('Escape');
+    assert.equal(await page.locator('dialog.help').isVisible(), false);
+    await closed();
+  },
+
+  async 'dark and light by button, key and system'() {
+    const ground = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const {page, closed} = await open(report);
+    const light = await ground(page);
+    await page.keyboard.press('d');
+    const dark = await ground(page);
+    assert.notEqual(dark, light);
+    const fork = hex(await page.evaluate(() => forktail.looks()[forktail.run.cause_names.indexOf('fork')].colour));
+    assert.ok((await shot(page, '#latency')).get(fork) > 20, 'the charts did not follow');
+    await page.locator('#theme').click();
+    assert.equal(await ground(page), light);
+    await page.emulateMedia({colorScheme: 'dark'});
+    assert.equal(await ground(page), dark);
+    await page.keyboard.press('d');
+    assert.equal(await ground(page), light);
+    await closed();
+  },
+
+  async 'a run without requests, and one without a recorder, can be read as far'() {
+    for (const path of [iterations, noRecorder]) {
+      const {page, closed} = await open(path);
+      await page.keyboard.press('w');
+      assert.equal(await panel(page).isVisible(), true);
+      assert.match(await panel(page).textContent(), path === iterations ? /Began/ : /Due/);
+      await page.locator('#search').fill('server-busy');
+      await page.waitForFunction(() => forktail.current().find === 'server-busy');
+      assert.equal(await page.locator('#activities').count(), path === iterations ? 1 : 0);
+      await closed();
+    }
+  },
+};
+
+await run(started, tests);

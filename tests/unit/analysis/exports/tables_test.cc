@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Tables on their own: the schema holds together, CSV quotes what it has to, and times of day are those that
+// a run's clock readings tell.
+#include <set>
+#include <unistd.h>
+
+#include "analysis/run/run.h"
+#include "analysis/exports/tables/csv.h"
+#include "analysis/exports/tables/table.h"
+#include "analysis/exports/tables/tables.h"
+#include "analysis/exports/tables/wall_clock.h"
+#include "tests/support/catch.h"
+
+using namespace forktail;
+
+TEST_CASE("tables and their columns have names of their own, and each row says of which run it is")
+{
+	std::set<std::string> tables;
+	for (const TableKind &t : Tables()) {
+		CHECK(tables.insert(t.name).second);
+		CHECK(std::string(t.columns[0].name) == "run_id");
+		std::set<std::string> columns;
+		for (const TableColumn &c : t.columns)
+			CHECK(columns.insert(c.name).second);
+	}
+}
+
+TEST_CASE("CSV by RFC 4180: what is not known is nothing, empty text is quotes")
+{
+	const TableKind kind = {"t",
+				{{"run_id", ColumnType::Name},
+				 {"text", ColumnType::Text},
+				 {"n", ColumnType::Int},
+				 {"time", ColumnType::Time},
+				 {"yes", ColumnType::Bool}}};
+	char directory[] = "/tmp/forktail-csv-XXXXXX";
+	REQUIRE(mkdtemp(directory));
+	auto sink = MakeCsv(directory);
+	REQUIRE(sink->Open({kind}));
+	Batch batch(kind);
+	batch.SetNames(0, {"id"});
+	batch.Row().Text("a \"b\",\r\nc").Int(7).Time(1'000'000'001).Bool(true);
+	batch.Row().Text("").IntOr(false, 3).Time(0).Bool(false);
+	batch.Row().TextOr(false, "x").Int(0).Time(59'000'000'000).Bool(false);
+	REQUIRE(sink->Write(0, batch));
+	REQUIRE(sink->Close());
+	const std::string path = std::string(directory) + "/t.csv";
+	std::ifstream file(path, std::ios::binary);
+	std::ostringstream text;
+	text << file.rdbuf();
+	CHECK(text.str() == "run_id,text,n,time,yes\r\n"
+			    "id,\"a \"\"b\"\",\r\nc\",7,1970-01-01T00:00:01.000000001Z,true\r\n"
+			    "id,\"\",,,false\r\n"
+			    "id,,0,1970-01-01T00:00:59.000000000Z,false\r\n");
+	std::filesystem::remove_all(directory);
+}
+
+TEST_CASE("the time of day is that of the nearest reading of both clocks")
+{
+	Run run;
+	CHECK(WallClock(run).At(5) == 0);
+	for (uint64_t i : {3, 1, 2}) { // one set by 10 ns each second
+		ft_clock c = {};
+		c.monotonic_ns = i * 1000;
+		c.realtime_ns = 1'000'000 + i * 1010;
+		run.clocks.push_back(c);
+	}
+	WallClock clock(run);
+	for (uint64_t t : {0, 999, 1000, 1499, 1501, 2400, 2600, 9000, 1000, 2501, 1499})
+		CHECK(clock.At(t) == static_cast<int64_t>(RealtimeNs(run, t)));
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Which requests a run's percentiles without a cause need a look at.
+#include "tests/support/catch.h"
+
+#include <vector>
+
+#include "analysis/passes/first_look.h"
+
+using namespace forktail;
+
+namespace
+{
+
+// Requests with nothing but own code of the server, and what they were without it.
+void Add(uint64_t latency_ns, uint64_t without_busy_ns, uint64_t requests, FirstLook *look)
+{
+	for (uint64_t i = 0; i < requests; i++) {
+		look->bounds.Add(static_cast<double>(latency_ns), 0, 1);
+		for (size_t c = 0; c < look->without.size(); c++)
+			look->without[c].Add(c ? latency_ns : without_busy_ns);
+	}
+}
+
+LogHistogram AllOf(uint64_t ns)
+{
+	LogHistogram h;
+	for (int i = 0; i < 1000; i++)
+		h.Add(ns);
+	return h;
+}
+
+} // namespace
+
+TEST_CASE("only what may be among the slowest percent without a cause needs a look")
+{
+	std::vector<FirstLook> workers(2);
+	Floor floor(AllOf(1'000'000));
+	Add(1'000'000, 200'000, 1000, &workers[0]);
+	CHECK(floor.Of(workers) == 0); // that is too few to go by
+	Add(1'000'000, 200'000, 300'000, &workers[1]);
+	uint64_t from_ns = floor.Of(workers);
+	CHECK(from_ns > 150'000);
+	CHECK(from_ns < 200'000);
+	FirstLook all;
+	all.Merge(workers[0]);
+	all.Merge(workers[1]);
+	CHECK(floor.Held(all));
+}
+
+TEST_CASE("no more is left out than most of a run's requests")
+{
+	std::vector<FirstLook> workers(1);
+	Floor floor(AllOf(50'000)); // stalls at the beginning only
+	Add(1'000'000, 1'000'000, 300'000, &workers[0]);
+	CHECK(floor.Of(workers) <= 50'000);
+	CHECK(floor.Of(workers) > 49'000);
+}
+
+TEST_CASE("a run that gets faster than was guessed is noticed")
+{
+	std::vector<FirstLook> workers(1);
+	Floor floor(AllOf(1'000'000));
+	Add(1'000'000, 900'000, 263'000, &workers[0]);
+	CHECK(floor.Of(workers) > 800'000);
+	CHECK(floor.Held(workers[0]));
+	// From here on nearly all of it is own code: of all, the slowest percent without it is faster.
+	FirstLook rest;
+	rest.without[0].slots[LogHistogram::Slot(10'000)] = 30'000'000;
+	rest.without[0].count = 30'000'000;
+	workers[0].Merge(rest);
+	CHECK_FALSE(floor.Held(workers[0]));
+}

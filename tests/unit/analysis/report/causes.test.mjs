@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Every cause the analysis can name has a look of its own, legible in both colour schemes.
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import {test} from 'node:test';
+import {inkOn, lookOfCauses} from '../../../../analysis/report/src/causes.js';
+
+// The rows of the analysis' table, as the page's data has them.
+const source = readFileSync(new URL('../../../../analysis/timeline/causes.def', import.meta.url), 'utf8');
+const text = '"((?:[^"\\\\]|\\\\.)*)"';
+const row = new RegExp(`^CAUSE\\(\\w+, ${text}, [^,]+, (\\w+), \\w+,\\s+\\w+, ${text},\\s+${text}, ${text}, ${text}`, 'gm');
+const table = new Map([...source.matchAll(row)].map(([, name, family, , light, dark, meaning]) =>
+  [name, [family.toLowerCase(), light, dark, meaning]]));
+const names = [...table.keys()];
+const looksOf = (wanted, dark) => lookOfCauses(wanted, wanted.map((name) => table.get(name)), dark);
+
+function luminance(colour) {
+  const [r, g, b] = [1, 3, 5].map((i) => {
+    const v = parseInt(colour.slice(i, i + 2), 16) / 255;
+    return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function contrast(a, b) {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+test('the analysis names its causes where this test looks', () => {
+  assert.ok(names.includes('fork') && names.includes('idle') && names.length > 30);
+  assert.equal(names.length, source.match(/^CAUSE\(/gm).length);
+});
+
+test('each has a meaning, a mark and a colour of its own', () => {
+  for (const dark of [false, true]) {
+    const looks = looksOf(names, dark);
+    for (const look of looks) assert.notEqual(look.meaning, '', `${look.name} has no meaning`);
+    for (const look of looks) assert.ok(look.mark, `${look.name} has no mark`);
+    assert.equal(new Set(looks.map((look) => look.colour)).size, looks.length);
+  }
+});
+
+test('the causes that matter most stand out from the page', () => {
+  const main = ['fork', 'cow-copy', 'fsync', 'file-write', 'run-queue', 'softirq/net_rx', 'reclaim', 'page-in', 'server-busy', 'network'];
+  for (const [dark, page] of [[false, '#ffffff'], [true, '#171c23']])
+    for (const look of looksOf(main, dark))
+      assert.ok(contrast(look.colour, page) >= 2.9, `${look.name}: ${contrast(look.colour, page).toFixed(2)}`);
+});
+
+test('text on a cause is legible', () => {
+  for (const dark of [false, true])
+    for (const look of looksOf(names, dark)) assert.ok(contrast(look.colour, look.ink) >= 4.5, look.name);
+  assert.equal(inkOn('#ffffff'), '#000000');
+});
+
+test('a name from a newer analysis still has a look', () => {
+  assert.match(lookOfCauses(['made-up'], [], false)[0].colour, /^#/);
+});

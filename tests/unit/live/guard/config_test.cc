@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// The configuration of the service: what forktail-record's words come to, what triggers there are, and a line
+// number with each mistake.
+#include <algorithm>
+
+#include "live/guard/config/config.h"
+#include "tests/support/catch.h"
+
+using namespace forktail::guard;
+
+namespace
+{
+
+Config parsed(const std::string &text)
+{
+	Config config;
+	std::string error;
+	const bool good = ParseConfig(text, "record.toml", &config, &error);
+	INFO(error);
+	REQUIRE(good);
+	return config;
+}
+
+std::string refused(const std::string &text)
+{
+	Config config;
+	std::string error;
+	INFO(text);
+	REQUIRE_FALSE(ParseConfig(text, "record.toml", &config, &error));
+	return error;
+}
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+} // namespace
+
+TEST_CASE("what is recorded comes out as forktail-record's own words")
+{
+	const Config config = parsed("[record]\n"
+				     "name = [\"redis-server\", \"memcached\"]\n"
+				     "port = 7000\n"
+				     "directory = \"/run/forktail/ring\"\n"
+				     "keep = \"5m,500MB\"\n"
+				     "user = \"forktail\"\n"
+				     "light = true\n"
+				     "samples = false\n");
+	CHECK(config.directory == "/run/forktail/ring");
+	CHECK(config.record == std::vector<std::string>{"--name", "redis-server", "--name", "memcached",
+							"--port", "7000", "-o", "/run/forktail/ring",
+							"--keep", "5m,500MB", "--user", "forktail", "--light",
+							"--no-samples"});
+	CHECK(parsed("[record]\ndirectory = \"/r\"\n").record ==
+	      std::vector<std::string>{"-o", "/r", "--keep", "10m,1GB"});
+}
+
+TEST_CASE("triggers have what is said of all snapshots unless they say otherwise")
+{
+	const Config config = parsed("[snapshots]\n"
+				     "before = \"20s\"\n"
+				     "cooldown = \"1m\"\n"
+				     "keep = 7\n"
+				     "bytes = \"2GB\"\n"
+				     "when-full = \"stop\"\n"
+				     "exec = [\"/bin/true\", \"x\"]\n"
+				     "[[trigger]]\n"
+				     "on = \"stall(fork) > 20ms\"\n"
+				     "[[trigger]]\n"
+				     "on = \"turn > 50ms\"\n"
+				     "name = \"slow\"\n"
+				     "after = \"1s\"\n"
+				     "server = \"redis-server:6379\"\n"
+				     "exec = []\n"
+				     "[[trigger]]\n"
+				     "name = \"deploy\"\n");
+	REQUIRE(config.triggers.size() == 3);
+	CHECK(config.limits.cooldown_ns == 60 * kSecond);
+	CHECK(config.limits.count == 7);
+	CHECK(config.limits.bytes == 2'000'000'000);
+	CHECK(config.limits.stop_when_full);
+	const Trigger *fork = FindTrigger(config.triggers, "stall-fork");
+	const Trigger *slow = FindTrigger(config.triggers, "slow");
+	const Trigger *deploy = FindTrigger(config.triggers, "deploy");
+	REQUIRE((fork && slow && deploy));
+	CHECK(fork->before_ns == 20 * kSecond);
+	CHECK(fork->after_ns == 5 * kSecond);
+	CHECK(fork->command.argv == std::vector<std::string>{"/bin/true", "x"});
+	CHECK(slow->after_ns == kSecond);
+	CHECK(slow->server == "redis-server:6379");
+	CHECK(slow->command.argv.empty());
+	CHECK(deploy->rule.what == What::Named);
+	CHECK(FindTrigger(config.triggers, "turn") == nullptr);
+}
+
+TEST_CASE("a ring is kept as long as the recorder takes it")
+{
+	const Config config =
+	    parsed("[record]\nname = \"redis-server\"\ndirectory = \"/r\"\nkeep = \"7d,20GB\"\n");
+	const std::vector<std::string> &words = config.record;
+	const auto keep = std::find(words.begin(), words.end(), "--keep");
+	REQUIRE((keep != words.end() && keep + 1 != words.end()));
+	CHECK(keep[1] == "7d,20GB");
+	for (const char *wrong : {"9s", "8d", "10m,3MB", "10"}) {
+		INFO(wrong);
+		CHECK(refused("[record]\nkeep = \"" + std::string(wrong) + "\"\n")
+			  .find("record.toml:2: `keep` is a time from 10s") == 0);
+	}
+}
+
+TEST_CASE("a mistake in the configuration is one sentence with its line")
+{
+	CHECK(refused("[record]\nnmae = \"x\"\n") == "record.toml:2: [record] has no `nmae`");
+	CHECK(refused("[recorder]\n") == "record.toml:1: the configuration has no `recorder`");
+	CHECK(refused("[record]\ndirectory = \"ring\"\n") ==
+	      "record.toml:2: `directory` is a path from / on, not \"ring\"");
+	CHECK(refused("[record]\nport = 70000\n") ==
+	      "record.toml:2: `port` is a number from 1 to 65535, not \"70000\"");
+	CHECK(refused("[record]\nkeep = \"long\"\n") ==
+	      "record.toml:2: `keep` is a time from 10s to 7d and a size from 4MB, such as 10m or 10m,2GB, "
+	      "not \"long\"");
+	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` is true or false");
+	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
+	      "record.toml:3: `light` and `exact` exclude each other");
+	CHECK(refused("[snapshots]\nbefore = \"30\"\n") ==
+	      "record.toml:2: `before` is a time from 0 ns to 3,600 s such as \"30s\", not \"30\"");
+	CHECK(refused("[snapshots]\nkeep = 0\n") == "record.toml:2: `keep` is a number from 1 to 10,000");
+	CHECK(refused("[snapshots]\nbytes = \"much\"\n") ==
+	      "record.toml:2: `bytes` is a size such as \"1GB\", not \"much\"");
+	CHECK(refused("[snapshots]\nwhen-full = \"panic\"\n") ==
+	      "record.toml:2: `when-full` is \"oldest-go\" or \"stop\", not \"panic\"");
+	CHECK(refused("[snapshots]\nexec = [\"logger\"]\n").find("no shell looks for it: not \"logger\"") !=
+	      std::string::npos);
+	CHECK(
+	    refused("[[trigger]]\non = \"turn > 5\"\n").find("record.toml:2: the rule \"turn > 5\" is not") ==
+	    0);
+	CHECK(refused("[[trigger]]\n") ==
+	      "record.toml:1: a [[trigger]] needs `on`, when it fires, or a `name`, "
+	      "by which it is asked for");
+	CHECK(refused("[[trigger]]\nname = \"../x\"\n").find("is of letters, digits") != std::string::npos);
+	CHECK(refused("[[trigger]]\nname = \"a\"\n[[trigger]]\nname = \"a\"\n") ==
+	      "record.toml:3: there are two triggers \"a\": give one another `name`");
+	CHECK(refused("[trigger]\nname = \"a\"\n") ==
+	      "record.toml:1: [[trigger]] is written with two brackets");
+	CHECK(refused("record = \n").find("record.toml:1: ") == 0);
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# The dashboard and the alerts ask for metrics that there are, as docs/metrics.md lists them, and the page lists what the
+# code makes.
+import json
+import re
+import sys
+
+source = sys.argv[1]
+
+
+def text(path):
+    with open(f"{source}/{path}") as file:
+        return file.read()
+
+
+def family(name):
+    return re.sub(r"_(total|bucket|sum|count)$", "", name)
+
+
+def names(path):
+    return {family(n) for n in re.findall(r"\bforktail_[a-z_]+", text(path))}
+
+
+made = set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc")))
+made |= {name + "_info" for name in re.findall(r'Info\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc"))}
+listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/metrics.md"))}
+wrong = []
+if made != listed:
+    wrong.append(f"docs/metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
+for path in ["contrib/grafana/forktail.json", "contrib/prometheus/forktail.rules.yml"]:
+    if unknown := names(path) - made:
+        wrong.append(f"{path} asks for what there is not: {sorted(unknown)}")
+board = json.loads(text("contrib/grafana/forktail.json"))
+variables = {v["name"] for v in board["templating"]["list"]}
+if not {"datasource", "server"} <= variables:
+    wrong.append(f"the dashboard has no variables for data source and server: {sorted(variables)}")
+for panel in board["panels"]:
+    for target in panel["targets"]:
+        for used in re.findall(r"\$([a-z]+)", target["expr"]):
+            if used not in variables:
+                wrong.append(f"panel {panel['title']} uses ${used}, which is no variable")
+print("\n".join(wrong) or "fine")
+sys.exit(bool(wrong))

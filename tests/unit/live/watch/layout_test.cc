@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// What stands on `forktail watch`'s screen, without a terminal: all that has to be seen at any size, nothing
+// too wide, nothing told by colour alone, ASCII where only ASCII can be shown.
+#include "tests/support/catch.h"
+#include "tests/support/json.h"
+
+#include "live/watch/sentences.h"
+#include "live/watch/json.h"
+#include "live/watch/layout.h"
+
+using namespace forktail;
+using namespace forktail::watch;
+using ft::test::parse_json;
+
+namespace
+{
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kAt = 1'795'420'800ull * kSecondNs; // 2026-11-23 08:00:00 UTC
+
+// A second with a fork of 48 ms in it, and a snapshot child at work.
+Frame Sample()
+{
+	Frame f;
+	f.path = "/run/forktail";
+	f.server = "redis-server:6379";
+	f.pid = 4711;
+	f.alive = true;
+	f.servers = 2;
+	f.has_second = true;
+	f.age_ns = 2 * kSecondNs;
+	Figures &s = f.second;
+	s.start_ns = 1000 * kSecondNs;
+	s.realtime_ns = kAt;
+	s.accounted = true;
+	s.turns = 12'345;
+	s.p50_ns = 40'000;
+	s.p99_ns = 210'000;
+	s.max_ns = 50 * kMs;
+	s.threads = {{"redis-server",
+		      true,
+		      false,
+		      {{Cause::ServerBusy, 300 * kMs, 0, 0, ""},
+		       {Cause::Fork, 48 * kMs, 1, 48 * kMs, ""},
+		       {Cause::CowCopy, 12 * kMs, 4'000, 90'000, ""},
+		       {Cause::Idle, 640 * kMs, 0, 0, ""}}},
+		     {"bio_aof_fsync", false, false, {{Cause::Fsync, 700 * kMs, 3, 0, ""}}},
+		     {"snapshot child", false, true, {{Cause::ServerBusy, 900 * kMs, 0, 0, ""}}}};
+	s.forks = 1;
+	s.fork_ns = 48 * kMs;
+	s.fsyncs = 3;
+	s.fsync_ns = 700 * kMs;
+	s.fsync_longest_ns = 400 * kMs;
+	s.fsync_file = "appendonly.aof.1.incr.aof";
+	s.taken = {{"stress", 20 * kMs}};
+	f.worst = {999 * kSecondNs,
+		   50 * kMs,
+		   "redis-server",
+		   false,
+		   12,
+		   13,
+		   {{Cause::Fork, 48 * kMs, 0, 0, ""}, {Cause::ServerBusy, 2 * kMs, 0, 0, ""}},
+		   "",
+		   "copy_page_range",
+		   "stress"};
+	f.worst_realtime_ns = kAt - 5 * kSecondNs;
+	f.strip.assign(71, 200'000);
+	f.strip[3] = kNoTurn;
+	f.strip[65] = 50 * kMs;
+	f.chosen = 70;
+	f.children = {{4800, "snapshot child", 999 * kSecondNs, 0, 4 * kSecondNs}};
+	f.health.recording = true;
+	f.health.cost_known = true;
+	f.health.cpu = 0.004;
+	f.health.rss_bytes = 20'000'000;
+	f.health.span_ns = 600 * kSecondNs;
+	f.health.bytes = 84'000'000;
+	f.health.segments = 120;
+	return f;
+}
+
+std::string All(const std::vector<Line> &lines)
+{
+	std::string text;
+	for (const Line &line : lines)
+		text += TextOf(line) + "\n";
+	return text;
+}
+
+bool Holds(const std::string &text, const std::string &part)
+{
+	return text.find(part) != std::string::npos;
+}
+
+Style Drawn(bool unicode)
+{
+	Style style;
+	style.unicode = unicode;
+	return style;
+}
+
+} // namespace
+
+TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
+{
+	const Frame f = Sample();
+	for (auto [columns, rows] :
+	     {std::pair<size_t, size_t>{80, 24}, {60, 15}, {200, 50}, {40, 10}, {81, 20}}) {
+		const std::vector<Line> lines = LayOut(f, columns, rows, Drawn(true));
+		const std::string text = All(lines);
+		INFO(columns << "x" << rows << "\n" << text);
+		CHECK(lines.size() == rows);
+		for (const Line &line : lines)
+			CHECK(WidthOf(line) <= columns);
+		CHECK(Holds(text, "redis-server"));
+		CHECK(Holds(text, "turns 12,345"));
+		CHECK(Holds(text, "! fork"));
+		CHECK(Holds(text, "worst of the minute: 50.0 ms"));
+		CHECK(Holds(text, "recorder CPU"));
+		CHECK(Holds(text, "q quit"));
+	}
+	// Down to nothing it is cut, and nothing is drawn beside it.
+	for (size_t rows = 1; rows < 10; rows++)
+		for (size_t columns : {1u, 7u, 20u, 39u}) {
+			const std::vector<Line> lines = LayOut(f, columns, rows, Drawn(true));
+			CHECK(lines.size() <= rows);
+			for (const Line &line : lines)
+				CHECK(WidthOf(line) <= columns);
+		}
+}
+
+TEST_CASE("watch: stalls come first, each with its time, and are told without colour")
+{
+	const std::vector<Line> lines = LayOut(Sample(), 80, 24, Drawn(true));
+	const std::string text = All(lines);
+	INFO(text);
+	const size_t fork = text.find("! fork"), copies = text.find("! cow-copy"),
+		     own = text.find("  own-code");
+	CHECK(fork < copies);
+	CHECK(copies < own);
+	CHECK(own != std::string::npos);
+	CHECK(Holds(text, "48.0 ms"));
+	CHECK(Holds(text, "4,000x, longest 90.0 us"));
+	CHECK_FALSE(Holds(text, "! own-code"));
+	CHECK_FALSE(Holds(text, "\n  idle "));
+	CHECK(Holds(text, "idle 64 %"));
+	CHECK(Holds(text, "stalled 6 %"));
+}
+
+TEST_CASE("watch: the worst turn has its evidence, children their progress")
+{
+	const std::string text = All(LayOut(Sample(), 250, 40, Drawn(true)));
+	INFO(text);
+	CHECK(Holds(text, "50.0 ms at 07:59:55 UTC, redis-server, 12 reads, 13 writes: fork 48.0 ms (96 %)"));
+	CHECK(Holds(text, "in copy_page_range"));
+	CHECK(Holds(text, "meanwhile the CPU had stress"));
+	CHECK(Holds(text, "snapshot child 4800: 2.00 s so far, the last one took 4.00 s (50 % of that)"));
+	CHECK(Holds(text, "3 fsyncs in 700 ms, longest 400 ms of appendonly.aof.1.incr.aof"));
+	CHECK(Holds(text, "faults: 4,000 cow-copy in 12.0 ms"));
+	CHECK(Holds(text, "CPU taken by stress 20.0 ms"));
+	CHECK(Holds(text, "bio_aof_fsync: fsync 700 ms"));
+}
+
+TEST_CASE("watch: the strip points at the second that is shown, and says what is not known")
+{
+	Frame f = Sample();
+	f.chosen = 65;
+	f.frozen = true;
+	const std::vector<Line> lines = LayOut(f, 80, 24, Drawn(false));
+	const std::string text = All(lines);
+	INFO(text);
+	CHECK(Holds(TextOf(lines[0]), "FROZEN"));
+	// Three rows, then the pointer under column 9 + 65.
+	const std::string top = TextOf(lines[1]), bottom = TextOf(lines[3]), pointer = TextOf(lines[4]);
+	CHECK(top.substr(0, 9) == " 50.0 ms ");
+	REQUIRE(top.size() > 74);
+	CHECK(top[74] == '#');
+	CHECK(top.find('#') == 74);
+	CHECK(bottom[9 + 3] == '?');
+	CHECK(pointer.find('^') == 74);
+	CHECK(Holds(pointer, "08:00:00 UTC"));
+	bool reversed = false;
+	for (const Words &words : lines[1])
+		reversed |= words.look == Look::Chosen && words.text == "#";
+	CHECK(reversed);
+}
+
+TEST_CASE("watch: without Unicode all is ASCII")
+{
+	Frame f = Sample();
+	f.worst.detail = std::string(300, 'x');
+	for (size_t columns : {40u, 80u, 200u})
+		for (const Line &line : LayOut(f, columns, 30, Drawn(false)))
+			for (char c : TextOf(line))
+				CHECK(static_cast<unsigned char>(c) < 0x80);
+}
+
+TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped")
+{
+	Frame empty;
+	empty.waiting = "nothing is recorded in /run/forktail yet";
+	std::string text = All(LayOut(empty, 80, 24, Drawn(true)));
+	CHECK(Holds(text, "nothing is recorded in /run/forktail yet"));
+	CHECK(Holds(text, "q quit"));
+
+	Frame f = Sample();
+	f.alive = false;
+	f.health.recording = false;
+	f.health.quiet_ns = 42 * kSecondNs;
+	f.health.dropped = 1'234;
+	f.health.damaged = 1;
+	f.second.dropped = 7;
+	f.event = "08:00:00 UTC: the recorder ended";
+	text = All(LayOut(f, 120, 30, Drawn(true)));
+	INFO(text);
+	CHECK(Holds(text, "which has ended"));
+	CHECK(Holds(text, "no recorder: nothing came for 42.0 s"));
+	CHECK(Holds(text, "1,234 dropped"));
+	CHECK(Holds(text, "1 block lost"));
+	CHECK(Holds(text, "7 records were dropped in this second"));
+	CHECK(Holds(text, "the recorder ended"));
+
+	f.second.threads.clear();
+	CHECK(Holds(All(LayOut(f, 80, 24, Drawn(true))), "nothing is accounted for in this second"));
+}
+
+TEST_CASE("watch: as text it has no keys and no strip, as JSON all figures")
+{
+	const Frame f = Sample();
+	const std::string text = All(LayOutOnce(f, 80, Drawn(true)));
+	INFO(text);
+	CHECK(Holds(text, "! fork"));
+	CHECK_FALSE(Holds(text, "q quit"));
+	CHECK_FALSE(Holds(text, "worst turn per second"));
+
+	const auto j = parse_json(OnceJson({f, f}));
+	CHECK(j["format"] == 1);
+	CHECK(j["at"] == 1'795'420'800.0);
+	REQUIRE(j["servers"].size() == 2);
+	const auto &server = j["servers"][0];
+	CHECK(server["turns"]["max_ns"] == 50 * kMs);
+	CHECK(server["causes"][0]["cause"] == "fork");
+	CHECK(server["causes"][0]["stall"] == true);
+	CHECK(server["causes"][2]["cause"] == "own-code");
+	CHECK(server["stalled_ns"] == 60 * kMs);
+	CHECK(server["worst_of_minute"]["cpu_had"] == "stress");
+	CHECK(server["children"][0]["ns"] == 2 * kSecondNs);
+	CHECK(server["cpu_taken"][0]["by"] == "stress");
+	CHECK(j["recorder"]["recording"] == true);
+	CHECK(j["ring"]["files"] == 120);
+}
+
+TEST_CASE("watch: percentiles are the smallest that so much does not exceed")
+{
+	std::vector<uint64_t> all;
+	CHECK(Percentile(&all, 0.5) == 0);
+	for (uint64_t i = 100; i >= 1; i--)
+		all.push_back(i);
+	CHECK(Percentile(&all, 0.5) == 50);
+	CHECK(Percentile(&all, 0.99) == 99);
+	CHECK(Percentile(&all, 1) == 100);
+	all = {7};
+	CHECK(Percentile(&all, 0.99) == 7);
+}
+
+TEST_CASE("watch: help fits on a small screen")
+{
+	for (size_t columns : {40u, 80u}) {
+		const std::vector<Line> lines = LayOutHelp(columns, 24);
+		CHECK(Holds(All(lines), "freeze"));
+		for (const Line &line : lines)
+			CHECK(WidthOf(line) <= columns);
+	}
+}
