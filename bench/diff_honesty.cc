@@ -15,9 +15,9 @@
 
 #include "tests/support/made_runs.h"
 
-using namespace forktail;
-using ft::test::MadeOptions;
-using ft::test::MadeRuns;
+using namespace forktail::analysis::compare;
+using forktail::test::MadeOptions;
+using forktail::test::MadeRuns;
 
 namespace
 {

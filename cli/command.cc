@@ -14,7 +14,7 @@
 #include "common/format/sanitize.h"
 #include "progress_line.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 // Parses into `app`'s variables. True: go on; false: *status is what to exit with.
@@ -38,16 +38,16 @@ bool Parse(CLI::App *app, int argc, char **argv, int *status)
 	}
 }
 
-bool ParseSlow(const std::string &text, Threshold *slow)
+bool ParseSlow(const std::string &text, analysis::Threshold *slow)
 {
 	std::string error;
-	if (text.empty() || ParseThreshold(text, slow, &error))
+	if (text.empty() || analysis::ParseThreshold(text, slow, &error))
 		return true;
 	fprintf(stderr, "forktail: %s\n", error.c_str());
 	return false;
 }
 
-void AddMemory(CLI::App *app, ExplainOptions *options)
+void AddMemory(CLI::App *app, analysis::ExplainOptions *options)
 {
 	app->add_option("--memory", options->memory_bytes,
 			"memory to take, about, however long the run is: 64M, 2G; default 256M")
@@ -65,22 +65,22 @@ void AddPart(CLI::App *app, PartTexts *texts)
 	app->add_option("--around", texts->around,
 			"only requests due around then: T, or T,WIDTH (+12.5s,2s); default width 10s");
 }
-bool ParsePart(const PartTexts &texts, ExplainOptions *options)
+bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options)
 {
 	std::string error;
 	if (ParsePart(texts.since, texts.until, texts.around, &options->part, &error))
 		return true;
-	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 	return false;
 }
 
-bool Read(const std::string &run, ExplainOptions options, Explanation *explanation, std::string *error,
-	  int *status)
+bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Explanation *explanation,
+	  std::string *error, int *status)
 {
-	ProgressLine line("reading " + Visible(run));
+	ProgressLine line("reading " + common::Visible(run));
 	options.progress = [&](double done) { line.Show(done); };
-	bool read = ExplainRun(run, options, explanation, error, status);
-	explanation->progress = Progress(); // the line goes
+	bool read = analysis::ExplainRun(run, options, explanation, error, status);
+	explanation->progress = analysis::Progress(); // the line goes
 	return read;
 }
 
@@ -115,4 +115,4 @@ int RunProgram(const char *program, const char *first, int argc, char **argv, co
 	return kCant;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

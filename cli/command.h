@@ -9,7 +9,7 @@
 #include "analysis/exports/export.h"
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3 };
@@ -18,10 +18,10 @@ enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3 };
 bool Parse(CLI::App *app, int argc, char **argv, int *status);
 
 // "1ms", "p99.9"; an empty text leaves *slow alone. False: it was said why it is none.
-bool ParseSlow(const std::string &text, Threshold *slow);
+bool ParseSlow(const std::string &text, analysis::Threshold *slow);
 
 // --memory: how much memory the explanation of a run may take, however long that is.
-void AddMemory(CLI::App *app, ExplainOptions *options);
+void AddMemory(CLI::App *app, analysis::ExplainOptions *options);
 
 // --since, --until, --around: which part of a run is meant.
 struct PartTexts {
@@ -29,11 +29,11 @@ struct PartTexts {
 };
 void AddPart(CLI::App *app, PartTexts *texts);
 // False: it was said what can't be understood.
-bool ParsePart(const PartTexts &texts, ExplainOptions *options);
+bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 
 // Explains, and shows how far that is. False: *error is one sentence, *status the exit status.
-bool Read(const std::string &run, ExplainOptions options, Explanation *explanation, std::string *error,
-	  int *status);
+bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Explanation *explanation,
+	  std::string *error, int *status);
 
 // Where a program of forktail's is: beside this one, else on PATH; "" if it is nowhere.
 std::string FindProgram(const char *program);
@@ -53,7 +53,7 @@ int ExportCommand(int argc, char **argv);
 int FleetCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
 // Export with formats other than all: what forktail-parquet is.
-int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv);
+int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv);
 int HostsCommand(int argc, char **argv);
 int RecordCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
@@ -62,4 +62,4 @@ int SqlCommand(int argc, char **argv);
 int TriggerCommand(int argc, char **argv);
 int WatchCommand(int argc, char **argv);
 
-} // namespace forktail
+} // namespace forktail::cli

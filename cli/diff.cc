@@ -16,7 +16,7 @@
 #include "common/format/sanitize.h"
 #include "progress_line.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -38,13 +38,14 @@ bool ParseShare(const std::string &option, const std::string &text, double *shar
 	if (end != text.c_str() && (percent || *end == 0) && *share >= 0 && *share <= 10)
 		return true;
 	fprintf(stderr, "forktail diff: %s takes a share such as 5%%, not %s\n", option.c_str(),
-		Visible(text).c_str());
+		common::Visible(text).c_str());
 	return false;
 }
 
 // The two sides: two paths; one directory, in which `lab pairs` made both; or the runs of each, as the shell
 // makes them of patterns, with "and" between.
-bool FindSides(const DiffWords &words, SideAsked *a, SideAsked *b, std::string *error)
+bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis::compare::SideAsked *b,
+	       std::string *error)
 {
 	std::vector<std::string> sides = words.sides;
 	if (sides.size() == 1)
@@ -59,9 +60,9 @@ bool FindSides(const DiffWords &words, SideAsked *a, SideAsked *b, std::string *
 	for (auto at = sides.begin(); at != sides.end(); ++at) {
 		if (at == middle && *at == "and")
 			continue;
-		SideAsked *side = at < middle ? a : b;
+		analysis::compare::SideAsked *side = at < middle ? a : b;
 		std::vector<std::string> runs;
-		if (!FindRuns(*at, &runs, error))
+		if (!analysis::compare::FindRuns(*at, &runs, error))
 			return false;
 		side->given += (side->given.empty() ? "" : " ") + *at;
 		side->runs.insert(side->runs.end(), runs.begin(), runs.end());
@@ -79,7 +80,8 @@ bool SameRun(const std::string &a, const std::string &b)
 }
 
 // That nothing is compared with itself.
-bool AreApart(const SideAsked &a, const SideAsked &b, std::string *error)
+bool AreApart(const analysis::compare::SideAsked &a, const analysis::compare::SideAsked &b,
+	      std::string *error)
 {
 	for (const std::string &one : a.runs)
 		for (const std::string &other : b.runs)
@@ -90,13 +92,13 @@ bool AreApart(const SideAsked &a, const SideAsked &b, std::string *error)
 	return true;
 }
 
-bool WriteJunit(const std::string &path, const Comparison &comparison, std::string *error)
+bool WriteJunit(const std::string &path, const analysis::compare::Comparison &comparison, std::string *error)
 {
-	Pending pending;
-	if (!pending.Begin(path, Pending::kFile, error))
+	analysis::exports::Pending pending;
+	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
 		return false;
 	FILE *file = fopen(pending.at().c_str(), "w");
-	bool good = file && fputs(ComparisonJunit(comparison).c_str(), file) >= 0;
+	bool good = file && fputs(analysis::compare::ComparisonJunit(comparison).c_str(), file) >= 0;
 	if (file)
 		good = fclose(file) == 0 && good;
 	if (!good) {
@@ -108,20 +110,21 @@ bool WriteJunit(const std::string &path, const Comparison &comparison, std::stri
 
 // How much runs of the same thing differ: of all pairings of them, what 95 in a hundred don't exceed in the
 // percentile of those that decide where it is most.
-bool MeasureNoise(const DiffWords &words, CompareOptions *options, std::string *error, int *status)
+bool MeasureNoise(const DiffWords &words, analysis::compare::CompareOptions *options, std::string *error,
+		  int *status)
 {
 	std::vector<std::string> runs;
 	if (words.alike.empty())
 		return true;
 	*status = kCant;
-	if (!FindRuns(words.alike, &runs, error))
+	if (!analysis::compare::FindRuns(words.alike, &runs, error))
 		return false;
-	std::vector<RunSample> samples(runs.size());
+	std::vector<analysis::compare::RunSample> samples(runs.size());
 	for (size_t i = 0; i < runs.size(); i++)
-		if (!TakeSample(runs[i], options->memory_bytes, {}, &options->slow_ns, &samples[i], error,
-				status))
+		if (!analysis::compare::TakeSample(runs[i], options->memory_bytes, {}, &options->slow_ns,
+						   &samples[i], error, status))
 			return false;
-	options->noise = NoiseOf(samples);
+	options->noise = analysis::compare::NoiseOf(samples);
 	if (options->noise > 0)
 		return true;
 	*status = kUsage;
@@ -130,25 +133,25 @@ bool MeasureNoise(const DiffWords &words, CompareOptions *options, std::string *
 	return false;
 }
 
-bool CompareThem(const DiffWords &words, CompareOptions *options, Comparison *comparison, std::string *error,
-		 int *status)
+bool CompareThem(const DiffWords &words, analysis::compare::CompareOptions *options,
+		 analysis::compare::Comparison *comparison, std::string *error, int *status)
 {
-	SideAsked a, b;
+	analysis::compare::SideAsked a, b;
 	*status = kUsage;
 	if (!FindSides(words, &a, &b, error) || !AreApart(a, b, error))
 		return false;
 	if (!MeasureNoise(words, options, error, status))
 		return false;
-	ProgressLine line("comparing " + Visible(a.given) + " and " + Visible(b.given));
+	ProgressLine line("comparing " + common::Visible(a.given) + " and " + common::Visible(b.given));
 	options->progress = [&](double done) { line.Show(done); };
-	if (!CompareSides(a, b, *options, comparison, error, status))
+	if (!analysis::compare::CompareSides(a, b, *options, comparison, error, status))
 		return false;
 	*status = kCant;
 	return (words.junit.empty() || WriteJunit(words.junit, *comparison, error)) &&
-	       (words.html.empty() || WriteComparePage(*comparison, words.html, error));
+	       (words.html.empty() || analysis::report::WriteComparePage(*comparison, words.html, error));
 }
 
-void AddOptions(CLI::App *app, DiffWords *words, ExplainOptions *memory)
+void AddOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *memory)
 {
 	app->add_option(
 	       "RUN", words->sides,
@@ -175,13 +178,13 @@ int DiffCommand(int argc, char **argv)
 {
 	CLI::App app("Compares two runs, or two sides of repeated runs (docs/diff.md).", "forktail diff");
 	DiffWords words;
-	CompareOptions options;
-	ExplainOptions memory;
+	analysis::compare::CompareOptions options;
+	analysis::ExplainOptions memory;
 	AddOptions(&app, &words, &memory);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	Threshold slow;
+	analysis::Threshold slow;
 	if (!ParseSlow(words.slow, &slow) || !ParseShare("--allow", words.allowed, &options.allowed) ||
 	    !ParseShare("--exclude", words.excluded, &options.excluded))
 		return kUsage;
@@ -191,20 +194,22 @@ int DiffCommand(int argc, char **argv)
 	}
 	options.slow_ns = slow.ns;
 	options.memory_bytes = memory.memory_bytes;
-	Comparison comparison;
+	analysis::compare::Comparison comparison;
 	std::string error;
 	if (!CompareThem(words, &options, &comparison, &error, &status)) {
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 		return status;
 	}
-	std::string text = words.json	    ? ComparisonJson(comparison)
-			   : words.markdown ? ComparisonMarkdown(comparison)
-					    : ComparisonText(comparison, isatty(1) && !getenv("NO_COLOR"));
+	std::string text =
+	    words.json ? analysis::compare::ComparisonJson(comparison)
+	    : words.markdown
+		? analysis::compare::ComparisonMarkdown(comparison)
+		: analysis::compare::ComparisonText(comparison, isatty(1) && !getenv("NO_COLOR"));
 	if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
 		fprintf(stderr, "forktail: can't write the comparison: %s\n", strerror(errno));
 		return kCant;
 	}
-	return ExitStatusOf(comparison);
+	return analysis::compare::ExitStatusOf(comparison);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -20,7 +20,7 @@
 #include "command.h"
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -31,7 +31,7 @@ struct Asked {
 	std::string colour = "auto", format, cause_name, json_to;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
-	Cause cause = Cause::Unknown;
+	analysis::Cause cause = analysis::Cause::Unknown;
 
 	int Views() const
 	{
@@ -40,7 +40,7 @@ struct Asked {
 	}
 };
 
-void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
+void AddOptions(CLI::App *app, Asked *asked, analysis::ExplainOptions *options)
 {
 	app->add_flag("--all", asked->all,
 		      "all there is to say: every cause, hop, note and what recording cost");
@@ -63,18 +63,19 @@ void AddOptions(CLI::App *app, Asked *asked, ExplainOptions *options)
 }
 
 // What can't be meant. True: it was said why.
-bool Refused(Asked *asked, const ExplainOptions &options)
+bool Refused(Asked *asked, const analysis::ExplainOptions &options)
 {
 	std::string error;
 	if (options.requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
 		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
-	else if (!asked->cause_name.empty() && !CauseByName(asked->cause_name.c_str(), &asked->cause))
+	else if (!asked->cause_name.empty() &&
+		 !analysis::CauseByName(asked->cause_name.c_str(), &asked->cause))
 		error = "there is no cause '" + asked->cause_name + "'; docs/causes.md lists them";
-	else if (asked->format.empty() || CheckFormat(asked->format, &error))
+	else if (asked->format.empty() || analysis::CheckFormat(asked->format, &error))
 		return false;
-	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 	return true;
 }
 
@@ -91,11 +92,11 @@ size_t Columns()
 	return std::clamp(columns, least, most);
 }
 
-Style StyleOf(const Asked &asked)
+analysis::Style StyleOf(const Asked &asked)
 {
 	setlocale(LC_CTYPE, "");
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-	Style style;
+	analysis::Style style;
 	style.columns = Columns();
 	style.unicode = !asked.ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	style.colour = asked.colour == "always" ||
@@ -105,34 +106,34 @@ Style StyleOf(const Asked &asked)
 }
 
 // What was asked for. False: *error says why there is none.
-bool Show(const Explanation &e, const ExplainOptions &options, const Asked &asked, std::string *text,
-	  std::string *error)
+bool Show(const analysis::Explanation &e, const analysis::ExplainOptions &options, const Asked &asked,
+	  std::string *text, std::string *error)
 {
 	if (asked.episode)
-		return EpisodeView(e, options.style, *asked.episode, text, error);
+		return analysis::EpisodeView(e, options.style, *asked.episode, text, error);
 	if (asked.request)
-		return RequestView(e, options.style, *asked.request, text, error);
+		return analysis::RequestView(e, options.style, *asked.request, text, error);
 	if (!asked.cause_name.empty())
-		*text = CauseView(e, options.style, asked.cause, options.episodes);
+		*text = analysis::CauseView(e, options.style, asked.cause, options.episodes);
 	else if (!asked.format.empty())
-		*text = FormatLine(e, asked.format);
+		*text = analysis::FormatLine(e, asked.format);
 	else if (asked.all)
-		*text = ExplainText(e, options);
+		*text = analysis::ExplainText(e, options);
 	else
-		*text = ExplainScreen(e, options, asked.episodes.value_or(0));
+		*text = analysis::ExplainScreen(e, options, asked.episodes.value_or(0));
 	return true;
 }
 
 // --json-to. False: *error is one sentence.
-bool WriteJson(const Explanation &e, const ExplainOptions &options, const std::string &path,
-	       std::string *error)
+bool WriteJson(const analysis::Explanation &e, const analysis::ExplainOptions &options,
+	       const std::string &path, std::string *error)
 {
-	Pending file;
-	if (!file.Begin(path, Pending::kFile, error))
+	analysis::exports::Pending file;
+	if (!file.Begin(path, analysis::exports::Pending::kFile, error))
 		return false;
 	errno = 0;
 	FILE *out = fopen(file.at().c_str(), "we");
-	const bool written = out && WriteExplainJson(e, options, out);
+	const bool written = out && analysis::WriteExplainJson(e, options, out);
 	if (!out || fclose(out) || !written) {
 		*error = "can't write " + path + ": " + strerror(errno);
 		return false;
@@ -141,15 +142,15 @@ bool WriteJson(const Explanation &e, const ExplainOptions &options, const std::s
 }
 
 // Prints and writes what was asked for. False: it was said why that can't be.
-bool Tell(const Explanation &e, const ExplainOptions &options, const Asked &asked)
+bool Tell(const analysis::Explanation &e, const analysis::ExplainOptions &options, const Asked &asked)
 {
 	std::string text, error;
 	if ((!asked.json && !Show(e, options, asked, &text, &error)) ||
 	    (!asked.json_to.empty() && !WriteJson(e, options, asked.json_to, &error))) {
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 		return false;
 	}
-	const bool printed = asked.json ? WriteExplainJson(e, options, stdout)
+	const bool printed = asked.json ? analysis::WriteExplainJson(e, options, stdout)
 					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
 	if (printed && !fflush(stdout))
 		return true;
@@ -158,12 +159,12 @@ bool Tell(const Explanation &e, const ExplainOptions &options, const Asked &aske
 }
 
 // --fail-if. False: it was said what can't be understood.
-bool ParseFailIf(const std::vector<std::string> &texts, AskedLimits *limits)
+bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLimits *limits)
 {
 	std::string error;
 	for (const std::string &text : texts) {
-		if (!AddLimit({text, ""}, limits, &error)) {
-			fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		if (!analysis::gate::AddLimit({text, ""}, limits, &error)) {
+			fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 			return false;
 		}
 		if (limits->limits.back().comparison == LIMIT_NO_WORSE) {
@@ -175,13 +176,14 @@ bool ParseFailIf(const std::vector<std::string> &texts, AskedLimits *limits)
 }
 
 // Says which came true; the exit status.
-int SayFailed(const AskedLimits &limits, const RunFigures &figures)
+int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::RunFigures &figures)
 {
-	const std::vector<Verdict> verdicts = Judge(limits, LIMIT_FAILS_IF, figures, nullptr);
-	for (const Verdict &v : verdicts)
-		if (v.outcome != Verdict::kKept)
-			fprintf(stderr, "forktail: %s\n", Visible(v.text()).c_str());
-	return StatusOf(verdicts);
+	const std::vector<analysis::gate::Verdict> verdicts =
+	    analysis::gate::Judge(limits, LIMIT_FAILS_IF, figures, nullptr);
+	for (const analysis::gate::Verdict &v : verdicts)
+		if (v.outcome != analysis::gate::Verdict::kKept)
+			fprintf(stderr, "forktail: %s\n", common::Visible(v.text()).c_str());
+	return analysis::gate::StatusOf(verdicts);
 }
 
 } // namespace
@@ -191,7 +193,7 @@ int ExplainCommand(int argc, char **argv)
 	CLI::App app("Says what made the slow requests of a run slow (docs/explain.md).", "forktail explain");
 	std::string run, slow;
 	Asked asked;
-	ExplainOptions options;
+	analysis::ExplainOptions options;
 	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
 	AddOptions(&app, &asked, &options);
@@ -206,7 +208,7 @@ int ExplainCommand(int argc, char **argv)
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	AskedLimits limits;
+	analysis::gate::AskedLimits limits;
 	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked, options) ||
 	    !ParseFailIf(fail_if, &limits))
 		return kUsage;
@@ -215,8 +217,8 @@ int ExplainCommand(int argc, char **argv)
 	if (asked.episode || !asked.cause_name.empty())
 		options.evidence = SIZE_MAX;
 
-	Explanation explanation;
-	RunFigures figures(&limits.limits);
+	analysis::Explanation explanation;
+	analysis::gate::RunFigures figures(&limits.limits);
 	if (!limits.limits.empty())
 		figures.Watch(&options);
 	std::string error;
@@ -232,4 +234,4 @@ int ExplainCommand(int argc, char **argv)
 	return SayFailed(limits, figures);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -3,12 +3,12 @@
 #include "analysis/exports/formats/formats.h"
 #include "command.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 int ExportCommand(int argc, char **argv)
 {
-	return ExportTo(ExportFormats(), argc, argv);
+	return ExportTo(analysis::exports::ExportFormats(), argc, argv);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -9,7 +9,7 @@
 #include "common/format/sanitize.h"
 #include "progress_line.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -19,12 +19,12 @@ struct Asked {
 	std::vector<std::string> runs, tables;
 	std::string out, data_set, format, slow;
 	PartTexts part;
-	ExplainOptions options;
+	analysis::ExplainOptions options;
 };
 
 void Say(const std::string &sentence)
 {
-	fprintf(stderr, "forktail: %s\n", Visible(sentence).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(sentence).c_str());
 }
 
 void Note(const std::vector<std::string> &warnings)
@@ -53,17 +53,18 @@ bool Fits(const Asked &a)
 	return !why;
 }
 
-int IntoFile(const Asked &a, const ExportFormat &format)
+int IntoFile(const Asked &a, const analysis::exports::ExportFormat &format)
 {
 	std::vector<std::string> warnings;
 	std::string error;
 	int status = kDone;
 	bool good;
-	ExplainOptions options = a.options;
+	analysis::ExplainOptions options = a.options;
 	{
-		ProgressLine line("exporting " + Visible(a.runs[0]));
+		ProgressLine line("exporting " + common::Visible(a.runs[0]));
 		options.progress = [&](double done) { line.Show(done); };
-		good = ExportRun(a.runs[0], options, format, a.out, &error, &status, &warnings);
+		good = analysis::exports::ExportRun(a.runs[0], options, format, a.out, &error, &status,
+						    &warnings);
 	}
 	Note(warnings);
 	if (!good)
@@ -72,9 +73,9 @@ int IntoFile(const Asked &a, const ExportFormat &format)
 }
 
 // Goes on after a run that can't be exported, so that one of thousands stops nothing: the worst status.
-int IntoDataSet(const Asked &a, const ExportFormat &parquet)
+int IntoDataSet(const Asked &a, const analysis::exports::ExportFormat &parquet)
 {
-	DataSet data_set;
+	analysis::exports::DataSet data_set;
 	std::string error;
 	int status = kDone, worst = kDone;
 	if (!data_set.Open(a.data_set, a.tables, &error, &status)) {
@@ -83,23 +84,23 @@ int IntoDataSet(const Asked &a, const ExportFormat &parquet)
 	}
 	for (const std::string &sentence : data_set.Strangers())
 		Say(sentence);
-	ExportFormat format = parquet;
+	analysis::exports::ExportFormat format = parquet;
 	format.make = [&](const std::string &path, std::string *) {
 		return parquet.some(path, data_set.tables());
 	};
 	for (const std::string &run : a.runs) {
-		DataSet::Added added;
+		analysis::exports::DataSet::Added added;
 		std::vector<std::string> warnings;
 		{
-			ProgressLine line("exporting " + Visible(run));
-			ExplainOptions options = a.options;
+			ProgressLine line("exporting " + common::Visible(run));
+			analysis::ExplainOptions options = a.options;
 			options.progress = [&](double done) { line.Show(done); };
 			added = data_set.Add(run, options, format, &error, &status, &warnings);
 		}
 		Note(warnings);
-		if (added == DataSet::Added::kFailed)
+		if (added == analysis::exports::DataSet::Added::kFailed)
 			Say(error);
-		if (added == DataSet::Added::kThere)
+		if (added == analysis::exports::DataSet::Added::kThere)
 			Say(run + " is in " + a.data_set + " already");
 		worst = std::max(worst, status);
 	}
@@ -108,12 +109,12 @@ int IntoDataSet(const Asked &a, const ExportFormat &parquet)
 
 } // namespace
 
-int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
+int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv)
 {
 	CLI::App app("Writes runs in another tool's format (docs/exports.md).", "forktail export");
 	Asked a;
 	std::string names;
-	for (const ExportFormat &f : formats)
+	for (const analysis::exports::ExportFormat &f : formats)
 		names += (names.empty() ? "" : ", ") + std::string(f.name);
 	app.add_option("RUN", a.runs, "run directory, or one .forktail file; several for --data-set")
 	    ->required();
@@ -133,8 +134,8 @@ int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
 	if (!Fits(a))
 		return kUsage;
 	std::string error;
-	const ExportFormat *found =
-	    FindExportFormat(formats, a.data_set.empty() ? a.format : "parquet", a.out, &error);
+	const analysis::exports::ExportFormat *found = analysis::exports::FindExportFormat(
+	    formats, a.data_set.empty() ? a.format : "parquet", a.out, &error);
 	if (!found) {
 		Say(error);
 		return kUsage;
@@ -146,4 +147,4 @@ int ExportTo(const std::vector<ExportFormat> &formats, int argc, char **argv)
 	return a.data_set.empty() ? IntoFile(a, *found) : IntoDataSet(a, *found);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

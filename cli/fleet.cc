@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail fleet: hands over to the Python package in analysis/fleet/, which has Spark compute. Here is only found
-// which Python has it.
+// forktail fleet: hands over to the Python package in analysis/fleet/, which has Spark compute. Here is only
+// found which Python has it.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace fs = std::filesystem;
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -41,8 +41,8 @@ int FleetCommand(int argc, char **argv)
 	    fs::read_symlink("/proc/self/exe", ec).parent_path().parent_path().parent_path();
 	if (fs::exists(tree / "analysis/fleet/forktail_fleet", ec)) {
 		const char *before = getenv("PYTHONPATH");
-		const std::string path =
-		    (tree / "analysis/fleet").string() + (before && before[0] ? std::string(":") + before : "");
+		const std::string path = (tree / "analysis/fleet").string() +
+					 (before && before[0] ? std::string(":") + before : "");
 		setenv("PYTHONPATH", path.c_str(), 1);
 	}
 	std::string python = tree / "build-spark/bin/python3";
@@ -70,4 +70,4 @@ int FleetCommand(int argc, char **argv)
 	return kCant;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -14,7 +14,7 @@
 #include "command.h"
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -24,12 +24,12 @@ struct Asked {
 	std::string run, base, file, junit, slow;
 	std::vector<std::string> words;
 	bool json = false;
-	AskedLimits limits;
+	analysis::gate::AskedLimits limits;
 };
 
 bool Refuse(const std::string &why)
 {
-	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
 	return false;
 }
 
@@ -37,10 +37,10 @@ bool Refuse(const std::string &why)
 bool TakeLimits(Asked *asked)
 {
 	std::string error;
-	if (!asked->file.empty() && !ReadLimitsFile(asked->file, &asked->limits, &error))
+	if (!asked->file.empty() && !analysis::gate::ReadLimitsFile(asked->file, &asked->limits, &error))
 		return Refuse(error);
 	for (const std::string &word : asked->words)
-		if (!AddLimit({word, ""}, &asked->limits, &error))
+		if (!analysis::gate::AddLimit({word, ""}, &asked->limits, &error))
 			return Refuse(error);
 	if (asked->limits.limits.empty())
 		return Refuse("there is no limit to hold the run to: 'p99.9 < 5ms', or --limits FILE");
@@ -52,12 +52,12 @@ bool TakeLimits(Asked *asked)
 	return true;
 }
 
-bool WriteJunit(const JunitSuite &suite, const std::string &path, std::string *error)
+bool WriteJunit(const analysis::JunitSuite &suite, const std::string &path, std::string *error)
 {
-	Pending pending;
-	if (!pending.Begin(path, Pending::kFile, error))
+	analysis::exports::Pending pending;
+	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
 		return false;
-	const std::string xml = JunitXml(suite);
+	const std::string xml = analysis::JunitXml(suite);
 	FILE *file = fopen(pending.at().c_str(), "w");
 	const bool written = file && fwrite(xml.data(), 1, xml.size(), file) == xml.size();
 	if ((file && fclose(file)) || !written) {
@@ -68,8 +68,9 @@ bool WriteJunit(const JunitSuite &suite, const std::string &path, std::string *e
 }
 
 // Explains a run for its figures.
-bool ReadFigures(const std::string &run, ExplainOptions options, RunFigures *figures,
-		 Explanation *explanation, std::string *error, int *status)
+bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
+		 analysis::gate::RunFigures *figures, analysis::Explanation *explanation, std::string *error,
+		 int *status)
 {
 	figures->Watch(&options);
 	if (!Read(run, options, explanation, error, status))
@@ -83,40 +84,43 @@ int CantRead(const Asked &asked, const std::string &why, int status)
 {
 	std::string error;
 	Refuse(why);
-	JunitSuite suite = {"forktail gate " + asked.run,
-			    {{"reading the run", "forktail.gate", JunitCase::kError, why, "", 0}}};
+	analysis::JunitSuite suite = {
+	    "forktail gate " + asked.run,
+	    {{"reading the run", "forktail.gate", analysis::JunitCase::kError, why, "", 0}}};
 	if (!asked.junit.empty() && !WriteJunit(suite, asked.junit, &error))
 		Refuse(error);
 	return status;
 }
 
-int Gate(Asked *asked, const ExplainOptions &options)
+int Gate(Asked *asked, const analysis::ExplainOptions &options)
 {
 	const auto began = std::chrono::steady_clock::now();
 	std::string error;
 	int status = kDone;
 	std::vector<limit> of_base = asked->limits.limits;
-	RunFigures figures(&asked->limits.limits), base_figures(&of_base);
-	Explanation explanation, base;
+	analysis::gate::RunFigures figures(&asked->limits.limits), base_figures(&of_base);
+	analysis::Explanation explanation, base;
 	if (!ReadFigures(asked->run, options, &figures, &explanation, &error, &status) ||
 	    (!asked->base.empty() &&
 	     !ReadFigures(asked->base, options, &base_figures, &base, &error, &status)))
 		return CantRead(*asked, error, status);
-	const std::vector<Verdict> verdicts =
-	    Judge(asked->limits, LIMIT_HAS_TO_HOLD, figures, asked->base.empty() ? nullptr : &base_figures);
-	const Gated gated = GatedOf(explanation, asked->base.empty() ? nullptr : &base);
+	const std::vector<analysis::gate::Verdict> verdicts = analysis::gate::Judge(
+	    asked->limits, LIMIT_HAS_TO_HOLD, figures, asked->base.empty() ? nullptr : &base_figures);
+	const analysis::gate::Gated gated =
+	    analysis::gate::GatedOf(explanation, asked->base.empty() ? nullptr : &base);
 	const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
 	if (!asked->junit.empty() &&
-	    !WriteJunit(GateJunit(gated, verdicts, took.count()), asked->junit, &error)) {
+	    !WriteJunit(analysis::gate::GateJunit(gated, verdicts, took.count()), asked->junit, &error)) {
 		Refuse(error);
 		return kCant;
 	}
-	const std::string text = asked->json ? GateJson(gated, verdicts) : GateText(gated, verdicts);
+	const std::string text = asked->json ? analysis::gate::GateJson(gated, verdicts)
+					     : analysis::gate::GateText(gated, verdicts);
 	if (fputs(text.c_str(), stdout) == EOF || fflush(stdout)) {
 		Refuse(std::string("can't write the verdicts: ") + strerror(errno));
 		return kCant;
 	}
-	return StatusOf(verdicts);
+	return analysis::gate::StatusOf(verdicts);
 }
 
 } // namespace
@@ -129,7 +133,7 @@ int GateCommand(int argc, char **argv)
 	    "read or hasn't what a limit is about.",
 	    "forktail gate");
 	Asked asked;
-	ExplainOptions options;
+	analysis::ExplainOptions options;
 	options.episodes = 0;
 	app.add_option("RUN", asked.run, "run directory, or one .forktail file")->required();
 	app.add_option("LIMIT", asked.words,
@@ -152,4 +156,4 @@ int GateCommand(int argc, char **argv)
 	return Gate(&asked, options);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -18,7 +18,7 @@ namespace
 
 int Refuse(const std::string &why, int status)
 {
-	forktail::guard::Say(forktail::guard::Level::Error, why);
+	forktail::live::guard::Say(forktail::live::guard::Level::Error, why);
 	return status;
 }
 
@@ -27,9 +27,10 @@ int Refuse(const std::string &why, int status)
 int main(int argc, char **argv)
 {
 	using namespace forktail;
-	guard::NotifyBegin();
-	guard::GuardOptions options;
-	guard::Config config;
+	using namespace forktail::cli;
+	live::guard::NotifyBegin();
+	live::guard::GuardOptions options;
+	live::guard::Config config;
 	std::string error;
 	int status = kDone;
 	CLI::App app(
@@ -58,9 +59,9 @@ int main(int argc, char **argv)
 	options.forktail = FindProgram("forktail");
 	if (!std::filesystem::exists(options.path, ec))
 		return Refuse("there is no ring " + options.path, kCant);
-	if (!guard::Confine(options.path, &error))
+	if (!live::guard::Confine(options.path, &error))
 		return Refuse(error, kCant);
-	if (!guard::ReadOptions(options, &config, &error))
+	if (!live::guard::ReadOptions(options, &config, &error))
 		return Refuse(error, kUsage);
-	return guard::RunGuard(options, config, &error) ? kDone : Refuse(error, kCant);
+	return live::guard::RunGuard(options, config, &error) ? kDone : Refuse(error, kCant);
 }

@@ -8,14 +8,14 @@
 #include "common/format/sanitize.h"
 #include "hosts/run.h"
 
-namespace forktail
+namespace forktail::cli
 {
 namespace
 {
 
 int Refuse(const std::string &why, int status)
 {
-	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
 	return status;
 }
 
@@ -66,4 +66,4 @@ int HostsCommand(int argc, char **argv)
 	return help ? kDone : kUsage;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -12,8 +12,8 @@
 namespace
 {
 
-using forktail::kDone;
-using forktail::kUsage;
+using forktail::cli::kDone;
+using forktail::cli::kUsage;
 
 const char kHelp[] =
     "forktail names the kernel event behind every Redis latency spike.\n"
@@ -57,24 +57,24 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::DiffCommand},	     {"explain", forktail::ExplainCommand},
-	    {"export", forktail::ExportCommand},     {"fleet", forktail::FleetCommand},
-	    {"gate", forktail::GateCommand},	     {"hosts", forktail::HostsCommand},
-	    {"record", forktail::RecordCommand},     {"report", forktail::ReportCommand},
-	    {"snapshot", forktail::SnapshotCommand}, {"sql", forktail::SqlCommand},
-	    {"trigger", forktail::TriggerCommand},   {"watch", forktail::WatchCommand},
+	    {"diff", forktail::cli::DiffCommand},	  {"explain", forktail::cli::ExplainCommand},
+	    {"export", forktail::cli::ExportCommand},	  {"fleet", forktail::cli::FleetCommand},
+	    {"gate", forktail::cli::GateCommand},	  {"hosts", forktail::cli::HostsCommand},
+	    {"record", forktail::cli::RecordCommand},	  {"report", forktail::cli::ReportCommand},
+	    {"snapshot", forktail::cli::SnapshotCommand}, {"sql", forktail::cli::SqlCommand},
+	    {"trigger", forktail::cli::TriggerCommand},	  {"watch", forktail::cli::WatchCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)
 			return c.run(rest, args);
 	if (command == "doctor")
-		return forktail::RunProgram("forktail-record", "--doctor", rest, args);
+		return forktail::cli::RunProgram("forktail-record", "--doctor", rest, args);
 	if (command == "load")
-		return forktail::RunProgram("forktail-load", nullptr, rest, args);
+		return forktail::cli::RunProgram("forktail-load", nullptr, rest, args);
 	if (command == "clock")
-		return forktail::RunProgram("forktail-clock", nullptr, rest, args);
+		return forktail::cli::RunProgram("forktail-clock", nullptr, rest, args);
 	if (command == "lab")
-		return forktail::LabMain(argc - 1, argv + 1);
+		return forktail::lab::LabMain(argc - 1, argv + 1);
 	if (command == "--version" || command == "version") {
 		printf("forktail %s\n", FORKTAIL_VERSION);
 		return kDone;

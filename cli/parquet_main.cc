@@ -8,12 +8,14 @@
 namespace
 {
 
-std::unique_ptr<forktail::Exporter> Some(const std::string &path, const std::vector<std::string> &tables)
+std::unique_ptr<forktail::analysis::exports::Exporter> Some(const std::string &path,
+							    const std::vector<std::string> &tables)
 {
-	return forktail::MakeTables(forktail::MakeParquet(path), tables);
+	return forktail::analysis::exports::MakeTables(forktail::analysis::exports::MakeParquet(path),
+						       tables);
 }
 
-std::unique_ptr<forktail::Exporter> Parquet(const std::string &path, std::string *)
+std::unique_ptr<forktail::analysis::exports::Exporter> Parquet(const std::string &path, std::string *)
 {
 	return Some(path, {});
 }
@@ -22,7 +24,12 @@ std::unique_ptr<forktail::Exporter> Parquet(const std::string &path, std::string
 
 int main(int argc, char **argv)
 {
-	const std::vector<forktail::ExportFormat> formats = {
-	    {"parquet", {".parquet"}, forktail::Pending::kDirectory, Parquet, nullptr, Some}};
-	return forktail::ExportTo(formats, argc - 1, argv + 1);
+	const std::vector<forktail::analysis::exports::ExportFormat> formats = {
+	    {"parquet",
+	     {".parquet"},
+	     forktail::analysis::exports::Pending::kDirectory,
+	     Parquet,
+	     nullptr,
+	     Some}};
+	return forktail::cli::ExportTo(formats, argc - 1, argv + 1);
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <unistd.h>
 
-namespace forktail
+namespace forktail::cli
 {
 
 class ProgressLine
@@ -44,4 +44,4 @@ private:
 	Clock::time_point next_ = Clock::now() + std::chrono::seconds(2);
 };
 
-} // namespace forktail
+} // namespace forktail::cli

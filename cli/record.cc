@@ -12,14 +12,14 @@
 #include "common/format/units.h"
 #include "live/guard/config/config.h"
 
-namespace forktail
+namespace forktail::cli
 {
 namespace
 {
 
 int Refuse(const std::string &why)
 {
-	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
 	return kUsage;
 }
 
@@ -53,17 +53,18 @@ Words Sort(int argc, char **argv)
 }
 
 // What the file says, for who is about to put it in force.
-int Describe(const guard::Config &config)
+int Describe(const live::guard::Config &config)
 {
 	std::string line = "forktail-record";
 	for (const std::string &word : config.record)
-		line += " " + Visible(word);
+		line += " " + common::Visible(word);
 	printf("%s\n", line.c_str());
-	for (const guard::Trigger &t : config.triggers) {
-		printf("%s: %s, from %s before to %s after%s\n", t.name.c_str(),
-		       t.rule.text.empty() ? "when it is asked for" : t.rule.text.c_str(),
-		       FormatDuration(t.before_ns).c_str(), FormatDuration(t.after_ns).c_str(),
-		       t.command.argv.empty() ? "" : (", then " + Visible(t.command.argv[0])).c_str());
+	for (const live::guard::Trigger &t : config.triggers) {
+		printf(
+		    "%s: %s, from %s before to %s after%s\n", t.name.c_str(),
+		    t.rule.text.empty() ? "when it is asked for" : t.rule.text.c_str(),
+		    common::FormatDuration(t.before_ns).c_str(), common::FormatDuration(t.after_ns).c_str(),
+		    t.command.argv.empty() ? "" : (", then " + common::Visible(t.command.argv[0])).c_str());
 	}
 	return kDone;
 }
@@ -77,11 +78,11 @@ int RecordCommand(int argc, char **argv)
 		return words.check
 			   ? Refuse("--check checks a configuration: forktail record --config FILE --check")
 			   : RunProgram("forktail-record", nullptr, argc, argv);
-	guard::Config config;
+	live::guard::Config config;
 	std::string error;
 	std::error_code ec;
 	words.config = std::filesystem::absolute(words.config, ec);
-	if (!guard::ReadConfig(words.config, &config, &error))
+	if (!live::guard::ReadConfig(words.config, &config, &error))
 		return Refuse(error);
 	if (words.check)
 		return Describe(config);
@@ -93,4 +94,4 @@ int RecordCommand(int argc, char **argv)
 	return RunProgram("forktail-record", nullptr, static_cast<int>(all.size()), all.data());
 }
 
-} // namespace forktail
+} // namespace forktail::cli

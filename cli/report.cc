@@ -11,47 +11,49 @@
 #include "common/format/sanitize.h"
 #include "progress_line.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
 {
 
-bool ReportRun(const std::string &run, ExplainOptions options, const std::string &out, std::string *error,
-	       int *status)
+bool ReportRun(const std::string &run, analysis::ExplainOptions options, const std::string &out,
+	       std::string *error, int *status)
 {
-	Explanation explanation;
+	analysis::Explanation explanation;
 	options.page = true;
 	if (!Read(run, options, &explanation, error, status))
 		return false;
 	*status = kCant;
-	return WriteReport(explanation, out, error);
+	return analysis::report::WriteReport(explanation, out, error);
 }
 
 // Two sides, each a run or a directory of runs.
-bool ReportSides(const std::vector<std::string> &sides, const ExplainOptions &options, const std::string &out,
-		 std::string *error, int *status)
+bool ReportSides(const std::vector<std::string> &sides, const analysis::ExplainOptions &options,
+		 const std::string &out, std::string *error, int *status)
 {
-	SideAsked a{sides[0], {}}, b{sides[1], {}};
+	analysis::compare::SideAsked a{sides[0], {}}, b{sides[1], {}};
 	*status = kCant;
-	if (!FindRuns(sides[0], &a.runs, error) || !FindRuns(sides[1], &b.runs, error))
+	if (!analysis::compare::FindRuns(sides[0], &a.runs, error) ||
+	    !analysis::compare::FindRuns(sides[1], &b.runs, error))
 		return false;
-	CompareOptions compare;
+	analysis::compare::CompareOptions compare;
 	compare.memory_bytes = options.memory_bytes;
 	compare.slow_ns = options.slow.ns;
-	Comparison comparison;
+	analysis::compare::Comparison comparison;
 	{
-		ProgressLine line("comparing " + Visible(a.given) + " and " + Visible(b.given));
+		ProgressLine line("comparing " + common::Visible(a.given) + " and " +
+				  common::Visible(b.given));
 		compare.progress = [&](double done) { line.Show(done); };
-		if (!CompareSides(a, b, compare, &comparison, error, status))
+		if (!analysis::compare::CompareSides(a, b, compare, &comparison, error, status))
 			return false;
 	}
 	*status = kCant;
-	return WriteComparePage(comparison, out, error);
+	return analysis::report::WriteComparePage(comparison, out, error);
 }
 
 // What a page of two sides can't be of. False: it was said.
-bool FitsTwoSides(const PartTexts &part, const ExplainOptions &options)
+bool FitsTwoSides(const PartTexts &part, const analysis::ExplainOptions &options)
 {
 	if (!part.since.empty() || !part.until.empty() || !part.around.empty())
 		fprintf(stderr, "forktail report: two sides are compared whole, without --since, --until and "
@@ -72,7 +74,7 @@ int ReportCommand(int argc, char **argv)
 		     "forktail report");
 	std::vector<std::string> runs;
 	std::string slow, out;
-	ExplainOptions options;
+	analysis::ExplainOptions options;
 	app.add_option("RUN", runs,
 		       "run directory, or one .forktail file; two of them, or of directories of runs, are "
 		       "compared")
@@ -99,4 +101,4 @@ int ReportCommand(int argc, char **argv)
 	return status;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -13,7 +13,7 @@
 #include "common/format/units.h"
 #include "common/text/parse.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -21,23 +21,25 @@ namespace
 
 int Refuse(const std::string &why, int status)
 {
-	fprintf(stderr, "forktail: %s\n", Visible(why).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
 	return status;
 }
 
 // How long a ring lasts, and what time of day it was. False: *error says why that can't be told.
-bool ReadTimes(const std::string &directory, Run *run, TimeSpan *whole, std::string *error)
+bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeSpan *whole,
+	       std::string *error)
 {
-	Ring ring;
-	if (!FindRing(directory, &ring, error))
+	analysis::Ring ring;
+	if (!analysis::FindRing(directory, &ring, error))
 		return false;
 	ring.LeaveNewestBoot();
 	uint64_t start_ns = 0, end_ns = 0, last_ns = 0;
 	run->path = directory;
 	size_t first = 0, last = ring.size();
-	while (first < last && !TimeOfBlocks(ring.path(first), 0, &start_ns, &end_ns, &run->clocks))
+	while (first < last && !analysis::TimeOfBlocks(ring.path(first), 0, &start_ns, &end_ns, &run->clocks))
 		first++; // it was evicted just now
-	while (last > first && !TimeOfBlocks(ring.path(last - 1), 0, &last_ns, &end_ns, &run->clocks))
+	while (last > first &&
+	       !analysis::TimeOfBlocks(ring.path(last - 1), 0, &last_ns, &end_ns, &run->clocks))
 		last--; // it was begun just now
 	*error = "nothing is recorded yet in " + directory;
 	if (first >= last)
@@ -47,12 +49,13 @@ bool ReadTimes(const std::string &directory, Run *run, TimeSpan *whole, std::str
 }
 
 // What is asked for of it: a time is as for --since of forktail explain, of the ring as it is now.
-int FindAsked(const PartAsked &part, SnapshotAsked *asked, Run *run, std::string *error)
+int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotAsked *asked, analysis::Run *run,
+	      std::string *error)
 {
-	TimeSpan whole, found;
+	analysis::TimeSpan whole, found;
 	if (!ReadTimes(asked->ring, run, &whole, error))
 		return kCant;
-	if (int status = FindPart(part, *run, whole.since_ns, whole.until_ns, &found, error))
+	if (int status = analysis::FindPart(part, *run, whole.since_ns, whole.until_ns, &found, error))
 		return status;
 	asked->from_ns = found.since_ns;
 	asked->to_ns = found.until_ns;
@@ -69,7 +72,7 @@ int SnapshotCommand(int argc, char **argv)
 	    "Exit status: 0 done, 2 usage, 3 there is no ring, nothing of that time is in it, or RUN "
 	    "can't be made.",
 	    "forktail snapshot");
-	SnapshotAsked asked;
+	live::snapshot::SnapshotAsked asked;
 	std::string since, until, last;
 	app.add_option("DIR", asked.ring, "the ring's directory")->required();
 	app.add_option("-o,--output", asked.out, "run directory to make")->required();
@@ -82,24 +85,26 @@ int SnapshotCommand(int argc, char **argv)
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	PartAsked part;
+	analysis::PartAsked part;
 	std::string error;
 	uint64_t last_ns = 0;
 	if (!last.empty() && (!parse_duration(last.c_str(), TIME_ANY, 0, &last_ns) || !last_ns))
 		return Refuse("--last takes a duration: 60s, 5m; not '" + last + "'", kUsage);
 	if (!ParsePart(last.empty() ? since : "-" + last, until, "", &part, &error))
 		return Refuse(error, kUsage);
-	Run run;
+	analysis::Run run;
 	if (int why = FindAsked(part, &asked, &run, &error))
 		return Refuse(error, why);
 	asked.why = "asked for";
-	SnapshotTaken taken;
-	if (TakeSnapshot(asked, &taken, &error) != SnapshotWhy::Done)
+	live::snapshot::SnapshotTaken taken;
+	if (live::snapshot::TakeSnapshot(asked, &taken, &error) != live::snapshot::SnapshotWhy::Done)
 		return Refuse(error, kCant);
-	printf("%s: %s of %s in %s, %s\n", Visible(asked.out).c_str(),
-	       FormatDuration(taken.to_ns - taken.from_ns).c_str(), Visible(asked.ring).c_str(),
-	       Plural(taken.segments, "segment", "segments").c_str(), FormatBytes(taken.bytes).c_str());
+	printf("%s: %s of %s in %s, %s\n", common::Visible(asked.out).c_str(),
+	       common::FormatDuration(taken.to_ns - taken.from_ns).c_str(),
+	       common::Visible(asked.ring).c_str(),
+	       common::Plural(taken.segments, "segment", "segments").c_str(),
+	       common::FormatBytes(taken.bytes).c_str());
 	return fflush(stdout) ? kCant : kDone;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

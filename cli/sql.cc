@@ -20,7 +20,7 @@
 
 namespace fs = std::filesystem;
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -152,7 +152,8 @@ int TablesOf(const std::string &run, const std::string &slow, std::string *direc
 	std::error_code ec;
 	const fs::path path = fs::canonical(run, ec);
 	if (ec) {
-		fprintf(stderr, "forktail: can't read %s: %s\n", Visible(run).c_str(), ec.message().c_str());
+		fprintf(stderr, "forktail: can't read %s: %s\n", common::Visible(run).c_str(),
+			ec.message().c_str());
 		return kCant;
 	}
 	const fs::path cache = CacheDirectory();
@@ -191,7 +192,7 @@ std::string Quoted(const std::string &text)
 std::string Views(const std::vector<std::string> &directories)
 {
 	std::string sql = "SET TimeZone = 'UTC';\n";
-	for (const TableKind &table : Tables()) {
+	for (const analysis::exports::TableKind &table : analysis::exports::Tables()) {
 		std::string files;
 		for (const std::string &d : directories)
 			files += (files.empty() ? "" : ", ") + Quoted(d + "/" + table.name + ".parquet");
@@ -267,7 +268,7 @@ int SqlCommand(int argc, char **argv)
 			"forktail: --csv and --json are of a query's result, and there is no query\n");
 		return kUsage;
 	}
-	if (Threshold threshold; !ParseSlow(slow, &threshold))
+	if (analysis::Threshold threshold; !ParseSlow(slow, &threshold))
 		return kUsage;
 	std::vector<std::string> directories;
 	for (const std::string &run : runs) {
@@ -281,4 +282,4 @@ int SqlCommand(int argc, char **argv)
 	return Ask(Views(directories), query, csv ? "csv" : json ? "json" : "table");
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -7,7 +7,7 @@
 #include "common/format/sanitize.h"
 #include "live/guard/control_client/control_client.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 int TriggerCommand(int argc, char **argv)
@@ -22,9 +22,10 @@ int TriggerCommand(int argc, char **argv)
 	app.add_option("NAME", name, "the trigger")->required();
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	const guard::Asked asked = guard::AskForTrigger(path, name, &answer);
-	fprintf(asked == guard::Asked::Yes ? stdout : stderr, "forktail: %s\n", Visible(answer).c_str());
-	return asked == guard::Asked::Yes ? kDone : asked == guard::Asked::No ? kNo : kCant;
+	const live::guard::Asked asked = live::guard::AskForTrigger(path, name, &answer);
+	fprintf(asked == live::guard::Asked::Yes ? stdout : stderr, "forktail: %s\n",
+		common::Visible(answer).c_str());
+	return asked == live::guard::Asked::Yes ? kDone : asked == live::guard::Asked::No ? kNo : kCant;
 }
 
-} // namespace forktail
+} // namespace forktail::cli

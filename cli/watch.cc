@@ -23,7 +23,7 @@
 #include "live/watch/layout.h"
 #include "live/watch/screen/screen.h"
 
-namespace forktail
+namespace forktail::cli
 {
 
 namespace
@@ -52,10 +52,10 @@ bool Utf8()
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-Style StyleOf(const Asked &asked)
+analysis::Style StyleOf(const Asked &asked)
 {
 	const char *no_colour = getenv("NO_COLOR");
-	Style style;
+	analysis::Style style;
 	style.unicode = Utf8() && !asked.ascii;
 	style.colour = !(no_colour && *no_colour);
 	return style;
@@ -75,7 +75,8 @@ size_t Columns()
 }
 
 // Reads until there is a second that is accounted for. False: *error says why there is none.
-bool ReadOnce(const std::string &path, live::Follower *follower, watch::History *history, std::string *error)
+bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::History *history,
+	      std::string *error)
 {
 	const uint64_t began_ns = Now(CLOCK_MONOTONIC);
 	live::Batch batch;
@@ -107,31 +108,31 @@ int Once(const Asked &asked)
 	const uint64_t now_ns = Now(CLOCK_MONOTONIC);
 	options.from_ns = std::max<uint64_t>(now_ns - std::min(now_ns, kMinuteNs), 1);
 	live::Follower follower(asked.path, options);
-	watch::History history;
+	live::watch::History history;
 	std::string error;
 	if (!ReadOnce(asked.path, &follower, &history, &error)) {
-		fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+		fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 		return kCant;
 	}
-	Style style = StyleOf(asked);
+	analysis::Style style = StyleOf(asked);
 	style.colour = false;
-	std::vector<watch::Frame> frames;
+	std::vector<live::watch::Frame> frames;
 	const uint64_t realtime_ns = Now(CLOCK_REALTIME);
 	const uint64_t newest_ns = follower.RealtimeNs(follower.newest_ns());
 	for (size_t i = 0; i < history.servers().size(); i++) {
-		watch::Frame frame = MakeFrame(history, {i, false, 0}, 1);
-		frame.path = Visible(asked.path);
+		live::watch::Frame frame = live::watch::MakeFrame(history, {i, false, 0}, 1);
+		frame.path = common::Visible(asked.path);
 		frame.age_ns = realtime_ns - std::min(realtime_ns, frame.second.realtime_ns + kSecondNs);
 		frame.health.quiet_ns = realtime_ns - std::min(realtime_ns, newest_ns);
 		frames.push_back(std::move(frame));
 	}
 	std::string text;
 	if (asked.json)
-		text = watch::OnceJson(frames);
+		text = live::watch::OnceJson(frames);
 	else
-		for (const watch::Frame &frame : frames)
-			for (const watch::Line &line : LayOutOnce(frame, Columns(), style))
-				text += watch::TextOf(line) + "\n";
+		for (const live::watch::Frame &frame : frames)
+			for (const live::watch::Line &line : live::watch::LayOutOnce(frame, Columns(), style))
+				text += live::watch::TextOf(line) + "\n";
 	if (fwrite(text.data(), 1, text.size(), stdout) != text.size() || fflush(stdout)) {
 		fprintf(stderr, "forktail: can't write the figures: %s\n", strerror(errno));
 		return kCant;
@@ -145,25 +146,26 @@ std::string TakeOne(const Asked &asked, uint64_t from_ns, uint64_t to_ns, uint64
 	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);
 	struct tm t;
 	gmtime_r(&seconds, &t);
-	SnapshotAsked snapshot;
+	live::snapshot::SnapshotAsked snapshot;
 	snapshot.ring = asked.path;
 	snapshot.from_ns = from_ns;
 	snapshot.to_ns = to_ns;
 	snapshot.why = "asked for in forktail watch";
-	snapshot.out = asked.snapshots + Format("/forktail-%04d%02d%02d-%02d%02d%02d", t.tm_year + 1900,
-						t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
-	SnapshotTaken taken;
+	snapshot.out =
+	    asked.snapshots + analysis::Format("/forktail-%04d%02d%02d-%02d%02d%02d", t.tm_year + 1900,
+					       t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+	live::snapshot::SnapshotTaken taken;
 	std::string error;
-	if (TakeSnapshot(snapshot, &taken, &error) != SnapshotWhy::Done)
+	if (live::snapshot::TakeSnapshot(snapshot, &taken, &error) != live::snapshot::SnapshotWhy::Done)
 		return "no snapshot: " + error;
-	return "snapshot " + snapshot.out + ": " + FormatDuration(taken.to_ns - taken.from_ns) + ", " +
-	       FormatBytes(taken.bytes);
+	return "snapshot " + snapshot.out + ": " + common::FormatDuration(taken.to_ns - taken.from_ns) +
+	       ", " + common::FormatBytes(taken.bytes);
 }
 
 int Screen(const Asked &asked)
 {
 	std::error_code ec;
-	watch::ScreenOptions options;
+	live::watch::ScreenOptions options;
 	options.path = asked.path;
 	options.program = std::filesystem::read_symlink("/proc/self/exe", ec);
 	options.interval_s = asked.interval_s;
@@ -173,9 +175,9 @@ int Screen(const Asked &asked)
 		return TakeOne(asked, from_ns, to_ns, at_ns);
 	};
 	std::string error;
-	if (RunScreen(options, &error))
+	if (live::watch::RunScreen(options, &error))
 		return kDone;
-	fprintf(stderr, "forktail: %s\n", Visible(error).c_str());
+	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 	return kCant;
 }
 
@@ -207,10 +209,10 @@ int WatchCommand(int argc, char **argv)
 			"forktail: %s is not there; forktail record --keep 10m -o %s --pid PID makes it and "
 			"records "
 			"into it\n",
-			Visible(asked.path).c_str(), Visible(asked.path).c_str());
+			common::Visible(asked.path).c_str(), common::Visible(asked.path).c_str());
 		return kCant;
 	}
 	return asked.once ? Once(asked) : Screen(asked);
 }
 
-} // namespace forktail
+} // namespace forktail::cli

@@ -21,7 +21,7 @@ bool IsName(const std::string &name)
 	       });
 }
 
-void ReadHost(Table *table, Plan *plan)
+void ReadHost(common::Table *table, Plan *plan)
 {
 	PlanHost host;
 	table->Known({"name", "address", "network", "programs"});
@@ -49,7 +49,7 @@ void ReadHost(Table *table, Plan *plan)
 }
 
 // The host and name of something that runs on it. `taken` has names of that host's files.
-void ReadPlace(Table *table, const Plan &plan, const char *what, const std::string &otherwise,
+void ReadPlace(common::Table *table, const Plan &plan, const char *what, const std::string &otherwise,
 	       std::string *host, std::string *name)
 {
 	table->Text("host", host);
@@ -77,7 +77,7 @@ void ReadPlace(Table *table, const Plan &plan, const char *what, const std::stri
 		table->Refuse("the name \"" + *name + "\" is taken on " + *host);
 }
 
-void ReadRecorder(Table *table, Plan *plan)
+void ReadRecorder(common::Table *table, Plan *plan)
 {
 	static const char *const kTargets[] = {"port", "pid", "name-of", "unix", "container", "cgroup"};
 	PlanRecorder recorder;
@@ -99,7 +99,7 @@ void ReadRecorder(Table *table, Plan *plan)
 	plan->recorders.push_back(recorder);
 }
 
-void ReadLoad(Table *table, Plan *plan)
+void ReadLoad(common::Table *table, Plan *plan)
 {
 	PlanLoad load;
 	table->Known({"host", "name", "to", "options"});
@@ -109,7 +109,7 @@ void ReadLoad(Table *table, Plan *plan)
 	plan->loads.push_back(load);
 }
 
-void ReadAll(Table *table, Plan *plan)
+void ReadAll(common::Table *table, Plan *plan)
 {
 	std::string on_death = "end";
 	table->Known(
@@ -125,9 +125,9 @@ void ReadAll(Table *table, Plan *plan)
 		table->Refuse("`on_death` is \"end\" or \"continue\", not \"" + on_death + "\"");
 	if (plan->scratch.empty() || plan->scratch[0] != '/')
 		table->Refuse("`scratch` is an absolute path, not \"" + plan->scratch + "\"");
-	table->Each("hosts", "a host", [&](Table *one) { ReadHost(one, plan); });
-	table->Each("record", "a recorder", [&](Table *one) { ReadRecorder(one, plan); });
-	table->Each("load", "a load", [&](Table *one) { ReadLoad(one, plan); });
+	table->Each("hosts", "a host", [&](common::Table *one) { ReadHost(one, plan); });
+	table->Each("record", "a recorder", [&](common::Table *one) { ReadRecorder(one, plan); });
+	table->Each("load", "a load", [&](common::Table *one) { ReadLoad(one, plan); });
 	if (plan->hosts.empty())
 		table->Refuse("there are no [[hosts]]");
 	if (plan->recorders.empty() && plan->loads.empty())
@@ -140,8 +140,8 @@ void ReadAll(Table *table, Plan *plan)
 
 bool ParsePlan(const std::string &text, const std::string &path, Plan *plan, std::string *error)
 {
-	return ReadTables(
-	    text, path, "a plan", [&](Table *table) { ReadAll(table, plan); }, error);
+	return common::ReadTables(
+	    text, path, "a plan", [&](common::Table *table) { ReadAll(table, plan); }, error);
 }
 
 const PlanHost *FindHost(const Plan &plan, const std::string &name)

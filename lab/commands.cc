@@ -25,7 +25,7 @@
 #include "lab/servers/kinds.h"
 #include "lab/servers/servers.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -244,7 +244,7 @@ bool Publish(Session *session, const Scenario &scenario, const Results &results,
 	if (!MakeOutput(session, scenario, results, &output, error))
 		return false;
 	std::string text = TextOf(results, output, TerminalWidth());
-	printf("%s\n%s\n", VisibleLines(scenario.title).c_str(), text.c_str());
+	printf("%s\n%s\n", common::VisibleLines(scenario.title).c_str(), text.c_str());
 	fflush(stdout);
 	if (!ReplaceFile(directory + "/tables.txt", TextOf(results, output, kWidth), error) ||
 	    !ReplaceFile(directory + "/report.html", PageOf(scenario, results, output, directory), error))
@@ -442,4 +442,4 @@ bool CompareRuns(const std::string &first, const std::string &second, std::strin
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

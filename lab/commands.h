@@ -9,7 +9,7 @@
 #include "lab/run/experiment.h"
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct RunOptions {
@@ -46,4 +46,4 @@ bool RunScenarios(Session *session, const std::vector<Scenario> &scenarios, cons
 // Prints the comparison of two run directories.
 bool CompareRuns(const std::string &first, const std::string &second, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

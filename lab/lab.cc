@@ -14,7 +14,7 @@
 #include "common/format/sanitize.h"
 #include "pairs.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -24,7 +24,7 @@ constexpr int kDone = 0, kUsage = 2, kEnvironment = 3;
 void Complain(const std::string &error)
 {
 	// A server or its log may have had a part in it.
-	fprintf(stderr, "forktail lab: %s\n", VisibleLines(error).c_str());
+	fprintf(stderr, "forktail lab: %s\n", common::VisibleLines(error).c_str());
 }
 
 // Does `work` in a session of its own, which is cleaned up however it goes.
@@ -260,4 +260,4 @@ int LabMain(int argc, char **argv)
 	return RunAll(directory, run);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -2,11 +2,11 @@
 // `forktail lab`: experiments that start a server, a load and the recorder, and explain what happened.
 #pragma once
 
-namespace forktail
+namespace forktail::lab
 {
 
 // The command line of `forktail lab ...`; argv[0] is "lab". Returns the exit status: 0 done, 2 usage, 3 the
 // environment can't. When a signal asked it to stop, it cleans up and then dies of that signal.
 int LabMain(int argc, char **argv);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -15,7 +15,7 @@
 #include "lab/run/progress.h"
 #include "lab/scenario/words.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 namespace
@@ -258,4 +258,4 @@ bool RunPairs(Session *session, const std::string &directory, const PairsOptions
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 
 #include "commands.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct PairsOptions {
@@ -28,4 +28,4 @@ bool CheckPairs(const std::string &directory, const PairsOptions &options, std::
 bool RunPairs(Session *session, const std::string &directory, const PairsOptions &options,
 	      std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

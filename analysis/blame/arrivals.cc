@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
@@ -36,4 +36,4 @@ OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived
 	return way;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "blame.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Between a request's sending and its answer's arrival; at least, where these are told by a clock that may be
@@ -17,4 +17,4 @@ OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived
 // Sets what the log has of the request at requests[i] beside its times: connection, arrival.
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -210,4 +210,4 @@ uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 	return bucket ? clear_ns[bucket - 1] : 0;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -13,7 +13,7 @@
 #include "analysis/run/run.h"
 #include "analysis/timeline/timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Per request: until when its connection was taken, between intended_ns and start_ns, and for how long of the
@@ -105,4 +105,4 @@ private:
 	std::vector<int32_t> waits_; // how many more wait from the bucket on
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -18,7 +18,7 @@
 #include "analysis/timeline/client.h"
 #include "analysis/timeline/timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Exact values of all requests, in ns. A percentile p is the smallest latency that at least p % of the
@@ -197,4 +197,4 @@ Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timel
 Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 		      const BlameLimits &limits, const Stretches &stretches);
 
-} // namespace forktail
+} // namespace forktail::analysis

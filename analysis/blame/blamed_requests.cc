@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -40,4 +40,4 @@ void AddRequest(SlowRequest *r, Sheet *sheet)
 	sheet->requests.push_back(*r);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

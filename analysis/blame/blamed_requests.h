@@ -10,7 +10,7 @@
 #include "analysis/timeline/timeline.h"
 #include "blame.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Sheet {
@@ -26,4 +26,4 @@ void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses>
 // Closes a request whose parts are the sheet's from r->first_part on.
 void AddRequest(SlowRequest *r, Sheet *sheet);
 
-} // namespace forktail
+} // namespace forktail::analysis

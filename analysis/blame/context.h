@@ -13,7 +13,7 @@
 #include "outages.h"
 #include "route.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 constexpr uint32_t kNoRequest = UINT32_MAX;
@@ -106,8 +106,9 @@ struct Context {
 	{
 		return outages.empty()
 			   ? 0
-			   : forktail::WithoutServer(outages, run.requests.intended_ns[i],
-						     run.requests.end_ns[i], IsError(run.requests.status[i]));
+			   : forktail::analysis::WithoutServer(outages, run.requests.intended_ns[i],
+							       run.requests.end_ns[i],
+							       IsError(run.requests.status[i]));
 	}
 	uint64_t Until(size_t i) const
 	{
@@ -124,4 +125,4 @@ struct Context {
 	}
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

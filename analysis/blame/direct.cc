@@ -13,7 +13,7 @@
 #include "legs.h"
 #include "thread_shares.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -117,4 +117,4 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	AddRequest(&r, sheet);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,10 +5,10 @@
 #include "blamed_requests.h"
 #include "context.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Adds request i of the window of the log that is in memory, with its parts.
 void BlameDirectly(const Context &context, size_t i, Sheet *sheet);
 
-} // namespace forktail
+} // namespace forktail::analysis

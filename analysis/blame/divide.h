@@ -12,7 +12,7 @@
 
 #include "context.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 template <typename S>
@@ -88,4 +88,4 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	sums->MoveToQueued(moved, from_busy);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -254,4 +254,4 @@ uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	return idle_ns;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

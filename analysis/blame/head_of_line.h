@@ -15,7 +15,7 @@
 
 #include "hop_shares.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // How many intervals in which another one was the oldest on a connection are looked at.
@@ -104,4 +104,4 @@ private:
 // The same, walking over all of them.
 uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -6,7 +6,7 @@
 
 #include "proxy.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 HopRow &RowOf(uint16_t hop, std::vector<HopRow> *rows)
@@ -49,4 +49,4 @@ void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "context.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // The hop that a timeline is: those of one thread are one.
@@ -20,4 +20,4 @@ void CountServed(uint16_t hop, uint64_t requests, Blame *blame);
 void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
 		 const std::vector<uint64_t> &by_way, Blame *blame);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -2,7 +2,7 @@
 // A request's own way: its route's sums, or its server's timeline where no route is known.
 #include "hop_shares.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 Going GoingOf(const Context &context, size_t i)
@@ -31,4 +31,4 @@ uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)
 	return idle_ns;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

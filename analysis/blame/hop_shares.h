@@ -9,7 +9,7 @@
 #include "context.h"
 #include "thread_shares.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 using StallTimes = std::array<uint64_t, static_cast<size_t>(kStallCauses)>;
@@ -62,4 +62,4 @@ Going GoingOf(const Context &context, size_t i);
 // Adds [from, to) of its time, and returns how much of it was idleness of all hops.
 uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s);
 
-} // namespace forktail
+} // namespace forktail::analysis

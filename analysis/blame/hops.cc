@@ -7,7 +7,7 @@
 
 #include "analysis/source/hosts.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -79,4 +79,4 @@ HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16
 	return name;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

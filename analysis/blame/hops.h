@@ -10,7 +10,7 @@
 #include "analysis/timeline/timeline.h"
 #include "blame.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct HopName {
@@ -35,4 +35,4 @@ const char *RoleOf(const HopRow &row, const HopName &name);
 // further threads, or, without a request log (`from_iterations`), of any threads with an event loop.
 HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations);
 
-} // namespace forktail
+} // namespace forktail::analysis

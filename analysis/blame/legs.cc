@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -63,4 +63,4 @@ Legs LegsOf(const Blame &blame, const SlowRequest &r)
 	return legs;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "blame.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // How far the times of a connection's requests may be off against what the server's thread did; 0: both are
@@ -27,4 +27,4 @@ struct Legs {
 // Of a request of Blame::slow.
 Legs LegsOf(const Blame &blame, const SlowRequest &r);
 
-} // namespace forktail
+} // namespace forktail::analysis

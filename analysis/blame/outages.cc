@@ -8,7 +8,7 @@
 
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 namespace
 {
@@ -24,9 +24,9 @@ std::vector<Outage> OutagesOf(const Run &run)
 	for (const ServerReport &report : run.reports) {
 		if (report.kind != "outage")
 			continue;
-		Json j = ParseJson(report.text);
-		uint64_t last = Whole(j, "last_ok_ns"), first = Whole(j, "first_ok_ns");
-		uint64_t begin = last ? last : Whole(j, "noticed_ns");
+		common::Json j = common::ParseJson(report.text);
+		uint64_t last = common::Whole(j, "last_ok_ns"), first = common::Whole(j, "first_ok_ns");
+		uint64_t begin = last ? last : common::Whole(j, "noticed_ns");
 		if (begin && (!first || first > begin))
 			outages.push_back({begin, first ? first : UINT64_MAX});
 	}
@@ -45,4 +45,4 @@ uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint
 	return longest;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // From the last answer before to the first one after, CLOCK_MONOTONIC ns; without a first one to the end of
@@ -23,4 +23,4 @@ std::vector<Outage> OutagesOf(const Run &run);
 // that it waited out. One that ended before the outage did was another server's, unless it failed.
 uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint64_t end_ns, bool failed);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -12,7 +12,7 @@
 #include "divide.h"
 #include "hop_rows.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -103,7 +103,7 @@ struct HopSums {
 	}
 	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
 	{
-		return forktail::AddServed(context, i, from_ns, to_ns, own, spent);
+		return analysis::AddServed(context, i, from_ns, to_ns, own, spent);
 	}
 	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
 	uint64_t StalledBefore(uint64_t due_ns)
@@ -275,4 +275,4 @@ void BuildRoutes(Context *context)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

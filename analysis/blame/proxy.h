@@ -12,7 +12,7 @@
 #include "head_of_line.h"
 #include "hop_shares.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Of each worker: what one request was spent on, and what is kept for the next one.
@@ -47,4 +47,4 @@ struct Matter {
 void BlameThrough(const Context &context, const Through &through, size_t i, const Matter &matter,
 		  Spending *scratch, Sheet *sheet);
 
-} // namespace forktail
+} // namespace forktail::analysis

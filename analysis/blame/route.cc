@@ -9,7 +9,7 @@
 
 #include "analysis/timeline/apportion.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -333,4 +333,4 @@ uint64_t AddRequestTimes(const Route &route, const Cuts &cuts, uint64_t from_ns,
 	       AddRouteTimes(route, First::Front, returned, to_ns, front, back);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

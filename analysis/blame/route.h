@@ -13,7 +13,7 @@
 
 #include "analysis/timeline/timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // When a thread is known to have been without work.
@@ -98,4 +98,4 @@ uint64_t AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64
 uint64_t AddRequestTimes(const Route &route, const Cuts &cuts, uint64_t from_ns, uint64_t to_ns,
 			 CauseTimes *front, CauseTimes *back);
 
-} // namespace forktail
+} // namespace forktail::analysis

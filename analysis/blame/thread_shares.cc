@@ -7,7 +7,7 @@
 
 #include "analysis/timeline/apportion.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -65,4 +65,4 @@ void AddPartsAt(const Context &context, const Timeline &t, AtHop at, uint64_t si
 	AddParts(at.direct, at.queued, at.hop, sheet);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 #include "blamed_requests.h"
 #include "context.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // What a request was spent on at one thread.
@@ -23,4 +23,4 @@ struct AtHop {
 void AddPartsAt(const Context &context, const Timeline &timeline, AtHop at, uint64_t since_ns,
 		uint64_t due_ns, uint64_t end_ns, Sheet *sheet);
 
-} // namespace forktail
+} // namespace forktail::analysis

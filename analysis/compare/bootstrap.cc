@@ -8,7 +8,7 @@
 
 #include "analysis/passes/percentile.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -239,4 +239,4 @@ PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t see
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

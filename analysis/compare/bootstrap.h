@@ -11,7 +11,7 @@
 #include "sample.h"
 #include "statistics.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 constexpr size_t kQuantiles = 5;
@@ -28,4 +28,4 @@ struct PairIntervals {
 // By `draws` draws from each run, the same each time for the same seed.
 PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t seed, size_t draws = 2000);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

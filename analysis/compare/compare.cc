@@ -13,7 +13,7 @@
 #include "sentences.h"
 #include "side_facts.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -261,7 +261,7 @@ void Pair(Comparison *c)
 {
 	size_t pairs = std::min(c->a.runs.size(), c->b.runs.size());
 	if (c->a.runs.size() != c->b.runs.size())
-		c->notes.push_back("A has " + Plural(c->a.runs.size(), "run", "runs") + " and B " +
+		c->notes.push_back("A has " + common::Plural(c->a.runs.size(), "run", "runs") + " and B " +
 				   std::to_string(c->b.runs.size()) +
 				   ": those without a partner are left out");
 	c->a.runs.resize(pairs);
@@ -277,11 +277,12 @@ void NoteTrouble(Comparison *c)
 			errors[side] += run.errors;
 		}
 	if (drops[0] || drops[1])
-		c->notes.push_back("the recorder lost " + FormatCount(drops[0]) + " events in A and " +
-				   FormatCount(drops[1]) + " in B: causes are told of less there");
+		c->notes.push_back("the recorder lost " + common::FormatCount(drops[0]) +
+				   " events in A and " + common::FormatCount(drops[1]) +
+				   " in B: causes are told of less there");
 	if (errors[0] || errors[1])
-		c->notes.push_back(FormatCount(errors[0]) + " requests failed in A and " +
-				   FormatCount(errors[1]) + " in B, which are in no percentile");
+		c->notes.push_back(common::FormatCount(errors[0]) + " requests failed in A and " +
+				   common::FormatCount(errors[1]) + " in B, which are in no percentile");
 	size_t doubtful = static_cast<size_t>(
 	    std::count_if(c->facts.begin(), c->facts.end(), [](const FactChange &f) { return f.matters; }));
 	if (doubtful)
@@ -377,4 +378,4 @@ int ExitStatusOf(const Comparison &c)
 	return c.verdict == Verdict::Worse ? 1 : c.verdict == Verdict::Inconclusive ? 3 : 0;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -11,7 +11,7 @@
 #include "sample.h"
 #include "statistics.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 // What is said of one difference.
@@ -132,4 +132,4 @@ std::string ComparisonMarkdown(const Comparison &comparison);
 std::string ComparisonJson(const Comparison &comparison);
 std::string ComparisonJunit(const Comparison &comparison);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

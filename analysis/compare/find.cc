@@ -6,7 +6,7 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -94,4 +94,4 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -5,7 +5,7 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -130,4 +130,4 @@ std::string ComparisonJson(const Comparison &c)
 	return out.dump(2, ' ', false, Out::error_handler_t::replace) + "\n";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

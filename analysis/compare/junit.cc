@@ -5,7 +5,7 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 std::string ComparisonJunit(const Comparison &c)
@@ -29,4 +29,4 @@ std::string ComparisonJunit(const Comparison &c)
 	return JunitXml(suite);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

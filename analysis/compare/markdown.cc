@@ -4,7 +4,7 @@
 #include "compare.h"
 #include "table.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -70,4 +70,4 @@ std::string ComparisonMarkdown(const Comparison &c)
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

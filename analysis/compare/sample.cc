@@ -14,7 +14,7 @@
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 uint32_t LatencyBucket(uint64_t ns)
@@ -96,39 +96,39 @@ void AddFact(RunSample *s, const char *group, const std::string &name, const std
 }
 
 // Of a manifest: what it says the load was.
-void AddLoadFacts(const Json &m, RunSample *s)
+void AddLoadFacts(const common::Json &m, RunSample *s)
 {
 	static const char *const members[] = {
 	    "deployment", "read_from",	 "arrival",   "rate",	  "connections", "idle",     "threads",
 	    "pipeline",	  "batch",	 "busy_poll", "requests", "duration_s",	 "warmup_s", "keys",
 	    "values",	  "value_bytes", "sets",      "gets",	  "replay",	 "seed",     "wait_replicas"};
 	for (const char *member : members)
-		if (const Json *value = Member(m, member))
-			AddFact(s, "load", member, AsText(*value));
-	const Json *infos = Member(m, "server_info");
+		if (const common::Json *value = common::Member(m, member))
+			AddFact(s, "load", member, common::AsText(*value));
+	const common::Json *infos = common::Member(m, "server_info");
 	if (!infos || !infos->is_array() || infos->empty())
 		return;
 	static const char *const said[] = {"protocol", "resp", "version", "mode", "role", "tls"};
 	for (const char *member : said)
-		if (const Json *value = Member((*infos)[0], member))
-			AddFact(s, "server", member, AsText(*value));
+		if (const common::Json *value = common::Member((*infos)[0], member))
+			AddFact(s, "server", member, common::AsText(*value));
 }
 
 void AddFacts(const Run &run, RunSample *s)
 {
 	for (const RecordingFile *file : OverlaidFiles(run)) {
 		const RecordingFile &f = *file;
-		const Json m = ParseVisibleObject(f.manifest);
+		const common::Json m = common::ParseVisibleObject(f.manifest);
 		bool load = f.program == "forktail-load";
 		const char *group = load ? "load host" : "host";
 		AddFact(s, group, "name", f.host);
 		AddFact(s, group, "kernel", f.kernel);
 		for (const char *member : {"machine", "cpu", "thp"})
-			if (const Json *value = Member(m, member))
-				AddFact(s, group, member, AsText(*value));
-		if (const Json *cpus = Member(m, "cpus"))
+			if (const common::Json *value = common::Member(m, member))
+				AddFact(s, group, member, common::AsText(*value));
+		if (const common::Json *cpus = common::Member(m, "cpus"))
 			AddFact(s, group, "CPUs",
-				cpus->is_array() ? std::to_string(cpus->size()) : AsText(*cpus));
+				cpus->is_array() ? std::to_string(cpus->size()) : common::AsText(*cpus));
 		AddFact(s, load ? "load" : "recorder", "forktail's version", f.version);
 		if (load)
 			AddLoadFacts(m, s);
@@ -142,7 +142,7 @@ void AddFacts(const Run &run, RunSample *s)
 	for (const Series &series : run.series)
 		if (series.name == "redis.maxmemory" && !series.samples.empty())
 			AddFact(s, "configuration", "maxmemory",
-				FormatBytes(static_cast<uint64_t>(series.samples.back().value)));
+				common::FormatBytes(static_cast<uint64_t>(series.samples.back().value)));
 	std::sort(s->facts.begin(), s->facts.end(), [](const RunFact &a, const RunFact &b) {
 		return std::tie(a.group, a.name, a.value) < std::tie(b.group, b.name, b.value);
 	});
@@ -180,7 +180,7 @@ void AddForks(Explanation *e, RunSample *s)
 	s->forks.rss_bytes = e->run.info.rss_bytes;
 	for (const Series &series : e->run.series)
 		if (series.name == "target.rss")
-			for (const forktail::Sample &sample : series.samples)
+			for (const forktail::analysis::Sample &sample : series.samples)
 				s->forks.rss_bytes =
 				    std::max(s->forks.rss_bytes, static_cast<uint64_t>(sample.value));
 }
@@ -303,4 +303,4 @@ bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::funct
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -13,7 +13,7 @@
 #include "analysis/blame/blame.h"
 #include "analysis/timeline/causes.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 // Latencies by size: 128 buckets to each power of two, so that a bucket is less than 0.8 % wide.
@@ -86,4 +86,4 @@ struct RunSample {
 bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::function<void(double)> &progress,
 		uint64_t *slow_ns, RunSample *sample, std::string *error, int *status);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -10,7 +10,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 const char *VerdictName(Verdict verdict)
@@ -25,18 +25,18 @@ std::string ValueText(Unit unit, double value)
 	char text[48];
 	switch (unit) {
 	case Unit::Nanoseconds:
-		return FormatDuration(static_cast<uint64_t>(size + 0.5));
+		return common::FormatDuration(static_cast<uint64_t>(size + 0.5));
 	case Unit::Seconds:
-		return FormatDuration(static_cast<uint64_t>(size * 1e9 + 0.5));
+		return common::FormatDuration(static_cast<uint64_t>(size * 1e9 + 0.5));
 	case Unit::Bytes:
-		return FormatBytes(static_cast<uint64_t>(size + 0.5));
+		return common::FormatBytes(static_cast<uint64_t>(size + 0.5));
 	case Unit::PerSecond:
-		return FormatCount(static_cast<uint64_t>(size + 0.5)) + "/s";
+		return common::FormatCount(static_cast<uint64_t>(size + 0.5)) + "/s";
 	case Unit::Count:
 		break;
 	}
 	if (size == std::floor(size))
-		return FormatCount(static_cast<uint64_t>(size));
+		return common::FormatCount(static_cast<uint64_t>(size));
 	snprintf(text, sizeof text, "%.1f", size);
 	return text;
 }
@@ -168,7 +168,7 @@ std::string Names(const Comparison &c, Verdict verdict)
 std::string ReasonOf(const Comparison &c)
 {
 	const double allowed = std::max(c.allowed, c.noise);
-	const std::string pairs = Plural(c.a.runs.size(), "pair", "pairs");
+	const std::string pairs = common::Plural(c.a.runs.size(), "pair", "pairs");
 	switch (c.verdict) {
 	case Verdict::Worse:
 		return Names(c, Verdict::Worse) + " of B is worse by more than " + Percent(allowed) + " (" +
@@ -220,4 +220,4 @@ void PutIntoWords(Comparison *c)
 	c->reason = ReasonOf(*c);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

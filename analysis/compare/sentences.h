@@ -6,7 +6,7 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 std::string ValueText(Unit unit, double value);	  // "12.4 ms", "1.10 GB"
@@ -19,4 +19,4 @@ std::string RatioText(const Difference &d);
 // Fills sentences, changes and reason.
 void PutIntoWords(Comparison *c);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

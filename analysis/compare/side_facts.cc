@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -67,4 +67,4 @@ std::vector<FactChange> FactChanges(const ComparedSide &a, const ComparedSide &b
 	return changes;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

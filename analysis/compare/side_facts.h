@@ -4,9 +4,9 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 std::vector<FactChange> FactChanges(const ComparedSide &a, const ComparedSide &b);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

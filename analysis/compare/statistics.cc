@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -222,4 +222,4 @@ void CircularBlocks(size_t count, size_t length, size_t draws, Random *random,
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

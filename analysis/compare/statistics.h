@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 // From where to where a true value lies, 95 times in a hundred.
@@ -79,4 +79,4 @@ private:
 void CircularBlocks(size_t count, size_t length, size_t draws, Random *random,
 		    const std::function<void(const std::vector<size_t> &starts)> &see);
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -8,7 +8,7 @@
 #include "common/format/units.h"
 #include "sentences.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -52,8 +52,9 @@ ComparisonTable EpisodesTable(const Comparison &c)
 	for (const EpisodeChange &e : c.episodes)
 		if (table.rows.size() < kMostRows)
 			table.rows.push_back(RowOf(e.per_run, CauseName(e.cause) + std::string(", worst ") +
-								  FormatDuration(e.a.worst_ns) + " | " +
-								  FormatDuration(e.b.worst_ns)));
+								  common::FormatDuration(e.a.worst_ns) +
+								  " | " +
+								  common::FormatDuration(e.b.worst_ns)));
 	return table;
 }
 
@@ -71,7 +72,8 @@ std::vector<ComparisonTable> TablesOf(const Comparison &c)
 			server.rows.push_back(RowOf(*d, d->name));
 	std::vector<ComparisonTable> all = {
 	    latency,
-	    SumsOf(("Time of slow requests (" + FormatDuration(c.slow_ns) + " or more) by cause").c_str(),
+	    SumsOf(("Time of slow requests (" + common::FormatDuration(c.slow_ns) + " or more) by cause")
+		       .c_str(),
 		   "cause", c.causes),
 	    SumsOf("The serving threads' stalled time by cause", "cause", c.stalled), EpisodesTable(c),
 	    server};
@@ -90,7 +92,8 @@ ComparisonTable FactsOf(const Comparison &c)
 
 std::string SideText(const ComparedSide &side)
 {
-	return side.given + (side.runs.size() > 1 ? ", " + Plural(side.runs.size(), "run", "runs") : "");
+	return side.given +
+	       (side.runs.size() > 1 ? ", " + common::Plural(side.runs.size(), "run", "runs") : "");
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

@@ -7,7 +7,7 @@
 
 #include "compare.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 struct ComparisonTable {
@@ -22,4 +22,4 @@ std::vector<ComparisonTable> TablesOf(const Comparison &comparison);
 ComparisonTable FactsOf(const Comparison &comparison);
 std::string SideText(const ComparedSide &side); // "runs/base, 8 runs"
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

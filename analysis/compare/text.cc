@@ -5,7 +5,7 @@
 #include "compare.h"
 #include "table.h"
 
-namespace forktail
+namespace forktail::analysis::compare
 {
 
 namespace
@@ -58,4 +58,4 @@ std::string ComparisonText(const Comparison &c, bool colour)
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::compare

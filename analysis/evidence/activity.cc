@@ -13,7 +13,7 @@
 
 #include "analysis/timeline/spins.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -482,4 +482,4 @@ Activities ActivitiesOf(const Run &run)
 	return activities;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

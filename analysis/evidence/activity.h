@@ -13,7 +13,7 @@
 #include "analysis/run/run.h"
 #include "kernel_side.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Activity {
@@ -35,4 +35,4 @@ struct Activities {
 
 Activities ActivitiesOf(const Run &run);
 
-} // namespace forktail
+} // namespace forktail::analysis

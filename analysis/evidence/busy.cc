@@ -11,7 +11,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -110,8 +110,8 @@ std::string About(uint64_t n)
 	uint64_t unit = 1;
 	while (n / unit >= 100)
 		unit *= 10;
-	return n < kCallsLimit ? "about " + FormatCount((n + unit / 2) / unit * unit)
-			       : "more than " + FormatCount(n / unit * unit);
+	return n < kCallsLimit ? "about " + common::FormatCount((n + unit / 2) / unit * unit)
+			       : "more than " + common::FormatCount(n / unit * unit);
 }
 
 // " to about 5,000 clients"; of many turns, whose clients may be the same ones, " (in at least 3,210
@@ -122,7 +122,7 @@ std::string ClientsText(const char *preposition, uint64_t calls_made, const char
 	if (calls_made < 2)
 		return "";
 	if (calls.at_least)
-		return " (in at least " + FormatCount(calls_made) + " " + call + "s)";
+		return " (in at least " + common::FormatCount(calls_made) + " " + call + "s)";
 	return std::string(" ") + preposition + " " + About(calls_made) + " clients";
 }
 
@@ -134,7 +134,7 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 		return std::any_of(names.begin(), names.end(),
 				   [&](const std::string &name) { return name == a || name == b; });
 	};
-	auto number = [](uint64_t n) { return n ? FormatCount(n) + " " : std::string(); };
+	auto number = [](uint64_t n) { return n ? common::FormatCount(n) + " " : std::string(); };
 	bool accepting = seen("accept", "kernel/accept") || calls.accepted;
 	bool freeing = seen("free-client", "kernel/close") || calls.closed;
 	uint64_t most = std::max(calls.accepted, calls.closed);
@@ -195,10 +195,12 @@ std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 			break;
 		text +=
 		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
-		    (told.samples < kSurely ? "about " : "") + FormatDuration(told.time_ns) + " of it (" +
-		    FormatCount(told.samples) + " of " + Plural(own.samples, "sample", "samples") +
-		    (told.lua_samples ? ", " + FormatCount(told.lua_samples) + " in Lua" : "") +
-		    (told.kernel_samples ? ", " + FormatCount(told.kernel_samples) + " in the kernel" : "") +
+		    (told.samples < kSurely ? "about " : "") + common::FormatDuration(told.time_ns) +
+		    " of it (" + common::FormatCount(told.samples) + " of " +
+		    common::Plural(own.samples, "sample", "samples") +
+		    (told.lua_samples ? ", " + common::FormatCount(told.lua_samples) + " in Lua" : "") +
+		    (told.kernel_samples ? ", " + common::FormatCount(told.kernel_samples) + " in the kernel"
+					 : "") +
 		    (told.stack.empty() ? "" : ": " + told.stack) + ")";
 	}
 	return text;
@@ -210,7 +212,7 @@ std::string GuessText(const TurnCalls &calls)
 	std::string text = " (a slow command, or a long batch";
 	auto add = [&](uint64_t n, const char *what) {
 		if (n >= kManyCalls)
-			text += "; " + FormatCount(n) + " " + what;
+			text += "; " + common::FormatCount(n) + " " + what;
 	};
 	add(calls.reads, "reads");
 	add(calls.writes, "writes");
@@ -287,18 +289,18 @@ std::string BusySentence(const Scene &scene)
 	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
 	uint64_t in_turn_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
 	if (in_turn_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
-		return "the server ran its own code for " + FormatDuration(busy_ns) + " of these " +
-		       FormatDuration(scene.to_ns - scene.from_ns) + ", in many turns of its event loop" +
-		       ActivitiesText(scene.own_code, calls);
-	std::string text = "the server ran its own code for " + FormatDuration(in_turn_ns) +
+		return "the server ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
+		       common::FormatDuration(scene.to_ns - scene.from_ns) +
+		       ", in many turns of its event loop" + ActivitiesText(scene.own_code, calls);
+	std::string text = "the server ran its own code for " + common::FormatDuration(in_turn_ns) +
 			   " in one event-loop iteration of " +
 			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +
-			   FormatDuration(longest->duration_ns);
+			   common::FormatDuration(longest->duration_ns);
 	if (longest->arg[0])
-		text += " with " + Plural(longest->arg[0], "ready connection", "ready connections");
+		text += " with " + common::Plural(longest->arg[0], "ready connection", "ready connections");
 	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();
 	calls = CallsOf(*longest);
 	return text + (own.samples ? ActivitiesText(own, calls) : GuessText(calls));
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

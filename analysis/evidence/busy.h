@@ -9,7 +9,7 @@
 
 #include "evidence.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Calls that turns of the event loop made, as the recorder counted them; all 0 if it did not. Of one turn at
@@ -29,4 +29,4 @@ std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls
 
 std::string BusySentence(const Scene &scene);
 
-} // namespace forktail
+} // namespace forktail::analysis

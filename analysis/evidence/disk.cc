@@ -13,7 +13,7 @@
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -51,7 +51,8 @@ std::map<uint32_t, Use> UseOfDevices(const Run &run, uint64_t from_ns, uint64_t 
 		if (io->write > 1)
 			continue;
 		(io->write ? use.written : use.read) += io->bytes;
-		use.by[VisibleName(io->comm) + " (" + std::to_string(OwnId(run, io->tid)) + ")"] += io->bytes;
+		use.by[common::VisibleName(io->comm) + " (" + std::to_string(OwnId(run, io->tid)) + ")"] +=
+		    io->bytes;
 	}
 	return devices;
 }
@@ -82,7 +83,7 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 		    SpaceOfId(run, w->tgid) != SpaceOfId(run, scene.thread.tid))
 			continue;
 		auto role = roles.find(w->tgid);
-		std::string name = role == roles.end() ? VisibleName(w->comm) : role->second;
+		std::string name = role == roles.end() ? common::VisibleName(w->comm) : role->second;
 		Writer &writer = by_name[name];
 		writer.name = name;
 		writer.processes.insert(w->tgid);
@@ -104,9 +105,9 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 std::string WriterText(const Writer &w)
 {
 	return w.name + " (" +
-	       (w.processes.size() > 1 ? Plural(w.processes.size(), "process", "processes")
+	       (w.processes.size() > 1 ? common::Plural(w.processes.size(), "process", "processes")
 				       : std::to_string(*w.processes.begin())) +
-	       "), " + FormatBytes(w.bytes);
+	       "), " + common::FormatBytes(w.bytes);
 }
 
 } // namespace
@@ -125,9 +126,9 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	const Use &use = busiest->second;
 	std::string text = "; block device " + DeviceName(scene.run, busiest->first) + " meanwhile ";
 	if (use.written)
-		text += "wrote " + FormatBytes(use.written);
+		text += "wrote " + common::FormatBytes(use.written);
 	if (use.read)
-		text += std::string(use.written ? " and " : "") + "read " + FormatBytes(use.read);
+		text += std::string(use.written ? " and " : "") + "read " + common::FormatBytes(use.read);
 	std::vector<std::pair<uint64_t, std::string>> issuers;
 	for (const auto &[name, bytes] : use.by)
 		issuers.push_back({bytes, name});
@@ -140,15 +141,16 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	char at_once[32];
 	std::snprintf(at_once, sizeof at_once, "%.1f",
 		      static_cast<double>(use.waited_ns) / static_cast<double>(use.busy_ns));
-	text +=
-	    "; it was busy " + FormatPercent(busy) + " of the time, with " + at_once + " requests at once";
+	text += "; it was busy " + common::FormatPercent(busy) + " of the time, with " + at_once +
+		" requests at once";
 	if (busy < kWorthTelling)
 		return text; // it was not the others' writing that took the time
 	std::vector<Writer> writers = Writers(scene, devices, busiest->first, from_ns, to_ns);
 	for (size_t i = 0; i < writers.size(); i++)
 		text += (i ? ", " : "; files were written by ") + WriterText(writers[i]) +
-			(i ? "" : " in " + FormatDuration(to_ns - std::min(writers[i].first_ns, from_ns)));
+			(i ? ""
+			   : " in " + common::FormatDuration(to_ns - std::min(writers[i].first_ns, from_ns)));
 	return text;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

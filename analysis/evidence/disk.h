@@ -7,7 +7,7 @@
 
 #include "evidence.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // "; block device vda meanwhile wrote 84.0 MB, most for kworker/u4:1 (55); it was busy 97 % of the time,
@@ -16,4 +16,4 @@ namespace forktail
 // gets files' pages late.
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
-} // namespace forktail
+} // namespace forktail::analysis

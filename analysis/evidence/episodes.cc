@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -118,4 +118,4 @@ std::vector<Episode> FindEpisodes(Blame *blame)
 	return episodes;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

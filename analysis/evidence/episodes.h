@@ -13,7 +13,7 @@
 #include "analysis/timeline/timeline.h"
 #include "own_code.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct EpisodeCause {
@@ -69,4 +69,4 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -13,7 +13,7 @@
 #include "server_word.h"
 #include "steal.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -258,4 +258,4 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -14,7 +14,7 @@
 #include "analysis/timeline/timeline.h"
 #include "episodes.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // One cause's share of the interval.
@@ -62,4 +62,4 @@ OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 // One sentence about a cause in a scene; "" if there is nothing to say.
 std::string Sentence(const Scene &scene, const EpisodeCause &cause);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "recording/owners.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -151,4 +151,4 @@ KernelWork KernelWorkOf(const KernelSide &side, const std::vector<std::string> &
 	return {"kernel/" + side.call, side.call + "()"};
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // The kernel's side of a sample.
@@ -28,4 +28,4 @@ struct KernelWork {
 // `stack`: the kernel's functions, innermost first.
 KernelWork KernelWorkOf(const KernelSide &side, const std::vector<std::string> &stack);
 
-} // namespace forktail
+} // namespace forktail::analysis

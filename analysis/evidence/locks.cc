@@ -10,7 +10,7 @@
 #include "busy.h"
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -104,7 +104,7 @@ std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<F
 
 std::string WaitedText(const Scene &scene, uint32_t waiter, const Waited &waited)
 {
-	return Name(scene.run.threads[waiter]) + " waited " + FormatDuration(waited.ns) +
+	return Name(scene.run.threads[waiter]) + " waited " + common::FormatDuration(waited.ns) +
 	       " for a lock that it held";
 }
 
@@ -121,7 +121,7 @@ std::string OwnWaitText(const Scene &scene)
 	if (longest == by_holder.end() || longest->second.ns == 0)
 		return "";
 	auto [holder, cause] = longest->first;
-	return "waited " + FormatDuration(longest->second.ns) + " for a lock held by " +
+	return "waited " + common::FormatDuration(longest->second.ns) + " for a lock held by " +
 	       Name(scene.run.threads[holder]) + ", which " +
 	       (cause == Cause::LockWait
 		    ? DoingText(scene, scene.threads->Of(holder), longest->second.stretches)
@@ -155,4 +155,4 @@ std::string LockSentence(const Scene &scene)
 	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

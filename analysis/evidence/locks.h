@@ -6,7 +6,7 @@
 
 #include "evidence.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Of a scene whose thread held locks that serving threads waited for: "mc-worker (12) waited 15.0 ms for a
@@ -19,4 +19,4 @@ uint64_t WaitedForNs(const Scene &scene, Cause cause);
 // nobody knows for whom.
 std::string LockSentence(const Scene &scene);
 
-} // namespace forktail
+} // namespace forktail::analysis

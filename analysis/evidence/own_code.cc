@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Of recordings that had one period and did not tell it, in a sample's sixteenths of a millisecond.
@@ -72,4 +72,4 @@ OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 	return result;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

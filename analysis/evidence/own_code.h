@@ -13,7 +13,7 @@
 #include "activity.h"
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct ActivityTime {
@@ -55,4 +55,4 @@ private:
 	std::map<std::string, Counted> counted_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

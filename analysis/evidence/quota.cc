@@ -9,7 +9,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -68,13 +68,13 @@ std::string QuotaSentence(const Scene &scene)
 	const Seen &seen = scene.seen[static_cast<size_t>(Index(Cause::CpuQuota))];
 	const Quota *q = UsedUp(scene);
 	std::string text = q ? "the cgroup " + q->cgroup + " had used up its CPU quota (" +
-				   FormatDuration(q->quota_us * 1000) + " of every " +
-				   FormatDuration(q->period_us * 1000) + ")"
+				   common::FormatDuration(q->quota_us * 1000) + " of every " +
+				   common::FormatDuration(q->period_us * 1000) + ")"
 			     : std::string("its cgroup had used up its CPU quota");
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	uint64_t times = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
-	return text + ": the thread waited " + FormatDuration(ns) + ", throttled " +
-	       Plural(std::max<uint64_t>(times, 1), "time", "times");
+	return text + ": the thread waited " + common::FormatDuration(ns) + ", throttled " +
+	       common::Plural(std::max<uint64_t>(times, 1), "time", "times");
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

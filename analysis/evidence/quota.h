@@ -6,11 +6,11 @@
 
 #include "evidence.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // "the cgroup /x had used up its CPU quota (20.0 ms of every 100 ms): the thread waited 80.0 ms, throttled 9
 // times".
 std::string QuotaSentence(const Scene &scene);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -16,7 +16,7 @@
 #include "quota.h"
 #include "stopped.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -61,7 +61,7 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 
 std::string Times(uint64_t n)
 {
-	return n > 1 ? " (" + FormatCount(n) + " times)" : "";
+	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
 }
 
 // The system call a thread was in; without one it was in the kernel for another reason.
@@ -125,7 +125,7 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 		return "";
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
 	       ") sat in " + SyscallText(scene, SyncCall(*longest)) + " for " +
-	       FormatDuration(longest->duration_ns);
+	       common::FormatDuration(longest->duration_ns);
 }
 
 // clone makes threads too. The child's record tells; without one (its event was lost) clone's flags do, which
@@ -152,7 +152,7 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 	}
 	for (const ServerReport &r : scene.run.reports)
 		if (r.latest_fork_usec && r.t_ns >= EndOf(fork) && r.t_ns < until)
-			return "; Redis says latest_fork_usec " + FormatCount(r.latest_fork_usec);
+			return "; Redis says latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
 	return "";
 }
 
@@ -178,12 +178,13 @@ std::string ForkSentence(const Scene &scene)
 	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
 		return "fork or clone calls too short for a span took " +
-		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	if (MadeThread(scene, *s))
-		return "clone() of a thread took " + FormatDuration(s->duration_ns) + Times(seen.spans);
-	std::string text = "fork() copied page tables for " + FormatDuration(s->duration_ns);
+		return "clone() of a thread took " + common::FormatDuration(s->duration_ns) +
+		       Times(seen.spans);
+	std::string text = "fork() copied page tables for " + common::FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
-		text += " (RSS " + FormatBytes(bytes) + ")";
+		text += " (RSS " + common::FormatBytes(bytes) + ")";
 	for (const Thread &t : scene.run.threads) {
 		if (t.tid != s->arg[0] || !(t.flags & FT_THREAD_CHILD))
 			continue;
@@ -209,9 +210,10 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 		return "";
 	std::string words = InfoOf(cause).words, one = words.substr(0, words.find('|')),
 		    many = words.substr(words.find('|') + 1);
-	std::string text = Plural(count, one.c_str(), many.c_str()) + ", " + FormatDuration(ns);
+	std::string text =
+	    common::Plural(count, one.c_str(), many.c_str()) + ", " + common::FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, seen); s && count > 1)
-		text += ", longest " + FormatDuration(s->duration_ns);
+		text += ", longest " + common::FormatDuration(s->duration_ns);
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
 		text += ChildrenText(scene);
 	if (cause == Cause::PageIn)
@@ -225,12 +227,12 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	const ft_span *s = Longest(scene, seen);
 	if (!s)
 		return "file calls too short for a span blocked for " +
-		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	const Detail &detail = DetailOf(scene, *s);
 	std::string text = SyscallText(scene, s->syscall);
 	if (!detail.name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + detail.name;
-	text += " was blocked " + FormatDuration(seen.ns) + Times(seen.spans);
+	text += " was blocked " + common::FormatDuration(seen.ns) + Times(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
 	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
 	return text + (disk.empty() ? KernelStackText(detail) : disk);
@@ -241,9 +243,10 @@ std::string FsyncSentence(const Scene &scene)
 	const Seen &seen = Of(scene, Cause::Fsync);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
-		return "short fsync calls took " + FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		return "short fsync calls took " +
+		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + " on the server's own thread took " + FormatDuration(seen.ns) +
+	return call + " on the server's own thread took " + common::FormatDuration(seen.ns) +
 	       DiskText(scene, s->start_ns, EndOf(*s));
 }
 
@@ -287,9 +290,9 @@ std::string HoldersText(const Scene &scene)
 		if (i && held.ns * 10 < held_ns)
 			break;
 		text += (i ? ", " : "") + holders[i].first + " (" +
-			(held.threads > 1 ? Plural(held.threads, "thread", "threads")
+			(held.threads > 1 ? common::Plural(held.threads, "thread", "threads")
 					  : std::to_string(OwnId(scene.run, held.tid))) +
-			") for " + FormatDuration(held.ns);
+			") for " + common::FormatDuration(held.ns);
 	}
 	return text;
 }
@@ -300,9 +303,9 @@ std::string RunQueueSentence(const Scene &scene)
 	const ft_span *s = Longest(scene, seen);
 	if (!s)
 		return "short waits for a CPU took " +
-		       FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
+		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
 		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
-	std::string text = "waited " + FormatDuration(seen.ns) + " on the run queue of cpu " +
+	std::string text = "waited " + common::FormatDuration(seen.ns) + " on the run queue of cpu " +
 			   std::to_string(OwnCpu(scene.run, s->cpu)) + Times(seen.spans);
 	std::string holders = HoldersText(scene);
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
@@ -316,12 +319,12 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 	if (ns == 0)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
-		return "waited " + FormatDuration(ns) + Times(count) +
+		return "waited " + common::FormatDuration(ns) + Times(count) +
 		       " for a CPU that ksoftirqd held: more soft interrupts than the kernel does in passing";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
 		name[slash] = ' ';
-	std::string text = name + " took " + FormatDuration(ns);
+	std::string text = name + " took " + common::FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, seen))
 		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
 	return text + Times(count);
@@ -334,7 +337,7 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	if (ns == 0)
 		return "";
-	std::string length = FormatDuration(ns) + Times(seen.spans), words = InfoOf(cause).words;
+	std::string length = common::FormatDuration(ns) + Times(seen.spans), words = InfoOf(cause).words;
 	std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause));
 	if (size_t at = words.find('&'); at != std::string::npos)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
@@ -351,7 +354,7 @@ std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 		names.push_back(a.name);
 	std::string words = ActivityWords(names, {});
 	return "was at work while the main thread waited for it to be done, " +
-	       FormatDuration(cause.time_ns) + " of the requests' time" +
+	       common::FormatDuration(cause.time_ns) + " of the requests' time" +
 	       (words.empty() ? "" : "; it " + words);
 }
 
@@ -372,10 +375,10 @@ std::string ClientMeanwhile(const Scene &scene)
 	std::string name =
 	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
 	if (ran_ns > waited_ns)
-		return ", or were there while " + name + " ran its own code for " + FormatDuration(ran_ns) +
-		       " of it";
-	return ", while " + name + " waited for them for " + FormatDuration(waited_ns) + " and ran for " +
-	       FormatDuration(ran_ns);
+		return ", or were there while " + name + " ran its own code for " +
+		       common::FormatDuration(ran_ns) + " of it";
+	return ", while " + name + " waited for them for " + common::FormatDuration(waited_ns) +
+	       " and ran for " + common::FormatDuration(ran_ns);
 }
 
 // Where it is known when answers arrived, what they waited for then is not network.
@@ -388,17 +391,17 @@ std::string OnTheWayText(const Scene &scene)
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
 		return "requests or answers were on their way";
-	return "requests were on their way for " + FormatDuration(way.request_ns) + ", answers for " +
-	       FormatDuration(way.answer_ns) + ", over all of them";
+	return "requests were on their way for " + common::FormatDuration(way.request_ns) + ", answers for " +
+	       common::FormatDuration(way.answer_ns) + ", over all of them";
 }
 
 std::string NetworkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Idle);
-	std::string text =
-	    "the server sat idle for " + FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
+	std::string text = "the server sat idle for " +
+			   common::FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
 	if (seen.longest_ns)
-		text += " (longest " + FormatDuration(seen.longest_ns) + ")";
+		text += " (longest " + common::FormatDuration(seen.longest_ns) + ")";
 	return text + ": " + OnTheWayText(scene);
 }
 
@@ -428,19 +431,19 @@ std::string ClientStalls(const Scene &client)
 			break;
 		text += i ? " and " : "";
 		if (cause == Cause::Stopped) {
-			text += "was stopped (SIGSTOP) for " + FormatDuration(ns);
+			text += "was stopped (SIGSTOP) for " + common::FormatDuration(ns);
 		} else if (cause == Cause::Frozen) {
-			text += "was frozen with its cgroup for " + FormatDuration(ns);
+			text += "was frozen with its cgroup for " + common::FormatDuration(ns);
 		} else if (cause == Cause::Ptrace) {
-			text += "was stopped by " + TracerText(client) + " for " + FormatDuration(ns);
+			text += "was stopped by " + TracerText(client) + " for " + common::FormatDuration(ns);
 		} else if (cause == Cause::RunQueue) {
 			std::string holders = HoldersText(client);
-			text += "waited " + FormatDuration(ns) + " for a CPU" +
+			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
 				(holders.empty() ? "" : ", held by " + holders);
 		} else if (cause == Cause::CpuQuota) {
-			text += "had used up its CPU quota for " + FormatDuration(ns);
+			text += "had used up its CPU quota for " + common::FormatDuration(ns);
 		} else {
-			text += "spent " + FormatDuration(ns) + " in " + CauseName(cause);
+			text += "spent " + common::FormatDuration(ns) + " in " + CauseName(cause);
 		}
 	}
 	return text;
@@ -451,8 +454,8 @@ std::string UnreadText(const Scene &scene)
 {
 	if (!scene.answers || scene.answers->unread_ns == 0)
 		return "";
-	return "answers lay unread at the client for " + FormatDuration(scene.answers->unread_ns) +
-	       " in all (longest " + FormatDuration(scene.answers->longest_unread_ns) + ")";
+	return "answers lay unread at the client for " + common::FormatDuration(scene.answers->unread_ns) +
+	       " in all (longest " + common::FormatDuration(scene.answers->longest_unread_ns) + ")";
 }
 
 std::string ClientSentence(const Scene &scene, uint64_t late_ns)
@@ -460,7 +463,8 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 	std::string unread = UnreadText(scene);
 	if (!scene.client) {
 		uint64_t unread_ns = unread.empty() ? 0 : std::min(scene.answers->unread_ns, late_ns);
-		std::string sent = "the load generator sent late, " + FormatDuration(late_ns - unread_ns) +
+		std::string sent = "the load generator sent late, " +
+				   common::FormatDuration(late_ns - unread_ns) +
 				   " over all requests, though their connections were free";
 		if (late_ns - unread_ns < late_ns / kWorthMentioning)
 			return unread;
@@ -475,11 +479,11 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 			stalled_ns += times[i];
 	std::string what = stalled_ns * 2 > busy_ns
 			       ? ClientStalls(client)
-			       : "ran its own code for " + FormatDuration(busy_ns) + " of these " +
-				     FormatDuration(client.to_ns - client.from_ns);
+			       : "ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
+				     common::FormatDuration(client.to_ns - client.from_ns);
 	return "the load generator's thread " + client.thread.comm + " (" +
 	       std::to_string(client.thread.tid) + ") " + what + "; that made requests " +
-	       FormatDuration(late_ns) + " late in all" + (unread.empty() ? "" : "; " + unread);
+	       common::FormatDuration(late_ns) + " late in all" + (unread.empty() ? "" : "; " + unread);
 }
 
 } // namespace
@@ -523,10 +527,10 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case Telling::RunQueue:
 		return RunQueueSentence(scene);
 	case Telling::Unknown:
-		return "nothing recorded says what happened in " + FormatDuration(cause.time_ns) +
+		return "nothing recorded says what happened in " + common::FormatDuration(cause.time_ns) +
 		       " of the requests' time";
 	}
 	return "";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -23,13 +23,13 @@ struct Word {
 	std::string text;
 };
 
-std::string CommandText(const Json &j)
+std::string CommandText(const common::Json &j)
 {
 	std::string text;
 	auto words = j.find("command");
 	if (words == j.end() || !words->is_array())
 		return "a command";
-	for (const Json &word : *words) {
+	for (const common::Json &word : *words) {
 		if (!word.is_string())
 			continue;
 		if (!text.empty())
@@ -44,7 +44,7 @@ std::string CommandText(const Json &j)
 // How certain the time is, in words.
 std::string Within(uint64_t error_ns)
 {
-	return error_ns ? ", at a time known to within " + FormatDuration(error_ns) : "";
+	return error_ns ? ", at a time known to within " + common::FormatDuration(error_ns) : "";
 }
 
 bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns)
@@ -54,14 +54,15 @@ bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t t
 
 // What the load generator saw of keys without a server. It knows both ends exactly; an outage without an end
 // lasted to the end of the load. Nothing, if it wasn't then.
-Word OutageWord(const Json &j, uint64_t from_ns, uint64_t to_ns)
+Word OutageWord(const common::Json &j, uint64_t from_ns, uint64_t to_ns)
 {
-	uint64_t last = Whole(j, "last_ok_ns"), first = Whole(j, "first_ok_ns");
-	uint64_t begin = last ? last : Whole(j, "noticed_ns"), end = first ? first : std::max(begin, to_ns);
+	uint64_t last = common::Whole(j, "last_ok_ns"), first = common::Whole(j, "first_ok_ns");
+	uint64_t begin = last ? last : common::Whole(j, "noticed_ns"),
+		 end = first ? first : std::max(begin, to_ns);
 	if (!j.contains("server") || !j["server"].is_string() || !MayOverlap(begin, end, from_ns, to_ns))
 		return {};
 	std::string text = "the keys of " + j["server"].get<std::string>() + " had no server for " +
-			   FormatDuration(end - begin);
+			   common::FormatDuration(end - begin);
 	if (first && j.contains("after") && j["after"].is_string())
 		text += ", until " +
 			(j["after"] == j["server"] ? std::string("it") : j["after"].get<std::string>()) +
@@ -79,28 +80,28 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
 		    r.kind != "outage")
 			continue;
-		Json j = ParseJson(r.text);
+		common::Json j = common::ParseJson(r.text);
 		if (r.kind == "outage") {
 			Word word = OutageWord(j, from_ns, to_ns);
 			if (!word.text.empty() && word.duration_ns >= worst_ns / 4)
 				words.push_back(std::move(word));
 			continue;
 		}
-		uint64_t error = Whole(j, "t_error_ns"), duration = 0;
+		uint64_t error = common::Whole(j, "t_error_ns"), duration = 0;
 		std::string text;
 		if (r.kind == "slowlog") {
-			duration = Whole(j, "duration_us") * 1000;
-			text = "Redis' slow log has " + CommandText(j) + " with " + FormatDuration(duration) +
-			       Within(error);
+			duration = common::Whole(j, "duration_us") * 1000;
+			text = "Redis' slow log has " + CommandText(j) + " with " +
+			       common::FormatDuration(duration) + Within(error);
 		} else if (r.kind == "latency-event" && j.contains("event") && j["event"].is_string()) {
-			duration = Whole(j, "latest_ms") * 1'000'000;
+			duration = common::Whole(j, "latest_ms") * 1'000'000;
 			text = "Redis' latency monitor has \"" + j["event"].get<std::string>() + "\" with " +
-			       FormatDuration(duration) + Within(error);
+			       common::FormatDuration(duration) + Within(error);
 		} else if (r.kind == "fork" && run.spans.empty()) { // else the fork's own sentence says it
 			duration = r.latest_fork_usec * 1000;
 			error = kPollNs;
 			text = "Redis forked within a second of it and says that took " +
-			       FormatDuration(duration);
+			       common::FormatDuration(duration);
 		}
 		if (text.empty() || duration < worst_ns / 4)
 			continue;
@@ -116,4 +117,4 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 	return sentences;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

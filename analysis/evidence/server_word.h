@@ -10,7 +10,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Sentences on what the server said of from_ns..to_ns (CLOCK_MONOTONIC), the weightiest first, at most
@@ -19,4 +19,4 @@ namespace forktail
 std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns,
 				     size_t limit);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -42,11 +42,12 @@ std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint
 			last_ns = end;
 		}
 		if (stolen_ns * 4 >= static_cast<double>(worst_ns) && stolen_ns >= 1)
-			return "the hypervisor kept " + FormatDuration(static_cast<uint64_t>(stolen_ns)) +
+			return "the hypervisor kept " +
+			       common::FormatDuration(static_cast<uint64_t>(stolen_ns)) +
 			       " of CPU time from this host (steal) within these " +
-			       FormatDuration(last_ns - first_ns);
+			       common::FormatDuration(last_ns - first_ns);
 	}
 	return "";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

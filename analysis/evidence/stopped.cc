@@ -8,7 +8,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -52,8 +52,8 @@ std::string FrozenSentence(const Scene &scene)
 		text += " " + group->cgroup;
 	if (group && !group->name.empty())
 		text += " (" + group->name + ")";
-	return text + " was frozen for " + FormatDuration(total.ns) +
-	       (total.times > 1 ? " (" + FormatCount(total.times) + " times)" : "");
+	return text + " was frozen for " + common::FormatDuration(total.ns) +
+	       (total.times > 1 ? " (" + common::FormatCount(total.times) + " times)" : "");
 }
 
 std::string TracerText(const Scene &scene)
@@ -73,8 +73,8 @@ std::string PtraceSentence(const Scene &scene)
 	Total total = TotalOf(scene, Cause::Ptrace);
 	if (total.ns == 0)
 		return "";
-	return "was stopped " + Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
-	       TracerText(scene) + ", " + FormatDuration(total.ns) + " in all";
+	return "was stopped " + common::Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
+	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in all";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -6,7 +6,7 @@
 
 #include "evidence.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // "its cgroup /docker/1f2e... (container web) was frozen for 300 ms (3 times)".
@@ -16,4 +16,4 @@ std::string PtraceSentence(const Scene &scene);
 // "strace (pid 77)", the one that stopped it longest; "a tracer" if that isn't known.
 std::string TracerText(const Scene &scene);
 
-} // namespace forktail
+} // namespace forktail::analysis

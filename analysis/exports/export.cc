@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, const std::string &name,
@@ -81,4 +81,4 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -11,7 +11,7 @@
 #include "exporter.h"
 #include "pending.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 struct ExportFormat {
@@ -41,4 +41,4 @@ bool ExportRun(const std::string &run, const ExplainOptions &options, const Expo
 	       const std::string &out, std::string *error, int *status,
 	       std::vector<std::string> *warnings = nullptr);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -9,7 +9,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class Exporter
@@ -60,4 +60,4 @@ private:
 	std::string error_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -10,7 +10,7 @@
 
 namespace fs = std::filesystem;
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -84,4 +84,4 @@ bool Pending::Commit(std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class Pending
@@ -33,4 +33,4 @@ private:
 	bool committed_ = true;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -10,7 +10,7 @@
 #include "analysis/run/same_clock.h"
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 namespace
@@ -41,7 +41,7 @@ bool HasSlowOnly(const Run &run)
 {
 	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
 	return std::any_of(files.begin(), files.end(), [](const RecordingFile *f) {
-		const Json manifest = ParseJson(f->manifest);
+		const common::Json manifest = common::ParseJson(f->manifest);
 		return manifest.is_object() && manifest.contains("log_slow_ns");
 	});
 }
@@ -213,4 +213,4 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	return OfRequests(l, f, why);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

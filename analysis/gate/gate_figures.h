@@ -11,7 +11,7 @@
 #include "common/limits/limits.h"
 #include "operations.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 // Of one cause, over all slow requests, kept or not.
@@ -55,4 +55,4 @@ private:
 	bool slow_only_ = false; // the log has no others
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

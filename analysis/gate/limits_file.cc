@@ -12,7 +12,7 @@
 
 #include "analysis/timeline/causes.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 namespace
@@ -118,4 +118,4 @@ bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *e
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

@@ -13,7 +13,7 @@
 
 #include "common/limits/limits.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 struct AskedLimit {
@@ -33,4 +33,4 @@ bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error);
 // Adds a file's. False: *error is one sentence that says where.
 bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

@@ -7,7 +7,7 @@
 #include <memory>
 #include <strings.h>
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 namespace
@@ -92,4 +92,4 @@ void FindOperations(const Run &run, Log *log, Operations *wanted)
 	FindPercentiles(run, log, wanted);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

@@ -14,7 +14,7 @@
 #include "analysis/run/log.h"
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 struct OperationFigures {
@@ -36,4 +36,4 @@ using Operations = std::map<std::string, OperationFigures>;
 // Fills in those that are in `wanted`, each with the keys of `percentiles` that it is asked for.
 void FindOperations(const Run &run, Log *log, Operations *wanted);
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

@@ -6,7 +6,7 @@
 
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 namespace
@@ -39,17 +39,17 @@ std::string NameOf(const AskedLimit &asked)
 Out JsonOf(const Verdict &v)
 {
 	const bool known = v.outcome != Verdict::kNotKnown;
-	Out out = {{"limit", Visible(v.asked.text)}, {"name", Visible(v.asked.name)}};
+	Out out = {{"limit", common::Visible(v.asked.text)}, {"name", common::Visible(v.asked.name)}};
 	out["kept"] = known ? Out(v.outcome == Verdict::kKept) : Out();
 	out["value"] = NumberOrNull(v.value);
 	out["bound"] = known ? NumberOrNull(v.by.value) : Out();
 	if (v.base)
 		out["base_value"] = NumberOrNull(v.base_value);
 	out["unit"] = UnitOf(v.by);
-	out["sentence"] = Visible(v.sentence);
+	out["sentence"] = common::Visible(v.sentence);
 	out["cause"] = v.cause;
-	out["reason"] = Visible(v.reason);
-	out["evidence"] = Visible(v.evidence);
+	out["reason"] = common::Visible(v.reason);
+	out["evidence"] = common::Visible(v.evidence);
 	return out;
 }
 
@@ -78,12 +78,12 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 	size_t broken = 0, unknown = 0;
 	for (const Verdict &v : verdicts) {
 		out += std::string(kWords[v.outcome]) + " " +
-		       Visible((v.asked.name.empty() ? "" : v.asked.name + ": ") + v.text()) + "\n";
+		       common::Visible((v.asked.name.empty() ? "" : v.asked.name + ": ") + v.text()) + "\n";
 		broken += v.outcome == Verdict::kBroken;
 		unknown += v.outcome == Verdict::kNotKnown;
 	}
 	for (const std::string &note : gated.notes)
-		out += "note " + Visible(note) + "\n";
+		out += "note " + common::Visible(note) + "\n";
 	const size_t all = verdicts.size();
 	if (!broken && !unknown)
 		return out + (all == 1 ? "The limit is kept.\n"
@@ -95,16 +95,16 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)
 {
-	Out out = {{"forktail", FORKTAIL_VERSION}, {"run", Visible(gated.run)}};
+	Out out = {{"forktail", FORKTAIL_VERSION}, {"run", common::Visible(gated.run)}};
 	if (!gated.base.empty())
-		out["base"] = Visible(gated.base);
+		out["base"] = common::Visible(gated.base);
 	out["kept"] = StatusOf(verdicts) == 0;
 	out["limits"] = Out::array();
 	for (const Verdict &v : verdicts)
 		out["limits"].push_back(JsonOf(v));
 	out["notes"] = Out::array();
 	for (const std::string &note : gated.notes)
-		out["notes"].push_back(Visible(note));
+		out["notes"].push_back(common::Visible(note));
 	return out.dump(2, ' ', false, Out::error_handler_t::replace) + "\n";
 }
 
@@ -123,4 +123,4 @@ JunitSuite GateJunit(const Gated &gated, const std::vector<Verdict> &verdicts, d
 	return suite;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

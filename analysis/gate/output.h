@@ -8,7 +8,7 @@
 #include "analysis/text/junit.h"
 #include "verdict.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 // What the verdicts are of.
@@ -25,4 +25,4 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts);
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts);
 JunitSuite GateJunit(const Gated &gated, const std::vector<Verdict> &verdicts, double seconds);
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

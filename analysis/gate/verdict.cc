@@ -9,7 +9,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 namespace
@@ -46,7 +46,8 @@ void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 			}
 	}
 	if (found && !found->evidence.empty())
-		v->evidence = "at " + FormatOffset(found->start_ns, e.zero_ns) + ": " + found->evidence[0];
+		v->evidence =
+		    "at " + common::FormatOffset(found->start_ns, e.zero_ns) + ": " + found->evidence[0];
 }
 
 void TellWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict *v)
@@ -58,7 +59,7 @@ void TellWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict
 	if (!best || static_cast<double>(best->without.*figure) > v->value * (1 - kWorthSaying))
 		return;
 	v->cause = CauseName(best->cause);
-	v->reason = "without " + v->cause + " it would be " + FormatDuration(best->without.*figure);
+	v->reason = "without " + v->cause + " it would be " + common::FormatDuration(best->without.*figure);
 	TellEpisode(e, best->cause, 0, v);
 }
 
@@ -74,7 +75,7 @@ void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *
 		return;
 	v->cause = CauseName(cause);
 	v->reason = v->cause + " had " +
-		    FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) +
+		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) +
 		    " of the time of " + (operation.empty() ? "" : "its ") + "slow requests";
 	TellEpisode(run.explanation(), cause, 0, v);
 }
@@ -86,8 +87,9 @@ void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 	v->cause = CauseName(cause);
 	const bool longest = l.figure == LIMIT_MAXIMUM && watch.longest_ns;
 	if (longest)
-		v->reason = "of a request that was due at " + FormatOffset(watch.start_ns, e.zero_ns) +
-			    " and took " + FormatDuration(watch.latency_ns);
+		v->reason = "of a request that was due at " +
+			    common::FormatOffset(watch.start_ns, e.zero_ns) + " and took " +
+			    common::FormatDuration(watch.latency_ns);
 	TellEpisode(e, cause, longest ? watch.start_ns : 0, v);
 }
 
@@ -117,7 +119,7 @@ std::string Number(const limit &l, double value)
 	char text[64];
 	const bool time = l.figure <= LIMIT_STDDEV || l.figure == LIMIT_TOTAL;
 	if (time)
-		return FormatDuration(static_cast<uint64_t>(std::llround(value)));
+		return common::FormatDuration(static_cast<uint64_t>(std::llround(value)));
 	snprintf(text, sizeof text, "%.5g%s%s", value, *l.unit ? " " : "", l.unit);
 	return text;
 }
@@ -179,4 +181,4 @@ int StatusOf(const std::vector<Verdict> &verdicts)
 	return any(Verdict::kBroken) ? 1 : any(Verdict::kNotKnown) ? 3 : 0;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

@@ -9,7 +9,7 @@
 #include "gate_figures.h"
 #include "limits_file.h"
 
-namespace forktail
+namespace forktail::analysis::gate
 {
 
 struct Verdict {
@@ -35,4 +35,4 @@ std::vector<Verdict> Judge(const AskedLimits &limits, limit_reading reading, con
 // 0: all are kept; 1: one is broken; 3: none is, but one can't be known.
 int StatusOf(const std::vector<Verdict> &verdicts);
 
-} // namespace forktail
+} // namespace forktail::analysis::gate

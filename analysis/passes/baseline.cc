@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -49,4 +49,4 @@ std::vector<uint64_t> Usual::Latencies()
 	return usual;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

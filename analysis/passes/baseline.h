@@ -10,7 +10,7 @@
 #include "analysis/blame/context.h"
 #include "count.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Usual
@@ -24,4 +24,4 @@ private:
 	std::vector<std::vector<uint64_t>> calm_{256}, all_{256}; // by op
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

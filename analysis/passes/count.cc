@@ -8,7 +8,7 @@
 
 #include "parallel.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -131,4 +131,4 @@ LogFacts CountRequests(const Run &run, Log *log)
 	return all;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

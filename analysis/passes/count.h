@@ -12,7 +12,7 @@
 #include "peaks.h"
 #include "percentile.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // One that stands for several, where it is asked what is usual.
@@ -48,4 +48,4 @@ LogFacts CountRequests(const Run &run, Log *log);
 // What earlier requests say of what is usual, and of when a connection's first request was due.
 void AddEarlier(LogFacts earlier, LogFacts *facts);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -14,7 +14,7 @@
 #include "analysis/timeline/curve.h"
 #include "parallel.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -242,4 +242,4 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 	});
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

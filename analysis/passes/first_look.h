@@ -10,7 +10,7 @@
 #include "percentile.h"
 #include "whatif.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Lower bounds of what requests would be without some stall. Of one that was asked directly only all its
@@ -66,4 +66,4 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 // How many of `count` requests one stands for there.
 uint64_t StepThrough(uint64_t count);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 #include "percentile.h"
 #include "slowest.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
@@ -76,4 +76,4 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	return blame;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Workers there are at most, at least 1.
@@ -35,4 +35,4 @@ template <typename F> void ForRanges(size_t first, size_t last, F f)
 		t.join();
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -28,7 +28,7 @@
 #include "slowest.h"
 #include "speculative.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -511,4 +511,4 @@ Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timel
 	    .Make(threshold);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Peaks
@@ -92,4 +92,4 @@ private:
 	std::vector<uint64_t> longest_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

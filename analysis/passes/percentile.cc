@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 uint64_t Rank(uint64_t count, double percentile)
@@ -178,4 +178,4 @@ void RankFinder::EndPass()
 	Cover();
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -11,7 +11,7 @@
 
 #include "analysis/blame/blame.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // The rank (1..count) of a percentile (0..100]: the smallest value that at least that share of the values
@@ -140,4 +140,4 @@ private:
 	Latencies found_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

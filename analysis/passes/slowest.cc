@@ -7,7 +7,7 @@
 
 #include "analysis/blame/hop_rows.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 void Kept::SumUp(const SlowRequest &r, const Part *parts)
@@ -164,4 +164,4 @@ void Kept::FillHops(Blame *blame) const
 			 [](const HopRow &a, const HopRow &b) { return a.time_ns > b.time_ns; });
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -14,7 +14,7 @@
 #include "percentile.h"
 #include "whatif.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Kept
@@ -63,4 +63,4 @@ private:
 	std::vector<AtHopSum> hops_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -177,4 +177,4 @@ void Ahead::GiveAgain(Kept *kept) const
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

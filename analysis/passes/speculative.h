@@ -14,7 +14,7 @@
 #include "percentile.h"
 #include "slowest.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Ahead
@@ -60,4 +60,4 @@ private:
 	std::vector<Stretch> stretches_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -127,4 +127,4 @@ void FillWhatIf(const WhatIf &from, Blame *blame)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

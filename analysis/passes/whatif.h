@@ -9,7 +9,7 @@
 #include "analysis/blame/blame.h"
 #include "percentile.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Requests that were blamed in full: at least all that are slow, and all that could be among the slowest
@@ -61,4 +61,4 @@ struct WhatIf {
 // Fills `without` of blame->causes.
 void FillWhatIf(const WhatIf &from, Blame *blame);
 
-} // namespace forktail
+} // namespace forktail::analysis

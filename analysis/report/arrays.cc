@@ -2,7 +2,7 @@
 // Base64, because an HTML file has to be text.
 #include "arrays.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 std::string Base64(const std::string &bytes)
@@ -22,4 +22,4 @@ std::string Base64(const std::string &bytes)
 	return text;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

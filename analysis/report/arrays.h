@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 static_assert(std::endian::native == std::endian::little, "arrays are copied as they lie in memory");
@@ -37,4 +37,4 @@ struct ReportArrays {
 // Standard base64 with padding (RFC 4648, section 4).
 std::string Base64(const std::string &bytes);
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 struct ReportClock {
@@ -31,4 +31,4 @@ struct ReportClock {
 	}
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -6,13 +6,13 @@
 #include <map>
 #include <string>
 
-#include "common/json/json_read.h"
 #include "analysis/timeline/causes.h"
+#include "common/json/json_read.h"
 #include "page_file.h"
 #include "report.h"
 #include "template.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -24,39 +24,39 @@ constexpr size_t kColumns = 600;     // of time at most
 constexpr size_t kCurvePoints = 500; // of a distribution at most
 
 // A number, or null for one that is not finite.
-Json Finite(double value)
+common::Json Finite(double value)
 {
-	return std::isfinite(value) ? Json(value) : Json();
+	return std::isfinite(value) ? common::Json(value) : common::Json();
 }
 
-Json IntervalJson(const Interval &interval)
+common::Json IntervalJson(const compare::Interval &interval)
 {
 	if (!interval.known)
-		return Json();
+		return common::Json();
 	return {Finite(interval.low), Finite(interval.high)};
 }
 
-const char *UnitName(Unit unit)
+const char *UnitName(compare::Unit unit)
 {
 	switch (unit) {
-	case Unit::Nanoseconds:
+	case compare::Unit::Nanoseconds:
 		return "ns";
-	case Unit::PerSecond:
+	case compare::Unit::PerSecond:
 		return "1/s";
-	case Unit::Seconds:
+	case compare::Unit::Seconds:
 		return "s";
-	case Unit::Bytes:
+	case compare::Unit::Bytes:
 		return "bytes";
-	case Unit::Count:
+	case compare::Unit::Count:
 		break;
 	}
 	return "";
 }
 
-Json DifferenceJson(const Difference &d)
+common::Json DifferenceJson(const compare::Difference &d)
 {
-	Json causes = Json::array();
-	for (const CauseChange &c : d.causes)
+	common::Json causes = common::Json::array();
+	for (const compare::CauseChange &c : d.causes)
 		causes.push_back({{"cause", Index(c.cause)}, {"a_ns", c.a_ns}, {"b_ns", c.b_ns}});
 	return {{"name", d.name},
 		{"unit", UnitName(d.unit)},
@@ -68,74 +68,75 @@ Json DifferenceJson(const Difference &d)
 		{"change_interval", IntervalJson(d.change_interval)},
 		{"judged", d.judged},
 		{"p", Finite(d.holm_p)},
-		{"verdict", VerdictName(d.verdict)},
+		{"verdict", compare::VerdictName(d.verdict)},
 		{"causes", causes},
 		{"sentence", d.sentence}};
 }
 
-Json DifferencesJson(const std::vector<Difference> &differences)
+common::Json DifferencesJson(const std::vector<compare::Difference> &differences)
 {
-	Json all = Json::array();
-	for (const Difference &d : differences)
+	common::Json all = common::Json::array();
+	for (const compare::Difference &d : differences)
 		all.push_back(DifferenceJson(d));
 	return all;
 }
 
 // What share of a side's requests took longer than so many ns, from most to least.
-Json CurveJson(const ComparedSide &side)
+common::Json CurveJson(const compare::ComparedSide &side)
 {
 	std::map<uint32_t, uint64_t> counts;
 	uint64_t all = 0;
-	for (const RunSample &run : side.runs)
-		for (const SecondOfRun &second : run.by_second)
+	for (const compare::RunSample &run : side.runs)
+		for (const compare::SecondOfRun &second : run.by_second)
 			for (const auto &[bucket, count] : second.latencies) {
 				counts[bucket] += count;
 				all += count;
 			}
-	Json curve = Json::array();
+	common::Json curve = common::Json::array();
 	size_t step = counts.size() / kCurvePoints + 1, i = 0;
 	uint64_t below = 0;
 	for (const auto &[bucket, count] : counts) {
 		// Of the tail all buckets: there are few requests in each.
 		if (i++ % step == 0 || (all - below) * 1000 < all)
-			curve.push_back(
-			    {static_cast<double>(all - below) / static_cast<double>(all), BucketNs(bucket)});
+			curve.push_back({static_cast<double>(all - below) / static_cast<double>(all),
+					 compare::BucketNs(bucket)});
 		below += count;
 	}
 	return curve;
 }
 
 // Requests by time and latency: [column, bin, how many per run], bin b from 10^(b / kBins) ns on.
-Json HeatJson(const ComparedSide &side, size_t seconds_per_column)
+common::Json HeatJson(const compare::ComparedSide &side, size_t seconds_per_column)
 {
 	std::map<std::pair<size_t, int>, uint64_t> cells;
-	for (const RunSample &run : side.runs)
+	for (const compare::RunSample &run : side.runs)
 		for (size_t s = 0; s < run.by_second.size(); s++)
 			for (const auto &[bucket, count] : run.by_second[s].latencies) {
-				double ns = static_cast<double>(std::max<uint64_t>(BucketNs(bucket), 1));
+				double ns =
+				    static_cast<double>(std::max<uint64_t>(compare::BucketNs(bucket), 1));
 				cells[{s / seconds_per_column, static_cast<int>(std::log10(ns) * kBins)}] +=
 				    count;
 			}
-	Json heat = Json::array();
+	common::Json heat = common::Json::array();
 	for (const auto &[cell, count] : cells)
 		heat.push_back({cell.first, cell.second,
 				static_cast<double>(count) / static_cast<double>(side.runs.size())});
 	return heat;
 }
 
-size_t LongestOf(const Comparison &c)
+size_t LongestOf(const compare::Comparison &c)
 {
 	size_t seconds = 1;
-	for (const ComparedSide *side : {&c.a, &c.b})
-		for (const RunSample &run : side->runs)
+	for (const compare::ComparedSide *side : {&c.a, &c.b})
+		for (const compare::RunSample &run : side->runs)
 			seconds = std::max(seconds, run.by_second.size());
 	return seconds;
 }
 
-Json SideJson(const ComparedSide &side, size_t seconds_per_column)
+common::Json SideJson(const compare::ComparedSide &side, size_t seconds_per_column)
 {
-	Json runs = Json::array();
-	for (const RunSample &run : side.runs) {
+	common::Json runs = common::Json::array();
+	for (const compare::RunSample &run : side.runs) {
 		const Latencies &l = run.latencies;
 		runs.push_back({{"name", run.name},
 				{"path", run.path},
@@ -158,17 +159,17 @@ Json SideJson(const ComparedSide &side, size_t seconds_per_column)
 		{"heat", HeatJson(side, seconds_per_column)}};
 }
 
-Json EpisodesJson(const Comparison &c)
+common::Json EpisodesJson(const compare::Comparison &c)
 {
-	auto sum = [](const EpisodeSum &s, double per_run) {
-		return Json{{"per_run", Finite(per_run)},
-			    {"requests", s.requests},
-			    {"worst_ns", s.worst_ns},
-			    {"longest_ns", s.longest_ns},
-			    {"request_s", s.request_seconds}};
+	auto sum = [](const compare::EpisodeSum &s, double per_run) {
+		return common::Json{{"per_run", Finite(per_run)},
+				    {"requests", s.requests},
+				    {"worst_ns", s.worst_ns},
+				    {"longest_ns", s.longest_ns},
+				    {"request_s", s.request_seconds}};
 	};
-	Json episodes = Json::array();
-	for (const EpisodeChange &e : c.episodes)
+	common::Json episodes = common::Json::array();
+	for (const compare::EpisodeChange &e : c.episodes)
 		episodes.push_back({{"cause", Index(e.cause)},
 				    {"a", sum(e.a, e.per_run.a)},
 				    {"b", sum(e.b, e.per_run.b)},
@@ -176,18 +177,18 @@ Json EpisodesJson(const Comparison &c)
 	return episodes;
 }
 
-Json FactChangesJson(const Comparison &c)
+common::Json FactChangesJson(const compare::Comparison &c)
 {
-	Json facts = Json::array();
-	for (const FactChange &f : c.facts)
+	common::Json facts = common::Json::array();
+	for (const compare::FactChange &f : c.facts)
 		facts.push_back(
 		    {{"group", f.group}, {"name", f.name}, {"a", f.a}, {"b", f.b}, {"matters", f.matters}});
 	return facts;
 }
 
-Json ComparePageJson(const Comparison &c)
+common::Json ComparePageJson(const compare::Comparison &c)
 {
-	Json names = Json::array(), looks = Json::array();
+	common::Json names = common::Json::array(), looks = common::Json::array();
 	for (int i = 0; i < kCauses; i++) {
 		const CauseInfo &info = InfoOf(static_cast<Cause>(i));
 		names.push_back(info.name);
@@ -204,7 +205,7 @@ Json ComparePageJson(const Comparison &c)
 		{"slow_ns", c.slow_ns},
 		{"advisory", c.advisory},
 		{"allowed", c.allowed},
-		{"verdict", VerdictName(c.verdict)},
+		{"verdict", compare::VerdictName(c.verdict)},
 		{"reason", c.reason},
 		{"changes", c.changes},
 		{"notes", c.notes},
@@ -220,10 +221,10 @@ Json ComparePageJson(const Comparison &c)
 
 } // namespace
 
-bool WriteComparePage(const Comparison &comparison, const std::string &path, std::string *error)
+bool WriteComparePage(const compare::Comparison &comparison, const std::string &path, std::string *error)
 {
 	return WritePage({ft_compare_template, ft_compare_template_size()}, ComparePageJson(comparison),
 			 ReportArrays(), path, error);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

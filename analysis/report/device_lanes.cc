@@ -7,7 +7,7 @@
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -135,7 +135,7 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 		lane.kind = "softirq";
 		lane.group = "Interrupts of traced threads, by CPU";
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});
-		lane.note = Plural(cpu.spans, "span", "spans");
+		lane.note = common::Plural(cpu.spans, "span", "spans");
 		lanes->push_back(std::move(lane));
 	}
 }
@@ -181,7 +181,7 @@ void DiskLanes::AddRequest(const ft_io &io)
 	busy.requests++;
 	busy.bytes += io.bytes;
 	busy.longest_ns = std::max(busy.longest_ns, io.duration_ns);
-	busy.issuers[VisibleName(io.comm)] += io.bytes;
+	busy.issuers[common::VisibleName(io.comm)] += io.bytes;
 }
 
 void DiskLanes::AddBusy(Disk *disk)
@@ -192,8 +192,9 @@ void DiskLanes::AddBusy(Disk *disk)
 
 std::string DiskLanes::Describe(const Busy &busy)
 {
-	std::string text = Plural(busy.requests, "request", "requests") + ", " + FormatBytes(busy.bytes) +
-			   ", the longest " + FormatDuration(busy.longest_ns) + "\nissued by";
+	std::string text = common::Plural(busy.requests, "request", "requests") + ", " +
+			   common::FormatBytes(busy.bytes) + ", the longest " +
+			   common::FormatDuration(busy.longest_ns) + "\nissued by";
 	std::vector<std::pair<uint64_t, std::string>> most;
 	for (const auto &[comm, bytes] : busy.issuers)
 		most.push_back({bytes, comm});
@@ -221,4 +222,4 @@ void DiskLanes::Finish(std::vector<Lane> *lanes)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

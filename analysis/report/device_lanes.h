@@ -15,7 +15,7 @@
 #include "lanes.h"
 #include "reduce.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 // What traced threads were interrupted by, on the CPU they ran on, over how often that CPU was interrupted at
@@ -76,4 +76,4 @@ private:
 	std::map<std::pair<uint32_t, int>, Disk> disks_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::report

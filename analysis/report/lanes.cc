@@ -14,7 +14,7 @@
 #include "device_lanes.h"
 #include "reduce.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -63,11 +63,12 @@ std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piec
 	if (s.off_cpu && s.depth && piece.cause != Index(owner))
 		line(std::string("inside ") + CauseName(owner));
 	else if (s.duration_ns > 100'000 && piece.end_ns - piece.start_ns < s.duration_ns / 50 * 49)
-		line(std::string("part of a ") + CauseName(owner) + " of " + FormatDuration(s.duration_ns));
+		line(std::string("part of a ") + CauseName(owner) + " of " +
+		     common::FormatDuration(s.duration_ns));
 	uint32_t holder = s.off_cpu ? static_cast<uint32_t>(s.arg[1]) : 0;
 	if (piece.cause == Index(Cause::RunQueue) && holder)
 		line("CPU " + ShownCpu(run, s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
-		     FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
+		     common::FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
 	else
 		line(detail.name);
 	line(StackText(detail, 8));
@@ -345,4 +346,4 @@ ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, 
 	return made;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

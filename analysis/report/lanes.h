@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "samples.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 // Numbers of causes in lanes: those of a timeline, then what a disk does.
@@ -91,4 +91,4 @@ struct ReportLanes {
 // The lanes of a run, which is gone through once, within the limits.
 ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits);
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -167,4 +167,4 @@ std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock
 	return charts;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

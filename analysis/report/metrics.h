@@ -9,7 +9,7 @@
 #include "analysis/run/run.h"
 #include "clock.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 struct MetricLine {
@@ -26,4 +26,4 @@ struct MetricChart {
 // Charts in the page's order. At most `samples` per line: of more, each stands for several by their mean.
 std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock, size_t samples = 6000);
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -11,16 +11,16 @@
 
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
 {
 
 // JSON that an HTML parser sees no markup in. Bytes that are no UTF-8 become U+FFFD.
-std::string ScriptSafe(const Json &json)
+std::string ScriptSafe(const common::Json &json)
 {
-	std::string plain = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+	std::string plain = json.dump(-1, ' ', false, common::Json::error_handler_t::replace);
 	std::string text;
 	text.reserve(plain.size() + plain.size() / 64);
 	for (char c : plain) {
@@ -82,4 +82,4 @@ bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArr
 			 error);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

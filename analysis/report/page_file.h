@@ -8,11 +8,11 @@
 
 #include "arrays.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 // Writes the page to `path` (replacing it). False: *error is one sentence for the user.
 bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays,
 	       const std::string &path, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::report

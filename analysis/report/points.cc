@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -339,4 +339,4 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

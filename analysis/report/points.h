@@ -10,7 +10,7 @@
 #include "analysis/text/explain.h"
 #include "clock.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 constexpr int kBinsPerDecade = 20; // 12 % of latency a bin
@@ -72,4 +72,4 @@ bool IsInside(const std::vector<TimeRange> &intervals, uint64_t t_ns);
 ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &clock,
 			   const PointLimits &limits = {});
 
-} // namespace forktail
+} // namespace forktail::analysis::report

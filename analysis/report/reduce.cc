@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -237,4 +237,4 @@ ReportLanes LaneReducer::Finish(std::vector<Lane> lanes)
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "lanes.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 // Slices of time, sparse: what each lane spent on each cause in them. They become longer as they become too
@@ -98,4 +98,4 @@ private:
 	LaneCells cells_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::report

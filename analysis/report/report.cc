@@ -18,7 +18,7 @@
 #include "points.h"
 #include "template.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -34,7 +34,7 @@ ReportClock ClockOf(const Explanation &e)
 	return ReportClock(begin, end, e.zero_ns ? e.zero_ns : begin);
 }
 
-Json LatenciesJson(const Latencies &l)
+common::Json LatenciesJson(const Latencies &l)
 {
 	return {{"p50", l.p50},	    {"p90", l.p90},	  {"p99", l.p99},
 		{"p99.9", l.p99_9}, {"p99.99", l.p99_99}, {"max", l.max}};
@@ -58,10 +58,10 @@ std::string TitleOf(const Run &run)
 }
 
 // What was run, as (label, text).
-Json FactsJson(const Explanation &e, const ReportClock &clock)
+common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 {
 	const Run &run = e.run;
-	Json facts = Json::array();
+	common::Json facts = common::Json::array();
 	auto add = [&](const char *label, const std::string &text) {
 		if (!text.empty())
 			facts.push_back({label, text});
@@ -76,15 +76,15 @@ Json FactsJson(const Explanation &e, const ReportClock &clock)
 	for (const Load &load : run.loads) {
 		std::string text = load.arrival == "closed"
 				       ? "closed loop"
-				       : "open loop at " + FormatCount(static_cast<uint64_t>(load.rate)) +
-					     "/s, " + (load.arrival.empty() ? "constant" : load.arrival) +
-					     " arrivals";
-		text += ", " + Plural(load.connection_count, "connection", "connections");
+				       : "open loop at " +
+					     common::FormatCount(static_cast<uint64_t>(load.rate)) + "/s, " +
+					     (load.arrival.empty() ? "constant" : load.arrival) + " arrivals";
+		text += ", " + common::Plural(load.connection_count, "connection", "connections");
 		if (load.pipeline > 1)
 			text += ", pipeline " + std::to_string(load.pipeline);
 		add("Load", text);
 	}
-	add("Length", FormatDuration(clock.end_ns - clock.begin_ns));
+	add("Length", common::FormatDuration(clock.end_ns - clock.begin_ns));
 	std::string kernel = run.info.kernel;
 	for (const RecordingFile *f : OverlaidFiles(run))
 		if (kernel.empty())
@@ -97,14 +97,15 @@ Json FactsJson(const Explanation &e, const ReportClock &clock)
 		double wall = static_cast<double>(clock.end_ns - clock.begin_ns);
 		add("Recorder's own cost",
 		    std::string(cost.bpf_ns_is_estimate ? "about " : "") +
-			FormatPercent(static_cast<double>(cost.bpf_ns) / wall) + " of a CPU in the kernel, " +
-			FormatPercent(static_cast<double>(cost.recorder_cpu_ns) / wall) + " in user space, " +
-			FormatBytes(cost.recorder_rss_bytes));
+			common::FormatPercent(static_cast<double>(cost.bpf_ns) / wall) +
+			" of a CPU in the kernel, " +
+			common::FormatPercent(static_cast<double>(cost.recorder_cpu_ns) / wall) +
+			" in user space, " + common::FormatBytes(cost.recorder_rss_bytes));
 	}
 	return facts;
 }
 
-Json WarningsJson(const Explanation &e, size_t threads_left_out)
+common::Json WarningsJson(const Explanation &e, size_t threads_left_out)
 {
 	std::vector<std::string> texts = e.notes;
 	auto add = [&](const std::string &text) {
@@ -114,13 +115,13 @@ Json WarningsJson(const Explanation &e, size_t threads_left_out)
 	for (const std::string &warning : e.run.warnings)
 		add(warning);
 	if (threads_left_out)
-		add(Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
+		add(common::Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
 	return texts;
 }
 
-Json CausesJson(const Blame &blame)
+common::Json CausesJson(const Blame &blame)
 {
-	Json causes = Json::array();
+	common::Json causes = common::Json::array();
 	for (const CauseRow &row : blame.causes)
 		causes.push_back({{"cause", Index(row.cause)},
 				  {"requests", row.requests},
@@ -140,10 +141,10 @@ double ExplainedShare(const Blame &blame)
 }
 
 // What own code was seen doing, longest first.
-Json ActivitiesJson(const OwnCode &own)
+common::Json ActivitiesJson(const OwnCode &own)
 {
 	constexpr size_t shown = 40;
-	Json activities = Json::array();
+	common::Json activities = common::Json::array();
 	for (const ActivityTime &a : own.activities)
 		if (activities.size() < shown)
 			activities.push_back({{"name", a.name},
@@ -156,9 +157,9 @@ Json ActivitiesJson(const OwnCode &own)
 }
 
 // By whom an episode's requests came, where that is more than one.
-Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
+common::Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
 {
-	Json hops = Json::array();
+	common::Json hops = common::Json::array();
 	if (episode.hops.size() > 1)
 		for (const EpisodeHop &h : episode.hops)
 			hops.push_back(
@@ -168,11 +169,11 @@ Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
 	return hops;
 }
 
-Json EpisodesJson(const Explanation &e, const ReportClock &clock)
+common::Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 {
-	Json episodes = Json::array();
+	common::Json episodes = common::Json::array();
 	for (const Episode &episode : e.episodes) {
-		Json causes = Json::array();
+		common::Json causes = common::Json::array();
 		for (const EpisodeCause &c : episode.causes)
 			causes.push_back(
 			    {{"cause", Index(c.cause)}, {"time_ns", c.time_ns}, {"share", c.share}});
@@ -205,7 +206,7 @@ void AddConnections(const Run &run, const ReportPoints &points, ReportArrays *ar
 	arrays->Add("connection_server", server);
 }
 
-void AddPoints(const Explanation &e, const ReportPoints &points, Json *page, ReportArrays *arrays)
+void AddPoints(const Explanation &e, const ReportPoints &points, common::Json *page, ReportArrays *arrays)
 {
 	(*page)["slow_count"] = points.slow;
 	(*page)["slow_shown"] = points.start.size();
@@ -233,7 +234,7 @@ void AddPoints(const Explanation &e, const ReportPoints &points, Json *page, Rep
 	arrays->Add("part_queued", points.part_queued_ns);
 	AddConnections(e.run, points, arrays);
 	(*page)["parts_each"] = points.parts_each;
-	Json behind = Json::array();
+	common::Json behind = common::Json::array();
 	for (const Behind &b : e.run.behind)
 		behind.push_back(b.name);
 	(*page)["behind"] = behind;
@@ -246,7 +247,7 @@ void AddPoints(const Explanation &e, const ReportPoints &points, Json *page, Rep
 	(*page)["near_stride"] = points.near_stride;
 }
 
-Json RateJson(const Lane &lane, const LaneRange &range)
+common::Json RateJson(const Lane &lane, const LaneRange &range)
 {
 	return {{"first", range.first},
 		{"count", range.count},
@@ -256,9 +257,10 @@ Json RateJson(const Lane &lane, const LaneRange &range)
 		{"max", *std::max_element(lane.rate.begin(), lane.rate.end())}};
 }
 
-Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRange &spans, const LaneRange &cells)
+common::Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRange &spans,
+		      const LaneRange &cells)
 {
-	Json life = Json::array();
+	common::Json life = common::Json::array();
 	for (const auto &[from, to] : lane.life)
 		life.push_back({clock.Seconds(from), clock.Seconds(to)});
 	return {{"group", lane.group},
@@ -271,16 +273,16 @@ Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRange &spans
 }
 
 // What a thread that serves requests was doing, below what its time went to.
-Json ActivityLaneJson(const Lane &of, const ReportClock &clock, const ReportSamples::Range &samples)
+common::Json ActivityLaneJson(const Lane &of, const ReportClock &clock, const ReportSamples::Range &samples)
 {
-	Json lane = LaneJson(of, clock, {}, {});
+	common::Json lane = LaneJson(of, clock, {}, {});
 	lane["name"] = "what it did";
 	lane["kind"] = "activity";
 	lane["samples"] = {samples.first, samples.count};
 	return lane;
 }
 
-void AddSamples(const ReportSamples &samples, Json *page, ReportArrays *arrays)
+void AddSamples(const ReportSamples &samples, common::Json *page, ReportArrays *arrays)
 {
 	(*page)["activities"] = samples.activities;
 	(*page)["functions"] = samples.functions;
@@ -295,7 +297,7 @@ void AddSamples(const ReportSamples &samples, Json *page, ReportArrays *arrays)
 	arrays->Add("stack_frame", samples.stack_frame);
 }
 
-void AddSpans(const ReportLanes &reduced, const ReportClock &clock, Json *page, ReportArrays *arrays)
+void AddSpans(const ReportLanes &reduced, const ReportClock &clock, common::Json *page, ReportArrays *arrays)
 {
 	(*page)["details"] = reduced.details;
 	(*page)["cell_ticks"] = static_cast<double>(reduced.cell_ns) / static_cast<double>(clock.tick_ns);
@@ -315,9 +317,10 @@ void AddSpans(const ReportLanes &reduced, const ReportClock &clock, Json *page, 
 // A lane of the page for each thread of the run that has one.
 using LaneOfThread = std::map<uint32_t, size_t>;
 
-LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, Json *page, ReportArrays *arrays)
+LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, common::Json *page,
+		      ReportArrays *arrays)
 {
-	Json lanes = Json::array();
+	common::Json lanes = common::Json::array();
 	LaneOfThread of_thread;
 	for (size_t i = 0; i < reduced.lanes.size(); i++) {
 		const Lane &lane = reduced.lanes[i];
@@ -337,24 +340,25 @@ LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, Json
 }
 
 // The threads that slow requests and their parts are told to have come by.
-Json HopNamesJson(const Explanation &e, const std::vector<uint16_t> &hops, const LaneOfThread &lanes)
+common::Json HopNamesJson(const Explanation &e, const std::vector<uint16_t> &hops, const LaneOfThread &lanes)
 {
-	Json names = Json::array();
+	common::Json names = common::Json::array();
 	for (uint16_t hop : hops) {
 		auto lane = hop < e.timelines.size() ? lanes.find(e.timelines[hop].thread) : lanes.end();
-		names.push_back({{"name", HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text()},
-				 {"lane", lane == lanes.end() ? Json() : Json(lane->second)}});
+		names.push_back(
+		    {{"name", HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text()},
+		     {"lane", lane == lanes.end() ? common::Json() : common::Json(lane->second)}});
 	}
 	return names;
 }
 
-void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArrays *arrays)
+void AddMetrics(const Run &run, const ReportClock &clock, common::Json *page, ReportArrays *arrays)
 {
 	std::vector<uint32_t> times;
 	std::vector<float> values;
-	Json metrics = Json::array();
+	common::Json metrics = common::Json::array();
 	for (const MetricChart &chart : CollectMetrics(run, clock)) {
-		Json lines = Json::array();
+		common::Json lines = common::Json::array();
 		for (const MetricLine &line : chart.lines) {
 			lines.push_back({{"name", line.name}, {"first", values.size()}});
 			values.insert(values.end(), line.values.begin(), line.values.end());
@@ -372,14 +376,14 @@ void AddMetrics(const Run &run, const ReportClock &clock, Json *page, ReportArra
 }
 
 // Where the time went, when there is more than one process or thread that requests came by.
-Json HopsJson(const Explanation &e)
+common::Json HopsJson(const Explanation &e)
 {
-	Json hops = Json::array();
+	common::Json hops = common::Json::array();
 	if (e.blame.hops.size() < 2)
 		return hops;
 	for (const HopRow &row : e.blame.hops) {
 		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
-		Json causes = Json::array();
+		common::Json causes = common::Json::array();
 		for (const HopCause &c : row.causes)
 			causes.push_back({{"cause", Index(c.cause)}, {"time_ns", c.time_ns}});
 		hops.push_back({{"name", name.text()},
@@ -392,37 +396,37 @@ Json HopsJson(const Explanation &e)
 	return hops;
 }
 
-Json PageJson(const Explanation &e, ReportArrays *arrays)
+common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
 	ReportClock clock = ClockOf(e);
-	Json names = Json::array(), looks = Json::array();
+	common::Json names = common::Json::array(), looks = common::Json::array();
 	for (int c = 0; c < kLaneCauses; c++) {
 		names.push_back(LaneCauseName(c));
 		LaneCauseLook look = LaneCauseLookOf(c);
 		looks.push_back({look.family, look.light, look.dark, look.meaning});
 	}
-	Json page = {{"format", kReportFormat},
-		     {"version", FORKTAIL_VERSION},
-		     {"title", TitleOf(e.run)},
-		     {"facts", FactsJson(e, clock)},
-		     {"begin_s", clock.Seconds(clock.begin_ns)},
-		     {"end_s", clock.Seconds(clock.end_ns)},
-		     {"tick_ns", clock.tick_ns},
-		     {"from_iterations", blame.from_iterations},
-		     {"count", blame.count},
-		     {"errors", blame.errors},
-		     {"latency_ns", LatenciesJson(blame.latencies)},
-		     {"threshold_ns", blame.threshold_ns},
-		     {"slow_ns", blame.slow_ns},
-		     {"explained", ExplainedShare(blame)},
-		     {"ops", blame.from_iterations ? std::vector<std::string>() : e.run.ops},
-		     {"cause_names", names},
-		     {"cause_looks", looks},
-		     {"causes", CausesJson(blame)},
-		     {"hops", HopsJson(e)},
-		     {"own_code", ActivitiesJson(e.own_code)},
-		     {"episodes", EpisodesJson(e, clock)}};
+	common::Json page = {{"format", kReportFormat},
+			     {"version", FORKTAIL_VERSION},
+			     {"title", TitleOf(e.run)},
+			     {"facts", FactsJson(e, clock)},
+			     {"begin_s", clock.Seconds(clock.begin_ns)},
+			     {"end_s", clock.Seconds(clock.end_ns)},
+			     {"tick_ns", clock.tick_ns},
+			     {"from_iterations", blame.from_iterations},
+			     {"count", blame.count},
+			     {"errors", blame.errors},
+			     {"latency_ns", LatenciesJson(blame.latencies)},
+			     {"threshold_ns", blame.threshold_ns},
+			     {"slow_ns", blame.slow_ns},
+			     {"explained", ExplainedShare(blame)},
+			     {"ops", blame.from_iterations ? std::vector<std::string>() : e.run.ops},
+			     {"cause_names", names},
+			     {"cause_looks", looks},
+			     {"causes", CausesJson(blame)},
+			     {"hops", HopsJson(e)},
+			     {"own_code", ActivitiesJson(e.own_code)},
+			     {"episodes", EpisodesJson(e, clock)}};
 	const ReportPoints points = CollectPoints(e, clock);
 	AddPoints(e, points, &page, arrays);
 	const ReportLanes lanes = MakeLanes(e, clock, {});
@@ -438,8 +442,8 @@ Json PageJson(const Explanation &e, ReportArrays *arrays)
 bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error)
 {
 	ReportArrays arrays;
-	Json json = PageJson(explanation, &arrays);
+	common::Json json = PageJson(explanation, &arrays);
 	return WritePage({ft_report_template, ft_report_template_size()}, json, arrays, path, error);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -7,11 +7,11 @@
 #include "analysis/compare/compare.h"
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 // Writes the page to `path` (replacing it). False: *error is one sentence for the user.
 bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error);
-bool WriteComparePage(const Comparison &comparison, const std::string &path, std::string *error);
+bool WriteComparePage(const compare::Comparison &comparison, const std::string &path, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -8,7 +8,7 @@
 
 #include "analysis/evidence/activity.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 namespace
@@ -179,4 +179,4 @@ ReportSamples SampleCollector::Finish()
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::report

@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "points.h"
 
-namespace forktail
+namespace forktail::analysis::report
 {
 
 struct ReportSamples {
@@ -78,4 +78,4 @@ private:
 	size_t total_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::report

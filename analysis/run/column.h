@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 template <typename T> struct Column {
@@ -96,4 +96,4 @@ private:
 	size_t capacity_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -9,7 +9,7 @@
 
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -73,7 +73,7 @@ void NameHolders(Run *run)
 					  s.start_ns + s.blocked_ns, end_ns);
 		if (!held.turn)
 			continue;
-		std::string comm = VisibleName(held.turn->comm);
+		std::string comm = common::VisibleName(held.turn->comm);
 		if (comm.starts_with(kKsoftirqd) && held.ns > s.runnable_ns / 2)
 			s.flags |= FT_SPAN_KSOFTIRQD;
 		s.arg[1] = held.turn->tid | std::min<uint64_t>(held.ns, UINT32_MAX) << 32;
@@ -87,4 +87,4 @@ void NameHolders(Run *run)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

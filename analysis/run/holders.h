@@ -5,7 +5,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Orders run->turns and gives every wait they were recorded for what format.h has for it: arg[1], the longest
@@ -13,4 +13,4 @@ namespace forktail
 // Waits of old recordings, whose recorder decided all that, stay as they are.
 void NameHolders(Run *run);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -4,7 +4,7 @@
 // server's affair.
 #include "analysis/run/lock_waits.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -43,4 +43,4 @@ void FindLockWaits(const ThreadFinder &finder, Run *run)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,11 +5,11 @@
 
 #include "analysis/run/thread_finder.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Fills run->lock_waits from spans that are with their threads, and takes from these what NameHolders has
 // another meaning for (arg[1]). Old recordings have none.
 void FindLockWaits(const ThreadFinder &finder, Run *run);
 
-} // namespace forktail
+} // namespace forktail::analysis

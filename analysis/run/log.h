@@ -7,7 +7,7 @@
 
 #include "run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Log
@@ -48,4 +48,4 @@ private:
 	bool given_ = false;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -10,7 +10,7 @@
 #include "common/format/units.h"
 #include "common/text/parse.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -184,7 +184,7 @@ bool ParsePart(const std::string &since, const std::string &until, const std::st
 
 std::string SpanText(const Run &run, uint64_t begin_ns, uint64_t end_ns)
 {
-	std::string text = "it lasts from +0 s to " + FormatOffset(end_ns, begin_ns);
+	std::string text = "it lasts from +0 s to " + common::FormatOffset(end_ns, begin_ns);
 	uint64_t from = RealtimeNs(run, begin_ns), to = RealtimeNs(run, end_ns);
 	if (from && to)
 		text += " (" + RealtimeText(from) + " to " + RealtimeText(to) + " UTC)";
@@ -219,4 +219,4 @@ int FindPart(const PartAsked &asked, const Run &run, uint64_t begin_ns, uint64_t
 	return 0;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // A time as a user writes it.
@@ -46,4 +46,4 @@ int FindPart(const PartAsked &asked, const Run &run, uint64_t begin_ns, uint64_t
 // "it lasts from +0.000 s to +60.0 s (2026-11-22T20:15:03 to 2026-11-22T20:16:03 UTC)"
 std::string SpanText(const Run &run, uint64_t begin_ns, uint64_t end_ns);
 
-} // namespace forktail
+} // namespace forktail::analysis

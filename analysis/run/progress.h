@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Progress
@@ -50,4 +50,4 @@ private:
 	double from_ = 0, to_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

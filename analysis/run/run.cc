@@ -15,7 +15,7 @@
 #include "common/format/units.h"
 #include "recording/syscalls.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -312,7 +312,7 @@ uint64_t DropNonsense(Run *run)
 void WarnOfNonsense(uint64_t dropped, Run *run)
 {
 	if (dropped)
-		run->warnings.push_back(Plural(dropped, "record makes", "records make") +
+		run->warnings.push_back(common::Plural(dropped, "record makes", "records make") +
 					" no sense (impossible times), so that is left out");
 }
 
@@ -320,7 +320,7 @@ void WarnOfMadeThreads(uint64_t made, Run *run)
 {
 	if (made)
 		run->warnings.push_back(
-		    Plural(made, "thread", "threads") +
+		    common::Plural(made, "thread", "threads") +
 		    " left spans but no record of its own: the event that announces it was lost");
 }
 
@@ -506,4 +506,4 @@ std::string DeviceName(const Run &run, uint32_t dev)
 	return std::to_string(dev >> 20) + ":" + std::to_string(dev & ((1u << 20) - 1));
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

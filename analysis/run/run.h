@@ -15,7 +15,7 @@
 #include "column.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // What compares clocks says nothing of what a run was.
@@ -384,4 +384,4 @@ inline bool MayBeMany(const ft_span &iteration)
 	return iteration.flags & FT_SPAN_SAMPLED && (iteration.arg[1] & reads) > 1;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

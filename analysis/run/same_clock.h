@@ -7,7 +7,7 @@
 
 #include "run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 inline std::vector<const RecordingFile *> OverlaidFiles(const Run &run)
@@ -19,4 +19,4 @@ inline std::vector<const RecordingFile *> OverlaidFiles(const Run &run)
 	return files;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Each goes to its place among the last few; where that is far for many, all are sorted.
@@ -28,4 +28,4 @@ template <typename T, typename Before> void SortNearly(T *begin, T *end, Before 
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

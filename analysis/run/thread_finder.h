@@ -7,7 +7,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Which of a run's threads a record belongs to. A tid can come back after its thread has ended: the last
@@ -35,4 +35,4 @@ struct ThreadFinder {
 	}
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

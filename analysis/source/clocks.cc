@@ -7,7 +7,7 @@
 #include "merge_segments.h"
 #include "source.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -37,10 +37,10 @@ std::vector<ClockPair> ReadPairs(const std::vector<std::unique_ptr<OpenFile>> &f
 {
 	std::vector<ClockPair> pairs;
 	for (const auto &f : files)
-		if (const Json *peer = Member(f->manifest, "peer");
+		if (const common::Json *peer = common::Member(f->manifest, "peer");
 		    f->about.program == kClockProgram && peer && peer->is_object())
-			pairs.push_back(
-			    {f->about.clock_id, Text(*peer, "clock_id"), ReadProbes(f->reader.get(), scan)});
+			pairs.push_back({f->about.clock_id, common::Text(*peer, "clock_id"),
+					 ReadProbes(f->reader.get(), scan)});
 	return pairs;
 }
 
@@ -87,7 +87,7 @@ void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 void NoteClock(OpenFile *f, const ClockPath &path, Run *run)
 {
 	const uint64_t start_ns = f->about.start_ns,
-		       end_ns = Whole(ParseVisibleObject(f->about.summary), "end_ns");
+		       end_ns = common::Whole(common::ParseVisibleObject(f->about.summary), "end_ns");
 	f->clock = path.map;
 	f->about.bound_ns = path.map.Bound(start_ns, std::max(start_ns, end_ns));
 	for (const ClockMap::Knot &k : path.map.knots())
@@ -150,4 +150,4 @@ void RunSource::DecideClocks(bool scan, Run *run)
 		    HostClock{reference->about.host, reference->about.clock_id, 0, 0, 0, 0});
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -11,7 +11,7 @@
 #include "common/format/units.h"
 #include "ring.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -95,7 +95,7 @@ void LeavePart(const PartAsked &asked, const std::string &path, const std::vecto
 	       std::optional<TimeSpan> *whole)
 {
 	Run run; // what the recordings say of the time of day
-	run.path = Visible(path);
+	run.path = common::Visible(path);
 	TimeSpan all, part;
 	bool has_log = false;
 	std::string error; // it will be met again, and said
@@ -127,7 +127,7 @@ bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector
 	for (const auto &[host, paths] : segments) {
 		Ring ring(paths);
 		if (size_t older = ring.LeaveNewestBoot())
-			run->warnings.push_back(Plural(older, "segment is", "segments are") +
+			run->warnings.push_back(common::Plural(older, "segment is", "segments are") +
 						" of an earlier boot than the newest one, whose times are "
 						"others, and left out");
 		if (asked.any() && segments.size() == 1 && ring.size() > kFew)
@@ -138,4 +138,4 @@ bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -9,7 +9,7 @@
 #include "analysis/run/part.h"
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // A recording, and the host whose directory it lies in, as it is called there; "" if in none.
@@ -24,4 +24,4 @@ struct Found {
 bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector<Found> *files,
 		    std::optional<TimeSpan> *whole, Run *run, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis

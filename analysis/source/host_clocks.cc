@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -371,4 +371,4 @@ std::vector<ClockPath> ConnectClocks(const std::string &reference, std::vector<C
 	return known;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

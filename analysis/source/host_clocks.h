@@ -9,7 +9,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Times of one clock in another, and how far off that may be. Straight between knots, and beyond the first
@@ -66,4 +66,4 @@ struct ClockPath {
 // first.
 std::vector<ClockPath> ConnectClocks(const std::string &reference, std::vector<ClockPair> pairs);
 
-} // namespace forktail
+} // namespace forktail::analysis

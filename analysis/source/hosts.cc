@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -145,4 +145,4 @@ bool IsLocalAddress(const std::string &address)
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

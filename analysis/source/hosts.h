@@ -10,7 +10,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // No Linux has a process id that high (PID_MAX_LIMIT).
@@ -70,4 +70,4 @@ bool IsOfHost(const Run &run, const Series &series, const Thread &thread);
 // An address that means another server on each host: "unix:/path", "127.0.0.1:6379", "localhost:6379".
 bool IsLocalAddress(const std::string &address);
 
-} // namespace forktail
+} // namespace forktail::analysis

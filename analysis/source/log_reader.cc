@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -290,4 +290,4 @@ bool LogReader::Next()
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

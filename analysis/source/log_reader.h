@@ -16,7 +16,7 @@
 #include "analysis/run/progress.h"
 #include "read_blocks.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct LogBlock {
@@ -83,4 +83,4 @@ private:
 	Progress *progress_ = nullptr;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

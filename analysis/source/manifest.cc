@@ -10,7 +10,7 @@
 #include "common/json/json_read.h"
 #include "merge_segments.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -21,16 +21,16 @@ void UseBehind(OpenFile *f, Run *run)
 {
 	constexpr size_t most = UINT8_MAX;
 	f->behind.push_back(0);
-	const Json *list = Member(f->manifest, "behind");
+	const common::Json *list = common::Member(f->manifest, "behind");
 	if (!list || !list->is_array())
 		return;
-	for (const Json &one : *list) {
-		std::string address = Text(one, "address");
+	for (const common::Json &one : *list) {
+		std::string address = common::Text(one, "address");
 		auto known = std::find_if(run->behind.begin(), run->behind.end(),
 					  [&](const Behind &b) { return b.address == address; });
 		size_t index = static_cast<size_t>(known - run->behind.begin());
 		if (known == run->behind.end() && index < most)
-			run->behind.push_back({Text(one, "name"), address});
+			run->behind.push_back({common::Text(one, "name"), address});
 		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
 	}
 }
@@ -58,40 +58,41 @@ void AddMissing(const Missing &missing, bool segment, Run *run)
 void ReadManifest(OpenFile *f, const std::string &text)
 {
 	f->about.manifest = text;
-	f->manifest = ParseVisibleObject(text);
-	const Json &m = f->manifest;
-	f->about.program = Text(m, "program");
-	f->about.version = Text(m, "version");
-	f->about.host = Text(m, "host");
-	f->about.kernel = Text(m, "kernel");
-	f->about.boot_id = Text(m, "boot_id");
-	f->about.clock_id = Text(m, "clock_id");
+	f->manifest = common::ParseVisibleObject(text);
+	const common::Json &m = f->manifest;
+	f->about.program = common::Text(m, "program");
+	f->about.version = common::Text(m, "version");
+	f->about.host = common::Text(m, "host");
+	f->about.kernel = common::Text(m, "kernel");
+	f->about.boot_id = common::Text(m, "boot_id");
+	f->about.clock_id = common::Text(m, "clock_id");
 	if (f->about.clock_id.empty())
 		f->about.clock_id = f->about.boot_id;
-	f->about.argv = Texts(m, "argv");
-	f->about.start_ns = Whole(m, "start_ns");
+	f->about.argv = common::Texts(m, "argv");
+	f->about.start_ns = common::Whole(m, "start_ns");
 }
 
 void UseManifest(OpenFile *f, Run *run)
 {
-	const Json &m = f->manifest;
-	if (uint64_t min_span_ns = Whole(m, "min_span_ns"))
+	const common::Json &m = f->manifest;
+	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
 		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
-	if (const Json *cpus = Member(m, "cpus"))
+	if (const common::Json *cpus = common::Member(m, "cpus"))
 		f->about.cpus = run->cpus =
-		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : Whole(m, "cpus"));
-	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
-		for (const Json &t : *targets)
-			AddTarget({f->space.Id(static_cast<uint32_t>(Whole(t, "pid"))), Text(t, "comm"),
-				   Text(t, "cmdline"), Texts(t, "listens"), Text(t, "cgroup"),
-				   Text(t, "cgroup_of"), Flag(t, "io_uring"), Texts(t, "addresses"),
-				   f->about.host},
+		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : common::Whole(m, "cpus"));
+	if (const common::Json *targets = common::Member(m, "targets"); targets && targets->is_array())
+		for (const common::Json &t : *targets)
+			AddTarget({f->space.Id(static_cast<uint32_t>(common::Whole(t, "pid"))),
+				   common::Text(t, "comm"), common::Text(t, "cmdline"),
+				   common::Texts(t, "listens"), common::Text(t, "cgroup"),
+				   common::Text(t, "cgroup_of"), common::Flag(t, "io_uring"),
+				   common::Texts(t, "addresses"), f->about.host},
 				  f->segment, run);
-	if (const Json *missing = Member(m, "missing"); missing && missing->is_array())
-		for (const Json &item : *missing)
-			AddMissing({Text(item, "what"), Text(item, "why")}, f->segment, run);
+	if (const common::Json *missing = common::Member(m, "missing"); missing && missing->is_array())
+		for (const common::Json &item : *missing)
+			AddMissing({common::Text(item, "what"), common::Text(item, "why")}, f->segment, run);
 
-	if (const Json *devices = Member(m, "block_devices"); devices && devices->is_object())
+	if (const common::Json *devices = common::Member(m, "block_devices"); devices && devices->is_object())
 		for (const auto &[number, name] : devices->items()) {
 			unsigned major = 0, minor = 0;
 			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
@@ -100,10 +101,10 @@ void UseManifest(OpenFile *f, Run *run)
 				    (SeveralHosts(*run) ? OnHost(f->about.host) : "");
 		}
 
-	for (const auto &[number, name] : TextMap(m, "syscalls"))
+	for (const auto &[number, name] : common::TextMap(m, "syscalls"))
 		run->syscalls[std::atoi(number.c_str())] = name;
 
-	if (std::vector<std::string> programs = Texts(m, "programs"); f->said->programs != programs) {
+	if (std::vector<std::string> programs = common::Texts(m, "programs"); f->said->programs != programs) {
 		f->said->first_program = static_cast<uint32_t>(run->programs.size());
 		run->programs.insert(run->programs.end(), programs.begin(), programs.end());
 		f->said->programs = std::move(programs);
@@ -111,8 +112,8 @@ void UseManifest(OpenFile *f, Run *run)
 	f->first_program = f->said->first_program;
 
 	f->first_connection = static_cast<uint32_t>(run->connections.size());
-	const Json *infos = Member(m, "server_info");
-	std::vector<std::string> servers = Texts(m, "servers");
+	const common::Json *infos = common::Member(m, "server_info");
+	std::vector<std::string> servers = common::Texts(m, "servers");
 	for (size_t i = 0; i < servers.size(); i++) {
 		std::string host = SeveralHosts(*run) && IsLocalAddress(servers[i]) ? f->about.host : "";
 		size_t known = 0;
@@ -125,11 +126,11 @@ void UseManifest(OpenFile *f, Run *run)
 		run->servers.push_back(servers[i]);
 		run->server_hosts.push_back(host);
 		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
-					       ? static_cast<uint32_t>(Whole((*infos)[i], "pid"))
+					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
 					       : 0);
 	}
 	UseBehind(f, run);
-	for (const std::string &op : Texts(m, "ops")) {
+	for (const std::string &op : common::Texts(m, "ops")) {
 		auto known = std::find(run->ops.begin(), run->ops.end(), op);
 		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
 		if (known == run->ops.end())
@@ -137,9 +138,10 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 	if (f->about.program == "forktail-load") {
 		Load load;
-		load.arrival = Text(m, "arrival");
-		load.rate = Number(m, "rate");
-		load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(Whole(m, "pipeline"), 1, 1 << 20));
+		load.arrival = common::Text(m, "arrival");
+		load.rate = common::Number(m, "rate");
+		load.pipeline =
+		    static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(m, "pipeline"), 1, 1 << 20));
 		load.first_connection = f->first_connection;
 		load.behind = f->behind.size() > 1;
 		load.file = static_cast<uint32_t>(run->files.size());
@@ -147,4 +149,4 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

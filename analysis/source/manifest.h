@@ -6,7 +6,7 @@
 
 #include "read_blocks.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // What it says of its file.
@@ -14,4 +14,4 @@ void ReadManifest(OpenFile *f, const std::string &text);
 // Takes over what it says about the run as a whole. The file is the run's next.
 void UseManifest(OpenFile *f, Run *run);
 
-} // namespace forktail
+} // namespace forktail::analysis

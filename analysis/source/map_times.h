@@ -7,7 +7,7 @@
 
 #include "host_clocks.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // So much of what was `was_ns` long and is `is_ns` long now.
@@ -96,4 +96,4 @@ inline void MapTimes(const ClockMap &map, ft_connection *c)
 // The wall clock of another host is another clock, so readings of it are not taken over (read_blocks.cc).
 inline void MapTimes(const ClockMap &, ft_clock *) {}
 
-} // namespace forktail
+} // namespace forktail::analysis

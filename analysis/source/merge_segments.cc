@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -44,4 +44,4 @@ void Said::AddCost(const OpenFile *of, const Cost &cost, Cost *sum)
 	Add(sum, cost_);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

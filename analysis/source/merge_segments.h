@@ -15,7 +15,7 @@
 #include "analysis/run/run.h"
 #include "open_spans.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // One life of a recorder: it may have been ended and have gone on in its ring. What was recorded of it begins
@@ -57,4 +57,4 @@ private:
 	Cost costs_, cost_;		    // the former of files before that
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -80,4 +80,4 @@ std::vector<ft_span> OpenSpans::Standing() const
 	return standing;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

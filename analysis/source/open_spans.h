@@ -10,7 +10,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class OpenSpans
@@ -37,4 +37,4 @@ private:
 	std::unordered_map<uint32_t, OfThread> by_tid_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -9,7 +9,7 @@
 #include "map_times.h"
 #include "merge_segments.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -108,7 +108,7 @@ size_t ThreadOf(OpenFile *f, const ft_thread &t, Run *run)
 		const auto before = std::prev(found);
 		const Thread &was = run->threads[before->second];
 		if (before->first.first == t.tid && was.tgid == f->space.Id(t.tgid) &&
-		    !(was.flags & FT_THREAD_ENDED) && was.comm == VisibleName(t.comm))
+		    !(was.flags & FT_THREAD_ENDED) && was.comm == common::VisibleName(t.comm))
 			return found->second = before->second;
 	}
 	run->threads.emplace_back();
@@ -126,8 +126,8 @@ void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 	thread.flags = t.flags;
 	thread.start_ns = std::min(thread.start_ns, std::max(t.start_ns, CutNs(f)));
 	thread.end_ns = t.end_ns ? std::max(t.end_ns, thread.start_ns) : 0;
-	thread.comm = VisibleName(t.comm);
-	thread.role = VisibleName(t.role);
+	thread.comm = common::VisibleName(t.comm);
+	thread.role = common::VisibleName(t.role);
 	thread.file = static_cast<uint32_t>(std::min(f->said->file, run->files.size()));
 }
 
@@ -143,61 +143,62 @@ uint32_t Once(std::unordered_map<std::string, uint32_t> *known, const std::strin
 }
 
 // What a block says, and the number by which the file's records name it, which is no part of that.
-std::string TakeId(Json *j, uint32_t *id)
+std::string TakeId(common::Json *j, uint32_t *id)
 {
-	*id = static_cast<uint32_t>(Whole(*j, "id"));
+	*id = static_cast<uint32_t>(common::Whole(*j, "id"));
 	j->erase("id");
-	return j->dump(-1, ' ', false, Json::error_handler_t::replace);
+	return j->dump(-1, ' ', false, common::Json::error_handler_t::replace);
 }
 
-void ReadDetail(OpenFile *f, Run *run, Json j)
+void ReadDetail(OpenFile *f, Run *run, common::Json j)
 {
 	uint32_t id = 0;
 	const std::string text = TakeId(&j, &id);
-	f->details[id] =
-	    Once(&f->said->details, text, Detail{Text(j, "name"), Texts(j, "stack")}, &run->details);
+	f->details[id] = Once(&f->said->details, text,
+			      Detail{common::Text(j, "name"), common::Texts(j, "stack")}, &run->details);
 }
 
-void ReadStack(OpenFile *f, Run *run, Json j)
+void ReadStack(OpenFile *f, Run *run, common::Json j)
 {
 	uint32_t id = 0;
 	const std::string text = TakeId(&j, &id);
 	Stack stack;
-	stack.program = Text(j, "program");
-	if (const Json *frames = Member(j, "frames"); frames && frames->is_array())
-		for (const Json &frame : *frames)
+	stack.program = common::Text(j, "program");
+	if (const common::Json *frames = common::Member(j, "frames"); frames && frames->is_array())
+		for (const common::Json &frame : *frames)
 			if (frame.is_array() && frame.size() == 2)
-				stack.frames.push_back({AsText(frame[0]), AsText(frame[1])});
-	stack.kernel = Texts(j, "kernel");
+				stack.frames.push_back({common::AsText(frame[0]), common::AsText(frame[1])});
+	stack.kernel = common::Texts(j, "kernel");
 	f->stacks[id] = Once(&f->said->stacks, text, std::move(stack), &run->stacks);
 }
 
-void ReadSeries(OpenFile *f, Run *run, Json j)
+void ReadSeries(OpenFile *f, Run *run, common::Json j)
 {
 	uint32_t id = 0;
 	const std::string text = TakeId(&j, &id);
 	Series s;
-	s.name = Text(j, "name");
-	s.unit = Text(j, "unit");
-	s.labels = TextMap(j, "labels");
+	s.name = common::Text(j, "name");
+	s.unit = common::Text(j, "unit");
+	s.labels = common::TextMap(j, "labels");
 	if (SeveralHosts(*run))
 		s.labels["host"] = f->about.host;
 	f->series[id] = Once(&f->said->series, text, std::move(s), &run->series);
 }
 
-void ReadCost(OpenFile *f, Run *run, const Json &j)
+void ReadCost(OpenFile *f, Run *run, const common::Json &j)
 {
 	Cost cost;
 	cost.known = true;
-	cost.bpf_ns = Whole(j, "bpf_ns");
-	cost.bpf_ns_is_estimate = Flag(j, "bpf_ns_is_estimate");
-	cost.recorder_cpu_ns = Whole(j, "recorder_cpu_ns");
-	cost.load_cpu_ns = Whole(j, "load_cpu_ns");
-	cost.recorder_rss_bytes = Whole(j, "recorder_rss_bytes");
-	if (const Json *programs = Member(j, "programs"); programs && programs->is_array())
-		for (const Json &p : *programs)
-			cost.programs.push_back({Text(p, "name"), Whole(p, "runs"), Number(p, "ns_per_run"),
-						 Whole(p, "total_ns")});
+	cost.bpf_ns = common::Whole(j, "bpf_ns");
+	cost.bpf_ns_is_estimate = common::Flag(j, "bpf_ns_is_estimate");
+	cost.recorder_cpu_ns = common::Whole(j, "recorder_cpu_ns");
+	cost.load_cpu_ns = common::Whole(j, "load_cpu_ns");
+	cost.recorder_rss_bytes = common::Whole(j, "recorder_rss_bytes");
+	if (const common::Json *programs = common::Member(j, "programs"); programs && programs->is_array())
+		for (const common::Json &p : *programs)
+			cost.programs.push_back({common::Text(p, "name"), common::Whole(p, "runs"),
+						 common::Number(p, "ns_per_run"),
+						 common::Whole(p, "total_ns")});
 	f->said->AddCost(f, cost, &run->cost);
 }
 
@@ -232,11 +233,11 @@ ft_span InSpace(const IdSpace &space, ft_span s)
 }
 
 // Of the load generator's file that is being read, whose load is the last.
-void ReadLoadStart(const OpenFile *f, Run *run, const Json &j, uint64_t t_ns)
+void ReadLoadStart(const OpenFile *f, Run *run, const common::Json &j, uint64_t t_ns)
 {
 	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), t_ns, {}};
-	if (const Json *tids = Member(j, "tids"); tids && tids->is_array())
-		for (const Json &tid : *tids)
+	if (const common::Json *tids = common::Member(j, "tids"); tids && tids->is_array())
+		for (const common::Json &tid : *tids)
 			start.tids.push_back(f->space.Id(tid.is_number_unsigned() ? tid.get<uint32_t>() : 0));
 	run->load_starts.push_back(std::move(start));
 }
@@ -255,39 +256,40 @@ bool LoopIsKnown(Said *said, const ft_loop &l)
 }
 
 // Whether a note only says again what an earlier one said: which quota holds, what is missing, or all of it.
-bool NoteIsKnown(Said *said, const Json &j)
+bool NoteIsKnown(Said *said, const common::Json &j)
 {
-	const std::string kind = Text(j, "kind");
+	const std::string kind = common::Text(j, "kind");
 	if (kind == "cpu-quota" || kind == "missing") {
-		std::string &last = said->states[kind + " " + std::to_string(Whole(j, "pid")) + " " +
-						 Text(j, "cgroup") + Text(j, "what")];
-		const std::string now = std::to_string(Whole(j, "quota_us")) + " " +
-					std::to_string(Whole(j, "period_us")) + Text(j, "why");
+		std::string &last = said->states[kind + " " + std::to_string(common::Whole(j, "pid")) + " " +
+						 common::Text(j, "cgroup") + common::Text(j, "what")];
+		const std::string now = std::to_string(common::Whole(j, "quota_us")) + " " +
+					std::to_string(common::Whole(j, "period_us")) +
+					common::Text(j, "why");
 		return std::exchange(last, now) == now;
 	}
-	return !said->notes.insert(j.dump(-1, ' ', false, Json::error_handler_t::replace)).second;
+	return !said->notes.insert(j.dump(-1, ' ', false, common::Json::error_handler_t::replace)).second;
 }
 
-void ReadNote(OpenFile *f, Run *run, const Json &j)
+void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (f->segment && NoteIsKnown(f->said.get(), j))
 		return;
-	const uint64_t t_ns = f->clock.Map(Whole(j, "t_ns"));
-	const uint32_t pid = f->space.Id(static_cast<uint32_t>(Whole(j, "pid")));
-	if (Text(j, "kind") == "cpu-quota")
-		run->quotas.push_back(
-		    {t_ns, pid, Text(j, "cgroup"), Whole(j, "quota_us"), Whole(j, "period_us")});
-	else if (Text(j, "kind") == "frozen")
-		run->frozen.push_back({t_ns, pid, Text(j, "cgroup"), Text(j, "cgroup_of")});
-	else if (Text(j, "kind") == "target-ended")
-		run->ended.push_back({t_ns, pid, Text(j, "comm")});
-	else if (Text(j, "kind") == "tracer")
-		run->tracers[pid] = Text(j, "comm");
+	const uint64_t t_ns = f->clock.Map(common::Whole(j, "t_ns"));
+	const uint32_t pid = f->space.Id(static_cast<uint32_t>(common::Whole(j, "pid")));
+	if (common::Text(j, "kind") == "cpu-quota")
+		run->quotas.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Whole(j, "quota_us"),
+				       common::Whole(j, "period_us")});
+	else if (common::Text(j, "kind") == "frozen")
+		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
+	else if (common::Text(j, "kind") == "target-ended")
+		run->ended.push_back({t_ns, pid, common::Text(j, "comm")});
+	else if (common::Text(j, "kind") == "tracer")
+		run->tracers[pid] = common::Text(j, "comm");
 	else {
 		run->reports.push_back(ReportOf(j));
 		run->reports.back().t_ns = t_ns;
 	}
-	if (Text(j, "kind") == "load-start" && !run->loads.empty())
+	if (common::Text(j, "kind") == "load-start" && !run->loads.empty())
 		ReadLoadStart(f, run, j, t_ns);
 }
 
@@ -332,13 +334,13 @@ std::string PayloadText(const ft_block &block)
 	return std::string(static_cast<const char *>(block.payload), block.bytes);
 }
 
-ServerReport ReportOf(const Json &j)
+ServerReport ReportOf(const common::Json &j)
 {
 	ServerReport report;
-	report.t_ns = Whole(j, "t_ns");
-	report.kind = Text(j, "kind");
-	report.latest_fork_usec = Whole(j, "latest_fork_usec");
-	report.text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+	report.t_ns = common::Whole(j, "t_ns");
+	report.kind = common::Text(j, "kind");
+	report.latest_fork_usec = common::Whole(j, "latest_fork_usec");
+	report.text = j.dump(-1, ' ', false, common::Json::error_handler_t::replace);
 	return report;
 }
 
@@ -434,7 +436,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;
 	case FT_BLOCK_DETAIL:
-		ReadDetail(f, run, ParseVisibleObject(PayloadText(block)));
+		ReadDetail(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_CPU_SAMPLE:
 		ForRecords<ft_cpu_sample>(f, block, [&](ft_cpu_sample s) {
@@ -444,16 +446,16 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		});
 		break;
 	case FT_BLOCK_STACK:
-		ReadStack(f, run, ParseVisibleObject(PayloadText(block)));
+		ReadStack(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SERIES:
-		ReadSeries(f, run, ParseVisibleObject(PayloadText(block)));
+		ReadSeries(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_COST:
-		ReadCost(f, run, ParseVisibleObject(PayloadText(block)));
+		ReadCost(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_NOTE:
-		ReadNote(f, run, ParseVisibleObject(PayloadText(block)));
+		ReadNote(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_SUMMARY:
 		f->about.summary = PayloadText(block);
@@ -464,4 +466,4 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -16,7 +16,7 @@
 #include "host_clocks.h"
 #include "hosts.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Said;
@@ -43,7 +43,7 @@ struct OpenFile {
 	std::string path; // as it is, not for showing
 	std::string name; // in messages: "load.forktail", "hosts/redis-a/server.forktail"
 	RecordingFile about;
-	Json manifest = Json::object();
+	common::Json manifest = common::Json::object();
 	ClockMap clock; // from its times to the run's
 	IdSpace space;
 	bool segment = false;	    // of a ring
@@ -92,6 +92,6 @@ void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run
 std::string PayloadText(const ft_block &block);
 
 // What the server said about itself, as a note or an entry of run.json has it.
-ServerReport ReportOf(const Json &j);
+ServerReport ReportOf(const common::Json &j);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -4,7 +4,7 @@
 
 #include "source.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -72,4 +72,4 @@ void RunSource::Bound(uint64_t from_ns, uint64_t to_ns)
 	std::erase_if(stretches_, [](const Stretch &s) { return s.from_ns >= s.to_ns; });
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <sys/file.h>
 
-#include "common/json/json_read.h"
 #include "common/format/sanitize.h"
+#include "common/json/json_read.h"
 #include "read_blocks.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -37,9 +37,9 @@ SegmentHead ReadHead(const std::string &path)
 	auto reader = OpenReader(path);
 	if (!reader || ft_reader_next(reader.get(), &block) != 1 || block.kind != FT_BLOCK_MANIFEST)
 		return head;
-	const Json manifest = ParseVisibleObject(PayloadText(block));
-	head.start_ns = Whole(manifest, "start_ns");
-	head.boot_id = Text(manifest, "boot_id");
+	const common::Json manifest = common::ParseVisibleObject(PayloadText(block));
+	head.start_ns = common::Whole(manifest, "start_ns");
+	head.boot_id = common::Text(manifest, "boot_id");
 	head.known = head.start_ns != 0;
 	return head;
 }
@@ -181,4 +181,4 @@ bool TimeOfBlocks(const std::string &path, uint32_t kind, uint64_t *start_ns, ui
 	return *end_ns != 0;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -11,7 +11,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // What a segment's manifest says of its place.
@@ -66,4 +66,4 @@ bool FindRing(const std::string &directory, Ring *ring, std::string *error);
 bool TimeOfBlocks(const std::string &path, uint32_t kind, uint64_t *start_ns, uint64_t *end_ns,
 		  std::vector<ft_clock> *clocks);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -23,7 +23,7 @@
 #include "source.h"
 #include "survey.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -35,11 +35,11 @@ std::string Describe(const ft_damage &d)
 {
 	std::string text;
 	if (d.gaps)
-		text += FormatBytes(d.bytes_skipped) + " in " + Plural(d.gaps, "place", "places") +
-			" could not be read";
+		text += common::FormatBytes(d.bytes_skipped) + " in " +
+			common::Plural(d.gaps, "place", "places") + " could not be read";
 	if (d.blocks_missing)
-		text += (text.empty() ? "" : ", ") + Plural(d.blocks_missing, "block is", "blocks are") +
-			" missing";
+		text += (text.empty() ? "" : ", ") +
+			common::Plural(d.blocks_missing, "block is", "blocks are") + " missing";
 	if (d.no_trailer)
 		text += std::string(text.empty() ? "" : ", ") +
 			"it has no end: its writer was killed, is still writing, or the file was cut";
@@ -55,15 +55,15 @@ void WarnOfFile(const OpenFile &f, Run *run)
 	std::vector<std::string> warnings;
 	if (std::string damage = Describe(f.about.damage); !damage.empty())
 		warnings.push_back(name + ": " + damage);
-	if (uint64_t slow_ns = Whole(f.manifest, "log_slow_ns"); slow_ns)
+	if (uint64_t slow_ns = common::Whole(f.manifest, "log_slow_ns"); slow_ns)
 		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
 				   std::to_string(slow_ns / 1000) +
 				   " us or more and failed ones are in it, and the percentiles are theirs");
 	if (f.malformed)
-		warnings.push_back(name + ": " + Plural(f.malformed, "request", "requests") +
+		warnings.push_back(name + ": " + common::Plural(f.malformed, "request", "requests") +
 				   " of the log made no sense and were left out");
 	if (f.lost)
-		warnings.push_back(name + ": " + Plural(f.lost, "block", "blocks") +
+		warnings.push_back(name + ": " + common::Plural(f.lost, "block", "blocks") +
 				   " could not be read: the file is damaged, or changed meanwhile");
 	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
 }
@@ -74,7 +74,8 @@ void WarnOfRing(const Said &ring, Run *run)
 	if (ring.damaged) {
 		std::string text = ring.damaged_name;
 		if (ring.damaged > 1)
-			text += " and " + Plural(ring.damaged - 1, "further segment", "further segments");
+			text +=
+			    " and " + common::Plural(ring.damaged - 1, "further segment", "further segments");
 		run->warnings.push_back(text + ": " + Describe(ring.damage));
 	}
 	uint64_t down_ns = 0, last_ns = 0;
@@ -85,15 +86,15 @@ void WarnOfRing(const Said &ring, Run *run)
 	if (size_t times = ring.sessions.size() - 1)
 		run->warnings.push_back("the recorder ended and went on in its ring" +
 					(times > 1 ? " " + std::to_string(times) + " times" : std::string()) +
-					": what happened in " + FormatDuration(down_ns) +
+					": what happened in " + common::FormatDuration(down_ns) +
 					" meanwhile is not known");
 	if (ring.lost)
 		run->warnings.push_back(
-		    Plural(ring.lost, "block", "blocks") +
+		    common::Plural(ring.lost, "block", "blocks") +
 		    " of segments could not be read: they are damaged, or changed meanwhile");
 	if (ring.gone)
 		run->warnings.push_back(
-		    Plural(ring.gone, "segment", "segments") +
+		    common::Plural(ring.gone, "segment", "segments") +
 		    " of the ring made room for newer ones while it was read, and may be missing from this");
 }
 
@@ -104,21 +105,21 @@ void ReadRunInfo(const std::string &path, Run *run)
 		return;
 	std::ostringstream text;
 	text << in.rdbuf();
-	Json j = ParseVisible(text.str());
+	common::Json j = common::ParseVisible(text.str());
 	if (!j.is_object()) {
 		run->warnings.push_back("run.json is not a JSON object and was left out");
 		return;
 	}
 	run->info.present = true;
 	run->info.text = text.str();
-	run->info.host = Text(j, "host");
-	run->info.kernel = Text(j, "kernel");
-	run->info.versions = TextMap(j, "versions");
-	run->info.commands = Texts(j, "commands");
-	run->info.redis_config = TextMap(j, "redis_config");
-	run->info.rss_bytes = Whole(j, "rss_bytes");
-	if (const Json *reports = Member(j, "server_reports"); reports && reports->is_array())
-		for (const Json &report : *reports)
+	run->info.host = common::Text(j, "host");
+	run->info.kernel = common::Text(j, "kernel");
+	run->info.versions = common::TextMap(j, "versions");
+	run->info.commands = common::Texts(j, "commands");
+	run->info.redis_config = common::TextMap(j, "redis_config");
+	run->info.rss_bytes = common::Whole(j, "rss_bytes");
+	if (const common::Json *reports = common::Member(j, "server_reports"); reports && reports->is_array())
+		for (const common::Json &report : *reports)
 			run->reports.push_back(ReportOf(report));
 }
 
@@ -219,7 +220,7 @@ size_t HoldsLeft()
 // Which life of its recorder a segment is of, and that it was read of it.
 void JoinSession(OpenFile *f)
 {
-	uint64_t began_ns = Whole(f->manifest, "ring_start_ns");
+	uint64_t began_ns = common::Whole(f->manifest, "ring_start_ns");
 	if (!began_ns || began_ns > f->about.start_ns)
 		began_ns = f->about.start_ns;
 	auto [session, is_new] = f->said->sessions.try_emplace(began_ns);
@@ -238,9 +239,9 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 {
 	f->path = found.path;
 	f->segment = found.segment;
-	f->about.path = Visible(found.path);
-	f->name = (found.host.empty() ? "" : "hosts/" + Visible(found.host) + "/") +
-		  Visible(fs::path(found.path).filename().string());
+	f->about.path = common::Visible(found.path);
+	f->name = (found.host.empty() ? "" : "hosts/" + common::Visible(found.host) + "/") +
+		  common::Visible(fs::path(found.path).filename().string());
 	if (f->segment) {
 		f->hold.fd = open(found.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (f->hold.fd < 0 && errno == ENOENT)
@@ -264,7 +265,7 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 		run->warnings.push_back(f->name +
 					": its manifest is lost, so what was recorded has to be guessed");
 	if (!found.host.empty())
-		f->about.host = Visible(found.host);
+		f->about.host = common::Visible(found.host);
 	if (!hold)
 		f->hold.Let();
 	return true;
@@ -288,7 +289,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 				continue;
 			*error = why; // the last one counts if none can be read
 			if (found.size() > 1)
-				run->warnings.push_back(Visible(why));
+				run->warnings.push_back(common::Visible(why));
 			continue;
 		}
 		JoinSession(f.get());
@@ -366,9 +367,9 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	if (!run->loads.empty() && run->loads.back().file == run->files.size())
 		run->loads.back().connection_count =
 		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
-	Json summary = ParseVisibleObject(f->about.summary);
-	f->about.end_ns = f->clock.Map(Whole(summary, "end_ns"));
-	f->about.end_reason = Text(summary, "reason");
+	common::Json summary = common::ParseVisibleObject(f->about.summary);
+	f->about.end_ns = f->clock.Map(common::Whole(summary, "end_ns"));
+	f->about.end_reason = common::Text(summary, "reason");
 	return true;
 }
 
@@ -399,11 +400,11 @@ void RunSource::List(const OpenFile &f, Run *run)
 
 bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *error, const PartAsked &asked)
 {
-	run->path = Visible(path);
+	run->path = common::Visible(path);
 	run->details.emplace_back();
 	run->stacks.emplace_back();
 	if (!OpenFiles(path, asked, run, error)) {
-		*error = Visible(*error); // it names files
+		*error = common::Visible(*error); // it names files
 		return false;
 	}
 	DecideClocks(scan, run);
@@ -415,7 +416,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 		if (f->about.overlaid) {
 			UseManifest(f.get(), run);
 			if (!ReadFile(f.get(), scan, run, error)) {
-				*error = Visible(*error);
+				*error = common::Visible(*error);
 				return false;
 			}
 		}
@@ -516,4 +517,4 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -16,7 +16,7 @@
 #include "read_blocks.h"
 #include "survey.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Found;
@@ -103,4 +103,4 @@ private:
 	size_t warnings_at_ = 0;     // where those of the files belong
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 #include "source.h"
 #include "survey.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -208,4 +208,4 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 	IndexStretch(run);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -78,4 +78,4 @@ void Survey::Finish(uint64_t dropped, Run *run)
 	FindExtent(run);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -9,7 +9,7 @@
 #include "analysis/run/run.h"
 #include "analysis/run/thread_finder.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Finds threads that nobody announced, when accounts that were left open end, and how many records make no
@@ -41,4 +41,4 @@ private:
 	uint64_t dropped_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 #include "common/format/units.h"
 #include "serving_rows.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -60,10 +60,12 @@ void NoteCoverage(Explanation *e)
 			continue;
 		uint64_t last = e->first_ns + e->measured_ns;
 		if (thread.start_ns > e->first_ns)
-			note("the server was recorded from " + FormatOffset(thread.start_ns, e->zero_ns) +
+			note("the server was recorded from " +
+			     common::FormatOffset(thread.start_ns, e->zero_ns) +
 			     " on: what requests met before that is unknown");
 		if (thread.end_ns < last)
-			note("the server was recorded until " + FormatOffset(thread.end_ns, e->zero_ns) +
+			note("the server was recorded until " +
+			     common::FormatOffset(thread.end_ns, e->zero_ns) +
 			     " only: what requests met after that is unknown");
 	}
 }
@@ -75,7 +77,7 @@ void NoteEnded(Explanation *e)
 		return;
 	for (const EndedTarget &target : e->run.ended)
 		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
-				   FormatOffset(target.t_ns, e->zero_ns) +
+				   common::FormatOffset(target.t_ns, e->zero_ns) +
 				   ": what came in its place, if anything did, was not recorded");
 }
 
@@ -97,8 +99,8 @@ void NoteUnserved(size_t at, Explanation *e)
 	if (b.unserved_requests)
 		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
 				"which thread served it is not known of " +
-				    Plural(b.unserved_requests, "request", "requests") + " on " +
-				    Plural(b.unserved_connections, "connection", "connections") +
+				    common::Plural(b.unserved_requests, "request", "requests") + " on " +
+				    common::Plural(b.unserved_connections, "connection", "connections") +
 				    ": what they met is unknown");
 }
 
@@ -107,15 +109,16 @@ void NoteKept(Explanation *e)
 {
 	if (e->blame.cut_requests)
 		e->notes.push_back(
-		    "what " + Plural(e->blame.cut_requests, "request", "requests") +
+		    "what " + common::Plural(e->blame.cut_requests, "request", "requests") +
 		    " met at first is unknown: so long a time does not fit into memory at once "
 		    "(--memory makes room for more)");
 	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
-		e->notes.push_back("of " + Plural(e->blame.slow_count, "slow request", "slow requests") +
-				   " the " + FormatCount(e->blame.slow.size()) + " slowest, of " +
-				   FormatDuration(e->blame.kept_from_ns) +
-				   " or more, are told apart in episodes; the other " + FormatCount(left) +
-				   " are in all sums and percentiles (--memory makes room for more)");
+		e->notes.push_back(
+		    "of " + common::Plural(e->blame.slow_count, "slow request", "slow requests") + " the " +
+		    common::FormatCount(e->blame.slow.size()) + " slowest, of " +
+		    common::FormatDuration(e->blame.kept_from_ns) +
+		    " or more, are told apart in episodes; the other " + common::FormatCount(left) +
+		    " are in all sums and percentiles (--memory makes room for more)");
 }
 
 std::string NothingToExplain(const Run &run)
@@ -124,7 +127,7 @@ std::string NothingToExplain(const Run &run)
 		return run.path +
 		       " holds neither requests nor a server's threads: there is nothing to explain";
 	return run.path + " holds no requests, and no event-loop iteration of the recorded server took " +
-	       FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
+	       common::FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
 }
 
 } // namespace
@@ -297,8 +300,8 @@ void BoundToPart(const LogFacts &facts, Explanation *e)
 	e->source->Bound(from_ns, to_ns + 1);
 	e->run.start_ns = from_ns;
 	e->run.end_ns = to_ns;
-	e->notes.push_back("only requests due from " + FormatOffset(from_ns, e->zero_ns) + " to " +
-			   FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
+	e->notes.push_back("only requests due from " + common::FormatOffset(from_ns, e->zero_ns) + " to " +
+			   common::FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
 			   " are told of, and what threads did meanwhile: " +
 			   SpanText(e->run, whole.since_ns, whole.until_ns));
 }
@@ -414,4 +417,4 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

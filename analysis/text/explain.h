@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "analysis/blame/blame.h"
-#include "analysis/passes/peaks.h"
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
+#include "analysis/passes/peaks.h"
 #include "analysis/run/log.h"
 #include "analysis/run/part.h"
 #include "analysis/run/progress.h"
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
-#include "analysis/timeline/timeline.h"
 #include "analysis/text/layout.h"
+#include "analysis/timeline/timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct ExplainOptions {
@@ -83,4 +83,4 @@ bool WriteExplainJson(const Explanation &explanation, const ExplainOptions &opti
 // The same as a string, which of a long run takes more memory than all else.
 std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -10,7 +10,7 @@
 #include "common/format/units.h"
 #include "sentences.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -126,7 +126,7 @@ std::optional<std::string> Value(const Explanation &e, const std::string &name)
 		int digits;
 	} units[] = {{"_ns", 1, 0}, {"_us", 1e3, 3}, {"_ms", 1e6, 6}, {"_s", 1e9, 9}};
 	if (std::optional<uint64_t> ns = Duration(e, name))
-		return FormatDuration(*ns);
+		return common::FormatDuration(*ns);
 	for (const auto &unit : units) {
 		const std::string ending = unit.ending;
 		if (name.size() <= ending.size() ||
@@ -193,4 +193,4 @@ std::string FormatLine(const Explanation &e, const std::string &format)
 	return out + "\n";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

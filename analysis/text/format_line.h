@@ -6,7 +6,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Whether every placeholder is one that there is. False: *error is one sentence.
@@ -14,4 +14,4 @@ bool CheckFormat(const std::string &format, std::string *error);
 // A format that has been checked, with its values; docs/explain.md lists what may be asked for.
 std::string FormatLine(const Explanation &e, const std::string &format);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -10,7 +10,7 @@
 #include "analysis/text/explain.h"
 #include "json_writer.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -433,4 +433,4 @@ std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
 	return json;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

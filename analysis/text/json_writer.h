@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Calls follow the document's order; a failed write fails all that follow, with errno as it was then.
@@ -92,4 +92,4 @@ private:
 	bool ok_ = true;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis

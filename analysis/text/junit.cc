@@ -9,7 +9,7 @@
 
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -40,7 +40,7 @@ std::string Escape(const std::string &visible)
 
 std::string Attribute(const char *name, const std::string &text)
 {
-	return " " + std::string(name) + "=\"" + Escape(Visible(text)) + "\"";
+	return " " + std::string(name) + "=\"" + Escape(common::Visible(text)) + "\"";
 }
 
 std::string Seconds(double seconds)
@@ -80,8 +80,8 @@ std::string Verdict(const JunitCase &c)
 	if (c.outcome == JunitCase::kSkipped)
 		return "      <skipped" + Attribute("message", c.message) + "/>\n";
 	return "      <" + name + Attribute("message", c.message) + Attribute("type", c.classname) + ">" +
-	       Escape(VisibleLines(c.message)) + (c.output.empty() ? "" : "\n") +
-	       Escape(VisibleLines(c.output)) + "</" + name + ">\n";
+	       Escape(common::VisibleLines(c.message)) + (c.output.empty() ? "" : "\n") +
+	       Escape(common::VisibleLines(c.output)) + "</" + name + ">\n";
 }
 
 } // namespace
@@ -95,10 +95,11 @@ std::string JunitXml(const JunitSuite &suite)
 		       Seconds(c.seconds);
 		std::string inside = Verdict(c);
 		if (!c.output.empty())
-			inside += "      <system-out>" + Escape(VisibleLines(c.output)) + "</system-out>\n";
+			inside +=
+			    "      <system-out>" + Escape(common::VisibleLines(c.output)) + "</system-out>\n";
 		out += inside.empty() ? "/>\n" : ">\n" + inside + "    </testcase>\n";
 	}
 	return out + "  </testsuite>\n</testsuites>\n";
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct JunitCase {
@@ -34,4 +34,4 @@ struct JunitSuite {
 // Any text may be anything: what XML has no place for is visible as in common/format/sanitize.h.
 std::string JunitXml(const JunitSuite &suite);
 
-} // namespace forktail
+} // namespace forktail::analysis

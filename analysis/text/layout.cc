@@ -9,7 +9,7 @@
 #include <cwchar>
 #include <iterator>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -211,4 +211,4 @@ std::string Bar(double fraction, size_t columns, const Style &style)
 	return PadRight(bar, columns);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

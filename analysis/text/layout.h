@@ -9,7 +9,7 @@
 
 #include "analysis/timeline/causes.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Style {
@@ -35,8 +35,8 @@ std::string Ellipsized(const std::string &text, size_t columns, const Style &sty
 std::string PadRight(const std::string &text, size_t columns);
 std::string PadLeft(const std::string &text, size_t columns);
 
-// `text` broken at spaces, but for those between a number and its unit; the first line after `first` columns that are already there, others indented.
-// Words that are longer than a line are cut apart.
+// `text` broken at spaces, but for those between a number and its unit; the first line after `first` columns
+// that are already there, others indented. Words that are longer than a line are cut apart.
 std::string Wrap(const std::string &text, size_t first, size_t indent, size_t columns);
 // What lies between line ends.
 std::vector<std::string> Lines(const std::string &text);
@@ -44,4 +44,4 @@ std::vector<std::string> Lines(const std::string &text);
 // A bar of `fraction` (0..1) of `columns`, then spaces up to those. What is not nothing is seen.
 std::string Bar(double fraction, size_t columns, const Style &style);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -11,7 +11,7 @@
 #include "sentences.h"
 #include "sketch.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -54,19 +54,19 @@ std::string Answer(const Explanation &e)
 		return "No request was answered";
 	if (b.slow.empty() || b.causes.empty())
 		return "Nothing was slow: no " + std::string(b.from_iterations ? "iteration" : "request") +
-		       " took " + FormatDuration(b.threshold_ns) + " or more";
+		       " took " + common::FormatDuration(b.threshold_ns) + " or more";
 	const CauseRow &first = b.causes[0];
 	if (first.cause == Cause::Unknown)
 		return "Why " + std::string(things) + " were slow is mostly unknown: of " +
-		       FormatPercent(first.share) + " of their time nothing was recorded";
+		       common::FormatPercent(first.share) + " of their time nothing was recorded";
 	std::string text = std::string(CauseName(first.cause)) + " made the slow " + things +
-			   " slow: " + FormatPercent(first.share) + " of their time";
+			   " slow: " + common::FormatPercent(first.share) + " of their time";
 	if (first.without.p99_9 < b.latencies.p99_9)
-		text += "; without it p99.9 would be " + FormatDuration(first.without.p99_9) + ", not " +
-			FormatDuration(b.latencies.p99_9);
+		text += "; without it p99.9 would be " + common::FormatDuration(first.without.p99_9) +
+			", not " + common::FormatDuration(b.latencies.p99_9);
 	else if (first.without.max < b.latencies.max)
-		text += "; without it the longest would take " + FormatDuration(first.without.max) +
-			", not " + FormatDuration(b.latencies.max);
+		text += "; without it the longest would take " + common::FormatDuration(first.without.max) +
+			", not " + common::FormatDuration(b.latencies.max);
 	return text;
 }
 
@@ -145,12 +145,12 @@ Block Causes(const Screen &s, size_t most)
 	text.push_back(s.style.Strong(head));
 	for (const CauseRow *row : rows) {
 		const bool what_if = row->cause != Cause::Unknown;
-		const std::string values[] = {FormatPercent(row->share),
+		const std::string values[] = {common::FormatPercent(row->share),
 					      "",
-					      FormatDuration(row->total_ns()),
-					      FormatCount(row->requests),
-					      what_if ? FormatDuration(row->without.p99_9) : "-",
-					      what_if ? FormatDuration(row->without.max) : "-"};
+					      common::FormatDuration(row->total_ns()),
+					      common::FormatCount(row->requests),
+					      what_if ? common::FormatDuration(row->without.p99_9) : "-",
+					      what_if ? common::FormatDuration(row->without.max) : "-"};
 		std::string line = PadRight(CauseName(row->cause), name_width);
 		for (size_t c = 0; c < columns.size(); c++) {
 			if (!columns[c].shown)
@@ -164,7 +164,8 @@ Block Causes(const Screen &s, size_t most)
 	}
 	if (rows.size() < b.causes.size())
 		text.push_back(s.style.Dim(
-		    "(" + Plural(b.causes.size() - rows.size(), "more cause", "more causes") + ": --all)"));
+		    "(" + common::Plural(b.causes.size() - rows.size(), "more cause", "more causes") +
+		    ": --all)"));
 	return text;
 }
 
@@ -183,17 +184,17 @@ Block Hops(const Screen &s, size_t most)
 		const HopRow &row = b.hops[i];
 		std::string name = HopNameOf(s.e.run, s.e.timelines, row.hop, b.from_iterations).text();
 		std::string line = PadRight(Ellipsized(name, name_width, s.style), name_width) +
-				   PadLeft(FormatPercent(row.share), 8) +
-				   PadLeft(FormatDuration(row.time_ns), 10);
+				   PadLeft(common::FormatPercent(row.share), 8) +
+				   PadLeft(common::FormatDuration(row.time_ns), 10);
 		if (wide && !row.causes.empty())
 			line += "  " + std::string(CauseName(row.causes[0].cause)) + " " +
-				FormatShare(static_cast<double>(row.causes[0].time_ns) /
-					    static_cast<double>(std::max<uint64_t>(row.time_ns, 1)));
+				common::FormatShare(static_cast<double>(row.causes[0].time_ns) /
+						    static_cast<double>(std::max<uint64_t>(row.time_ns, 1)));
 		text.push_back(line);
 	}
 	if (b.hops.size() > most)
-		text.push_back(
-		    s.style.Dim("(" + Plural(b.hops.size() - most, "more hop", "more hops") + ": --all)"));
+		text.push_back(s.style.Dim(
+		    "(" + common::Plural(b.hops.size() - most, "more hop", "more hops") + ": --all)"));
 	return text;
 }
 
@@ -210,7 +211,7 @@ Block OwnCodeLine(const Screen &s)
 	std::string line = "Own code of the run: ";
 	for (size_t i = 0; i < std::min<size_t>(own.activities.size(), 5); i++) {
 		const ActivityTime &a = own.activities[i];
-		std::string one = (i ? ", " : "") + a.name + " " + FormatShare(a.share);
+		std::string one = (i ? ", " : "") + a.name + " " + common::FormatShare(a.share);
 		if (DisplayWidth(line + one) > s.prose)
 			break;
 		line += one;
@@ -253,8 +254,8 @@ Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most,
 	if (heads.empty())
 		return text;
 	text.push_back(s.style.Strong(heads.size() < s.e.episodes.size()
-					  ? "The " + Plural(heads.size(), "worst", "worst") + " of " +
-						Plural(s.e.episodes.size(), "episode", "episodes")
+					  ? "The " + common::Plural(heads.size(), "worst", "worst") + " of " +
+						common::Plural(s.e.episodes.size(), "episode", "episodes")
 					  : std::string("Episodes, worst first")));
 	for (size_t i = 0; i < heads.size(); i++) {
 		Append(heads[i], &text);
@@ -279,7 +280,8 @@ Block Foot(const Screen &s, size_t most)
 		Append(lines, &text);
 	}
 	if (told < notes.size())
-		text.push_back(Ellipsized("(" + Plural(notes.size() - told, "more note", "more notes") +
+		text.push_back(Ellipsized("(" +
+					      common::Plural(notes.size() - told, "more note", "more notes") +
 					      " on what was lost or is not known: --all)",
 					  s.style.columns, s.style));
 	std::string clock = ClockText(s.e, s.e.zero_ns);
@@ -304,18 +306,19 @@ std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
 	const Episode &episode = e.episodes[index];
 	const char *one = e.blame.from_iterations ? "iteration" : "request";
 	const char *many = e.blame.from_iterations ? "iterations" : "requests";
-	std::string text =
-	    Format("%-2zu %s  %s  %s, worst %s", number, FormatOffset(episode.start_ns, e.zero_ns).c_str(),
-		   FormatDuration(episode.end_ns - episode.start_ns).c_str(),
-		   Plural(episode.requests, one, many).c_str(), FormatDuration(episode.worst_ns).c_str());
+	std::string text = Format("%-2zu %s  %s  %s, worst %s", number,
+				  common::FormatOffset(episode.start_ns, e.zero_ns).c_str(),
+				  common::FormatDuration(episode.end_ns - episode.start_ns).c_str(),
+				  common::Plural(episode.requests, one, many).c_str(),
+				  common::FormatDuration(episode.worst_ns).c_str());
 	for (size_t c = 0; c < episode.causes.size() && c < 3; c++) {
 		if (c && episode.causes[c].share < 0.01)
 			break;
 		text += (c ? ", " : ": ") + std::string(CauseName(episode.causes[c].cause)) + " " +
-			FormatShare(episode.causes[c].share);
+			common::FormatShare(episode.causes[c].share);
 	}
 	if ((e.blame.hops.size() > 1 || SeveralHosts(e.run)) && !episode.hops.empty())
-		text += "; " + FormatShare(episode.hops[0].share) + " at " +
+		text += "; " + common::FormatShare(episode.hops[0].share) + " at " +
 			HopNameOf(e.run, e.timelines, episode.hops[0].hop, e.blame.from_iterations).text();
 	return text;
 }
@@ -347,4 +350,4 @@ std::string ExplainScreen(const Explanation &e, const ExplainOptions &options, s
 	return text;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

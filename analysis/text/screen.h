@@ -6,7 +6,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 constexpr size_t kScreenLines = 40;
@@ -18,4 +18,4 @@ std::string ExplainScreen(const Explanation &e, const ExplainOptions &options, s
 // "1  +18.745 s  49.3 ms  453 requests, worst 39.0 ms: fork 74 %, run-queue 14 %": not broken into lines.
 std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -26,7 +26,7 @@ std::string LoopText(const Run &run)
 		return "";
 	if (!open)
 		return ", closed loop";
-	return ", open loop at " + FormatCount(static_cast<uint64_t>(rate + 0.5)) + "/s" +
+	return ", open loop at " + common::FormatCount(static_cast<uint64_t>(rate + 0.5)) + "/s" +
 	       (poisson ? " (Poisson)" : "");
 }
 
@@ -34,10 +34,10 @@ std::string ErrorsText(const Blame &b)
 {
 	static const char *const names[] = {"",	     "",	"error replies", "timed out",
 					    "reset", "refused", "wrong",	 "never sent"};
-	std::string text = Plural(b.errors, "error", "errors"), kinds;
+	std::string text = common::Plural(b.errors, "error", "errors"), kinds;
 	for (size_t s = 0; s < b.by_status.size(); s++)
 		if (IsError(static_cast<uint8_t>(s)) && b.by_status[s])
-			kinds += (kinds.empty() ? "" : ", ") + FormatCount(b.by_status[s]) + " " +
+			kinds += (kinds.empty() ? "" : ", ") + common::FormatCount(b.by_status[s]) + " " +
 				 (s < std::size(names) ? names[s] : "of an unknown kind");
 	return kinds.empty() ? text : text + " (" + kinds + ")";
 }
@@ -129,13 +129,14 @@ std::string ArrivalsText(const Explanation &e)
 {
 	const Arrivals &a = e.blame.arrivals;
 	const Latencies &l = a.latencies;
-	std::string text = "Until answers arrived: p50 " + FormatDuration(l.p50) + ", p99 " +
-			   FormatDuration(l.p99) + ", p99.9 " + FormatDuration(l.p99_9) + ", p99.99 " +
-			   FormatDuration(l.p99_99) + ", max " + FormatDuration(l.max) +
-			   "; they lay unread at the client for " + FormatDuration(a.unread_ns / a.known) +
-			   " on average, " + FormatDuration(a.longest_unread_ns) + " at most";
+	std::string text = "Until answers arrived: p50 " + common::FormatDuration(l.p50) + ", p99 " +
+			   common::FormatDuration(l.p99) + ", p99.9 " + common::FormatDuration(l.p99_9) +
+			   ", p99.99 " + common::FormatDuration(l.p99_99) + ", max " +
+			   common::FormatDuration(l.max) + "; they lay unread at the client for " +
+			   common::FormatDuration(a.unread_ns / a.known) + " on average, " +
+			   common::FormatDuration(a.longest_unread_ns) + " at most";
 	if (a.known < e.blame.count - e.blame.errors)
-		text += " (known of " + Plural(a.known, "request", "requests") + ")";
+		text += " (known of " + common::Plural(a.known, "request", "requests") + ")";
 	return text;
 }
 
@@ -143,19 +144,22 @@ std::string RequestsText(const Explanation &e)
 {
 	const Blame &b = e.blame;
 	if (b.from_iterations)
-		return Format("No request log: stalls found from %s over %s of %s.",
-			      Plural(b.count, "event-loop iteration", "event-loop iterations").c_str(),
-			      FormatDuration(e.measured_ns).c_str(), "recording") +
-		       " Iterations below " + FormatDuration(e.run.min_span_ns) + " are not among them.";
-	return Plural(b.count, "request", "requests") + " in " + FormatDuration(e.measured_ns) +
-	       LoopText(e.run) + ", " + ErrorsText(b);
+		return Format(
+			   "No request log: stalls found from %s over %s of %s.",
+			   common::Plural(b.count, "event-loop iteration", "event-loop iterations").c_str(),
+			   common::FormatDuration(e.measured_ns).c_str(), "recording") +
+		       " Iterations below " + common::FormatDuration(e.run.min_span_ns) +
+		       " are not among them.";
+	return common::Plural(b.count, "request", "requests") + " in " +
+	       common::FormatDuration(e.measured_ns) + LoopText(e.run) + ", " + ErrorsText(b);
 }
 
 std::string PercentilesText(const Latencies &l)
 {
-	return Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s", FormatDuration(l.p50).c_str(),
-		      FormatDuration(l.p99).c_str(), FormatDuration(l.p99_9).c_str(),
-		      FormatDuration(l.p99_99).c_str(), FormatDuration(l.max).c_str());
+	return Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s",
+		      common::FormatDuration(l.p50).c_str(), common::FormatDuration(l.p99).c_str(),
+		      common::FormatDuration(l.p99_9).c_str(), common::FormatDuration(l.p99_99).c_str(),
+		      common::FormatDuration(l.max).c_str());
 }
 
 std::string SlowText(const Explanation &e)
@@ -165,15 +169,16 @@ std::string SlowText(const Explanation &e)
 	for (const CauseRow &row : b.causes)
 		if (row.cause == Cause::Unknown)
 			unknown_ns = row.total_ns();
-	std::string things = b.from_iterations ? Plural(b.slow_count, "iteration", "iterations")
-					       : Plural(b.slow_count, "request", "requests");
-	std::string limit = " of " + FormatDuration(b.threshold_ns) + " or more";
+	std::string things = b.from_iterations ? common::Plural(b.slow_count, "iteration", "iterations")
+					       : common::Plural(b.slow_count, "request", "requests");
+	std::string limit = " of " + common::FormatDuration(b.threshold_ns) + " or more";
 	if (b.slow.empty())
 		return "No " + std::string(b.from_iterations ? "iteration" : "request") + limit + ".";
 	double explained =
 	    1 - static_cast<double>(unknown_ns) / static_cast<double>(std::max<uint64_t>(b.slow_ns, 1));
-	return things + limit + " in " + Plural(e.episodes.size(), "episode", "episodes") + "; " +
-	       FormatPercent(unknown_ns ? std::min(explained, 0.99999) : 1) + " of their time is explained";
+	return things + limit + " in " + common::Plural(e.episodes.size(), "episode", "episodes") + "; " +
+	       common::FormatPercent(unknown_ns ? std::min(explained, 0.99999) : 1) +
+	       " of their time is explained";
 }
 
 std::vector<std::string> AccountTexts(const Explanation &e)
@@ -195,13 +200,14 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 			if (IsStall(static_cast<Cause>(c)))
 				stalls += a.by_cause[c];
 		std::string place = PlaceOf(e.run, t);
-		texts.push_back(
-		    "Server thread " + (t.role.empty() ? t.comm : t.role) + " (" + std::to_string(t.tid) +
-		    ")" + (place.empty() ? "" : " of " + place) + ": " + FormatDuration(a.wall_ns) +
-		    " recorded, " + FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
-		    " of it accounted for: own code " + FormatPercent(static_cast<double>(own) / wall) +
-		    ", stalls " + FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
-		    FormatPercent(static_cast<double>(idle) / wall) + ".");
+		texts.push_back("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" +
+				std::to_string(t.tid) + ")" + (place.empty() ? "" : " of " + place) + ": " +
+				common::FormatDuration(a.wall_ns) + " recorded, " +
+				common::FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
+				" of it accounted for: own code " +
+				common::FormatPercent(static_cast<double>(own) / wall) + ", stalls " +
+				common::FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
+				common::FormatPercent(static_cast<double>(idle) / wall) + ".");
 	}
 	return texts;
 }
@@ -216,15 +222,16 @@ std::vector<std::string> DropTexts(const Explanation &e)
 	}
 	for (size_t i = 0; i < e.run.drops.size(); i++) {
 		if (i == 5) {
-			texts.push_back("... and " +
-					Plural(e.run.drops.size() - i, "more interval", "more intervals") +
-					" with drops; --json lists them all.");
+			texts.push_back(
+			    "... and " +
+			    common::Plural(e.run.drops.size() - i, "more interval", "more intervals") +
+			    " with drops; --json lists them all.");
 			break;
 		}
 		const ft_drop &d = e.run.drops[i];
-		texts.push_back("Dropped: " + FormatCount(d.count) + " " + DropText(e.run, d) + " between " +
-				FormatOffset(d.start_ns, e.zero_ns) + " and " +
-				FormatOffset(d.end_ns, e.zero_ns) + ".");
+		texts.push_back("Dropped: " + common::FormatCount(d.count) + " " + DropText(e.run, d) +
+				" between " + common::FormatOffset(d.start_ns, e.zero_ns) + " and " +
+				common::FormatOffset(d.end_ns, e.zero_ns) + ".");
 	}
 	return texts;
 }
@@ -245,19 +252,19 @@ std::string CostText(const Explanation &e)
 	double wall = static_cast<double>(end_ns > recorder->start_ns ? end_ns - recorder->start_ns : 0);
 	std::string text = "Recording cost: BPF programs ";
 	if (runs && wall > 0)
-		text += FormatDuration(c.bpf_ns) + " (" +
-			FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
-			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + FormatCount(runs) +
-			" runs of " + FormatDuration(c.bpf_ns / runs) + " on average";
+		text += common::FormatDuration(c.bpf_ns) + " (" +
+			common::FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
+			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + common::FormatCount(runs) +
+			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
 	else
 		text += "not measured (the recording is too short)";
-	text += "; recorder " + FormatDuration(c.recorder_cpu_ns) + " of CPU";
+	text += "; recorder " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)
-		text += " (" + FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
+		text += " (" + common::FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
 	if (c.load_cpu_ns)
-		text += " besides " + FormatDuration(c.load_cpu_ns) + " to load its programs";
+		text += " besides " + common::FormatDuration(c.load_cpu_ns) + " to load its programs";
 	if (c.recorder_rss_bytes)
-		text += ", " + FormatBytes(c.recorder_rss_bytes) + " of memory";
+		text += ", " + common::FormatBytes(c.recorder_rss_bytes) + " of memory";
 	return text + ".";
 }
 
@@ -269,13 +276,13 @@ void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
 		char drift[32];
 		snprintf(drift, sizeof drift, "%+.2f", clocks[i].drift_ppm);
 		texts->push_back("Clocks: times of " + clocks[i].host + " are told in the clock of " +
-				 clocks[0].host + ", within " + FormatDuration(clocks[i].bound_ns) + " (" +
-				 Plural(clocks[i].samples, "round trip", "round trips") + ", drift " + drift +
-				 " ppm).");
+				 clocks[0].host + ", within " + common::FormatDuration(clocks[i].bound_ns) +
+				 " (" + common::Plural(clocks[i].samples, "round trip", "round trips") +
+				 ", drift " + drift + " ppm).");
 	}
 	if (e.blame.clocks_ns)
 		texts->push_back(
-		    "Clocks: " + FormatDuration(e.blame.clocks_ns) +
+		    "Clocks: " + common::FormatDuration(e.blame.clocks_ns) +
 		    " of the unknown time lies so close to where requests came from another host "
 		    "or went back that their clocks can't tell whose it is.");
 }
@@ -293,4 +300,4 @@ std::vector<std::string> NoteTexts(const Explanation &e)
 	return texts;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

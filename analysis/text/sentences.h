@@ -7,7 +7,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // An instant by the time of day in UTC, as logs have it; "" if the recordings hold no clock reading.
@@ -27,4 +27,4 @@ std::string CostText(const Explanation &e);
 // What limits the explanation.
 std::vector<std::string> NoteTexts(const Explanation &e);
 
-} // namespace forktail
+} // namespace forktail::analysis

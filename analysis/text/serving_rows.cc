@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/timeline/thread_waits.h"
 #include "analysis/timeline/serving.h"
+#include "analysis/timeline/thread_waits.h"
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -62,12 +62,14 @@ void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 	if (!proxy)
 		return; // that there is nothing to explain was said
 	if (count)
-		e->notes.push_back("time at " +
-				   Plural(count, "server behind the proxy", "servers behind the proxy") +
-				   " is called network: " + missing);
+		e->notes.push_back(
+		    "time at " +
+		    common::Plural(count, "server behind the proxy", "servers behind the proxy") +
+		    " is called network: " + missing);
 	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
 		e->notes.push_back("which server behind the proxy it went to is not known of " +
-				   Plural(unknown, "request", "requests") + ": time there is called network");
+				   common::Plural(unknown, "request", "requests") +
+				   ": time there is called network");
 }
 
 // How many connections of a server each thread served, if only for a while.
@@ -211,4 +213,4 @@ void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretche
 	FindOthers(stretches, e);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

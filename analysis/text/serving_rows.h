@@ -5,7 +5,7 @@
 #include "analysis/passes/count.h"
 #include "explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Fills serving, timelines and by_thread of a run with a request log, and notes what of it is not known: the
@@ -17,4 +17,4 @@ void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretche
 // Makes the timelines of all these, and of load threads, of the stretch of the run that is there.
 void MakeTimelines(Explanation *explanation);
 
-} // namespace forktail
+} // namespace forktail::analysis

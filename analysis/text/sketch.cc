@@ -7,7 +7,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -76,7 +76,8 @@ std::vector<std::string> LatencySketch(const Explanation &e, const Style &style,
 		double above = static_cast<double>(rows - 1 - row); // rows below this one
 		double edge = bottom + (top - bottom) * (above + 1) / static_cast<double>(rows);
 		std::string line =
-		    PadLeft(FormatDuration(static_cast<uint64_t>(std::llround(std::exp(edge)))), kLabel) +
+		    PadLeft(common::FormatDuration(static_cast<uint64_t>(std::llround(std::exp(edge)))),
+			    kLabel) +
 		    (style.unicode ? " ▏" : " |");
 		for (uint64_t p : peaks) {
 			double height = p ? (std::log(static_cast<double>(p)) - bottom) / (top - bottom) *
@@ -92,11 +93,11 @@ std::vector<std::string> LatencySketch(const Explanation &e, const Style &style,
 	}
 	if (!worst.empty())
 		lines.push_back(PadLeft("episode", kLabel) + "  " + EpisodesLine(e, worst, columns));
-	std::string from = FormatOffset(e.first_ns, e.zero_ns),
-		    to = FormatOffset(e.first_ns + e.measured_ns, e.zero_ns);
+	std::string from = common::FormatOffset(e.first_ns, e.zero_ns),
+		    to = common::FormatOffset(e.first_ns + e.measured_ns, e.zero_ns);
 	lines.push_back(PadLeft("longest", kLabel) + "  " + from +
 			PadLeft(to, columns - std::min(columns, from.size())));
 	return lines;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // `rows` lines of latency, one that says where the episodes are that `worst` has the indices of, and one of
@@ -16,4 +16,4 @@ namespace forktail
 std::vector<std::string> LatencySketch(const Explanation &e, const Style &style, size_t rows,
 				       const std::vector<uint32_t> &worst);
 
-} // namespace forktail
+} // namespace forktail::analysis

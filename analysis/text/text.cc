@@ -9,7 +9,7 @@
 #include "screen.h"
 #include "sentences.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -50,14 +50,16 @@ void WriteCauses(Writer *w)
 		copies |= row.cause == Cause::CowCopy;
 		bool what_if = row.cause != Cause::Unknown;
 		w->out += Format("%-*s %10s %10s %8s %15s %13s\n", static_cast<int>(width),
-				 CauseName(row.cause), FormatCount(row.requests).c_str(),
-				 FormatDuration(row.total_ns()).c_str(), FormatPercent(row.share).c_str(),
-				 what_if ? FormatDuration(row.without.p99_9).c_str() : "-",
-				 what_if ? FormatDuration(row.without.max).c_str() : "-");
+				 CauseName(row.cause), common::FormatCount(row.requests).c_str(),
+				 common::FormatDuration(row.total_ns()).c_str(),
+				 common::FormatPercent(row.share).c_str(),
+				 what_if ? common::FormatDuration(row.without.p99_9).c_str() : "-",
+				 what_if ? common::FormatDuration(row.without.max).c_str() : "-");
 	}
 	if (small)
-		w->out += Format("(%s below %s each)\n", Plural(small, "more cause", "more causes").c_str(),
-				 FormatPercent(kSmallShare).c_str());
+		w->out +=
+		    Format("(%s below %s each)\n", common::Plural(small, "more cause", "more causes").c_str(),
+			   common::FormatPercent(kSmallShare).c_str());
 	if (copies)
 		w->Line(
 		    "Without cow-copy somewhat less would be left than it says: what a copy costs outside "
@@ -89,16 +91,16 @@ void WriteHops(Writer *w)
 	    "\n";
 	for (size_t i = 0; i < std::min(rows, b.hops.size()); i++) {
 		const HopRow &row = b.hops[i];
-		std::string line =
-		    Format("%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(),
-			   roles[i].c_str(), FormatCount(row.requests).c_str(),
-			   FormatDuration(row.time_ns).c_str(), FormatPercent(row.share).c_str());
+		std::string line = Format(
+		    "%-*s %-8s %10s %10s %8s   ", static_cast<int>(width), names[i].c_str(), roles[i].c_str(),
+		    common::FormatCount(row.requests).c_str(), common::FormatDuration(row.time_ns).c_str(),
+		    common::FormatPercent(row.share).c_str());
 		std::string causes = row.causes.empty() ? "-" : "";
 		for (size_t c = 0; c < row.causes.size() && c < causes_shown; c++) {
 			double share = static_cast<double>(row.causes[c].time_ns) /
 				       static_cast<double>(std::max<uint64_t>(row.time_ns, 1));
 			std::string one = std::string(c ? ", " : "") + CauseName(row.causes[c].cause) + " " +
-					  FormatShare(share);
+					  common::FormatShare(share);
 			if (c && (share < worth_listing ||
 				  line.size() + causes.size() + one.size() > w->columns()))
 				break;
@@ -107,12 +109,12 @@ void WriteHops(Writer *w)
 		w->out += line + causes + "\n";
 	}
 	if (b.hops.size() > rows)
-		w->out += "(" + Plural(b.hops.size() - rows, "more hop", "more hops") + ")\n";
+		w->out += "(" + common::Plural(b.hops.size() - rows, "more hop", "more hops") + ")\n";
 	uint64_t between = b.slow_ns - at_hops;
 	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",
-			 FormatDuration(between).c_str(),
-			 FormatPercent(static_cast<double>(between) /
-				       static_cast<double>(std::max<uint64_t>(b.slow_ns, 1)))
+			 common::FormatDuration(between).c_str(),
+			 common::FormatPercent(static_cast<double>(between) /
+					       static_cast<double>(std::max<uint64_t>(b.slow_ns, 1)))
 			     .c_str());
 }
 
@@ -123,7 +125,7 @@ void WriteEpisodes(Writer *w)
 		return;
 	w->out += "\n" +
 		  w->Strong(worst.size() < w->e.episodes.size()
-				? "The " + Plural(worst.size(), "worst episode", "worst episodes")
+				? "The " + common::Plural(worst.size(), "worst episode", "worst episodes")
 				: std::string("Episodes, worst first")) +
 		  "\n";
 	size_t number = 0;
@@ -155,9 +157,10 @@ void WriteOwnCode(Writer *w)
 		if (shown == rows || (shown && a.share < worth_listing))
 			break;
 		shown++;
-		std::string row = Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
-					 FormatCount(a.samples).c_str(), FormatDuration(a.time_ns).c_str(),
-					 FormatPercent(a.share).c_str());
+		std::string row =
+		    Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
+			   common::FormatCount(a.samples).c_str(), common::FormatDuration(a.time_ns).c_str(),
+			   common::FormatPercent(a.share).c_str());
 		std::string seen = a.stack; // whole names only: callers that don't fit are left out
 		while (row.size() + seen.size() > w->columns() && !seen.empty()) {
 			size_t last = seen.rfind(" < ");
@@ -166,8 +169,9 @@ void WriteOwnCode(Writer *w)
 		w->out += row + seen + "\n";
 	}
 	if (shown < own.activities.size())
-		w->out +=
-		    "(" + Plural(own.activities.size() - shown, "more activity", "more activities") + ")\n";
+		w->out += "(" +
+			  common::Plural(own.activities.size() - shown, "more activity", "more activities") +
+			  ")\n";
 }
 
 } // namespace
@@ -199,4 +203,4 @@ std::string ExplainText(const Explanation &explanation, const ExplainOptions &op
 	return w.out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

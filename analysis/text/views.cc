@@ -11,7 +11,7 @@
 #include "screen.h"
 #include "sentences.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -51,7 +51,7 @@ size_t BarColumns(const Style &style, size_t taken)
 std::string When(const Explanation &e, uint64_t t_ns)
 {
 	std::string clock = ClockText(e, t_ns);
-	return FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
+	return common::FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
 }
 
 void EpisodeCauses(const Episode &episode, Sheet *s)
@@ -61,9 +61,9 @@ void EpisodeCauses(const Episode &episode, Sheet *s)
 	const size_t bar = BarColumns(s->style, 49);
 	for (const EpisodeCause &c : episode.causes) {
 		std::string hop = s->e.blame.hops.size() > 1 ? s->Hop(c.hop) : "";
-		s->out += PadRight(CauseName(c.cause), 16) + PadLeft(FormatPercent(c.share), 8) +
-			  PadLeft(FormatDuration(c.time_ns), 10) +
-			  PadLeft(c.thread_ns ? FormatDuration(c.thread_ns) : "-", 13) + "  " +
+		s->out += PadRight(CauseName(c.cause), 16) + PadLeft(common::FormatPercent(c.share), 8) +
+			  PadLeft(common::FormatDuration(c.time_ns), 10) +
+			  PadLeft(c.thread_ns ? common::FormatDuration(c.thread_ns) : "-", 13) + "  " +
 			  s->style.Tinted(c.cause, Bar(c.share, bar, s->style)) + "\n";
 		if (!hop.empty())
 			s->Line("at " + hop, 4);
@@ -75,15 +75,15 @@ std::string RequestLine(const Sheet &s, const SlowRequest &r)
 {
 	const Explanation &e = s.e;
 	std::string line = PadLeft(std::to_string(r.index), 10) +
-			   PadLeft(FormatOffset(r.start_ns, e.zero_ns), 13) +
-			   PadLeft(FormatDuration(r.latency_ns), 10) + "  ";
+			   PadLeft(common::FormatOffset(r.start_ns, e.zero_ns), 13) +
+			   PadLeft(common::FormatDuration(r.latency_ns), 10) + "  ";
 	if (!e.blame.from_iterations)
 		line += PadRight(r.op < e.run.ops.size() ? e.run.ops[r.op] : "", 8) +
 			PadLeft(std::to_string(r.connection), 6) + "  ";
 	for (size_t p = 0; p < std::min<size_t>(r.part_count, 3); p++) {
 		const Part &part = e.blame.parts[r.first_part + p];
 		std::string one = std::string(p ? ", " : "") + CauseName(part.cause) + " " +
-				  FormatShare(Fraction(part.total_ns(), r.latency_ns));
+				  common::FormatShare(Fraction(part.total_ns(), r.latency_ns));
 		if (p && DisplayWidth(line + one) > s.style.columns)
 			break;
 		line += one;
@@ -110,7 +110,8 @@ void EpisodeRequests(uint32_t index, Sheet *s)
 	for (size_t i = 0; i < shown; i++)
 		s->out += RequestLine(*s, *worst[i]) + "\n";
 	if (shown < worst.size())
-		s->Line("(the " + FormatCount(shown) + " longest of " + FormatCount(worst.size()) + ")");
+		s->Line("(the " + common::FormatCount(shown) + " longest of " +
+			common::FormatCount(worst.size()) + ")");
 }
 
 // A mark at an instant, or a bar between two, on a line as long as the request.
@@ -140,17 +141,17 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 	uint64_t sum_ns = 0;
 	for (size_t p = 0; p < r.part_count; p++) {
 		const Part &part = s->e.blame.parts[r.first_part + p];
-		const std::string queued = part.queued_ns ? FormatDuration(part.queued_ns) : "-",
-				  direct = part.direct_ns ? FormatDuration(part.direct_ns) : "-";
+		const std::string queued = part.queued_ns ? common::FormatDuration(part.queued_ns) : "-",
+				  direct = part.direct_ns ? common::FormatDuration(part.direct_ns) : "-";
 		s->out += PadRight(CauseName(part.cause), name) + PadLeft(direct, 10) + PadLeft(queued, 10) +
-			  PadLeft(FormatDuration(part.total_ns()), 10) + "  " +
+			  PadLeft(common::FormatDuration(part.total_ns()), 10) + "  " +
 			  track.Span(sum_ns, sum_ns + part.total_ns(), part.cause, s->style) + "\n";
 		if (std::string hop = s->e.blame.hops.size() > 1 ? s->Hop(part.hop) : ""; !hop.empty())
 			s->Line("at " + hop, 4);
 		sum_ns += part.total_ns();
 	}
-	s->out += PadRight("latency", name) + PadLeft("", 20) + PadLeft(FormatDuration(sum_ns), 10) + "  " +
-		  FormatCount(sum_ns) + " ns\n";
+	s->out += PadRight("latency", name) + PadLeft("", 20) + PadLeft(common::FormatDuration(sum_ns), 10) +
+		  "  " + common::FormatCount(sum_ns) + " ns\n";
 }
 
 // Between two hosts: which leg of the way took how long, as far as their clocks tell.
@@ -161,9 +162,9 @@ void RequestLegs(const SlowRequest &r, Sheet *s)
 	const uint64_t bound_ns = ClocksBound(s->e.run, r.connection, server);
 	if (!bound_ns)
 		return;
-	s->Title("Between the hosts, whose clocks are known to " + FormatDuration(bound_ns));
+	s->Title("Between the hosts, whose clocks are known to " + common::FormatDuration(bound_ns));
 	auto leg = [&](const char *what, uint64_t ns) {
-		s->out += PadRight(what, 26) + PadLeft(ns ? FormatDuration(ns) : "-", 10) + "\n";
+		s->out += PadRight(what, 26) + PadLeft(ns ? common::FormatDuration(ns) : "-", 10) + "\n";
 	};
 	leg("late at the sending host", legs.late_ns);
 	leg("on its way to the server", legs.there_ns);
@@ -213,8 +214,9 @@ void RequestsInFront(const SlowRequest &r, Sheet *s)
 		return;
 	}
 	const Track track = {r.latency_ns, BarColumns(s->style, 63)};
-	s->Title("In front of it: " + Plural(front.same.size(), "slow request", "slow requests") +
-		 " on its connection, " + FormatCount(front.others.size()) + " on others of its thread");
+	s->Title("In front of it: " + common::Plural(front.same.size(), "slow request", "slow requests") +
+		 " on its connection, " + common::FormatCount(front.others.size()) +
+		 " on others of its thread");
 	s->out += PadLeft("request", 10) + PadLeft("due", 13) + PadLeft("latency", 10) + "  " +
 		  PadRight("op", 8) + PadLeft("conn", 6) + PadLeft("answered", 12) + "\n";
 	const size_t shown = std::min(kRequestsInFront, all.size());
@@ -222,15 +224,16 @@ void RequestsInFront(const SlowRequest &r, Sheet *s)
 		const SlowRequest &other = *all[i];
 		const uint64_t left_ns = std::min(other.end_ns() - r.start_ns, r.latency_ns);
 		s->out += PadLeft(std::to_string(other.index), 10) +
-			  PadLeft(FormatOffset(other.start_ns, s->e.zero_ns), 13) +
-			  PadLeft(FormatDuration(other.latency_ns), 10) + "  " +
+			  PadLeft(common::FormatOffset(other.start_ns, s->e.zero_ns), 13) +
+			  PadLeft(common::FormatDuration(other.latency_ns), 10) + "  " +
 			  PadRight(other.op < s->e.run.ops.size() ? s->e.run.ops[other.op] : "", 8) +
 			  PadLeft(std::to_string(other.connection), 6) +
-			  PadLeft("+" + FormatDuration(other.end_ns() - r.start_ns), 12) + "  " +
+			  PadLeft("+" + common::FormatDuration(other.end_ns() - r.start_ns), 12) + "  " +
 			  track.Span(0, left_ns, s->e.blame.parts[other.first_part].cause, s->style) + "\n";
 	}
 	if (shown < all.size())
-		s->Line("(the last " + FormatCount(shown) + " of " + FormatCount(all.size()) + ")");
+		s->Line("(the last " + common::FormatCount(shown) + " of " + common::FormatCount(all.size()) +
+			")");
 	s->Line(
 	    "They had been sent before it and not been answered when it was due; their bars end when they "
 	    "were. Requests that were not slow are not known one by one.");
@@ -239,8 +242,8 @@ void RequestsInFront(const SlowRequest &r, Sheet *s)
 void Instants(const SlowRequest &r, Sheet *s)
 {
 	auto at = [&](const char *what, uint64_t t_ns) {
-		s->out += PadRight(what, 10) + PadLeft(FormatOffset(t_ns, s->e.zero_ns), 13) +
-			  PadLeft("+" + FormatDuration(t_ns - std::min(t_ns, r.start_ns)), 12) + "\n";
+		s->out += PadRight(what, 10) + PadLeft(common::FormatOffset(t_ns, s->e.zero_ns), 13) +
+			  PadLeft("+" + common::FormatDuration(t_ns - std::min(t_ns, r.start_ns)), 12) + "\n";
 	};
 	if (s->e.blame.from_iterations) {
 		at("began", r.start_ns);
@@ -281,8 +284,8 @@ void CauseEpisodes(Cause cause, size_t most, Sheet *s)
 	std::vector<size_t> number(worst.size());
 	for (size_t i = 0; i < worst.size(); i++)
 		number[worst[i]] = i + 1;
-	s->Title("In " + Plural(with.size(), "episode", "episodes") + " of " +
-		 FormatCount(s->e.episodes.size()) + (with.empty() ? "" : ", by its time in them"));
+	s->Title("In " + common::Plural(with.size(), "episode", "episodes") + " of " +
+		 common::FormatCount(s->e.episodes.size()) + (with.empty() ? "" : ", by its time in them"));
 	size_t shown = 0;
 	for (const auto &[index, c] : with) {
 		if (shown == most || (shown && c->share < kWorthListing))
@@ -290,17 +293,18 @@ void CauseEpisodes(Cause cause, size_t most, Sheet *s)
 		shown++;
 		const Episode &episode = s->e.episodes[index];
 		s->Line(Format("%-3zu %s  %s of %s (%s), ", number[index],
-			       FormatOffset(episode.start_ns, s->e.zero_ns).c_str(),
-			       FormatDuration(c->time_ns).c_str(), FormatDuration(episode.time_ns).c_str(),
-			       FormatShare(c->share).c_str()) +
-			Plural(episode.requests, "request", "requests") + ", worst " +
-			FormatDuration(episode.worst_ns));
+			       common::FormatOffset(episode.start_ns, s->e.zero_ns).c_str(),
+			       common::FormatDuration(c->time_ns).c_str(),
+			       common::FormatDuration(episode.time_ns).c_str(),
+			       common::FormatShare(c->share).c_str()) +
+			common::Plural(episode.requests, "request", "requests") + ", worst " +
+			common::FormatDuration(episode.worst_ns));
 		for (size_t i = 0; i < episode.evidence_of.size(); i++)
 			if (episode.evidence_of[i] == cause)
 				s->Line(episode.evidence[i], 4);
 	}
 	if (shown < with.size())
-		s->Line("(" + Plural(with.size() - shown, "more episode", "more episodes") +
+		s->Line("(" + common::Plural(with.size() - shown, "more episode", "more episodes") +
 			", with less of it: --top " + std::to_string(with.size()) + ")");
 }
 
@@ -311,22 +315,23 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 {
 	if (number == 0 || number > e.episodes.size()) {
 		*error = "there is no episode " + std::to_string(number) + ": the run has " +
-			 Plural(e.episodes.size(), "episode", "episodes") + ", 1 is the worst";
+			 common::Plural(e.episodes.size(), "episode", "episodes") + ", 1 is the worst";
 		return false;
 	}
 	const uint32_t index = WorstEpisodes(e.episodes, number).back();
 	const Episode &episode = e.episodes[index];
 	Sheet s = {e, style, {}};
-	s.Title("Episode " + std::to_string(number) + " of " + FormatCount(e.episodes.size()));
+	s.Title("Episode " + std::to_string(number) + " of " + common::FormatCount(e.episodes.size()));
 	s.Line("From " + When(e, episode.start_ns) + ", for " +
-	       FormatDuration(episode.end_ns - episode.start_ns) + ": " +
-	       Plural(episode.requests, "slow request", "slow requests") + ", " +
-	       FormatDuration(episode.time_ns) + " of their time, worst " + FormatDuration(episode.worst_ns));
+	       common::FormatDuration(episode.end_ns - episode.start_ns) + ": " +
+	       common::Plural(episode.requests, "slow request", "slow requests") + ", " +
+	       common::FormatDuration(episode.time_ns) + " of their time, worst " +
+	       common::FormatDuration(episode.worst_ns));
 	if (episode.since_ns < episode.start_ns)
-		s.Line("What held them up began at " + FormatOffset(episode.since_ns, e.zero_ns));
+		s.Line("What held them up began at " + common::FormatOffset(episode.since_ns, e.zero_ns));
 	if (const EpisodeAnswers &a = episode.answers; a.known)
-		s.Line("Answers lay unread at the client for " + FormatDuration(a.unread_ns) +
-		       ", the longest for " + FormatDuration(a.longest_unread_ns));
+		s.Line("Answers lay unread at the client for " + common::FormatDuration(a.unread_ns) +
+		       ", the longest for " + common::FormatDuration(a.longest_unread_ns));
 	EpisodeCauses(episode, &s);
 	s.Title("Evidence");
 	for (const std::string &sentence : episode.evidence)
@@ -336,15 +341,16 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 	if (e.blame.hops.size() > 1 && !episode.hops.empty()) {
 		s.Title("Where");
 		for (const EpisodeHop &h : episode.hops)
-			s.Line(FormatPercent(h.share) + ", " + FormatDuration(h.time_ns) + ", at " +
-				   s.Hop(h.hop),
+			s.Line(common::FormatPercent(h.share) + ", " + common::FormatDuration(h.time_ns) +
+				   ", at " + s.Hop(h.hop),
 			       2);
 	}
 	if (!episode.own_code.activities.empty()) {
 		s.Title("Own code meanwhile");
 		for (const ActivityTime &a : episode.own_code.activities)
-			s.Line(PadLeft(FormatPercent(a.share), 8) + PadLeft(FormatDuration(a.time_ns), 10) +
-			       "  " + a.name + (a.stack.empty() ? "" : ": " + a.stack));
+			s.Line(PadLeft(common::FormatPercent(a.share), 8) +
+			       PadLeft(common::FormatDuration(a.time_ns), 10) + "  " + a.name +
+			       (a.stack.empty() ? "" : ": " + a.stack));
 	}
 	EpisodeRequests(index, &s);
 	*text = s.out;
@@ -357,14 +363,14 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 				    [&](const SlowRequest &one) { return one.index == id; });
 	if (r == e.blame.slow.end()) {
 		*error = "request " + std::to_string(id) + " is none of the " +
-			 Plural(e.blame.slow.size(), "slow one", "slow ones") + " of " +
-			 FormatDuration(std::max(e.blame.threshold_ns, e.blame.kept_from_ns)) +
+			 common::Plural(e.blame.slow.size(), "slow one", "slow ones") + " of " +
+			 common::FormatDuration(std::max(e.blame.threshold_ns, e.blame.kept_from_ns)) +
 			 " or more: --slow sets another limit, --json --requests lists them";
 		return false;
 	}
 	Sheet s = {e, style, {}};
 	s.Title(std::string(e.blame.from_iterations ? "Iteration " : "Request ") + std::to_string(id) + ": " +
-		FormatDuration(r->latency_ns));
+		common::FormatDuration(r->latency_ns));
 	if (!e.blame.from_iterations) {
 		std::string line = (r->op < e.run.ops.size() ? e.run.ops[r->op] : "an unknown operation") +
 				   " on connection " + std::to_string(r->connection) + ", " +
@@ -399,25 +405,27 @@ std::string CauseView(const Explanation &e, const Style &style, Cause cause, siz
 				      [&](const CauseRow &r) { return r.cause == cause; });
 	const char *things = e.blame.from_iterations ? "iterations" : "requests";
 	if (row == e.blame.causes.end()) {
-		s.Line("None of the " + FormatCount(e.blame.slow_count) + " slow " + things + " met it.");
+		s.Line("None of the " + common::FormatCount(e.blame.slow_count) + " slow " + things +
+		       " met it.");
 		return s.out;
 	}
-	s.Line("It cost " + FormatCount(row->requests) + " of " + FormatCount(e.blame.slow_count) + " slow " +
-	       things + " " + FormatDuration(row->total_ns()) + ", " + FormatPercent(row->share) +
-	       " of their time: " + FormatDuration(row->direct_ns) + " while it ran, " +
-	       FormatDuration(row->queued_ns) + " queued behind others that it had held up.");
+	s.Line("It cost " + common::FormatCount(row->requests) + " of " +
+	       common::FormatCount(e.blame.slow_count) + " slow " + things + " " +
+	       common::FormatDuration(row->total_ns()) + ", " + common::FormatPercent(row->share) +
+	       " of their time: " + common::FormatDuration(row->direct_ns) + " while it ran, " +
+	       common::FormatDuration(row->queued_ns) + " queued behind others that it had held up.");
 	if (cause != Cause::Unknown) {
 		const Latencies &with = e.blame.latencies, &without = row->without;
 		s.Title(PadRight("", 10) + PadLeft("p99", 10) + PadLeft("p99.9", 10) + PadLeft("p99.99", 10) +
 			PadLeft("max", 10));
 		for (const auto &[name, l] : {std::pair{"now", &with}, std::pair{"without", &without}})
-			s.out += PadRight(name, 10) + PadLeft(FormatDuration(l->p99), 10) +
-				 PadLeft(FormatDuration(l->p99_9), 10) +
-				 PadLeft(FormatDuration(l->p99_99), 10) +
-				 PadLeft(FormatDuration(l->max), 10) + "\n";
+			s.out += PadRight(name, 10) + PadLeft(common::FormatDuration(l->p99), 10) +
+				 PadLeft(common::FormatDuration(l->p99_9), 10) +
+				 PadLeft(common::FormatDuration(l->p99_99), 10) +
+				 PadLeft(common::FormatDuration(l->max), 10) + "\n";
 	}
 	CauseEpisodes(cause, episodes, &s);
 	return s.out;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

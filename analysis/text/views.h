@@ -7,7 +7,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // `number` counts from 1, the worst, as on the screen. False: *error says why there is none.
@@ -19,4 +19,4 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 // At most `episodes` of those that have it. A cause that no slow request met has a view too, which says so.
 std::string CauseView(const Explanation &e, const Style &style, Cause cause, size_t episodes);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -12,7 +12,7 @@
 #include "timeline.h"
 #include "waits.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -99,8 +99,8 @@ uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, 
 		return *said.begin();
 	if (serve.size() == 1)
 		return *serve.begin();
-	*why = Plural(processes.size(), "process was", "processes were") + " recorded on " +
-	       Plural(run.hosts.size(), "host", "hosts") + " and " +
+	*why = common::Plural(processes.size(), "process was", "processes were") + " recorded on " +
+	       common::Plural(run.hosts.size(), "host", "hosts") + " and " +
 	       (serve.empty() ? "none serves " : "more than one serves ") + place + OnHost(host);
 	return 0;
 }
@@ -123,7 +123,8 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 		return *processes.begin();
 	if (SeveralHosts(run) && !place.empty())
 		return ProcessAmongHosts(run, processes, place, host, said_pid, why);
-	std::string recorded = Plural(processes.size(), "process was", "processes were") + " recorded and ";
+	std::string recorded =
+	    common::Plural(processes.size(), "process was", "processes were") + " recorded and ";
 	if (place.empty()) {
 		*why = recorded + "the request log does not name the one it talked to";
 		return 0;
@@ -295,4 +296,4 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 constexpr size_t kApportionMax = 128; // two processes' causes together fit
@@ -63,4 +63,4 @@ inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uin
 		ApportionIn<uint64_t>(amount, weight, count, static_cast<uint64_t>(total), share);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "recording/format.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -71,4 +71,4 @@ bool CauseByName(const char *name, Cause *cause)
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

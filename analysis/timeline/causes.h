@@ -12,7 +12,7 @@
 
 #include "recording/owners.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 enum class Cause : uint8_t {
@@ -129,4 +129,4 @@ Cause WaitCauseOf(uint8_t span_flags);
 // True and *cause set if `name` is the stable name of a cause that a request can be blamed on.
 bool CauseByName(const char *name, Cause *cause);
 
-} // namespace forktail
+} // namespace forktail::analysis

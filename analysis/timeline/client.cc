@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -99,4 +99,4 @@ StalledIdle FindStalledIdle(const Timeline &server, const Timeline &client)
 	return both;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

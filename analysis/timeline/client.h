@@ -10,7 +10,7 @@
 #include "analysis/run/run.h"
 #include "timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct Clients {
@@ -40,4 +40,4 @@ struct StalledIdle {
 };
 StalledIdle FindStalledIdle(const Timeline &server, const Timeline &client);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -2,7 +2,7 @@
 // Sums as doubles: an hour is 3.6e12 ns, which leaves a double a thousandth of a nanosecond.
 #include "curve.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -48,4 +48,4 @@ Curve BuildCurve(const Timeline &t)
 	return c;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Nanoseconds of an interval, by kind; what is left of it is not known.
@@ -58,4 +58,4 @@ inline Usage UsageOf(const Curve &c, uint64_t from_ns, uint64_t to_ns, uint32_t 
 	return {b.stall - a.stall, b.busy - a.busy, b.idle - a.idle, b.socket - a.socket};
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -146,4 +146,4 @@ std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timel
 	return std::move(search.found);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

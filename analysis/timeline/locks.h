@@ -7,7 +7,7 @@
 
 #include "thread_waits.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // What the thread of a timeline waited for in futex at other threads of its process, of waits that reach into
@@ -17,4 +17,4 @@ namespace forktail
 std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timeline, uint64_t from_ns = 0,
 				 uint64_t to_ns = UINT64_MAX);
 
-} // namespace forktail
+} // namespace forktail::analysis

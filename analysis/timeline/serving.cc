@@ -11,7 +11,7 @@
 
 #include "analysis/source/hosts.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -219,4 +219,4 @@ uint32_t ThreadAt(const std::vector<Served> &connection, uint64_t t_ns)
 	return kNoThread;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 constexpr uint32_t kNoThread = UINT32_MAX;
@@ -29,4 +29,4 @@ uint32_t ProcessOfServer(const Run &run, int server, std::string *why);
 // Who serves a connection at an instant, or kNoThread.
 uint32_t ThreadAt(const std::vector<Served> &connection, uint64_t t_ns);
 
-} // namespace forktail
+} // namespace forktail::analysis

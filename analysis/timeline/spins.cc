@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -322,4 +322,4 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 	return found;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "thread_waits.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Where main threads wait for their helpers, and do nothing else.
@@ -24,4 +24,4 @@ inline constexpr const char *kHelperWaits[] = {
 // that was kept from running, by that one's causes, or (Cause::IoThread) for one that was at work. In order.
 std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main);
 
-} // namespace forktail
+} // namespace forktail::analysis

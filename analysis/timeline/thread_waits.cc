@@ -8,7 +8,7 @@
 #include "locks.h"
 #include "spins.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 const Timeline &ThreadTimelines::Of(uint32_t thread)
@@ -59,4 +59,4 @@ void ResolveOthers(ThreadTimelines *threads, Timeline *timeline)
 	TakeForeign(LockForeign(threads, *timeline), timeline);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -8,7 +8,7 @@
 
 #include "timeline.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // Timelines of any threads of a run, as their own records tell them, each built when it is first asked for.
@@ -33,4 +33,4 @@ void TakeForeign(const std::vector<Foreign> &intervals, Timeline *timeline);
 // (spins.h), and locks that they held (locks.h).
 void ResolveOthers(ThreadTimelines *threads, Timeline *timeline);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -12,7 +12,7 @@
 #include "apportion.h"
 #include "waits.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -386,4 +386,4 @@ void AddTimes(const Timeline &t, uint64_t from_ns, uint64_t to_ns, CauseTimes *t
 		AddPiece(t, t.pieces[i], end_of(i) - t.pieces[i].start_ns, times);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

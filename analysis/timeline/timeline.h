@@ -13,7 +13,7 @@
 #include "analysis/run/run.h"
 #include "causes.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 constexpr uint32_t kNoSpan = UINT32_MAX;
@@ -144,4 +144,4 @@ int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);
 
-} // namespace forktail
+} // namespace forktail::analysis

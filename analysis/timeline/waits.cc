@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -121,4 +121,4 @@ Waits::Waits(const Run &run)
 		told_.push_back(CauseOfStack(detail.stack));
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -12,7 +12,7 @@
 #include "analysis/run/run.h"
 #include "causes.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 class Waits
@@ -39,4 +39,4 @@ Cause CauseOfStack(const std::vector<std::string> &stack);
 // blkdev_issue_flush". "" without a stack.
 std::string StackText(const Detail &detail, size_t most);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 
 #include "common/text/visible.h"
 
-namespace forktail
+namespace forktail::common
 {
 
 namespace
@@ -81,4 +81,4 @@ Json ParseVisibleObject(const std::string &text)
 	return j.is_object() ? j : Json::object();
 }
 
-} // namespace forktail
+} // namespace forktail::common

@@ -9,7 +9,7 @@
 
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::common
 {
 
 std::string Visible(const std::string &text);
@@ -27,4 +27,4 @@ template <size_t N> std::string VisibleName(const char (&name)[N])
 Json ParseVisible(const std::string &text);
 Json ParseVisibleObject(const std::string &text);
 
-} // namespace forktail
+} // namespace forktail::common

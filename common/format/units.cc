@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace forktail
+namespace forktail::common
 {
 
 namespace
@@ -99,4 +99,4 @@ std::string Plural(uint64_t n, const char *one, const char *many)
 	return FormatCount(n) + " " + (n == 1 ? one : many);
 }
 
-} // namespace forktail
+} // namespace forktail::common

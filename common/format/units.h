@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace forktail
+namespace forktail::common
 {
 
 std::string FormatDuration(uint64_t ns);    // "812 ns", "58.9 ms", "1.20 s", "312 s"
@@ -16,4 +16,4 @@ std::string FormatShare(double fraction);   // the same in whole percent from 1 
 std::string FormatOffset(uint64_t t_ns, uint64_t zero_ns);	   // "+12.304 s"; "-0.120 s" before zero
 std::string Plural(uint64_t n, const char *one, const char *many); // "1 request", "2,412 requests"
 
-} // namespace forktail
+} // namespace forktail::common

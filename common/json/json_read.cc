@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace forktail
+namespace forktail::common
 {
 
 Json ParseJson(const std::string &text)
@@ -79,4 +79,4 @@ std::map<std::string, std::string> TextMap(const Json &j, const char *key)
 	return map;
 }
 
-} // namespace forktail
+} // namespace forktail::common

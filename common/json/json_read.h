@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::common
 {
 
 using Json = nlohmann::json;
@@ -32,4 +32,4 @@ bool Flag(const Json &j, const char *key);
 std::vector<std::string> Texts(const Json &j, const char *key);
 std::map<std::string, std::string> TextMap(const Json &j, const char *key);
 
-} // namespace forktail
+} // namespace forktail::common

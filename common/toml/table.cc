@@ -7,7 +7,7 @@
 #include "common/format/units.h"
 #include "common/text/parse.h"
 
-namespace forktail
+namespace forktail::common
 {
 
 void Table::RefuseAt(const toml::node &at, const std::string &why)
@@ -154,4 +154,4 @@ bool ReadTables(const std::string &text, const std::string &path, const std::str
 	return error->empty();
 }
 
-} // namespace forktail
+} // namespace forktail::common

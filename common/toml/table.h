@@ -11,7 +11,7 @@
 #include <toml++/toml.h>
 #include <vector>
 
-namespace forktail
+namespace forktail::common
 {
 
 class Table
@@ -56,4 +56,4 @@ private:
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
 		const std::function<void(Table *)> &see, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::common

@@ -18,7 +18,7 @@
 
 #include "undo.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -220,4 +220,4 @@ bool CloseKeeper(Keeper *keeper, std::string *error)
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -12,7 +12,7 @@
 #include <string>
 #include <sys/types.h>
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Keeper {
@@ -39,4 +39,4 @@ void KeepSetting(const Keeper &keeper, const std::string &file, const std::strin
 // not reaped is still there. False: something is left, *error says so. Does nothing the second time.
 bool CloseKeeper(Keeper *keeper, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -15,7 +15,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -124,12 +124,13 @@ uint64_t ChooseSizeMb(uint64_t wanted_mb, uint64_t available_bytes, const DiskRo
 	uint64_t size = std::min({wanted_mb, by_memory, by_disk});
 	why->clear();
 	if (size < wanted_mb && by_memory <= by_disk)
-		*why = "only " + FormatBytes(available_bytes) + " of memory are available, and " +
+		*why = "only " + common::FormatBytes(available_bytes) + " of memory are available, and " +
 		       std::to_string(per_size) + " times the data set's size are wanted";
 	else if (size < wanted_mb)
-		*why = "only " + FormatBytes(room.free_bytes) + " of temporary disk space are free, and " +
-		       std::to_string(kDiskPerSize) + " times the data set's size are wanted";
+		*why = "only " + common::FormatBytes(room.free_bytes) +
+		       " of temporary disk space are free, and " + std::to_string(kDiskPerSize) +
+		       " times the data set's size are wanted";
 	return size < std::min(kSmallestMb, wanted_mb) ? 0 : size;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Of a file in /proc or /sys; "" if there is none.
@@ -36,4 +36,4 @@ DiskRoom RoomIn(const std::string &directory);
 // that an experiment would show nothing. *why says what was short ("" when nothing was).
 uint64_t ChooseSizeMb(uint64_t wanted_mb, uint64_t available_bytes, const DiskRoom &room, std::string *why);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -14,7 +14,7 @@
 #include "machine.h"
 #include "undo.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -136,4 +136,4 @@ bool RemoveGroup(Session *session, const std::string &path, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -8,7 +8,7 @@
 
 #include "session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 constexpr uint64_t kBeyondBytes = 16 << 20;
@@ -24,4 +24,4 @@ bool EnterGroup(const std::string &path, pid_t pid, std::string *error);
 // Waits until its processes are gone.
 bool RemoveGroup(Session *session, const std::string &path, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -19,7 +19,7 @@
 #include "machine.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -389,4 +389,4 @@ bool Succeeded(const Child &child, std::string *error)
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -14,7 +14,7 @@
 
 #include "keeper.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Command {
@@ -82,4 +82,4 @@ std::string LastWords(const Child &child);
 // True if an ended child exited with status 0; else *error says how it ended and repeats its last lines.
 bool Succeeded(const Child &child, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

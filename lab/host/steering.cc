@@ -10,7 +10,7 @@
 #include "machine.h"
 #include "undo.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -80,4 +80,4 @@ bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

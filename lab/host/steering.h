@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Receive and send steering (RPS, XPS) of the interface over all CPUs, or none: softirqs then stay on the CPU
@@ -15,4 +15,4 @@ namespace forktail
 // nothing to steer. The keeper puts back what was. False: *error says what this host lacks.
 bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -14,7 +14,7 @@
 #include "machine.h"
 #include "undo.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -173,4 +173,4 @@ bool RemoveSwap(Session *session, Swap *swap, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -8,7 +8,7 @@
 
 #include "session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Swap {
@@ -21,4 +21,4 @@ bool MakeSwap(Session *session, const std::string &kind, uint64_t bytes, const s
 // Takes as long as reading back what living processes have there.
 bool RemoveSwap(Session *session, Swap *swap, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

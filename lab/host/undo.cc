@@ -7,7 +7,7 @@
 #include <sys/swap.h>
 #include <unistd.h>
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -59,4 +59,4 @@ bool WriteSetting(const std::string &path, const std::string &text)
 	return n == static_cast<ssize_t>(text.size());
 }
 
-} // namespace forktail
+} // namespace forktail::lab

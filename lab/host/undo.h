@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Removes a cgroup once its processes are gone, for which it waits. True too if there is none. Else errno
@@ -20,4 +20,4 @@ bool RemoveSwapDevice(const std::string &path);
 // Writes the text in one write, as files of /sys want it. The file has to be there. Else errno says why not.
 bool WriteSetting(const std::string &path, const std::string &text);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 #include "format.h"
 #include "tables.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -176,4 +176,4 @@ bool MakeCharts(const Scenario &scenario, const Results &results, std::vector<Ma
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 #include "lab/run/results.h"
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Dot {
@@ -39,4 +39,4 @@ struct MadeChart {
 bool MakeCharts(const Scenario &scenario, const Results &results, std::vector<MadeChart> *charts,
 		std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

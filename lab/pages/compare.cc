@@ -9,7 +9,7 @@
 #include "format.h"
 #include "tables.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -164,8 +164,8 @@ bool CompareResults(const Scenario &scenario, const Results &first, const Result
 		*text += std::string("\n") + kApart + ": the ranges of the repeats don't overlap. With " +
 			 std::to_string(once) + " and " + std::to_string(again) +
 			 " repeats of the same thing this happens to " +
-			 FormatPercent(ChanceApart(once, again)) + " of the figures.\n";
+			 common::FormatPercent(ChanceApart(once, again)) + " of the figures.\n";
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

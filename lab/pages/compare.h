@@ -8,7 +8,7 @@
 #include "lab/run/results.h"
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // *text: what else differs between the runs (scale, host, versions), then every figure of every table with
@@ -19,4 +19,4 @@ namespace forktail
 bool CompareResults(const Scenario &scenario, const Results &first, const Results &second, size_t width,
 		    std::string *text, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 
 #include "lab/run/files.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
@@ -31,4 +31,4 @@ bool WriteSection(const std::string &document, const Scenario &scenario, const R
 	return WriteCharts(charts, scenario.name, output, error) && ReplaceFile(document, text, error);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

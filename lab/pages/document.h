@@ -8,7 +8,7 @@
 
 #include "page.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Charts go into the directory that is called as the document without its ".md": docs/experiments/NAME-1.svg.
@@ -16,4 +16,4 @@ namespace forktail
 bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
 		  const Output &output, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

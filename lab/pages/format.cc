@@ -9,7 +9,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -117,7 +117,7 @@ std::string FormatFigure(double figure, Format format)
 	case Format::kBytes:
 		if (std::fabs(number) < 1.8e19)
 			return (number < 0 ? "-" : "") +
-			       FormatBytes(static_cast<uint64_t>(std::llround(std::fabs(number))));
+			       common::FormatBytes(static_cast<uint64_t>(std::llround(std::fabs(number))));
 		break;
 	default:
 		break;
@@ -146,4 +146,4 @@ std::string WithUnit(const std::string &title, Format format)
 	return title + ", " + unit;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // "ms"; "" for plain numbers, and for bytes, which choose their unit by size.
@@ -28,4 +28,4 @@ std::string FormatDecimals(double number, int decimals);
 // "average" -> "average, ms", unless the unit stands in the title already.
 std::string WithUnit(const std::string &title, Format format);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -12,7 +12,7 @@
 #include "format.h"
 #include "markup.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -391,4 +391,4 @@ bool DrawCharts(Session *session, const std::vector<MadeChart> &charts, std::vec
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 #include "charts.h"
 #include "lab/host/session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct DrawnChart {
@@ -24,4 +24,4 @@ bool DrawCharts(Session *session, const std::vector<MadeChart> &charts, std::vec
 // What gnuplot is told for one chart; `output` is the file it writes.
 std::string GnuplotScript(const MadeChart &chart, const std::string &output);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 
 #include "common/format/sanitize.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -22,7 +22,7 @@ bool IsWord(const std::string &text, size_t at)
 std::string EscapeHtml(const std::string &text)
 {
 	std::string html;
-	for (char c : VisibleLines(text))
+	for (char c : common::VisibleLines(text))
 		switch (c) {
 		case '&':
 			html += "&amp;";
@@ -47,7 +47,7 @@ std::string EscapeHtml(const std::string &text)
 
 std::string EscapeMarkdown(const std::string &any)
 {
-	std::string markdown, text = VisibleLines(any);
+	std::string markdown, text = common::VisibleLines(any);
 	for (size_t i = 0; i < text.size(); i++) {
 		// LRANGE_100 needs no escape and is easier to read without.
 		bool inner = text[i] == '_' && i > 0 && IsWord(text, i - 1) && IsWord(text, i + 1);
@@ -61,4 +61,4 @@ std::string EscapeMarkdown(const std::string &any)
 	return markdown;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

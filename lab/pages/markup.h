@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 std::string EscapeHtml(const std::string &text);     // in elements and in quoted attributes
 std::string EscapeMarkdown(const std::string &text); // in a line or in a table's cell
 
-} // namespace forktail
+} // namespace forktail::lab

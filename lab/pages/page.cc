@@ -9,7 +9,7 @@
 #include "run_facts.h"
 #include "style.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -152,4 +152,4 @@ std::string IndexOf(const std::vector<IndexEntry> &entries, const Results &where
 	return html + "</tbody>\n</table></div>\n</main>\n</body>\n</html>\n";
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -12,7 +12,7 @@
 #include "lab/scenario/scenario.h"
 #include "tables.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Output {
@@ -50,4 +50,4 @@ struct IndexEntry {
 // `where` is one of their runs: host, versions and command are the same for all.
 std::string IndexOf(const std::vector<IndexEntry> &entries, const Results &where);
 
-} // namespace forktail
+} // namespace forktail::lab

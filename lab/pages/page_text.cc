@@ -4,7 +4,7 @@
 #include "markup.h"
 #include "run_facts.h"
 
-namespace forktail
+namespace forktail::lab
 {
 std::string TextOf(const Results &results, const Output &output, size_t width)
 {
@@ -19,7 +19,7 @@ std::string TextOf(const Results &results, const Output &output, size_t width)
 		text += "\n";
 	for (const std::string &note : notes)
 		text += "note: " + note + "\n";
-	return VisibleLines(text);
+	return common::VisibleLines(text);
 }
 
 std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
@@ -70,4 +70,4 @@ std::string MarkdownOf(const Scenario &scenario, const Results &results, const O
 	return text + (notes.empty() ? "" : "\nNotes:\n\n" + notes);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -11,7 +11,7 @@
 
 #include "lab/run/files.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -204,4 +204,4 @@ bool WriteCharts(const std::string &directory, const std::string &name, const Ou
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

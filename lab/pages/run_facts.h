@@ -7,7 +7,7 @@
 
 #include "page.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Fact {
@@ -40,4 +40,4 @@ std::vector<std::string> ParagraphsOf(const std::string &text);
 std::string TimeTaken(double seconds);	     // "12.5 s", "3 min 20 s"
 std::string LinkTo(const std::string &path); // relative, percent-encoded
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 #include "lab/scenario/formula.h"
 #include "value.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -245,4 +245,4 @@ bool MakeTables(const Scenario &scenario, const Results &results, std::vector<Ma
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 #include "lab/run/results.h"
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Cell {
@@ -54,4 +54,4 @@ std::string TableHtml(const MadeTable &table);
 // Numbers without separators; columns for least and most where there are repeats.
 std::string TableCsv(const MadeTable &table);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -5,7 +5,7 @@
 
 #include "tables.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -156,4 +156,4 @@ std::string TableText(const MadeTable &table, size_t width)
 	return out;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 #include "markup.h"
 #include "tables.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -116,4 +116,4 @@ std::string TableCsv(const MadeTable &table)
 	return csv;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

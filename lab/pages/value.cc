@@ -8,7 +8,7 @@
 
 #include "lab/scenario/formula.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -70,4 +70,4 @@ bool Evaluate(const std::string &formula, const Point &point, const Point *base,
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 
 #include "lab/run/results.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Value {
@@ -21,4 +21,4 @@ struct Value {
 bool Evaluate(const std::string &formula, const Point &point, const Point *base, Value *value,
 	      std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

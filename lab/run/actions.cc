@@ -12,7 +12,7 @@
 #include "progress.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -221,4 +221,4 @@ bool RunAction(PointRun *run, const Action &action, std::string *error)
 	return Do(run, action, error) && (action.say.empty() || Tell(*run, action.say, error));
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 
 #include "point_run.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // False: *error is one sentence. What this host can't do (spread) is noted, and no failure.
@@ -18,4 +18,4 @@ Instance *OneInstance(const Topology &topology, const std::string &name, std::st
 // Tells the person waiting what a step's `say` comes to at this point.
 bool Tell(const PointRun &run, const std::string &say, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

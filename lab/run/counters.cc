@@ -14,7 +14,7 @@
 #include "lab/servers/kinds.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -295,4 +295,4 @@ void AddDifference(const std::string &name, const Topology &topology, const Coun
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::lab

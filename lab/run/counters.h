@@ -12,7 +12,7 @@
 #include "lab/servers/servers.h"
 #include "results.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct ProcessCounters {
@@ -54,4 +54,4 @@ void AddMoment(const std::string &name, const Topology &topology, const Counters
 void AddDifference(const std::string &name, const Topology &topology, const Counters &before,
 		   const Counters &after, double requests, Point *point);
 
-} // namespace forktail
+} // namespace forktail::lab

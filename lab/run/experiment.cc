@@ -25,7 +25,7 @@
 #include "recording/recording.h"
 #include "steps.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -344,7 +344,7 @@ std::string TimeLeft(uint64_t start_ns, size_t done, size_t left)
 	if (done == 0)
 		return "";
 	uint64_t each_ns = (ft_now_ns() - start_ns) / done;
-	return "; about " + FormatDuration(each_ns * left) + " left";
+	return "; about " + common::FormatDuration(each_ns * left) + " left";
 }
 
 bool RunTasks(Experiment *experiment, std::string *error)
@@ -478,4 +478,4 @@ bool NeedsRoot(const Scenario &scenario)
 	       std::any_of(scenario.steps.begin(), scenario.steps.end(), records);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -12,7 +12,7 @@
 #include "lab/scenario/scenario.h"
 #include "results.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct ExperimentOptions {
@@ -43,4 +43,4 @@ bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentO
 // Does the scenario need root: to record, to limit memory, for swap, to spread soft interrupts?
 bool NeedsRoot(const Scenario &scenario);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <unistd.h>
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -44,4 +44,4 @@ bool HoldsNothing(const std::string &directory)
 	return !ec;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Writes beside the file under a hidden name, then renames. False: *error is one sentence.
@@ -14,4 +14,4 @@ bool ReplaceFile(const std::string &path, const std::string &text, std::string *
 // it could write down what the directory is of.
 bool HoldsNothing(const std::string &directory);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct ForkJob {
@@ -45,8 +45,9 @@ bool Look(PointRun *run, Forks *forks, RedisInfo *info, std::string *error)
 	}
 	report.ended_ns = ft_now_ns();
 	report.cow_bytes = Number(*info, job.cow);
-	Say(std::string(job.command) + " done after " + FormatDuration(report.ended_ns - report.asked_ns) +
-	    "; Redis says " + FormatBytes(report.cow_bytes) + " were copied on write");
+	Say(std::string(job.command) + " done after " +
+	    common::FormatDuration(report.ended_ns - report.asked_ns) + "; Redis says " +
+	    common::FormatBytes(report.cow_bytes) + " were copied on write");
 	forks->server = nullptr;
 	return true;
 }
@@ -79,7 +80,8 @@ bool AskForFork(PointRun *run, const Action &action, Forks *forks, std::string *
 	report.fork_us = Number(info, "latest_fork_usec");
 	report.used_memory = Number(info, "used_memory");
 	report.used_memory_rss = Number(info, "used_memory_rss");
-	Say(action.ask + " started; Redis says its fork took " + FormatDuration(report.fork_us * 1000));
+	Say(action.ask + " started; Redis says its fork took " +
+	    common::FormatDuration(report.fork_us * 1000));
 	forks->reports.push_back(report);
 	forks->server = server;
 	return true;
@@ -118,4 +120,4 @@ bool AwaitFork(PointRun *run, Forks *forks, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

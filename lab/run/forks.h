@@ -10,7 +10,7 @@
 
 #include "point_run.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct ForkJob; // a command and what INFO calls its child
@@ -39,4 +39,4 @@ bool LookAtFork(PointRun *run, Forks *forks, std::string *error);
 // The child may outlive the load. What it copied is known when it has ended, and only then.
 bool AwaitFork(PointRun *run, Forks *forks, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

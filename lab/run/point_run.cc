@@ -7,7 +7,7 @@
 
 #include "lab/scenario/words.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, std::string *error)
@@ -39,4 +39,4 @@ bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, st
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -11,7 +11,7 @@
 #include "lab/servers/servers.h"
 #include "results.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct PointRun {
@@ -34,4 +34,4 @@ struct PointRun {
 // A ServerSpec at a point. False: *error is one sentence.
 bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

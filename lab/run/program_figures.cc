@@ -11,7 +11,7 @@
 #include "common/json/json_read.h"
 #include "lab/scenario/formula.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -19,10 +19,10 @@ namespace
 constexpr size_t kCausesShown = 4, kWorstShown = 3;
 constexpr double kLeastShare = 0.01; // smaller ones aren't among the causes named
 
-bool Read(const std::string &path, Json *json, std::string *error)
+bool Read(const std::string &path, common::Json *json, std::string *error)
 {
 	std::ifstream in(path);
-	*json = ParseJson({std::istreambuf_iterator<char>(in), {}});
+	*json = common::ParseJson({std::istreambuf_iterator<char>(in), {}});
 	if (!json->is_discarded() && json->is_object())
 		return true;
 	*error = path + " holds no JSON";
@@ -36,9 +36,9 @@ std::string BucketName(uint64_t up_to_ns)
 				       : std::to_string(up_to_ns / 1000) + "us";
 }
 
-void AddBuckets(const std::string &name, const Json &buckets, Point *point)
+void AddBuckets(const std::string &name, const common::Json &buckets, Point *point)
 {
-	for (const Json &bucket : buckets) {
+	for (const common::Json &bucket : buckets) {
 		std::string limit =
 		    bucket.contains("up_to_ns") ? BucketName(bucket.at("up_to_ns").get<uint64_t>()) : "over";
 		point->numbers[name + ".bucket_" + limit] = bucket.at("requests").get<double>();
@@ -46,7 +46,7 @@ void AddBuckets(const std::string &name, const Json &buckets, Point *point)
 }
 
 // Of an operation, or of all.
-void AddOperation(const std::string &name, const Json &operation, Point *point)
+void AddOperation(const std::string &name, const common::Json &operation, Point *point)
 {
 	auto &numbers = point->numbers;
 	double requests = operation.at("requests").get<double>(),
@@ -58,7 +58,7 @@ void AddOperation(const std::string &name, const Json &operation, Point *point)
 	numbers[name + ".error_percent"] = requests > 0 ? 100 * errors / requests : 0;
 	numbers[name + ".rps"] = operation.at("requests_per_s").get<double>();
 	numbers[name + ".mb_s"] = operation.at("mb_per_s").get<double>();
-	const Json &latency = operation.at("latency_ns");
+	const common::Json &latency = operation.at("latency_ns");
 	if (latency.value("count", 0.0) > 0)
 		for (const auto &[figure, value] : latency.items())
 			numbers[name + "." + FigureName(figure)] = value.get<double>();
@@ -66,10 +66,10 @@ void AddOperation(const std::string &name, const Json &operation, Point *point)
 		AddBuckets(name, operation.at("buckets"), point);
 }
 
-void AddOutages(const std::string &name, const Json &outages, Point *point)
+void AddOutages(const std::string &name, const common::Json &outages, Point *point)
 {
 	double longest = 0, failed = 0, delayed = 0;
-	for (const Json &outage : outages) {
+	for (const common::Json &outage : outages) {
 		longest = std::max(longest, outage.value("gap_ns", 0.0));
 		failed += outage.value("failed", 0.0);
 		delayed += outage.value("delayed", 0.0);
@@ -80,10 +80,10 @@ void AddOutages(const std::string &name, const Json &outages, Point *point)
 	point->numbers[name + ".outage_delayed"] = delayed;
 }
 
-void AddNodes(const std::string &step, const Json &nodes, const std::map<std::string, std::string> &names,
-	      Point *point)
+void AddNodes(const std::string &step, const common::Json &nodes,
+	      const std::map<std::string, std::string> &names, Point *point)
 {
-	for (const Json &node : nodes) {
+	for (const common::Json &node : nodes) {
 		auto name = names.find(node.at("server").get<std::string>());
 		if (name == names.end())
 			continue;
@@ -97,68 +97,69 @@ void AddNodes(const std::string &step, const Json &nodes, const std::map<std::st
 }
 
 // "fork 52 %, run-queue 33 %", and what else there is.
-std::string CausesText(const Json &causes)
+std::string CausesText(const common::Json &causes)
 {
 	std::string text;
 	size_t shown = 0;
-	for (const Json &cause : causes) {
+	for (const common::Json &cause : causes) {
 		double share = cause.at("share").get<double>();
 		if (shown == kCausesShown || share < kLeastShare)
 			break;
-		text +=
-		    (shown++ ? ", " : "") + cause.at("cause").get<std::string>() + " " + FormatShare(share);
+		text += (shown++ ? ", " : "") + cause.at("cause").get<std::string>() + " " +
+			common::FormatShare(share);
 	}
 	return text;
 }
 
 // A hop as the scenario calls it.
-std::string HopName(const Json &hop, const std::map<std::string, std::string> &names)
+std::string HopName(const common::Json &hop, const std::map<std::string, std::string> &names)
 {
 	auto name = names.find(hop.value("address", ""));
 	return name == names.end() ? hop.at("name").get<std::string>() : name->second;
 }
 
 // "redis3 61 %, proxy 12 %".
-std::string HopsText(const Json &hops, const std::map<std::string, std::string> &names)
+std::string HopsText(const common::Json &hops, const std::map<std::string, std::string> &names)
 {
 	std::string text;
-	for (const Json &hop : hops)
+	for (const common::Json &hop : hops)
 		if (hop.at("share").get<double>() >= kLeastShare)
 			text += (text.empty() ? "" : ", ") + HopName(hop, names) + " " +
-				FormatShare(hop.at("share").get<double>());
+				common::FormatShare(hop.at("share").get<double>());
 	return text;
 }
 
 // What the longest request was spent on: "fork 8.20 ms, run-queue 3.10 ms".
-std::string LongestText(const Json &requests)
+std::string LongestText(const common::Json &requests)
 {
-	const Json *longest = nullptr;
-	for (const Json &request : requests)
+	const common::Json *longest = nullptr;
+	for (const common::Json &request : requests)
 		if (!longest || request.at("latency_ns") > longest->at("latency_ns"))
 			longest = &request;
 	std::string text;
 	size_t shown = 0;
 	if (longest)
-		for (const Json &part : longest->at("parts")) {
+		for (const common::Json &part : longest->at("parts")) {
 			uint64_t ns =
 			    part.at("direct_ns").get<uint64_t>() + part.at("queued_ns").get<uint64_t>();
 			if (shown == kCausesShown ||
 			    static_cast<double>(ns) < kLeastShare * longest->at("latency_ns").get<double>())
 				break;
 			text += (shown++ ? ", " : "") + part.at("cause").get<std::string>() + " " +
-				FormatDuration(ns);
+				common::FormatDuration(ns);
 		}
 	return text;
 }
 
-std::string EpisodeText(const Json &episode)
+std::string EpisodeText(const common::Json &episode)
 {
 	char when[64];
 	snprintf(when, sizeof when, "+%.3f s: ", episode.at("t_s").get<double>());
-	std::string text = when + FormatCount(episode.at("requests").get<uint64_t>()) + " requests, worst " +
-			   FormatDuration(episode.at("worst_ns").get<uint64_t>()) + ": " +
+	std::string text = when + common::FormatCount(episode.at("requests").get<uint64_t>()) +
+			   " requests, worst " +
+			   common::FormatDuration(episode.at("worst_ns").get<uint64_t>()) + ": " +
 			   CausesText(episode.at("causes"));
-	for (const Json &sentence : episode.at("evidence"))
+	for (const common::Json &sentence : episode.at("evidence"))
 		text += "\n  " + sentence.get<std::string>();
 	return text;
 }
@@ -168,12 +169,12 @@ std::string EpisodeText(const Json &episode)
 bool AddLoadFigures(const std::string &step, const std::string &path,
 		    const std::map<std::string, std::string> &names, Point *point, std::string *error)
 {
-	Json json;
+	common::Json json;
 	if (!Read(path, &json, error))
 		return false;
 	try {
 		double requests = 0, errors = 0, seconds = 0, cpu_s = 0;
-		for (const Json &run : json.at("runs")) {
+		for (const common::Json &run : json.at("runs")) {
 			for (const auto &[operation, figures] : run.at("operations").items())
 				AddOperation(step + "." + FigureName(operation), figures, point);
 			if (json.at("runs").size() == 1)
@@ -199,7 +200,7 @@ bool AddLoadFigures(const std::string &step, const std::string &path,
 		if (requests > 0)
 			point->numbers[step + ".client_us_per_request"] = cpu_s * 1e6 / requests;
 		return true;
-	} catch (const Json::exception &e) {
+	} catch (const common::Json::exception &e) {
 		*error = path + " is not what forktail-load writes: " + e.what();
 		return false;
 	}
@@ -243,15 +244,15 @@ bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point
 bool AddExplanation(const std::string &step, const std::string &path,
 		    const std::map<std::string, std::string> &names, Point *point, std::string *error)
 {
-	Json json;
+	common::Json json;
 	if (!Read(path, &json, error))
 		return false;
 	try {
-		const Json &slow = json.at("slow");
+		const common::Json &slow = json.at("slow");
 		point->numbers[step + ".slow_from"] = slow.at("threshold_ns").get<double>();
 		point->numbers[step + ".slow"] = slow.at("count").get<double>();
 		double unknown = 0;
-		for (const Json &cause : json.at("causes")) {
+		for (const common::Json &cause : json.at("causes")) {
 			std::string name = cause.at("cause").get<std::string>();
 			if (name == "unknown")
 				unknown = cause.at("share").get<double>();
@@ -263,27 +264,28 @@ bool AddExplanation(const std::string &step, const std::string &path,
 				    value.get<double>();
 		}
 		point->numbers[step + ".explained_percent"] = 100 * (1 - unknown);
-		for (const Json &activity : json.at("own_code").at("activities"))
+		for (const common::Json &activity : json.at("own_code").at("activities"))
 			point->numbers[step + ".own." + FigureName(activity.at("name").get<std::string>()) +
 				       ".percent"] = 100 * activity.at("share").get<double>();
-		for (const Json &hop : json.value("hops", Json::array()))
+		for (const common::Json &hop : json.value("hops", common::Json::array()))
 			point->numbers[step + ".hop." + FigureName(HopName(hop, names)) + ".percent"] =
 			    100 * hop.at("share").get<double>();
-		point->texts[step + ".hops"] = HopsText(json.value("hops", Json::array()), names);
+		point->texts[step + ".hops"] = HopsText(json.value("hops", common::Json::array()), names);
 		point->texts[step + ".causes"] = CausesText(json.at("causes"));
 		point->texts[step + ".longest"] = LongestText(json.at("slow_requests"));
-		std::vector<Json> episodes = json.at("episodes");
-		std::sort(episodes.begin(), episodes.end(),
-			  [](const Json &a, const Json &b) { return a.at("worst_ns") > b.at("worst_ns"); });
+		std::vector<common::Json> episodes = json.at("episodes");
+		std::sort(episodes.begin(), episodes.end(), [](const common::Json &a, const common::Json &b) {
+			return a.at("worst_ns") > b.at("worst_ns");
+		});
 		std::string worst;
 		for (size_t i = 0; i < std::min(kWorstShown, episodes.size()); i++)
 			worst += (i ? "\n" : "") + EpisodeText(episodes[i]);
 		point->texts[step + ".worst"] = worst;
 		return true;
-	} catch (const Json::exception &e) {
+	} catch (const common::Json::exception &e) {
 		*error = path + " is not what forktail explain writes: " + e.what();
 		return false;
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 
 #include "results.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // `step`.rps, .p99, .errors, .SET.rps, .bucket_25ms, .outage ..., and of each of several servers
@@ -25,4 +25,4 @@ bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point
 bool AddExplanation(const std::string &step, const std::string &path,
 		    const std::map<std::string, std::string> &names, Point *point, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

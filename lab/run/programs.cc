@@ -8,7 +8,7 @@
 
 #include "progress.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -82,4 +82,4 @@ bool RunForktail(Session *session, const std::string &programs, const std::vecto
 	return child && WaitForEnd(session, child, 0, kAnalysisSeconds, error) && Succeeded(*child, error);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

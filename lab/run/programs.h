@@ -7,7 +7,7 @@
 
 #include "lab/host/session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // The directory of forktail, forktail-record and forktail-load: that of the program that runs. False: one is
@@ -26,4 +26,4 @@ Child *StartRecorder(Session *session, const std::string &programs, const std::v
 bool RunForktail(Session *session, const std::string &programs, const std::vector<std::string> &words,
 		 const std::string &output, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -8,7 +8,7 @@
 #include "common/format/sanitize.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -18,7 +18,8 @@ void Line(const std::string &text, bool replaceable)
 {
 	static const bool terminal = isatty(2);
 	const char *clear = terminal ? "\033[K" : "";
-	fprintf(stderr, "%s%s%s", clear, VisibleLines(text).c_str(), terminal && replaceable ? "\r" : "\n");
+	fprintf(stderr, "%s%s%s", clear, common::VisibleLines(text).c_str(),
+		terminal && replaceable ? "\r" : "\n");
 	fflush(stderr);
 }
 
@@ -37,4 +38,4 @@ void SayMeanwhile(const std::string &text)
 	Line("          " + text, true);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

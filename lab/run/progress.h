@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // A new step, on a line of its own: "[  3.2 s] text", counted from the first call.
@@ -12,4 +12,4 @@ void Say(const std::string &text);
 // How a step goes on. On a terminal the next line replaces it, elsewhere each is a line.
 void SayMeanwhile(const std::string &text);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -12,7 +12,7 @@
 
 #include "files.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -128,4 +128,4 @@ bool ReadResults(const std::string &path, Results *results, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -14,7 +14,7 @@
 
 #include "lab/scenario/scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Point {
@@ -42,4 +42,4 @@ struct Results {
 bool WriteResults(const std::string &path, const Results &results, std::string *error);
 bool ReadResults(const std::string &path, Results *results, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

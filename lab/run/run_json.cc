@@ -10,7 +10,7 @@
 #include "lab/servers/kinds.h"
 #include "programs.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -107,4 +107,4 @@ bool WriteRunJson(const PointRun &run, const RecordedRun &recorded, const std::s
 	return ReplaceFile(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", error);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

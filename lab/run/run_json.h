@@ -7,7 +7,7 @@
 
 #include "forks.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct RecordedRun {
@@ -21,4 +21,4 @@ struct RecordedRun {
 bool WriteRunJson(const PointRun &run, const RecordedRun &recorded, const std::string &path,
 		  std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

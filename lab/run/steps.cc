@@ -22,7 +22,7 @@
 #include "recording/recording.h"
 #include "run_json.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -145,7 +145,7 @@ bool Succeeded(const Load &load, std::string *error)
 	int status = load.child->status;
 	if (load.step->errors && WIFEXITED(status) && WEXITSTATUS(status) == kNoAnswer)
 		return true;
-	return forktail::Succeeded(*load.child, error);
+	return forktail::lab::Succeeded(*load.child, error);
 }
 
 bool RunEvent(Load *load, std::string *error)
@@ -263,7 +263,7 @@ bool RunLoad(PointRun *run, const StepSpec &step, std::string *error)
 	    !Follow(&load, error) || !ReadCounters(run->session, *run->topology, &after, error))
 		return false;
 	if (load.recorder && (!WaitForEnd(run->session, load.recorder, SIGINT, kRecorderSeconds, error) ||
-			      !forktail::Succeeded(*load.recorder, error)))
+			      !forktail::lab::Succeeded(*load.recorder, error)))
 		return false;
 	if (!AwaitFork(run, &load.forks, error) ||
 	    (load.recorder && !WriteRunJson(*run, {step.name, run->commands, &load.forks, load.started_unix},
@@ -356,4 +356,4 @@ bool PrintExplanation(PointRun *run, std::string *error)
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

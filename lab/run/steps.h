@@ -9,7 +9,7 @@
 #include "lab/scenario/scenario.h"
 #include "point_run.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // False: *error is one sentence, as below.
@@ -27,4 +27,4 @@ using TimedEvent = std::pair<double, const Action *>;
 // A step's events in the order in which they are due. `words` are its load's, whose --duration shares are of.
 std::vector<TimedEvent> EventTimes(const StepSpec &step, const std::vector<std::string> &words);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <muParser.h>
 
-namespace forktail
+namespace forktail::lab
 {
 
 bool Calculate(const std::string &expression, std::map<std::string, double> names, double *result,
@@ -30,4 +30,4 @@ bool Calculate(const std::string &expression, std::map<std::string, double> name
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // False: *message is muparser's, "Unexpected token "x" found at position 3.". The result may be infinite or
@@ -15,4 +15,4 @@ namespace forktail
 bool Calculate(const std::string &expression, std::map<std::string, double> names, double *result,
 	       std::string *message);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 
 #include "arithmetic.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -163,4 +163,4 @@ bool WorkOut(const std::string &formula,
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

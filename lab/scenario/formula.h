@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // False: *error is one sentence that says why it is no formula. {row} may stand in it.
@@ -29,4 +29,4 @@ bool WorkOut(const std::string &formula,
 	     const std::function<std::optional<double>(const std::string &)> &figure,
 	     std::optional<double> *result, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

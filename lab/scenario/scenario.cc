@@ -10,7 +10,7 @@
 #include "arithmetic.h"
 #include "common/format/units.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -168,8 +168,8 @@ bool Fill(const std::string &inside, const Values &values, std::string *value, s
 using Writer = std::string (*)(uint64_t);
 Writer WriterOf(std::string *inside)
 {
-	for (auto [suffix, writer] : {std::pair<std::string, Writer>{":count", FormatCount},
-				      std::pair<std::string, Writer>{":bytes", FormatBytes}})
+	for (auto [suffix, writer] : {std::pair<std::string, Writer>{":count", common::FormatCount},
+				      std::pair<std::string, Writer>{":bytes", common::FormatBytes}})
 		if (inside->ends_with(suffix)) {
 			inside->resize(inside->size() - suffix.size());
 			return writer;
@@ -206,4 +206,4 @@ bool Told(const std::string &text, const Values &values,
 	return Replace(text, fill, told, error);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Points that something is for: sweep variable -> the values that it may have. Empty: all points.
@@ -205,4 +205,4 @@ bool Told(const std::string &text, const Values &values,
 	  const std::function<std::optional<double>(const std::string &)> &figure, std::string *told,
 	  std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

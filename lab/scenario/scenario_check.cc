@@ -13,7 +13,7 @@
 #include "lab/servers/kinds.h"
 #include "words.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -489,4 +489,4 @@ bool ParseDue(const std::string &text, Due *due)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 
 #include "scenario.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // *mistake: "LINE: reason" of the first one, or left empty.
@@ -21,4 +21,4 @@ struct Due {
 };
 bool ParseDue(const std::string &text, Due *due);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -14,7 +14,7 @@
 #include "scenario.h"
 #include "scenario_check.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -518,4 +518,4 @@ bool ReadScenario(const std::string &path, Scenario *scenario, std::string *erro
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <utility>
 
-namespace forktail
+namespace forktail::lab
 {
 
 bool ParseBytes(const std::string &text, uint64_t *bytes)
@@ -51,4 +51,4 @@ bool SplitWords(const std::string &text, std::vector<std::string> *words)
 	return !quote;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // "256MiB", "1GiB", "4096" -> bytes. False: not such a size.
@@ -15,4 +15,4 @@ bool ParseBytes(const std::string &text, uint64_t *bytes);
 // Words apart by blanks; '...' and "..." keep them together. False: a quote that doesn't end.
 bool SplitWords(const std::string &text, std::vector<std::string> *words);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 #include "servers.h"
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -254,4 +254,4 @@ bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *t
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -7,7 +7,7 @@
 
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -62,4 +62,4 @@ extern const ServerKind kHaproxy;
 const ServerKind kHaproxy = {
     .name = "haproxy", .programs = {"haproxy"}, .start = StartHaproxy, .of = "in front of", .proxy = true};
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -3,10 +3,10 @@
 // ["--server-threads", "2"].
 #include "kinds.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 extern const ServerKind kKeydb;
 const ServerKind kKeydb = RedisKind("keydb", {"keydb-server"});
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace forktail
+namespace forktail::lab
 {
 
 extern const ServerKind kRedis, kRedis8, kValkey, kKeydb, kMemcached, kNutcracker, kHaproxy, kSentinel;
@@ -36,4 +36,4 @@ std::string KindNames()
 	return names;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

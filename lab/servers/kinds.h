@@ -10,7 +10,7 @@
 
 #include "redis.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct Instance;
@@ -50,4 +50,4 @@ std::string KindNames();
 // A redis-server, or one that takes its arguments and commands.
 ServerKind RedisKind(const char *name, const std::vector<const char *> &programs, Made made = Made::No);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -19,7 +19,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -183,4 +183,4 @@ std::function<void(const std::string &)> AppendTo(const std::string &file)
 	return [file](const std::string &line) { std::ofstream(file, std::ios::app) << line << '\n'; };
 }
 
-} // namespace forktail
+} // namespace forktail::lab

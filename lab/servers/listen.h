@@ -9,7 +9,7 @@
 
 #include "lab/host/session.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Where a server listens: a socket's path, or a port of 127.0.0.1.
@@ -37,4 +37,4 @@ int ConnectTo(const Endpoint &endpoint);
 // A reader of lines of standard error that appends them to a file.
 std::function<void(const std::string &)> AppendTo(const std::string &file);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 #include "lab/host/machine.h"
 #include "servers.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -126,4 +126,4 @@ std::vector<std::string> CheckWords(const std::string &kind, bool cluster)
 	return words;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <fstream>
 
-namespace forktail
+namespace forktail::lab
 {
 
 uint64_t TimeOfLine(const std::string &line)
@@ -33,4 +33,4 @@ uint64_t FindInLog(const std::string &path, const std::string &text, uint64_t fr
 	return 0;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace forktail
+namespace forktail::lab
 {
 
 // The time of a line of Redis' or Sentinel's log ("123:M 21 Nov 2026 12:39:49.419 * ..."), in ns since 1970;
@@ -15,4 +15,4 @@ uint64_t TimeOfLine(const std::string &line);
 // Of the first line that holds the text, not earlier than `from_ns`; 0: there is none.
 uint64_t FindInLog(const std::string &path, const std::string &text, uint64_t from_ns);
 
-} // namespace forktail
+} // namespace forktail::lab

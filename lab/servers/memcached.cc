@@ -7,7 +7,7 @@
 
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -68,4 +68,4 @@ const ServerKind kMemcached = {.name = "memcached",
 			       .counters = ReadStats,
 			       .load_words = {"--protocol", "memcache_text"}};
 
-} // namespace forktail
+} // namespace forktail::lab

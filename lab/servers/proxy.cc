@@ -8,7 +8,7 @@
 
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -88,4 +88,4 @@ const ServerKind kNutcracker = {.name = "nutcracker",
 				.of = "in front of",
 				.proxy = true};
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -11,7 +11,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -177,4 +177,4 @@ uint64_t Number(const RedisInfo &info, const std::string &name)
 	return found == info.end() ? 0 : strtoull(found->second.c_str(), nullptr, 10);
 }
 
-} // namespace forktail
+} // namespace forktail::lab

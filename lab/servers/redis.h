@@ -12,7 +12,7 @@
 
 struct redisContext;
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct RedisOptions {
@@ -50,4 +50,4 @@ bool ReadInfo(Session *session, Redis *redis, RedisInfo *info, std::string *erro
 // A number of INFO; 0 if there is none of that name.
 uint64_t Number(const RedisInfo &info, const std::string &name);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -3,10 +3,10 @@
 // 7, so script/servers makes this one.
 #include "kinds.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 extern const ServerKind kRedis8;
 const ServerKind kRedis8 = RedisKind("redis8", {"redis-server"}, Made::Always);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -5,7 +5,7 @@
 #include "kinds.h"
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -110,4 +110,4 @@ ServerKind RedisKind(const char *name, const std::vector<const char *> &programs
 extern const ServerKind kRedis;
 const ServerKind kRedis = RedisKind("redis", {"redis-server"});
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -9,7 +9,7 @@
 
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -107,4 +107,4 @@ const ServerKind kSentinel = {.name = "sentinel",
 			      .needs_tcp = true,
 			      .carries = false};
 
-} // namespace forktail
+} // namespace forktail::lab

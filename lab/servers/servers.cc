@@ -13,7 +13,7 @@
 #include "lab/host/memory.h"
 #include "starting.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -138,4 +138,4 @@ bool StopServers(Session *session, Topology *topology, std::string *error)
 	return true;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

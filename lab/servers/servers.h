@@ -12,7 +12,7 @@
 #include "lab/host/session.h"
 #include "topology.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // Starts all instances of a plan, beside those that run, and waits until they serve: a replica until it is in
@@ -47,4 +47,4 @@ std::string VersionOf(const std::string &path);
 // Is there a program for servers of this kind on this machine? *path is it, *version what it says: "7.0.15".
 bool FindServer(const std::string &kind, std::string *path, std::string *version);
 
-} // namespace forktail
+} // namespace forktail::lab

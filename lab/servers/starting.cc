@@ -7,7 +7,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::lab
 {
 namespace
 {
@@ -62,4 +62,4 @@ bool Await(Session *session, double seconds, const std::string &late, const Look
 	}
 }
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -10,7 +10,7 @@
 #include "kinds.h"
 #include "topology.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 // One call of StartServers.
@@ -44,4 +44,4 @@ bool NeedTcp(const Instance &instance, const std::string &what, std::string *err
 using Look = std::function<bool(bool *yes, std::string *error)>;
 bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::lab

@@ -2,7 +2,7 @@
 // Names are looked up each time, among a handful: instances come and go while a scenario runs.
 #include "topology.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 std::vector<Instance *> InstancesOf(const Topology &topology, const std::string &name)
@@ -14,4 +14,4 @@ std::vector<Instance *> InstancesOf(const Topology &topology, const std::string 
 	return found;
 }
 
-} // namespace forktail
+} // namespace forktail::lab

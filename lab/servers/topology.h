@@ -11,7 +11,7 @@
 #include "listen.h"
 #include "redis.h"
 
-namespace forktail
+namespace forktail::lab
 {
 
 struct ServerKind;
@@ -63,4 +63,4 @@ std::vector<Instance *> InstancesOf(const Topology &topology, const std::string 
 // What Sentinels call the primary that they watch.
 constexpr const char *kSentinelMaster = "forktail";
 
-} // namespace forktail
+} // namespace forktail::lab

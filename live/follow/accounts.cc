@@ -31,7 +31,7 @@ std::string BaseName(const Accounts::Known &t)
 
 } // namespace
 
-void Accounts::Known::Add(uint64_t slot, Cause cause, uint64_t ns, uint32_t count)
+void Accounts::Known::Add(uint64_t slot, analysis::Cause cause, uint64_t ns, uint32_t count)
 {
 	if (slots.empty())
 		slots.resize(kOpenSlots);
@@ -74,8 +74,8 @@ void Accounts::Thread(const ft_thread &t)
 	known.flags = t.flags;
 	known.start_ns = known.announced ? std::min(known.start_ns, t.start_ns) : t.start_ns;
 	known.end_ns = t.flags & FT_THREAD_ENDED ? t.end_ns : 0;
-	known.comm = VisibleName(t.comm);
-	known.role = VisibleName(t.role);
+	known.comm = common::VisibleName(t.comm);
+	known.role = common::VisibleName(t.role);
 	known.renamed = known.announced && BaseName(known) != before;
 	known.announced = true;
 }
@@ -135,7 +135,8 @@ uint32_t Accounts::Label(Known *t)
 	}
 }
 
-void Accounts::AddInterval(Known *t, Cause cause, uint64_t start_ns, uint64_t end_ns, uint32_t count)
+void Accounts::AddInterval(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t end_ns,
+			   uint32_t count)
 {
 	uint64_t last = end_ns ? (end_ns - 1) / kSlotNs : 0;
 	for (uint64_t at = std::max(start_ns, closed_to_ns_); at < end_ns;) {
@@ -148,7 +149,7 @@ void Accounts::AddInterval(Known *t, Cause cause, uint64_t start_ns, uint64_t en
 }
 
 // Each slot gets its part by how much of it nothing else has: what lies within a frame was told before it.
-void Accounts::AddWithin(Known *t, Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
+void Accounts::AddWithin(Known *t, analysis::Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
 			 uint32_t count)
 {
 	if (end_ns <= start_ns || end_ns <= closed_to_ns_)
@@ -193,7 +194,7 @@ void Accounts::AddWithin(Known *t, Cause cause, uint64_t ns, uint64_t start_ns, 
 	}
 }
 
-void Accounts::SetOpen(Known *t, Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth)
+void Accounts::SetOpen(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth)
 {
 	// Of one look the innermost counts.
 	if (seen_ns < t->open.seen_ns + kSlotNs && depth < t->open.depth)
@@ -205,7 +206,7 @@ void Accounts::FillGap(Known *t, uint64_t slot_ns, uint64_t from_ns, uint64_t to
 {
 	const Known::Open &open = t->open;
 	bool in_it = open.seen_ns && open.start_ns < to_ns && open.until_ns > from_ns;
-	t->Add(slot_ns / kSlotNs, in_it ? open.cause : Cause::Unknown, gap_ns, 0);
+	t->Add(slot_ns / kSlotNs, in_it ? open.cause : analysis::Cause::Unknown, gap_ns, 0);
 }
 
 // Takes from a slot's parts exactly length_ns, which is at most what they sum to but for rounding; what is
@@ -228,13 +229,13 @@ void Accounts::TakeParts(Known *t, uint64_t slot_ns, uint64_t length_ns)
 	uint64_t left = length_ns;
 	for (size_t i = 0; i < parts.size(); i++) {
 		uint64_t ns = sum ? uint64_t{parts[i].ns} * length_ns / sum : 0;
-		sums_[Index(parts[i].cause)] = ns;
+		sums_[analysis::Index(parts[i].cause)] = ns;
 		left -= ns;
 		if (carried && parts[i].ns > ns)
 			t->Add(slot + 1, parts[i].cause, parts[i].ns - ns, 0);
 	}
 	for (size_t i = 0; i < parts.size(); i++) {
-		int c = Index(parts[i].cause);
+		int c = analysis::Index(parts[i].cause);
 		uint64_t ns = sums_[c] + (i == largest ? left : 0);
 		totals.by_cause[c] += ns;
 		totals.counts[c] += parts[i].count;

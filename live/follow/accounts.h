@@ -38,18 +38,18 @@ public:
 	private:
 		friend class Accounts;
 		struct Part {
-			Cause cause;
+			analysis::Cause cause;
 			uint32_t ns, count;
 		};
 		struct Open { // what it is in the middle of
-			Cause cause = Cause::Unknown;
+			analysis::Cause cause = analysis::Cause::Unknown;
 			uint64_t start_ns = 0, seen_ns = 0, until_ns = 0;
 			unsigned depth = 0;
 		};
 		std::vector<std::vector<Part>> slots;
 		Open open;
 		bool renamed = false;
-		void Add(uint64_t slot, Cause cause, uint64_t ns, uint32_t count);
+		void Add(uint64_t slot, analysis::Cause cause, uint64_t ns, uint32_t count);
 	};
 
 	// Accounts begin here, or go on here when they had begun before (another recorder).
@@ -62,12 +62,12 @@ public:
 	bool Serves(const Known &t) const;
 
 	// [start_ns, end_ns) was all that cause's.
-	void AddInterval(Known *t, Cause cause, uint64_t start_ns, uint64_t end_ns, uint32_t count);
+	void AddInterval(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t end_ns, uint32_t count);
 	// `ns` of it were, wherever.
-	void AddWithin(Known *t, Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
+	void AddWithin(Known *t, analysis::Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
 		       uint32_t count);
 	// It is in the middle of that since start_ns, as of seen_ns.
-	void SetOpen(Known *t, Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth);
+	void SetOpen(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth);
 	// Something of it ended then.
 	void Moved(Known *t, uint64_t end_ns)
 	{
@@ -99,7 +99,7 @@ private:
 	std::map<std::pair<uint32_t, std::string>, uint32_t> labels_;
 	// Of the second that isn't over.
 	std::map<uint32_t, ThreadSecond> second_;
-	CauseTimes sums_ = {};
+	analysis::CauseTimes sums_ = {};
 };
 
 } // namespace forktail::live

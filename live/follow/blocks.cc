@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is said once: manifests, details, notes, costs.
-#include "common/format/sanitize.h"
 #include "analysis/timeline/waits.h"
+#include "common/format/sanitize.h"
 #include "state.h"
 
 namespace forktail::live
@@ -26,10 +26,10 @@ template <typename T, typename Each> void ForRecords(const ft_block &block, Each
 	}
 }
 
-std::vector<std::string> Syscalls(const Json &manifest)
+std::vector<std::string> Syscalls(const common::Json &manifest)
 {
 	std::vector<std::string> names;
-	const Json *all = Member(manifest, "syscalls");
+	const common::Json *all = common::Member(manifest, "syscalls");
 	if (!all || !all->is_object())
 		return names;
 	for (const auto &[number, name] : all->items()) {
@@ -42,10 +42,10 @@ std::vector<std::string> Syscalls(const Json &manifest)
 	return names;
 }
 
-std::map<uint32_t, std::string> Devices(const Json &manifest)
+std::map<uint32_t, std::string> Devices(const common::Json &manifest)
 {
 	std::map<uint32_t, std::string> names;
-	const Json *all = Member(manifest, "block_devices");
+	const common::Json *all = common::Member(manifest, "block_devices");
 	if (!all || !all->is_object())
 		return names;
 	for (const auto &[number, name] : all->items()) {
@@ -85,14 +85,15 @@ void Follower::State::EndRecorder(uint64_t t_ns)
 
 void Follower::State::Manifest(const ft_block &block)
 {
-	Json m = ParseVisibleObject(TextOf(block));
-	uint64_t start_ns = Whole(m, "start_ns");
-	uint64_t recorder_ns = Member(m, "ring_start_ns") ? Whole(m, "ring_start_ns") : start_ns;
-	std::string id = Text(m, "clock_id");
+	common::Json m = common::ParseVisibleObject(TextOf(block));
+	uint64_t start_ns = common::Whole(m, "start_ns");
+	uint64_t recorder_ns =
+	    common::Member(m, "ring_start_ns") ? common::Whole(m, "ring_start_ns") : start_ns;
+	std::string id = common::Text(m, "clock_id");
 	details.clear();
 	syscalls = Syscalls(m);
 	devices = Devices(m);
-	if (uint64_t span = Whole(m, "min_span_ns"))
+	if (uint64_t span = common::Whole(m, "min_span_ns"))
 		min_span_ns = span;
 	bool another = begun && (recorder_ns != recorder_start_ns || id != clock_id);
 	if (another)
@@ -106,38 +107,38 @@ void Follower::State::Manifest(const ft_block &block)
 	ended = false;
 	recorder_start_ns = recorder_ns;
 	clock_id = id;
-	if (const Json *targets = Member(m, "targets"); targets && targets->is_array())
-		for (const Json &target : *targets)
+	if (const common::Json *targets = common::Member(m, "targets"); targets && targets->is_array())
+		for (const common::Json &target : *targets)
 			servers.Add(target, start_ns);
 }
 
 void Follower::State::Detail(const ft_block &block)
 {
-	Json j = ParseVisibleObject(TextOf(block));
-	forktail::Detail detail = {Text(j, "name"), Texts(j, "stack")};
-	details[static_cast<uint32_t>(Whole(j, "id"))] = {detail.name, StackText(detail, kStackShown),
-							  CauseOfStack(detail.stack)};
+	common::Json j = common::ParseVisibleObject(TextOf(block));
+	forktail::analysis::Detail detail = {common::Text(j, "name"), common::Texts(j, "stack")};
+	details[static_cast<uint32_t>(common::Whole(j, "id"))] = {
+	    detail.name, analysis::StackText(detail, kStackShown), analysis::CauseOfStack(detail.stack)};
 }
 
 void Follower::State::CostBlock(const ft_block &block)
 {
-	Json j = ParseVisibleObject(TextOf(block));
+	common::Json j = common::ParseVisibleObject(TextOf(block));
 	cost.known = true;
 	cost.t_ns = newest_ns;
-	cost.cpu_ns = Whole(j, "recorder_cpu_ns");
-	cost.bpf_ns = Whole(j, "bpf_ns");
-	cost.rss_bytes = Whole(j, "recorder_rss_bytes");
+	cost.cpu_ns = common::Whole(j, "recorder_cpu_ns");
+	cost.bpf_ns = common::Whole(j, "bpf_ns");
+	cost.rss_bytes = common::Whole(j, "recorder_rss_bytes");
 }
 
 void Follower::State::NoteBlock(const ft_block &block)
 {
-	Json j = ParseVisibleObject(TextOf(block));
+	common::Json j = common::ParseVisibleObject(TextOf(block));
 	Note note;
-	note.t_ns = Whole(j, "t_ns");
-	note.kind = Text(j, "kind");
-	note.name = Text(j, "name");
-	note.text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
-	uint32_t pid = static_cast<uint32_t>(Whole(j, "pid"));
+	note.t_ns = common::Whole(j, "t_ns");
+	note.kind = common::Text(j, "kind");
+	note.name = common::Text(j, "name");
+	note.text = j.dump(-1, ' ', false, common::Json::error_handler_t::replace);
+	uint32_t pid = static_cast<uint32_t>(common::Whole(j, "pid"));
 	if (note.kind == "target-began")
 		servers.Add(j, note.t_ns);
 	if (pid)

@@ -53,7 +53,7 @@ std::vector<Held::Holder> Held::In(uint16_t cpu, uint64_t from_ns, uint64_t to_n
 		uint64_t from = std::max(t->start_ns, from_ns), to = std::min(t->end_ns, to_ns);
 		if (from >= to || t->tid == 0)
 			continue;
-		std::string comm = VisibleName(t->comm);
+		std::string comm = common::VisibleName(t->comm);
 		auto same = std::find_if(holders.begin(), holders.end(),
 					 [&](const Holder &h) { return h.comm == comm; });
 		if (same == holders.end())

@@ -25,14 +25,14 @@ uint64_t PartIn(uint64_t ns, uint64_t start_ns, uint64_t end_ns, uint64_t from_n
 }
 
 // Largest first; what is in none of them is the thread's own code, which is all of it if they say too much.
-std::vector<CausePart> PartsOf(const CauseTimes &times, uint64_t duration_ns)
+std::vector<CausePart> PartsOf(const analysis::CauseTimes &times, uint64_t duration_ns)
 {
 	std::vector<CausePart> parts;
 	uint64_t sum = 0;
 	for (uint64_t ns : times)
 		sum += ns;
 	uint64_t left = duration_ns;
-	for (int c = 0; c < kTimelineCauses; c++) {
+	for (int c = 0; c < analysis::kTimelineCauses; c++) {
 		uint64_t ns = times[c];
 		if (sum > duration_ns)
 			ns =
@@ -41,10 +41,10 @@ std::vector<CausePart> PartsOf(const CauseTimes &times, uint64_t duration_ns)
 		ns = std::min(ns, left);
 		left -= ns;
 		if (ns)
-			parts.push_back({static_cast<Cause>(c), ns});
+			parts.push_back({static_cast<analysis::Cause>(c), ns});
 	}
 	if (left)
-		parts.push_back({Cause::ServerBusy, left});
+		parts.push_back({analysis::Cause::ServerBusy, left});
 	std::stable_sort(parts.begin(), parts.end(),
 			 [](const CausePart &a, const CausePart &b) { return a.ns > b.ns; });
 	return parts;
@@ -73,11 +73,11 @@ void Turns::Waited(uint32_t tid)
 // Half as many: neighbours of a cause become one.
 void Turns::Thin(std::vector<Short> *shorts)
 {
-	std::array<uint32_t, kTimelineCauses> last;
+	std::array<uint32_t, analysis::kTimelineCauses> last;
 	last.fill(kNone);
 	uint32_t kept = 0;
 	for (const Short &s : *shorts) {
-		uint32_t &before = last[Index(s.cause)];
+		uint32_t &before = last[analysis::Index(s.cause)];
 		if (before != kNone) {
 			Short &b = (*shorts)[before];
 			b.end_ns = std::max(b.end_ns, s.end_ns);
@@ -91,9 +91,9 @@ void Turns::Thin(std::vector<Short> *shorts)
 	shorts->resize(kept);
 }
 
-void Turns::AddTally(uint32_t tid, Cause cause, const ft_tally &tally)
+void Turns::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally)
 {
-	if (cause == Cause::ServerBusy || cause == Cause::Idle || !tally.total_ns)
+	if (cause == analysis::Cause::ServerBusy || cause == analysis::Cause::Idle || !tally.total_ns)
 		return;
 	std::vector<Short> &shorts = threads_[tid].shorts;
 	if (shorts.size() >= kMostShorts)
@@ -116,7 +116,7 @@ void Turns::AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uin
 			if (p.end_ns <= turn.start_ns || p.start_ns >= end_ns)
 				continue;
 			pending.parts.push_back(p);
-			if (IsStall(p.cause) && (!longest || p.ns > longest->ns))
+			if (analysis::IsStall(p.cause) && (!longest || p.ns > longest->ns))
 				longest = &p;
 		}
 		auto detail = longest && longest->detail ? details.find(longest->detail) : details.end();
@@ -135,22 +135,22 @@ void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
 	if (turn.duration_ns < parts_of_turns_ns_)
 		return;
 	uint64_t from_ns = turn.start_ns, to_ns = from_ns + turn.duration_ns, waited_ns = 0;
-	CauseTimes times = {};
+	analysis::CauseTimes times = {};
 	for (const Part &p : pending->parts) {
-		Cause cause = p.cause;
+		analysis::Cause cause = p.cause;
 		if (p.queue_cpu) {
 			auto holders = held.In(static_cast<uint16_t>(p.queue_cpu - 1), p.start_ns, p.end_ns);
-			if (IsDeferred(holders, p.ns) && cause == Cause::RunQueue)
-				cause = Cause::SoftirqDeferred;
+			if (IsDeferred(holders, p.ns) && cause == analysis::Cause::RunQueue)
+				cause = analysis::Cause::SoftirqDeferred;
 			if (!holders.empty() && p.ns > waited_ns) {
 				waited_ns = p.ns;
 				turn.holder = holders[0].comm;
 			}
 		}
-		times[Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);
+		times[analysis::Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);
 	}
 	for (const Short &s : thread.shorts)
-		times[Index(s.cause)] += PartIn(s.ns, s.start_ns, s.end_ns, from_ns, to_ns);
+		times[analysis::Index(s.cause)] += PartIn(s.ns, s.start_ns, s.end_ns, from_ns, to_ns);
 	turn.parts = PartsOf(times, turn.duration_ns);
 }
 

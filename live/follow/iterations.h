@@ -16,7 +16,7 @@ namespace forktail::live
 // What a detail block says, as far as it is wanted.
 struct DetailText {
 	std::string name, stack;
-	Cause told = Cause::Unknown; // by its stack
+	analysis::Cause told = analysis::Cause::Unknown; // by its stack
 };
 
 class Turns
@@ -28,12 +28,12 @@ public:
 	// 1 + the CPU it waited for.
 	struct Part {
 		uint64_t start_ns, end_ns, ns;
-		Cause cause;
+		analysis::Cause cause;
 		uint16_t queue_cpu;
 		uint32_t detail;
 	};
 	void AddPart(uint32_t tid, const Part &part);
-	void AddTally(uint32_t tid, Cause cause, const ft_tally &tally);
+	void AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally);
 	// The thread waited for events: what came before is no part of its next turn.
 	void Waited(uint32_t tid);
 	void AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uint32_t, DetailText> &details);
@@ -49,7 +49,7 @@ private:
 	struct Short { // a tally, but of own code
 		uint64_t start_ns, end_ns;
 		uint32_t ns;
-		Cause cause;
+		analysis::Cause cause;
 	};
 	struct Pending {
 		Turn turn;

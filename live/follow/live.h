@@ -33,7 +33,7 @@ constexpr uint64_t kLagNs = 2 * kSecondNs; // accounts are that much behind
 constexpr uint32_t kNone = UINT32_MAX;
 
 // How often, by cause; short ones that were only counted (tallies) included.
-using CauseCounts = std::array<uint64_t, kTimelineCauses>;
+using CauseCounts = std::array<uint64_t, analysis::kTimelineCauses>;
 
 // A target, by what it is called when it is started again: "redis-server:6379" where it listens on a TCP port
 // (the lowest), "redis-server:/run/redis.sock", else "redis-server"; "(container web)" or "#2" behind it
@@ -58,7 +58,7 @@ struct ThreadTotals {
 	bool main = false;     // the main thread of its process
 	bool has_loop = false; // turns of an event loop were seen
 	// All that was accounted so far, since this follower began: ns by cause, and their sum.
-	CauseTimes by_cause = {};
+	analysis::CauseTimes by_cause = {};
 	uint64_t accounted_ns = 0;
 	CauseCounts counts = {};
 };
@@ -66,7 +66,7 @@ struct ThreadTotals {
 // One thread's part of a whole second of the recording's clock.
 struct ThreadSecond {
 	uint32_t thread = 0; // index into Follower::threads()
-	CauseTimes by_cause = {};
+	analysis::CauseTimes by_cause = {};
 	CauseCounts counts = {};
 };
 struct Second {
@@ -75,7 +75,7 @@ struct Second {
 };
 
 struct CausePart {
-	Cause cause;
+	analysis::Cause cause;
 	uint64_t ns;
 };
 
@@ -99,7 +99,7 @@ struct Stall {
 	uint64_t start_ns = 0, duration_ns = 0;
 	uint64_t own_ns = 0; // without what lies in it and is told by itself
 	uint32_t server = 0, thread = 0;
-	Cause cause = Cause::Unknown;
+	analysis::Cause cause = analysis::Cause::Unknown;
 	bool open = false; // it is not over yet: told again once a second, and when it ended
 	// The thread is one that serves: it has an event loop, or is the main one, and no child's. A helper's
 	// wait for work is no stall of the server's.

@@ -61,10 +61,10 @@ void Follower::State::Thread(const ft_thread &t)
 		children.erase(found);
 }
 
-void Follower::State::TellStall(Accounts::Known *t, Cause cause, const ft_span &s, uint64_t start_ns,
-				uint64_t ns, uint64_t own_ns, bool open)
+void Follower::State::TellStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s,
+				uint64_t start_ns, uint64_t ns, uint64_t own_ns, bool open)
 {
-	uint32_t label = IsStall(cause) && ns ? accounts.Label(t) : kNone;
+	uint32_t label = analysis::IsStall(cause) && ns ? accounts.Label(t) : kNone;
 	if (label == kNone)
 		return;
 	Stall stall;
@@ -85,7 +85,7 @@ void Follower::State::TellStall(Accounts::Known *t, Cause cause, const ft_span &
 	batch->stalls.push_back(std::move(stall));
 }
 
-void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, Cause blocked)
+void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cause blocked)
 {
 	uint64_t end_ns = s.start_ns + s.duration_ns;
 	uint64_t woken_ns = s.start_ns + std::min(s.blocked_ns, s.duration_ns);
@@ -94,11 +94,11 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, Cause blocked
 	if (serves)
 		turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
 	// A helper's wait for more work is counted with all others of its thread, and no event.
-	if (blocked != Cause::Idle)
+	if (blocked != analysis::Cause::Idle)
 		TellStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
 	if (woken_ns >= end_ns)
 		return;
-	Cause cause = WaitCauseOf(s.flags);
+	analysis::Cause cause = analysis::WaitCauseOf(s.flags);
 	if (serves)
 		turns.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
 	constexpr size_t most_waits = 1 << 16;
@@ -131,8 +131,8 @@ void Follower::State::LookAtWaits()
 			continue;
 		uint64_t ns = w.end_ns - w.start_ns;
 		std::vector<Held::Holder> holders = held.In(w.cpu, w.start_ns, w.end_ns);
-		if (w.cause == Cause::RunQueue && IsDeferred(holders, ns))
-			w.cause = Cause::SoftirqDeferred;
+		if (w.cause == analysis::Cause::RunQueue && IsDeferred(holders, ns))
+			w.cause = analysis::Cause::SoftirqDeferred;
 		accounts.AddInterval(t, w.cause, w.start_ns, w.end_ns, 1);
 		ft_span bare = {};
 		bare.syscall = -1;
@@ -170,14 +170,15 @@ void Follower::State::Iteration(Accounts::Known *t, const ft_span &s)
 	turns.AddTurn(s.tid, turn, details);
 }
 
-void Follower::State::FrameEvents(Accounts::Known *t, const ft_span &s, Cause cause)
+void Follower::State::FrameEvents(Accounts::Known *t, const ft_span &s, analysis::Cause cause)
 {
-	uint32_t label = cause == Cause::Fork || cause == Cause::Fsync ? accounts.Label(t) : kNone;
+	uint32_t label =
+	    cause == analysis::Cause::Fork || cause == analysis::Cause::Fsync ? accounts.Label(t) : kNone;
 	if (label == kNone)
 		return;
 	uint32_t server = accounts.all()[label].server;
 	const DetailText *detail = DetailOf(s.detail);
-	if (cause == Cause::Fsync)
+	if (cause == analysis::Cause::Fsync)
 		batch->fsyncs.push_back(
 		    {s.start_ns, s.duration_ns, server, label, detail ? detail->name : ""});
 	else if (!s.off_cpu)
@@ -196,7 +197,7 @@ void Follower::State::Span(const ft_span &s)
 		return Iteration(t, s);
 	accounts.Moved(t, end_ns);
 	if (!s.off_cpu) {
-		Cause cause = CauseOfOwner(s.owner);
+		analysis::Cause cause = analysis::CauseOfOwner(s.owner);
 		uint64_t own_ns = s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
 		accounts.AddWithin(t, cause, own_ns, s.start_ns, end_ns, 1);
 		if (accounts.Serves(*t))
@@ -206,10 +207,12 @@ void Follower::State::Span(const ft_span &s)
 		return;
 	}
 	const DetailText *detail = DetailOf(s.detail);
-	Cause cause = detail && detail->told != Cause::Unknown ? detail->told : CauseOfOwner(s.owner);
+	analysis::Cause cause = detail && detail->told != analysis::Cause::Unknown
+				    ? detail->told
+				    : analysis::CauseOfOwner(s.owner);
 	OffCpu(t, s, cause);
 	FrameEvents(t, s, cause);
-	if (cause == Cause::Idle && s.depth == 0)
+	if (cause == analysis::Cause::Idle && s.depth == 0)
 		turns.Waited(s.tid);
 }
 
@@ -219,7 +222,7 @@ void Follower::State::Tally(const ft_tally &tally)
 	Seen(tally.end_ns);
 	if (!t || tally.end_ns < tally.start_ns || tally.end_ns > newest_ns)
 		return;
-	Cause cause = CauseOfOwner(tally.owner);
+	analysis::Cause cause = analysis::CauseOfOwner(tally.owner);
 	accounts.Moved(t, tally.end_ns);
 	accounts.AddWithin(t, cause, tally.total_ns, tally.start_ns, tally.end_ns, tally.count);
 	if (t->has_loop)
@@ -234,9 +237,9 @@ void Follower::State::OpenSpan(const ft_span &s)
 	Seen(seen_ns);
 	if (!t || s.owner == FT_ITERATION || seen_ns < s.start_ns || seen_ns > newest_ns)
 		return;
-	Cause cause = CauseOfOwner(s.owner);
+	analysis::Cause cause = analysis::CauseOfOwner(s.owner);
 	if (s.off_cpu && s.runnable_ns > s.blocked_ns)
-		cause = WaitCauseOf(s.flags);
+		cause = analysis::WaitCauseOf(s.flags);
 	accounts.SetOpen(t, cause, s.start_ns, seen_ns, 2u * s.depth + s.off_cpu);
 	if (s.duration_ns >= kOpenStallNs)
 		TellStall(t, cause, s, s.start_ns, s.duration_ns, s.on_cpu_ns + s.runnable_ns + s.blocked_ns,
@@ -248,7 +251,7 @@ void Follower::State::Io(const ft_io &io)
 	Seen(io.start_ns + io.duration_ns);
 	if (options.disk)
 		batch->disk.push_back(
-		    {io.start_ns, io.duration_ns, io.dev, io.bytes, io.write, VisibleName(io.comm)});
+		    {io.start_ns, io.duration_ns, io.dev, io.bytes, io.write, common::VisibleName(io.comm)});
 }
 
 } // namespace forktail::live

@@ -69,20 +69,20 @@ void Servers::Name(uint32_t pid, const std::string &base, const std::string &pla
 		i++;
 }
 
-void Servers::Add(const Json &target, uint64_t t_ns)
+void Servers::Add(const common::Json &target, uint64_t t_ns)
 {
-	uint32_t pid = static_cast<uint32_t>(Whole(target, "pid"));
+	uint32_t pid = static_cast<uint32_t>(common::Whole(target, "pid"));
 	if (!pid)
 		return;
-	std::string comm = Text(target, "comm");
-	std::vector<std::string> listens = Texts(target, "listens");
+	std::string comm = common::Text(target, "comm");
+	std::vector<std::string> listens = common::Texts(target, "listens");
 	std::string base = NameOf(comm, listens);
 	uint32_t known = Known(pid);
 	// One that was told of before it listened on anything gets its name once it does.
 	if (known == kNone || !all_[known].alive || (!listens.empty() && !IsOneOf(all_[known].name, base))) {
 		if (known != kNone)
 			End(pid, t_ns);
-		Name(pid, base, Text(target, "cgroup_of"), comm, t_ns);
+		Name(pid, base, common::Text(target, "cgroup_of"), comm, t_ns);
 	}
 	if (!listens.empty())
 		all_[Known(pid)].listens = std::move(listens);

@@ -17,7 +17,7 @@ class Servers
 {
 public:
 	// A target as a manifest or a "target-began" note has it: pid, comm, listens, cgroup_of.
-	void Add(const Json &target, uint64_t t_ns);
+	void Add(const common::Json &target, uint64_t t_ns);
 	// Its process ended.
 	void End(uint32_t pid, uint64_t t_ns);
 	// Another recorder: who is still there, it will say.

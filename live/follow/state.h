@@ -51,7 +51,7 @@ struct Follower::State {
 		uint32_t tid;
 		uint16_t cpu;
 		uint64_t start_ns, end_ns;
-		Cause cause;
+		analysis::Cause cause;
 		bool looked;
 	};
 	std::deque<Wait> waits;
@@ -64,14 +64,14 @@ struct Follower::State {
 	void NoteBlock(const ft_block &block);
 	void Thread(const ft_thread &t);
 	void Span(const ft_span &s);
-	void OffCpu(Accounts::Known *t, const ft_span &s, Cause blocked);
+	void OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cause blocked);
 	void Iteration(Accounts::Known *t, const ft_span &s);
-	void FrameEvents(Accounts::Known *t, const ft_span &s, Cause cause);
+	void FrameEvents(Accounts::Known *t, const ft_span &s, analysis::Cause cause);
 	void Tally(const ft_tally &t);
 	void OpenSpan(const ft_span &s);
 	void Io(const ft_io &io);
-	void TellStall(Accounts::Known *t, Cause cause, const ft_span &s, uint64_t start_ns, uint64_t ns,
-		       uint64_t own_ns, bool open);
+	void TellStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s, uint64_t start_ns,
+		       uint64_t ns, uint64_t own_ns, bool open);
 	void LookAtWaits();
 	void EndRecorder(uint64_t t_ns);
 	void CloseUp();

@@ -41,9 +41,9 @@ uint64_t BeganNs(const std::string &path)
 	if (ft_reader_open(&reader, path.c_str(), error, sizeof error))
 		return 0;
 	if (ft_reader_next(reader, &block) == 1 && block.kind == FT_BLOCK_MANIFEST)
-		start_ns =
-		    Whole(ParseObject(std::string(static_cast<const char *>(block.payload), block.bytes)),
-			  "start_ns");
+		start_ns = common::Whole(
+		    common::ParseObject(std::string(static_cast<const char *>(block.payload), block.bytes)),
+		    "start_ns");
 	ft_reader_close(reader);
 	return start_ns;
 }

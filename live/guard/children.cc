@@ -16,7 +16,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -188,7 +188,7 @@ bool EndedWell(const Child &child)
 std::string HowItEnded(const Child &child, uint64_t limit_ns)
 {
 	if (child.timed_out)
-		return "took longer than " + FormatDuration(limit_ns) + " and was killed";
+		return "took longer than " + common::FormatDuration(limit_ns) + " and was killed";
 	if (WIFSIGNALED(child.status))
 		return "was killed by signal " + std::to_string(WTERMSIG(child.status)) + " (" +
 		       strsignal(WTERMSIG(child.status)) + ")";
@@ -197,4 +197,4 @@ std::string HowItEnded(const Child &child, uint64_t limit_ns)
 	return "ended with status " + std::to_string(WEXITSTATUS(child.status));
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

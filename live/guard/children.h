@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 struct ChildWords {
@@ -49,4 +49,4 @@ bool EndedWell(const Child &child);
 // "took longer than 30 s", "ended with status 3", "was killed by signal 9 (Killed)".
 std::string HowItEnded(const Child &child, uint64_t limit_ns);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

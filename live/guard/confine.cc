@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -113,4 +113,4 @@ bool Confine(const std::string &path, std::string *error)
 	return true;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

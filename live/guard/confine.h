@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 // Becomes the user whom `path` belongs to, if it is root and that is somebody else; gives up all
@@ -12,4 +12,4 @@ namespace forktail::guard
 // reach into other processes or the kernel. False: *error is one sentence.
 bool Confine(const std::string &path, std::string *error);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

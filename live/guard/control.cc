@@ -16,7 +16,7 @@
 
 #include "live/guard/control_client/control_client.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -131,4 +131,4 @@ bool Control::Listen(struct event_base *base, const std::string &path, OnAsked a
 	return false;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

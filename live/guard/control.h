@@ -10,7 +10,7 @@
 struct event_base;
 struct evconnlistener;
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 // Whether it is done, and one sentence about it.
@@ -35,4 +35,4 @@ private:
 	int callers_ = 0;
 };
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -24,7 +24,7 @@
 #include "snapshot_plan.h"
 #include "triggers.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -127,8 +127,8 @@ private:
 	Work work_;
 	Planner planner_;
 	Control control_;
-	Metrics metrics_;
-	std::unique_ptr<MetricsServer> server_;
+	metrics::Metrics metrics_;
+	std::unique_ptr<metrics::MetricsServer> server_;
 	struct event_base *base_ = nullptr;
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
@@ -179,9 +179,10 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 		[this](const std::string &name, std::string *answer) { return Asked(name, answer); }, error))
 		return false;
 	if (!config_.metrics.empty()) {
-		server_ = MetricsServer::Open(
+		server_ = metrics::MetricsServer::Open(
 		    base, config_.metrics,
-		    [this](MetricsFormat format) { return metrics_.Text(follower_, format); }, error);
+		    [this](metrics::MetricsFormat format) { return metrics_.Text(follower_, format); },
+		    error);
 		if (!server_)
 			return false;
 	}
@@ -256,7 +257,7 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 		break;
 	}
 	*answer = name + " was counted only: the last snapshot is not long enough ago; in " +
-		  FormatDuration(planner_.cool_ns() - now) + " there may be another";
+		  common::FormatDuration(planner_.cool_ns() - now) + " there may be another";
 	return false;
 }
 
@@ -320,8 +321,8 @@ void Guard::Reload()
 	if (config.metrics != config_.metrics || config.metrics_textfile != config_.metrics_textfile ||
 	    config.control != config_.control)
 		Say(Level::Warning, "where metrics and the control socket are changes at the next start");
-	Say(Level::Notice,
-	    "the configuration was read anew: " + Plural(config.triggers.size(), "trigger", "triggers"));
+	Say(Level::Notice, "the configuration was read anew: " +
+			       common::Plural(config.triggers.size(), "trigger", "triggers"));
 	config_ = config;
 	Use();
 }
@@ -333,8 +334,8 @@ void Guard::WriteMetrics()
 	if (config_.metrics_textfile.empty() || now - textfile_ns_ < kTextfileNs)
 		return;
 	textfile_ns_ = now;
-	if (!WriteMetricsTextfile(config_.metrics_textfile, metrics_.Text(follower_, MetricsFormat::Text),
-				  &error) &&
+	if (!metrics::WriteMetricsTextfile(config_.metrics_textfile,
+					   metrics_.Text(follower_, metrics::MetricsFormat::Text), &error) &&
 	    error != textfile_said_)
 		Say(Level::Warning, error);
 	textfile_said_ = error;
@@ -368,8 +369,9 @@ void Guard::TellManager()
 	for (const auto &[name, count] : work_.figures().taken)
 		taken += count;
 	Notify("STATUS=" + std::string(follower_.recording() ? "recording" : "nothing is recorded") + "; " +
-	       FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " kept in " + FormatBytes(buffer.bytes) +
-	       "; " + Plural(taken, "snapshot", "snapshots") + " made");
+	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " kept in " +
+	       common::FormatBytes(buffer.bytes) + "; " + common::Plural(taken, "snapshot", "snapshots") +
+	       " made");
 }
 
 } // namespace
@@ -393,4 +395,4 @@ bool RunGuard(const GuardOptions &options, const Config &config, std::string *er
 	return good;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

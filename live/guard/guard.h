@@ -8,7 +8,7 @@
 
 #include "live/guard/config/config.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 struct GuardOptions {
@@ -27,4 +27,4 @@ bool ReadOptions(const GuardOptions &options, Config *config, std::string *error
 // is one sentence.
 bool RunGuard(const GuardOptions &options, const Config &config, std::string *error);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -12,7 +12,7 @@
 
 #include "common/format/sanitize.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -26,7 +26,7 @@ bool journal;
 void Say(Level level, const std::string &text)
 {
 	std::string line = journal ? "<" + std::to_string(static_cast<int>(level)) + ">" : "";
-	line += "forktail-guard: " + Visible(text) + "\n";
+	line += "forktail-guard: " + common::Visible(text) + "\n";
 	fputs(line.c_str(), stderr);
 }
 
@@ -66,4 +66,4 @@ unsigned long WatchdogUs()
 	return watchdog_us;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

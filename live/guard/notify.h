@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 enum class Level : int { Error = 3, Warning = 4, Notice = 5, Info = 6 };
@@ -21,4 +21,4 @@ void Notify(const std::string &state);
 // How often the watchdog wants to be told, in microseconds; 0: there is none.
 unsigned long WatchdogUs();
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -6,7 +6,7 @@
 #include "guard.h"
 #include "live/guard/control_client/control_client.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 bool ReadOptions(const GuardOptions &options, Config *config, std::string *error)
@@ -33,4 +33,4 @@ bool ReadOptions(const GuardOptions &options, Config *config, std::string *error
 	return true;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -90,4 +90,4 @@ size_t MakeRoom(const std::string &directory, uint64_t count, uint64_t bytes, co
 	return gone;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

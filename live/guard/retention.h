@@ -9,7 +9,7 @@
 
 #include "snapshot_plan.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 struct Kept {
@@ -27,4 +27,4 @@ std::vector<Kept> SnapshotsIn(const std::string &directory);
 // the one just made. How many went.
 size_t MakeRoom(const std::string &directory, uint64_t count, uint64_t bytes, const std::string &keep);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -14,7 +14,7 @@
 #include "notify.h"
 #include "retention.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -28,17 +28,17 @@ const char *const kExplanations[] = {"explain.txt", "explain.json"};
 const std::string kUnfinished = ".explain.";
 
 // What a child says of a snapshot, and we read.
-std::string TakeInChild(const SnapshotAsked &asked)
+std::string TakeInChild(const snapshot::SnapshotAsked &asked)
 {
-	SnapshotTaken taken;
+	snapshot::SnapshotTaken taken;
 	std::string error;
-	const SnapshotWhy why = TakeSnapshot(asked, &taken, &error);
-	return Json{{"why", static_cast<int>(why)},
-		    {"error", error},
-		    {"bytes", taken.bytes},
-		    {"copied", taken.copied},
-		    {"segments", taken.segments}}
-	    .dump(-1, ' ', false, Json::error_handler_t::replace);
+	const snapshot::SnapshotWhy why = snapshot::TakeSnapshot(asked, &taken, &error);
+	return common::Json{{"why", static_cast<int>(why)},
+			    {"error", error},
+			    {"bytes", taken.bytes},
+			    {"copied", taken.copied},
+			    {"segments", taken.segments}}
+	    .dump(-1, ' ', false, common::Json::error_handler_t::replace);
 }
 
 std::string Because(const Plan &plan)
@@ -48,13 +48,13 @@ std::string Because(const Plan &plan)
 	if (!first.server.empty())
 		text += " on " + first.server;
 	if (plan.count > 1)
-		text += ", and " + FormatCount(plan.count - 1) + " more";
+		text += ", and " + common::FormatCount(plan.count - 1) + " more";
 	return text;
 }
 
-Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
+common::Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
 {
-	Json list = Json::array();
+	common::Json list = common::Json::array();
 	for (const Fired &f : plan.fired)
 		list.push_back({{"trigger", f.trigger},
 				{"server", f.server},
@@ -68,7 +68,8 @@ Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
 void WriteFired(const std::string &path, const Plan &plan, uint64_t realtime_ns)
 {
 	std::ofstream file(path + "/trigger.json");
-	file << FiredJson(plan, realtime_ns).dump(1, '\t', false, Json::error_handler_t::replace) << "\n";
+	file << FiredJson(plan, realtime_ns).dump(1, '\t', false, common::Json::error_handler_t::replace)
+	     << "\n";
 }
 
 void RemoveUnfinished(const std::string &path)
@@ -125,7 +126,7 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	for (int n = 2; std::filesystem::exists(directory_ + "/" + taking_.name, ec); n++)
 		taking_.name = name + "-" + std::to_string(n);
 	taking_.path = directory_ + "/" + taking_.name;
-	SnapshotAsked asked;
+	snapshot::SnapshotAsked asked;
 	asked.ring = ring_;
 	asked.from_ns = plan.from_ns;
 	asked.to_ns = plan.to_ns;
@@ -142,27 +143,28 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 
 void Work::Taken(uint64_t now_ns)
 {
-	const Json said = ParseObject(ResultOf(&taker_));
-	const auto why = static_cast<SnapshotWhy>(Whole(said, "why"));
+	const common::Json said = common::ParseObject(ResultOf(&taker_));
+	const auto why = static_cast<snapshot::SnapshotWhy>(common::Whole(said, "why"));
 	if (!EndedWell(taker_)) {
 		figures_.failed++;
 		Say(Level::Error, "the snapshot " + taking_.name + " " + HowItEnded(taker_, kTakeNs));
 		return;
 	}
-	if (why != SnapshotWhy::Done) {
+	if (why != snapshot::SnapshotWhy::Done) {
 		figures_.failed++;
-		figures_.disk_full += why == SnapshotWhy::DiskFull;
-		if (why != SnapshotWhy::DiskFull || !said_full_)
+		figures_.disk_full += why == snapshot::SnapshotWhy::DiskFull;
+		if (why != snapshot::SnapshotWhy::DiskFull || !said_full_)
 			Say(Level::Error,
-			    "no snapshot " + taking_.name + " could be made: " + Text(said, "error"));
-		said_full_ |= why == SnapshotWhy::DiskFull;
+			    "no snapshot " + taking_.name + " could be made: " + common::Text(said, "error"));
+		said_full_ |= why == snapshot::SnapshotWhy::DiskFull;
 		return;
 	}
 	said_full_ = false;
 	last_made_ = true;
 	figures_.taken[taking_.plan.fired[0].trigger]++;
 	WriteFired(taking_.path, taking_.plan, taking_.realtime_ns);
-	Say(Level::Notice, "snapshot " + taking_.path + " (" + FormatBytes(Whole(said, "bytes")) +
+	Say(Level::Notice, "snapshot " + taking_.path + " (" +
+			       common::FormatBytes(common::Whole(said, "bytes")) +
 			       "): " + Because(taking_.plan));
 	if (!limits_.stop_when_full)
 		figures_.removed += MakeRoom(directory_, limits_.count, limits_.bytes, taking_.name);
@@ -277,4 +279,4 @@ bool Work::Look(uint64_t now_ns)
 	return true;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

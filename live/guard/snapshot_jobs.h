@@ -14,7 +14,7 @@
 #include "live/guard/config/config.h"
 #include "snapshot_plan.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 struct WorkFigures {
@@ -78,4 +78,4 @@ private:
 	bool said_full_ = false, said_refused_ = false;
 };
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

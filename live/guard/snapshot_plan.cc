@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -53,4 +53,4 @@ void Planner::Made(uint64_t now_ns)
 	cool_ns_ = now_ns + cooldown_ns_;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

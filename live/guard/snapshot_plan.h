@@ -13,7 +13,7 @@
 
 #include "triggers.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 struct Plan {
@@ -52,4 +52,4 @@ private:
 	uint64_t counted_ = 0;
 };
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -7,7 +7,7 @@
 
 #include "common/format/units.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -19,7 +19,7 @@ const std::string kNobody;
 std::string PerSecond(uint64_t count, const Rule &rule)
 {
 	const std::string cause = rule.text.substr(5, rule.text.find(')') - 5);
-	return cause + " " + FormatCount(count) + " times in a second";
+	return cause + " " + common::FormatCount(count) + " times in a second";
 }
 
 } // namespace
@@ -59,10 +59,10 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		if (t.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, t.server) ||
 		    IsChilds(t.thread) || !IsNew(trigger, t.thread, {t.start_ns, t.start_ns + t.duration_ns}))
 			continue;
-		std::string what = "a turn of " + FormatDuration(t.duration_ns);
+		std::string what = "a turn of " + common::FormatDuration(t.duration_ns);
 		if (!t.parts.empty())
-			what += std::string(", ") + CauseName(t.parts[0].cause) + " for " +
-				FormatDuration(t.parts[0].ns);
+			what += std::string(", ") + analysis::CauseName(t.parts[0].cause) + " for " +
+				common::FormatDuration(t.parts[0].ns);
 		fired->push_back(
 		    {trigger.name, NameOf(t.server), what, t.start_ns, t.start_ns + t.duration_ns});
 	}
@@ -73,8 +73,8 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		    !IsNew(trigger, s.thread, {s.start_ns, s.start_ns + s.duration_ns}))
 			continue;
 		fired->push_back({trigger.name, NameOf(s.server),
-				  "a turn held up by " + std::string(CauseName(s.cause)) + " for " +
-				      FormatDuration(s.duration_ns) + " so far",
+				  "a turn held up by " + std::string(analysis::CauseName(s.cause)) + " for " +
+				      common::FormatDuration(s.duration_ns) + " so far",
 				  s.start_ns, s.start_ns + s.duration_ns});
 	}
 }
@@ -82,13 +82,13 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 void Watch::SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
 {
 	for (const live::Stall &s : batch.stalls) {
-		if (!trigger.rule.causes[Index(s.cause)] || !s.serves ||
+		if (!trigger.rule.causes[analysis::Index(s.cause)] || !s.serves ||
 		    s.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, s.server) ||
 		    !IsNew(trigger, s.thread, {s.start_ns, s.start_ns + s.duration_ns}))
 			continue;
 		fired->push_back({trigger.name, NameOf(s.server),
-				  std::string(CauseName(s.cause)) + " for " + FormatDuration(s.duration_ns) +
-				      (s.open ? " so far" : ""),
+				  std::string(analysis::CauseName(s.cause)) + " for " +
+				      common::FormatDuration(s.duration_ns) + (s.open ? " so far" : ""),
 				  s.start_ns, s.start_ns + s.duration_ns});
 	}
 }
@@ -98,7 +98,7 @@ void Watch::SeeRates(const Trigger &trigger, const live::Batch &batch, std::vect
 	for (const live::Second &second : batch.seconds) {
 		std::map<uint32_t, uint64_t> by_server;
 		for (const live::ThreadSecond &t : second.threads)
-			for (int i = 0; t.thread < threads_->size() && i < kTimelineCauses; i++)
+			for (int i = 0; t.thread < threads_->size() && i < analysis::kTimelineCauses; i++)
 				if (trigger.rule.causes[i] && !(*threads_)[t.thread].child)
 					by_server[(*threads_)[t.thread].server] += t.counts[i];
 		for (const auto &[server, count] : by_server)
@@ -120,7 +120,7 @@ void Watch::SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vect
 	}
 	if (!count || static_cast<double>(count) <= trigger.rule.limit)
 		return;
-	drops.what = Plural(count, "record was lost", "records were lost");
+	drops.what = common::Plural(count, "record was lost", "records were lost");
 	fired->push_back(drops);
 }
 
@@ -154,4 +154,4 @@ void Watch::See(const live::Batch &batch, const std::vector<live::Server> &serve
 					  n.t_ns});
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

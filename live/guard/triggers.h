@@ -16,7 +16,7 @@
 #include "live/follow/live.h"
 #include "live/guard/config/config.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 // One trigger that fired.
@@ -59,4 +59,4 @@ private:
 	std::map<std::pair<std::string, uint32_t>, Interval> last_;
 };
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -10,7 +10,7 @@
 
 #include "writer.h"
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 namespace
@@ -24,9 +24,10 @@ constexpr size_t kWaitingNames = 1000;
 constexpr char kOther[] = "other";
 
 // Causes that are of requests only, and no thread's.
-bool IsOfThreads(Cause cause)
+bool IsOfThreads(analysis::Cause cause)
 {
-	return cause != Cause::ClientLate && cause != Cause::NoServer && cause != Cause::IoThread;
+	return cause != analysis::Cause::ClientLate && cause != analysis::Cause::NoServer &&
+	       cause != analysis::Cause::IoThread;
 }
 
 // Kernel threads are there once for each CPU, and workers are called after what they do at the moment.
@@ -75,12 +76,13 @@ void SayThreads(const live::Follower &follower, MetricsWriter *w)
 		   "Time of a server's thread by cause; idle, own-code and unknown included, so that rates "
 		   "sum to 1 while it is there.");
 	for (const live::ThreadTotals &t : follower.threads())
-		for (int c = 0; c < kTimelineCauses; c++)
-			if (IsOfThreads(static_cast<Cause>(c)))
-				w->Seconds({{"server", follower.servers()[t.server].name},
-					    {"thread", t.name},
-					    {"cause", AccountName(static_cast<Cause>(c))}},
-					   t.by_cause[static_cast<size_t>(c)]);
+		for (int c = 0; c < analysis::kTimelineCauses; c++)
+			if (IsOfThreads(static_cast<analysis::Cause>(c)))
+				w->Seconds(
+				    {{"server", follower.servers()[t.server].name},
+				     {"thread", t.name},
+				     {"cause", analysis::AccountName(static_cast<analysis::Cause>(c))}},
+				    t.by_cause[static_cast<size_t>(c)]);
 }
 
 void SayRecorder(const live::Follower &follower, MetricsWriter *w)
@@ -132,7 +134,7 @@ void Metrics::TakeTurn(const live::Turn &turn)
 		return;
 	if (!s.episode_end_ns || turn.start_ns > s.episode_end_ns + kSameEpisodeNs)
 		s.episodes[static_cast<size_t>(
-		    Index(turn.parts.empty() ? Cause::Unknown : turn.parts[0].cause))]++;
+		    analysis::Index(turn.parts.empty() ? analysis::Cause::Unknown : turn.parts[0].cause))]++;
 	s.episode_end_ns = std::max(s.episode_end_ns, end_ns);
 }
 
@@ -166,7 +168,7 @@ void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
 		if (stall.open || !stall.serves)
 			continue;
 		OfServer &s = Of(stall.server);
-		size_t cause = static_cast<size_t>(Index(stall.cause));
+		size_t cause = static_cast<size_t>(analysis::Index(stall.cause));
 		s.stalls[cause]++;
 		s.stall_ns[cause].Add(stall.duration_ns);
 	}
@@ -194,12 +196,14 @@ void Metrics::Snapshot(const std::string &trigger, bool made)
 
 void Metrics::SayStalls(const live::Follower &follower, MetricsWriter *w) const
 {
-	auto name_of = [](size_t cause) { return AccountName(static_cast<Cause>(cause)); };
+	auto name_of = [](size_t cause) {
+		return analysis::AccountName(static_cast<analysis::Cause>(cause));
+	};
 	w->Counter("forktail_stalls", "",
 		   "Stalls of the threads that serve, of the recorder's --min-span or longer.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (size_t c = 0; c < s.stalls.size(); c++)
-			if (IsOfThreads(static_cast<Cause>(c)))
+			if (IsOfThreads(static_cast<analysis::Cause>(c)))
 				w->Count({{"server", name}, {"cause", name_of(c)}}, s.stalls[c]);
 	});
 	w->Histogram("forktail_stall_duration_seconds", "seconds", "How long those were.");
@@ -213,7 +217,7 @@ void Metrics::SayStalls(const live::Follower &follower, MetricsWriter *w) const
 		   "are one.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (size_t c = 0; c < s.episodes.size(); c++)
-			if (IsOfThreads(static_cast<Cause>(c)))
+			if (IsOfThreads(static_cast<analysis::Cause>(c)))
 				w->Count({{"server", name}, {"cause", name_of(c)}}, s.episodes[c]);
 	});
 }
@@ -266,4 +270,4 @@ std::string Metrics::Text(const live::Follower &follower, MetricsFormat format) 
 	return w.Finish();
 }
 
-} // namespace forktail
+} // namespace forktail::live::metrics

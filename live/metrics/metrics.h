@@ -13,7 +13,7 @@
 
 #include "live/follow/live.h"
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
@@ -36,9 +36,9 @@ public:
 
 private:
 	struct OfServer {
-		std::array<uint64_t, kStallCauses> stalls = {};
-		std::array<live::Durations, kStallCauses> stall_ns = {};
-		std::array<uint64_t, kTimelineCauses> episodes = {};
+		std::array<uint64_t, analysis::kStallCauses> stalls = {};
+		std::array<live::Durations, analysis::kStallCauses> stall_ns = {};
+		std::array<uint64_t, analysis::kTimelineCauses> episodes = {};
 		live::Durations turns, forks, fsyncs;
 		std::map<std::string, uint64_t> taken_ns;   // "other" included
 		std::map<std::string, uint64_t> waiting_ns; // names that have no place of their own yet
@@ -64,4 +64,4 @@ private:
 // always whole. False: *error is one sentence.
 bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::live::metrics

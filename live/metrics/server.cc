@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 namespace
@@ -319,4 +319,4 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 	return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
 }
 
-} // namespace forktail
+} // namespace forktail::live::metrics

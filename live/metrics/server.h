@@ -12,7 +12,7 @@
 
 struct event_base;
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 constexpr char kMetricsAddress[] = "127.0.0.1:9742"; // unless told
@@ -40,4 +40,4 @@ private:
 	std::unique_ptr<State> state_;
 };
 
-} // namespace forktail
+} // namespace forktail::live::metrics

@@ -10,7 +10,7 @@
 
 #include "metrics.h"
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 namespace
@@ -54,4 +54,4 @@ bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::
 	return false;
 }
 
-} // namespace forktail
+} // namespace forktail::live::metrics

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 namespace
@@ -155,4 +155,4 @@ std::string MetricsWriter::Finish()
 	return std::move(text_);
 }
 
-} // namespace forktail
+} // namespace forktail::live::metrics

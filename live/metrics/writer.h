@@ -10,7 +10,7 @@
 #include "live/follow/live.h"
 #include "metrics.h"
 
-namespace forktail
+namespace forktail::live::metrics
 {
 
 class MetricsWriter
@@ -43,4 +43,4 @@ private:
 	std::string text_, name_, suffix_;
 };
 
-} // namespace forktail
+} // namespace forktail::live::metrics

@@ -12,7 +12,7 @@
 
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::live::snapshot
 {
 
 namespace
@@ -119,4 +119,4 @@ int SealedCopy(const std::string &from, const std::string &to)
 	return rc ? -rc : -closed;
 }
 
-} // namespace forktail
+} // namespace forktail::live::snapshot

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace forktail
+namespace forktail::live::snapshot
 {
 
 // 0, or an errno: of a file that is complete. `linked` says that it is the same file by a second name.
@@ -15,4 +15,4 @@ int LinkOrCopy(const std::string &from, const std::string &to, bool *linked);
 // errno; ENODATA: nothing whole is there yet.
 int SealedCopy(const std::string &from, const std::string &to);
 
-} // namespace forktail
+} // namespace forktail::live::snapshot

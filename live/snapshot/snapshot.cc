@@ -20,7 +20,7 @@
 #include "copy.h"
 #include "recording/recording.h"
 
-namespace forktail
+namespace forktail::live::snapshot
 {
 
 namespace
@@ -101,7 +101,7 @@ int TakeSegment(const std::string &from, const std::string &to, SnapshotTaken *t
 	const int fd = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno;
-	const bool written = BeingWritten(fd);
+	const bool written = analysis::BeingWritten(fd);
 	close(fd);
 	bool linked = false;
 	if (int rc = written ? SealedCopy(from, to) : LinkOrCopy(from, to, &linked))
@@ -113,8 +113,8 @@ int TakeSegment(const std::string &from, const std::string &to, SnapshotTaken *t
 	return 0;
 }
 
-SnapshotWhy TakeSegments(const SnapshotAsked &asked, Ring *ring, const std::string &to, SnapshotTaken *taken,
-			 std::string *last, std::string *error)
+SnapshotWhy TakeSegments(const SnapshotAsked &asked, analysis::Ring *ring, const std::string &to,
+			 SnapshotTaken *taken, std::string *last, std::string *error)
 {
 	for (size_t i = 0; i < ring->size(); i++) {
 		const std::string &from = ring->path(i);
@@ -127,7 +127,7 @@ SnapshotWhy TakeSegments(const SnapshotAsked &asked, Ring *ring, const std::stri
 		if (rc)
 			return Tell("can't keep " + from + " in " + asked.out, rc, error);
 		if (!taken->from_ns)
-			taken->from_ns = ReadHead(copy).start_ns;
+			taken->from_ns = analysis::ReadHead(copy).start_ns;
 		*last = copy;
 	}
 	if (taken->segments)
@@ -148,21 +148,21 @@ bool WriteRunJson(const SnapshotAsked &asked, const SnapshotTaken &taken, const 
 	std::error_code ec;
 	ft_clock now = {};
 	ft_clock_read(&now);
-	const Json json = {{"program", "forktail"},
-			   {"version", FORKTAIL_VERSION},
-			   {"snapshot",
-			    {{"ring", fs::absolute(asked.ring, ec).lexically_normal().string()},
-			     {"why", asked.why},
-			     {"boot_id", boot},
-			     {"from_ns", taken.from_ns},
-			     {"to_ns", taken.to_ns},
-			     {"from_realtime_ns", ByClock(clocks, taken.from_ns)},
-			     {"to_realtime_ns", ByClock(clocks, taken.to_ns)},
-			     {"taken_realtime_ns", now.realtime_ns},
-			     {"segments", taken.segments}}}};
+	const common::Json json = {{"program", "forktail"},
+				   {"version", FORKTAIL_VERSION},
+				   {"snapshot",
+				    {{"ring", fs::absolute(asked.ring, ec).lexically_normal().string()},
+				     {"why", asked.why},
+				     {"boot_id", boot},
+				     {"from_ns", taken.from_ns},
+				     {"to_ns", taken.to_ns},
+				     {"from_realtime_ns", ByClock(clocks, taken.from_ns)},
+				     {"to_realtime_ns", ByClock(clocks, taken.to_ns)},
+				     {"taken_realtime_ns", now.realtime_ns},
+				     {"segments", taken.segments}}}};
 	const std::string path = to + "/run.json";
 	std::ofstream file(path, std::ios::binary);
-	file << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+	file << json.dump(2, ' ', false, common::Json::error_handler_t::replace) << "\n";
 	file.close();
 	if (!file)
 		return false;
@@ -190,9 +190,9 @@ SnapshotWhy Appear(const SnapshotAsked &asked, Begun *begun, std::string *error)
 }
 
 // Leaves of a ring what was recorded in the time that is asked for.
-SnapshotWhy FindTime(const SnapshotAsked &asked, Ring *ring, std::string *error)
+SnapshotWhy FindTime(const SnapshotAsked &asked, analysis::Ring *ring, std::string *error)
 {
-	if (!FindRing(asked.ring, ring, error))
+	if (!analysis::FindRing(asked.ring, ring, error))
 		return SnapshotWhy::NoRing;
 	ring->LeaveNewestBoot();
 	uint64_t start_ns = 0, end_ns = 0;
@@ -200,7 +200,7 @@ SnapshotWhy FindTime(const SnapshotAsked &asked, Ring *ring, std::string *error)
 	ring->Leave(ring->Reaching(asked.from_ns, asked.to_ns));
 	if (asked.from_ns <= asked.to_ns && ring->size() &&
 	    (ring->path(ring->size() - 1) != newest || ring->size() > 1 ||
-	     (TimeOfBlocks(newest, 0, &start_ns, &end_ns, nullptr) && end_ns >= asked.from_ns)))
+	     (analysis::TimeOfBlocks(newest, 0, &start_ns, &end_ns, nullptr) && end_ns >= asked.from_ns)))
 		return SnapshotWhy::Done;
 	*error = "nothing of that time is in " + asked.ring;
 	return SnapshotWhy::Nothing;
@@ -213,7 +213,7 @@ SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::
 	SnapshotTaken unasked;
 	taken = taken ? taken : &unasked;
 	*taken = SnapshotTaken();
-	Ring ring;
+	analysis::Ring ring;
 	Begun begun;
 	std::string last;
 	SnapshotWhy why = FindTime(asked, &ring, error);
@@ -225,11 +225,11 @@ SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::
 		return why;
 	std::vector<ft_clock> clocks;
 	uint64_t start_ns = 0;
-	TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
+	analysis::TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
-	if (!WriteRunJson(asked, *taken, ReadHead(last).boot_id, clocks, begun.path))
+	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, begun.path))
 		return Tell("can't write " + asked.out, errno ? errno : ENOSPC, error);
 	return Appear(asked, &begun, error);
 }
 
-} // namespace forktail
+} // namespace forktail::live::snapshot

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace forktail
+namespace forktail::live::snapshot
 {
 
 struct SnapshotAsked {
@@ -40,4 +40,4 @@ enum class SnapshotWhy : uint8_t {
 // null.
 SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::live::snapshot

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -46,4 +46,4 @@ double Backlog::done() const
 		   : static_cast<double>(at_ns - from_ns_) / static_cast<double>(to_ns_ - from_ns_);
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

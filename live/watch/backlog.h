@@ -8,7 +8,7 @@
 
 #include "history.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 class Backlog
@@ -30,4 +30,4 @@ private:
 	History history_;
 };
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

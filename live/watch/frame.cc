@@ -6,7 +6,7 @@
 
 #include "history.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -74,4 +74,4 @@ Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
 	return f;
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -9,7 +9,7 @@
 
 #include "second_figures.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 class History;
@@ -65,4 +65,4 @@ struct Choice {
 // `strip`: seconds in it.
 Frame MakeFrame(const History &history, const Choice &choice, size_t strip);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

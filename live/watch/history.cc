@@ -9,7 +9,7 @@
 #include "common/format/units.h"
 #include "sentences.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -28,15 +28,16 @@ uint64_t SecondOf(uint64_t t_ns)
 
 std::string ThreadName(const live::Follower &follower, uint32_t thread)
 {
-	return thread < follower.threads().size() ? Visible(follower.threads()[thread].name) : "";
+	return thread < follower.threads().size() ? common::Visible(follower.threads()[thread].name) : "";
 }
 
 std::vector<Part> PartsOf(const live::ThreadSecond &thread)
 {
 	std::vector<Part> parts;
-	for (int c = 0; c < kTimelineCauses; c++)
+	for (int c = 0; c < analysis::kTimelineCauses; c++)
 		if (thread.by_cause[c] || thread.counts[c])
-			parts.push_back({static_cast<Cause>(c), thread.by_cause[c], thread.counts[c], 0, ""});
+			parts.push_back(
+			    {static_cast<analysis::Cause>(c), thread.by_cause[c], thread.counts[c], 0, ""});
 	return parts;
 }
 
@@ -78,7 +79,7 @@ size_t History::ServerOf(uint32_t live_index, const live::Follower &follower)
 	if (live_index >= follower.servers().size())
 		return kNone;
 	const live::Server &server = follower.servers()[live_index];
-	const std::string name = Visible(server.name);
+	const std::string name = common::Visible(server.name);
 	for (size_t i = 0; i < servers_.size(); i++)
 		if (servers_[i].name == name)
 			return i;
@@ -120,9 +121,9 @@ void History::TakeTurns(const live::Batch &batch, const live::Follower &follower
 			 turn.reads,
 			 turn.writes,
 			 {},
-			 Visible(turn.detail),
-			 Visible(turn.stack),
-			 Visible(turn.holder)};
+			 common::Visible(turn.detail),
+			 common::Visible(turn.stack),
+			 common::Visible(turn.holder)};
 		for (const live::CausePart &part : turn.parts)
 			worst.parts.push_back({part.cause, part.ns, 0, 0, ""});
 	}
@@ -135,9 +136,9 @@ void History::TakeStalls(const live::Batch &batch, const live::Follower &followe
 		if (!second || !stall.serves)
 			continue;
 		const std::string thread = ThreadName(follower, stall.thread);
-		const std::string detail = Visible(!stall.detail.empty()  ? stall.detail
-						   : !stall.stack.empty() ? "in " + stall.stack
-									  : stall.syscall);
+		const std::string detail = common::Visible(!stall.detail.empty()  ? stall.detail
+							   : !stall.stack.empty() ? "in " + stall.stack
+										  : stall.syscall);
 		if (stall.open) {
 			second->open.push_back(
 			    {thread, stall.cause, stall.start_ns, stall.duration_ns, detail});
@@ -162,11 +163,11 @@ void History::TakeEvents(const live::Batch &batch, const live::Follower &followe
 			if (fsync.duration_ns <= second->fsync_longest_ns)
 				continue;
 			second->fsync_longest_ns = fsync.duration_ns;
-			second->fsync_file = Visible(fsync.file);
+			second->fsync_file = common::Visible(fsync.file);
 		}
 	for (const live::Taken &taken : batch.taken)
 		if (Figures *second = At(taken.server, taken.t_ns, follower))
-			AddTaken(Visible(taken.comm), taken.ns, second);
+			AddTaken(common::Visible(taken.comm), taken.ns, second);
 	// Disks are all servers': each is told of them.
 	for (const live::Disk &disk : batch.disk)
 		for (uint32_t s = 0; s < follower.servers().size(); s++)
@@ -191,10 +192,10 @@ void History::TakeChildren(const live::Batch &batch, const live::Follower &follo
 		});
 		if (same != children.rend()) {
 			same->end_ns = child.end_ns;
-			same->role = Visible(child.role);
+			same->role = common::Visible(child.role);
 			continue;
 		}
-		Child seen = {child.pid, Visible(child.role), child.start_ns, child.end_ns, 0};
+		Child seen = {child.pid, common::Visible(child.role), child.start_ns, child.end_ns, 0};
 		for (const Child &before : children)
 			if (before.role == seen.role && before.end_ns)
 				seen.last_took_ns = before.end_ns - std::min(before.start_ns, before.end_ns);
@@ -219,7 +220,7 @@ void History::TakeSeconds(const live::Batch &batch, const live::Follower &follow
 				continue;
 			second->accounted = true;
 			second->realtime_ns = follower.RealtimeNs(from.start_ns);
-			ThreadFigures *to = ThreadAt(Visible(thread.name), second);
+			ThreadFigures *to = ThreadAt(common::Visible(thread.name), second);
 			to->child = thread.child;
 			to->serves = (thread.has_loop || thread.main) && !thread.child;
 			Merge(to, PartsOf(t));
@@ -254,9 +255,9 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 			if (note.kind == k.kind) {
 				std::string text = k.text;
 				if (!note.name.empty())
-					text += Visible(note.name);
+					text += common::Visible(note.name);
 				else if (note.server < follower.servers().size())
-					text += Visible(follower.servers()[note.server].name);
+					text += common::Visible(follower.servers()[note.server].name);
 				events_.push_back({note.t_ns, follower.RealtimeNs(note.t_ns), text});
 			}
 	// The recorder's first word comes before it says what time it is.
@@ -392,4 +393,4 @@ std::string History::EventAt(uint64_t second_ns, bool latest) const
 	return "";
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

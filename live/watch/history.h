@@ -13,7 +13,7 @@
 #include "live/follow/live.h"
 #include "second_figures.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 constexpr uint64_t kHeldSeconds = 600;
@@ -78,4 +78,4 @@ private:
 	live::RecorderCost cost_before_;
 };
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

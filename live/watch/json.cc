@@ -7,7 +7,7 @@
 
 #include "common/json/json_read.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -18,11 +18,13 @@ double Instant(uint64_t realtime_ns)
 	return static_cast<double>(realtime_ns / 1000) / 1e6;
 }
 
-Json PartsJson(const std::vector<Part> &parts)
+common::Json PartsJson(const std::vector<Part> &parts)
 {
-	Json list = Json::array();
+	common::Json list = common::Json::array();
 	for (const Part &part : parts) {
-		Json j = {{"cause", PartName(part.cause)}, {"ns", part.ns}, {"stall", IsStall(part.cause)}};
+		common::Json j = {{"cause", PartName(part.cause)},
+				  {"ns", part.ns},
+				  {"stall", analysis::IsStall(part.cause)}};
 		if (part.count)
 			j["count"] = part.count;
 		if (part.longest_ns) {
@@ -34,7 +36,7 @@ Json PartsJson(const std::vector<Part> &parts)
 	return list;
 }
 
-Json WorstJson(const Frame &f)
+common::Json WorstJson(const Frame &f)
 {
 	const WorstTurn &w = f.worst;
 	if (!w.duration_ns)
@@ -51,11 +53,11 @@ Json WorstJson(const Frame &f)
 		{"cpu_had", w.holder}};
 }
 
-Json ServerJson(const Frame &f)
+common::Json ServerJson(const Frame &f)
 {
 	const Figures &s = f.second;
 	size_t threads = 0;
-	Json server = {
+	common::Json server = {
 	    {"name", f.server},
 	    {"pid", f.pid},
 	    {"alive", f.alive},
@@ -76,23 +78,23 @@ Json ServerJson(const Frame &f)
 	      {"bytes", s.disk_bytes},
 	      {"longest_ns", s.disk_longest_ns}}}};
 	server["serving_threads"] = threads;
-	server["threads"] = Json::array();
+	server["threads"] = common::Json::array();
 	for (const ThreadFigures &t : s.threads)
 		server["threads"].push_back({{"name", t.name},
 					     {"serves", t.serves},
 					     {"child", t.child},
 					     {"parts", PartsJson(t.parts)}});
-	server["cpu_taken"] = Json::array();
+	server["cpu_taken"] = common::Json::array();
 	for (const Taker &t : s.taken)
 		server["cpu_taken"].push_back({{"by", t.comm}, {"ns", t.ns}});
-	server["children"] = Json::array();
+	server["children"] = common::Json::array();
 	for (const Child &c : f.children)
 		server["children"].push_back({{"pid", c.pid},
 					      {"role", c.role},
 					      {"ns", (c.end_ns ? c.end_ns : s.end_ns()) - c.start_ns},
 					      {"ended", c.end_ns != 0},
 					      {"last_took_ns", c.last_took_ns}});
-	server["open"] = Json::array();
+	server["open"] = common::Json::array();
 	for (const Open &o : s.open)
 		server["open"].push_back({{"thread", o.thread},
 					  {"cause", PartName(o.cause)},
@@ -105,15 +107,15 @@ Json ServerJson(const Frame &f)
 
 std::string OnceJson(const std::vector<Frame> &frames)
 {
-	Json j = {{"format", 1}, {"servers", Json::array()}};
+	common::Json j = {{"format", 1}, {"servers", common::Json::array()}};
 	for (const Frame &f : frames) {
 		const Health &h = f.health;
 		j["at"] = Instant(f.second.realtime_ns);
 		j["age_ns"] = f.age_ns;
 		j["dropped_in_second"] = f.second.dropped;
 		j["recorder"] = {{"recording", h.recording},
-				 {"cpu", h.cost_known ? Json(h.cpu) : Json()},
-				 {"bpf", h.cost_known ? Json(h.bpf) : Json()},
+				 {"cpu", h.cost_known ? common::Json(h.cpu) : common::Json()},
+				 {"bpf", h.cost_known ? common::Json(h.bpf) : common::Json()},
 				 {"rss_bytes", h.rss_bytes},
 				 {"dropped", h.dropped},
 				 {"damaged", h.damaged}};
@@ -123,4 +125,4 @@ std::string OnceJson(const std::vector<Frame> &frames)
 	return j.dump() + "\n";
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

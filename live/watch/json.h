@@ -7,10 +7,10 @@
 
 #include "frame.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 // One object with all servers, a line.
 std::string OnceJson(const std::vector<Frame> &frames);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

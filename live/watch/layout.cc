@@ -10,7 +10,7 @@
 #include "common/format/units.h"
 #include "sentences.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -20,47 +20,49 @@ constexpr size_t kLabel = 9; // columns before the strip: a duration and a space
 constexpr size_t kNameColumns = 17, kTimeColumns = 9;
 constexpr uint64_t kStripFloorNs = 10'000; // what no column is drawn for
 
-Line Cut(Line line, size_t columns, const Style &style)
+Line Cut(Line line, size_t columns, const analysis::Style &style)
 {
 	size_t left = columns;
 	for (Words &words : line) {
-		words.text = Ellipsized(words.text, left, style);
-		left -= std::min(left, DisplayWidth(words.text));
+		words.text = analysis::Ellipsized(words.text, left, style);
+		left -= std::min(left, analysis::DisplayWidth(words.text));
 	}
 	return line;
 }
 
 // Filled up to the width, for lines that are reversed.
-Line Filled(const std::string &left, const std::string &right, size_t columns, const Style &style)
+Line Filled(const std::string &left, const std::string &right, size_t columns, const analysis::Style &style)
 {
-	const size_t of_right = std::min(DisplayWidth(right), columns);
-	const std::string text = Ellipsized(left, columns - std::min(columns, of_right + 1), style);
+	const size_t of_right = std::min(analysis::DisplayWidth(right), columns);
+	const std::string text = analysis::Ellipsized(left, columns - std::min(columns, of_right + 1), style);
 	const size_t room = columns - of_right;
-	return {{PadRight(text, room) + Ellipsized(right, of_right, style), Look::Reverse}};
+	return {
+	    {analysis::PadRight(text, room) + analysis::Ellipsized(right, of_right, style), Look::Reverse}};
 }
 
 std::string AgeText(uint64_t ns)
 {
 	const uint64_t seconds = ns / kSecondNs;
 	if (seconds < 120)
-		return Format("%llu s ago", static_cast<unsigned long long>(seconds));
-	return Format("%llu min ago", static_cast<unsigned long long>(seconds / 60));
+		return analysis::Format("%llu s ago", static_cast<unsigned long long>(seconds));
+	return analysis::Format("%llu min ago", static_cast<unsigned long long>(seconds / 60));
 }
 
-Line Title(const Frame &f, size_t columns, const Style &style)
+Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	constexpr size_t least = 12; // columns of a name that say which it is
 	std::string left = "forktail watch", right, which;
 	if (f.servers)
-		left = Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : ", which has ended");
+		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid,
+					f.alive ? "" : ", which has ended");
 	if (f.servers > 1)
-		which = Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
+		which = analysis::Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
 	if (f.has_second)
 		right = ClockText(f.second.realtime_ns) + (f.frozen ? "  FROZEN " : "  live ") +
 			AgeText(f.age_ns);
-	const size_t taken = DisplayWidth(right) + 1 + DisplayWidth(which);
+	const size_t taken = analysis::DisplayWidth(right) + 1 + analysis::DisplayWidth(which);
 	if (columns >= taken + least)
-		left = Ellipsized(left, columns - taken, style) + which;
+		left = analysis::Ellipsized(left, columns - taken, style) + which;
 	return Filled(left, right, columns, style);
 }
 
@@ -76,7 +78,7 @@ double Height(uint64_t ns, uint64_t top_ns)
 }
 
 // What a column has in one of `rows` rows, 0 the lowest.
-std::string Cell(double height, size_t row, size_t rows, const Style &style)
+std::string Cell(double height, size_t row, size_t rows, const analysis::Style &style)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char *const ascii[] = {" ", "_", ".", ".", ":", ":", "|", "|", "#"};
@@ -88,15 +90,17 @@ std::string Cell(double height, size_t row, size_t rows, const Style &style)
 }
 
 // Worst turns by second, `rows` high, and a line that points to the one that is shown.
-std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const Style &style)
+std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analysis::Style &style)
 {
 	uint64_t top_ns = 0;
 	for (uint64_t ns : f.strip)
 		top_ns = ns == kNoTurn ? top_ns : std::max(top_ns, ns);
 	std::vector<Line> lines;
 	for (size_t row = rows; row-- > 0;) {
-		std::string label = row + 1 == rows ? FormatDuration(top_ns) : row == 0 ? "10 us" : "";
-		Line line = {{PadLeft(label, kLabel - 1) + " ", Look::Dim}};
+		std::string label = row + 1 == rows ? common::FormatDuration(top_ns)
+				    : row == 0	    ? "10 us"
+						    : "";
+		Line line = {{analysis::PadLeft(label, kLabel - 1) + " ", Look::Dim}};
 		for (size_t i = 0; i < f.strip.size() && i < StripSeconds(columns); i++) {
 			const bool unknown = f.strip[i] == kNoTurn;
 			const std::string cell = unknown ? (row == 0 ? "?" : " ")
@@ -115,16 +119,17 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const Style
 	pointer += f.has_second ? "^" : "";
 	const std::string text = "worst turn per second, " +
 				 std::string(f.has_second ? ClockText(f.second.realtime_ns) : "nothing yet");
-	if (pointer.size() + 1 + DisplayWidth(text) <= columns)
+	if (pointer.size() + 1 + analysis::DisplayWidth(text) <= columns)
 		pointer += " " + text;
-	else if (f.chosen + kLabel > DisplayWidth(text) + 1)
-		pointer.replace(f.chosen + kLabel - DisplayWidth(text) - 1, DisplayWidth(text), text);
+	else if (f.chosen + kLabel > analysis::DisplayWidth(text) + 1)
+		pointer.replace(f.chosen + kLabel - analysis::DisplayWidth(text) - 1,
+				analysis::DisplayWidth(text), text);
 	lines.push_back(Cut({{pointer, Look::Dim}}, columns, style));
 	return lines;
 }
 
 // Time by cause of the serving threads. The bar is of all their time; what is a stall has a mark.
-std::vector<Line> Bars(const Figures &second, size_t columns, const Style &style)
+std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines;
 	size_t threads = 0;
@@ -139,18 +144,21 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const Style &style
 			continue;
 		std::string rest;
 		if (part.count)
-			rest += FormatCount(part.count) + "x";
+			rest += common::FormatCount(part.count) + "x";
 		if (part.longest_ns)
-			rest += (rest.empty() ? "" : ", ") + ("longest " + FormatDuration(part.longest_ns)) +
+			rest += (rest.empty() ? "" : ", ") +
+				("longest " + common::FormatDuration(part.longest_ns)) +
 				(part.detail.empty() ? "" : " " + part.detail);
-		const bool stall = IsStall(part.cause);
-		lines.push_back(Cut(
-		    {{stall ? "! " : "  ", stall ? Look::Alarm : Look::Plain},
-		     {PadRight(PartName(part.cause), kNameColumns - 2), stall ? Look::Strong : Look::Plain},
-		     {PadLeft(FormatDuration(part.ns), kTimeColumns) + "  "},
-		     {Bar(static_cast<double>(part.ns) / whole, bar, style), Look::Tinted, part.cause},
-		     {" " + rest}},
-		    columns, style));
+		const bool stall = analysis::IsStall(part.cause);
+		lines.push_back(
+		    Cut({{stall ? "! " : "  ", stall ? Look::Alarm : Look::Plain},
+			 {analysis::PadRight(PartName(part.cause), kNameColumns - 2),
+			  stall ? Look::Strong : Look::Plain},
+			 {analysis::PadLeft(common::FormatDuration(part.ns), kTimeColumns) + "  "},
+			 {analysis::Bar(static_cast<double>(part.ns) / whole, bar, style), Look::Tinted,
+			  part.cause},
+			 {" " + rest}},
+			columns, style));
 	}
 	if (lines.empty())
 		lines.push_back(
@@ -159,38 +167,41 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const Style &style
 	return lines;
 }
 
-Line Turns(const Figures &second, size_t columns, const Style &style)
+Line Turns(const Figures &second, size_t columns, const analysis::Style &style)
 {
 	uint64_t idle_ns = 0, whole_ns = 0;
 	for (const ThreadFigures &thread : second.threads)
 		for (const Part &part : thread.parts)
 			if (thread.serves) {
 				whole_ns += part.ns;
-				idle_ns += part.cause == Cause::Idle ? part.ns : 0;
+				idle_ns += part.cause == analysis::Cause::Idle ? part.ns : 0;
 			}
 	std::string text = "turns: none";
 	if (second.turns)
-		text = Format("turns %s  p50 %s  p99 %s  max %s", FormatCount(second.turns).c_str(),
-			      FormatDuration(second.p50_ns).c_str(), FormatDuration(second.p99_ns).c_str(),
-			      FormatDuration(second.max_ns).c_str());
+		text = analysis::Format("turns %s  p50 %s  p99 %s  max %s",
+					common::FormatCount(second.turns).c_str(),
+					common::FormatDuration(second.p50_ns).c_str(),
+					common::FormatDuration(second.p99_ns).c_str(),
+					common::FormatDuration(second.max_ns).c_str());
 	const double whole = static_cast<double>(std::max<uint64_t>(whole_ns, 1));
 	if (whole_ns)
-		text += Format("   stalled %s  idle %s",
-			       FormatShare(static_cast<double>(StalledNs(second)) / whole).c_str(),
-			       FormatShare(static_cast<double>(idle_ns) / whole).c_str());
+		text += analysis::Format(
+		    "   stalled %s  idle %s",
+		    common::FormatShare(static_cast<double>(StalledNs(second)) / whole).c_str(),
+		    common::FormatShare(static_cast<double>(idle_ns) / whole).c_str());
 	return Cut({{text, Look::Strong}}, columns, style);
 }
 
 std::vector<Line> Wrapped(const std::string &head, const std::string &text, size_t columns, Look look,
-			  const Style &style)
+			  const analysis::Style &style)
 {
 	std::vector<Line> lines;
-	for (const std::string &line : Lines(Wrap(head + text, 0, 2, columns)))
+	for (const std::string &line : analysis::Lines(analysis::Wrap(head + text, 0, 2, columns)))
 		lines.push_back(Cut({{line, lines.empty() ? look : Look::Plain}}, columns, style));
 	return lines;
 }
 
-std::vector<Line> Worst(const Frame &f, size_t columns, const Style &style)
+std::vector<Line> Worst(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	if (!f.worst.duration_ns)
 		return {{{"no turn in this minute", Look::Dim}}};
@@ -198,7 +209,7 @@ std::vector<Line> Worst(const Frame &f, size_t columns, const Style &style)
 		       Look::Strong, style);
 }
 
-std::vector<Line> Facts(const Frame &f, size_t columns, const Style &style)
+std::vector<Line> Facts(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines;
 	for (const std::string &fact : FactsOf(f))
@@ -206,14 +217,14 @@ std::vector<Line> Facts(const Frame &f, size_t columns, const Style &style)
 	return lines;
 }
 
-Line Status(const Frame &f, size_t columns, const Style &style)
+Line Status(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	const Health &h = f.health;
 	const bool bad = !h.recording || h.dropped || h.damaged;
 	return Cut({{StatusText(h), bad ? Look::Alarm : Look::Dim}}, columns, style);
 }
 
-Line Bottom(const Frame &f, size_t columns, const Style &style)
+Line Bottom(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	if (!f.message.empty())
 		return Filled(f.message, "", columns, style);
@@ -253,7 +264,7 @@ size_t WidthOf(const Line &line)
 {
 	size_t width = 0;
 	for (const Words &words : line)
-		width += DisplayWidth(words.text);
+		width += analysis::DisplayWidth(words.text);
 	return width;
 }
 
@@ -270,7 +281,7 @@ size_t StripSeconds(size_t columns)
 	return columns > kLabel + 1 ? columns - kLabel : 1;
 }
 
-std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const Style &style)
+std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const analysis::Style &style)
 {
 	std::vector<Line> lines = {Title(f, columns, style)};
 	if (!f.has_second) {
@@ -304,7 +315,7 @@ std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const Styl
 	return lines;
 }
 
-std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const Style &style)
+std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines = {{{TextOf(Title(f, columns, style))}}};
 	lines.push_back(Turns(f.second, columns, style));
@@ -335,7 +346,7 @@ std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 	    "Seconds are told two seconds after they passed. docs/watch.md has the rest.",
 	};
 	std::vector<Line> lines;
-	Style style;
+	analysis::Style style;
 	for (const char *line : text)
 		if (lines.size() < rows)
 			lines.push_back(
@@ -343,4 +354,4 @@ std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 	return lines;
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

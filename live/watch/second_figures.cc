@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
-std::string PartName(Cause cause)
+std::string PartName(analysis::Cause cause)
 {
-	return AccountName(cause);
+	return analysis::AccountName(cause);
 }
 
 void KeepLonger(uint64_t ns, const std::string &detail, Part *part)
@@ -43,11 +43,12 @@ std::vector<Part> ServingParts(const Figures &second, size_t *threads)
 			continue;
 		++*threads;
 		for (const Part &part : thread.parts)
-			if (part.cause != Cause::Idle)
+			if (part.cause != analysis::Cause::Idle)
 				AddPart(part, &parts);
 	}
 	std::stable_sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
-		return IsStall(a.cause) != IsStall(b.cause) ? IsStall(a.cause) : a.ns > b.ns;
+		return analysis::IsStall(a.cause) != analysis::IsStall(b.cause) ? analysis::IsStall(a.cause)
+										: a.ns > b.ns;
 	});
 	return parts;
 }
@@ -57,7 +58,7 @@ uint64_t StalledNs(const Figures &second)
 	uint64_t ns = 0;
 	for (const ThreadFigures &thread : second.threads)
 		for (const Part &part : thread.parts)
-			if (thread.serves && IsStall(part.cause))
+			if (thread.serves && analysis::IsStall(part.cause))
 				ns += part.ns;
 	return ns;
 }
@@ -73,4 +74,4 @@ uint64_t Percentile(std::vector<uint64_t> *durations, double p)
 	return (*durations)[at];
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -9,7 +9,7 @@
 
 #include "analysis/timeline/causes.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
@@ -18,7 +18,7 @@ constexpr uint64_t kNoTurn = UINT64_MAX; // in strips: nothing is known of that 
 // Of one cause: time, how often, and the longest one that was told by itself (0: none was), with its name or
 // its stack.
 struct Part {
-	Cause cause = Cause::Unknown;
+	analysis::Cause cause = analysis::Cause::Unknown;
 	uint64_t ns = 0, count = 0;
 	uint64_t longest_ns = 0;
 	std::string detail;
@@ -44,7 +44,7 @@ struct WorstTurn {
 // What a serving thread is in the middle of.
 struct Open {
 	std::string thread;
-	Cause cause = Cause::Unknown;
+	analysis::Cause cause = analysis::Cause::Unknown;
 	uint64_t start_ns = 0, so_far_ns = 0;
 	std::string detail;
 };
@@ -96,6 +96,6 @@ void KeepLonger(uint64_t ns, const std::string &detail, Part *part);
 uint64_t Percentile(std::vector<uint64_t> *durations, double p);
 
 // "fork", "own-code" ... on a thread's account.
-std::string PartName(Cause cause);
+std::string PartName(analysis::Cause cause);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

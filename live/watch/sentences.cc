@@ -8,7 +8,7 @@
 #include "analysis/text/layout.h"
 #include "common/format/units.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -25,10 +25,12 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 		// Of a whole, what rounds to nothing says nothing.
 		if (!part.ns || part.ns < whole_ns / 200 || told++ == most)
 			break;
-		text += (text.empty() ? "" : ", ") + PartName(part.cause) + " " + FormatDuration(part.ns);
+		text +=
+		    (text.empty() ? "" : ", ") + PartName(part.cause) + " " + common::FormatDuration(part.ns);
 		if (whole_ns)
 			text += " (" +
-				FormatShare(static_cast<double>(part.ns) / static_cast<double>(whole_ns)) +
+				common::FormatShare(static_cast<double>(part.ns) /
+						    static_cast<double>(whole_ns)) +
 				")";
 	}
 	return text;
@@ -39,8 +41,8 @@ std::string DoingText(const ThreadFigures &thread)
 {
 	std::vector<Part> parts;
 	for (const Part &part : thread.parts)
-		if (part.cause != Cause::Idle && part.cause != Cause::Unknown &&
-		    part.cause != Cause::LockWait)
+		if (part.cause != analysis::Cause::Idle && part.cause != analysis::Cause::Unknown &&
+		    part.cause != analysis::Cause::LockWait)
 			parts.push_back(part);
 	return PartsText(parts, 4, 0);
 }
@@ -50,16 +52,17 @@ std::string ChildText(const Child &child, const Figures &second)
 	const bool ended = child.end_ns && child.end_ns <= second.end_ns();
 	const uint64_t until_ns = ended ? child.end_ns : second.end_ns();
 	const uint64_t so_far_ns = until_ns - std::min(child.start_ns, until_ns);
-	std::string text = Format("%s %u: %s%s", child.role.c_str(), child.pid, ended ? "ended after " : "",
-				  FormatDuration(so_far_ns).c_str());
+	std::string text =
+	    analysis::Format("%s %u: %s%s", child.role.c_str(), child.pid, ended ? "ended after " : "",
+			     common::FormatDuration(so_far_ns).c_str());
 	if (!ended)
 		text += " so far";
 	if (child.last_took_ns) {
-		text += ", the last one took " + FormatDuration(child.last_took_ns);
+		text += ", the last one took " + common::FormatDuration(child.last_took_ns);
 		if (!ended)
 			text += " (" +
-				FormatShare(static_cast<double>(so_far_ns) /
-					    static_cast<double>(child.last_took_ns)) +
+				common::FormatShare(static_cast<double>(so_far_ns) /
+						    static_cast<double>(child.last_took_ns)) +
 				" of that)";
 	}
 	for (const ThreadFigures &thread : second.threads)
@@ -72,15 +75,16 @@ std::string ChildText(const Child &child, const Figures &second)
 // Faults by cause, of serving threads.
 std::string FaultsText(const Figures &second)
 {
-	static const Cause faults[] = {Cause::CowCopy,	Cause::CowReuse, Cause::PageZero,
-				       Cause::PageFile, Cause::PageIn,	 Cause::PageFault};
+	static const analysis::Cause faults[] = {analysis::Cause::CowCopy,  analysis::Cause::CowReuse,
+						 analysis::Cause::PageZero, analysis::Cause::PageFile,
+						 analysis::Cause::PageIn,   analysis::Cause::PageFault};
 	size_t threads = 0;
 	std::string text;
 	for (const Part &part : ServingParts(second, &threads))
 		if (part.count &&
 		    std::find(std::begin(faults), std::end(faults), part.cause) != std::end(faults))
-			text += (text.empty() ? "faults: " : ", ") + FormatCount(part.count) + " " +
-				PartName(part.cause) + " in " + FormatDuration(part.ns);
+			text += (text.empty() ? "faults: " : ", ") + common::FormatCount(part.count) + " " +
+				PartName(part.cause) + " in " + common::FormatDuration(part.ns);
 	return text;
 }
 
@@ -88,7 +92,8 @@ std::string TakenText(const Figures &second)
 {
 	std::string text;
 	for (const Taker &taker : second.taken)
-		text += (text.empty() ? "CPU taken by " : ", ") + taker.comm + " " + FormatDuration(taker.ns);
+		text += (text.empty() ? "CPU taken by " : ", ") + taker.comm + " " +
+			common::FormatDuration(taker.ns);
 	return text;
 }
 
@@ -101,7 +106,7 @@ std::string ClockText(uint64_t realtime_ns)
 	const time_t seconds = static_cast<time_t>(realtime_ns / kSecondNs);
 	struct tm t;
 	gmtime_r(&seconds, &t);
-	return Format("%02d:%02d:%02d UTC", t.tm_hour, t.tm_min, t.tm_sec);
+	return analysis::Format("%02d:%02d:%02d UTC", t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 std::vector<std::string> FactsOf(const Frame &f)
@@ -110,28 +115,31 @@ std::vector<std::string> FactsOf(const Frame &f)
 	std::vector<std::string> facts;
 	for (const Open &open : s.open)
 		facts.push_back("in the middle of it: " + open.thread + ", " + PartName(open.cause) +
-				" since " + FormatDuration(open.so_far_ns) +
+				" since " + common::FormatDuration(open.so_far_ns) +
 				(open.detail.empty() ? "" : ", " + open.detail));
 	if (!f.event.empty())
 		facts.push_back(f.event);
 	for (const Child &child : f.children)
 		facts.push_back(ChildText(child, s));
 	if (s.forks)
-		facts.push_back(Plural(s.forks, "fork", "forks") + " in " + FormatDuration(s.fork_ns));
+		facts.push_back(common::Plural(s.forks, "fork", "forks") + " in " +
+				common::FormatDuration(s.fork_ns));
 	if (s.fsyncs)
-		facts.push_back(Plural(s.fsyncs, "fsync", "fsyncs") + " in " + FormatDuration(s.fsync_ns) +
-				", longest " + FormatDuration(s.fsync_longest_ns) +
+		facts.push_back(common::Plural(s.fsyncs, "fsync", "fsyncs") + " in " +
+				common::FormatDuration(s.fsync_ns) + ", longest " +
+				common::FormatDuration(s.fsync_longest_ns) +
 				(s.fsync_file.empty() ? "" : " of " + s.fsync_file));
 	if (std::string faults = FaultsText(s); !faults.empty())
 		facts.push_back(faults);
 	if (!s.taken.empty())
 		facts.push_back(TakenText(s));
 	if (s.disk_reads + s.disk_writes)
-		facts.push_back("disk: " + Plural(s.disk_reads, "read", "reads") + ", " +
-				Plural(s.disk_writes, "write", "writes") + ", " + FormatBytes(s.disk_bytes) +
-				", longest " + FormatDuration(s.disk_longest_ns));
+		facts.push_back("disk: " + common::Plural(s.disk_reads, "read", "reads") + ", " +
+				common::Plural(s.disk_writes, "write", "writes") + ", " +
+				common::FormatBytes(s.disk_bytes) + ", longest " +
+				common::FormatDuration(s.disk_longest_ns));
 	if (s.dropped)
-		facts.push_back(Plural(s.dropped, "record was", "records were") +
+		facts.push_back(common::Plural(s.dropped, "record was", "records were") +
 				" dropped in this second: its figures are too low");
 	for (const ThreadFigures &thread : s.threads)
 		if (std::string doing = DoingText(thread); !thread.serves && !thread.child && !doing.empty())
@@ -144,27 +152,29 @@ std::string StatusText(const Health &h)
 	std::string text = "recorder";
 	if (!h.recording)
 		text = h.quiet_ns ? "no recorder: nothing came for " +
-					FormatDuration(h.quiet_ns / kSecondNs * kSecondNs)
+					common::FormatDuration(h.quiet_ns / kSecondNs * kSecondNs)
 				  : "no recorder yet";
 	if (h.cost_known)
-		text += " CPU " + FormatPercent(h.cpu) + " + " + FormatPercent(h.bpf) + " in kernel, " +
-			FormatBytes(h.rss_bytes);
-	text += Format(" | %s dropped", FormatCount(h.dropped).c_str());
+		text += " CPU " + common::FormatPercent(h.cpu) + " + " + common::FormatPercent(h.bpf) +
+			" in kernel, " + common::FormatBytes(h.rss_bytes);
+	text += analysis::Format(" | %s dropped", common::FormatCount(h.dropped).c_str());
 	if (h.damaged)
-		text += Format(", %s", Plural(h.damaged, "block lost", "blocks lost").c_str());
-	text += " | ring " + FormatDuration(h.span_ns) + ", " + FormatBytes(h.bytes) +
-		Format(", %u files", h.segments);
+		text +=
+		    analysis::Format(", %s", common::Plural(h.damaged, "block lost", "blocks lost").c_str());
+	text += " | ring " + common::FormatDuration(h.span_ns) + ", " + common::FormatBytes(h.bytes) +
+		analysis::Format(", %u files", h.segments);
 	return text;
 }
 
 std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
 {
-	std::string text = Format("%s%s at %s, ", turn.sampled ? "at least " : "",
-				  FormatDuration(turn.duration_ns).c_str(), ClockText(realtime_ns).c_str());
+	std::string text = analysis::Format("%s%s at %s, ", turn.sampled ? "at least " : "",
+					    common::FormatDuration(turn.duration_ns).c_str(),
+					    ClockText(realtime_ns).c_str());
 	text += turn.thread;
 	if (turn.reads + turn.writes)
-		text += ", " + Plural(turn.reads, "read", "reads") + ", " +
-			Plural(turn.writes, "write", "writes");
+		text += ", " + common::Plural(turn.reads, "read", "reads") + ", " +
+			common::Plural(turn.writes, "write", "writes");
 	if (!turn.parts.empty())
 		text += ": " + PartsText(turn.parts, 4, turn.duration_ns);
 	if (!turn.detail.empty())
@@ -176,4 +186,4 @@ std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
 	return text;
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

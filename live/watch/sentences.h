@@ -7,7 +7,7 @@
 
 #include "frame.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 // One line each, what matters most first: what a thread is in the middle of, children, forks, fsync, faults,
@@ -22,4 +22,4 @@ std::string ClockText(uint64_t realtime_ns);
 // One turn in words: "50.1 ms at 20:15:03: fork 48.0 ms (96 %), own-code 2.1 ms", and its evidence.
 std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

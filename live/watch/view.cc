@@ -6,7 +6,7 @@
 
 #include "history.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -75,4 +75,4 @@ void Press(Key key, const History &history, size_t strip, View *view)
 			Freeze(worst->start_ns, view);
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -5,7 +5,7 @@
 
 #include "frame.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 enum class Key : uint8_t {
@@ -39,4 +39,4 @@ uint64_t EarliestNs(const History &history);
 // The second that is shown; 0: none.
 uint64_t ShownNs(const History &history, const View &view);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

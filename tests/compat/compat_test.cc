@@ -14,8 +14,8 @@
 
 #include "analysis/text/explain.h"
 
-using namespace forktail;
-using ft::test::read_file;
+using namespace forktail::analysis;
+using forktail::test::read_file;
 
 namespace
 {
@@ -66,12 +66,12 @@ TEST_CASE("what was recorded by versions before is explained as it was by them")
 		std::string error;
 		int status = 0;
 		REQUIRE(ExplainRun("run", options, &e, &error, &status));
-		json kept = ft::test::parse_json(read_file("explain.json"));
+		json kept = forktail::test::parse_json(read_file("explain.json"));
 		REQUIRE(kept["requests"]["count"] > 100);
 		CHECK(kept["forktail"].is_string());
 		kept.erase("forktail");
 		std::vector<std::string> differ;
-		Compare(kept, ft::test::parse_json(ExplainJson(e, options)), "", &differ);
+		Compare(kept, forktail::test::parse_json(ExplainJson(e, options)), "", &differ);
 		for (const std::string &what : differ)
 			UNSCOPED_INFO(what);
 		CHECK(differ.empty());
@@ -80,13 +80,13 @@ TEST_CASE("what was recorded by versions before is explained as it was by them")
 
 TEST_CASE("a member that is gone or different is found")
 {
-	const json kept = ft::test::parse_json(R"({"a":{"b":[1,{"c":"x"}]}})");
+	const json kept = forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x"}]}})");
 	std::vector<std::string> differ;
-	Compare(kept, ft::test::parse_json(R"({"a":{"b":[1,{"c":"x","d":1}]},"e":2})"), "", &differ);
+	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x","d":1}]},"e":2})"), "", &differ);
 	CHECK(differ.empty());
-	Compare(kept, ft::test::parse_json(R"({"a":{"b":[1,{"d":"x"}]}})"), "", &differ);
-	Compare(kept, ft::test::parse_json(R"({"a":{"b":[2,{"c":"x"}]}})"), "", &differ);
-	Compare(kept, ft::test::parse_json(R"({"a":{"b":[1]}})"), "", &differ);
+	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1,{"d":"x"}]}})"), "", &differ);
+	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[2,{"c":"x"}]}})"), "", &differ);
+	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1]}})"), "", &differ);
 	REQUIRE(differ.size() == 3);
 	CHECK(differ[0] == ".a.b[1].c is gone");
 	CHECK(differ[1] == ".a.b[0] was 1 and is 2");

@@ -21,7 +21,7 @@ void Fail(const char *what)
 	abort();
 }
 
-void CheckMap(const forktail::ClockMap &map, const std::vector<ft_probe> &probes)
+void CheckMap(const forktail::analysis::ClockMap &map, const std::vector<ft_probe> &probes)
 {
 	if (map.Map(0) != 0 || map.Map(UINT64_MAX) != UINT64_MAX)
 		Fail("what is no time became one");
@@ -43,19 +43,20 @@ void CheckMap(const forktail::ClockMap &map, const std::vector<ft_probe> &probes
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	forktail::ClockPair pairs[2] = {{"a", "b", {}}, {"c", "b", {}}};
+	forktail::analysis::ClockPair pairs[2] = {{"a", "b", {}}, {"c", "b", {}}};
 	for (size_t i = 0; i < size / sizeof(ft_probe) && i < kProbes; i++) {
 		ft_probe p;
 		memcpy(&p, data + i * sizeof p, sizeof p);
 		pairs[i % 2].samples.push_back(p);
 	}
-	for (const forktail::ClockPair &pair : pairs) {
+	for (const forktail::analysis::ClockPair &pair : pairs) {
 		uint64_t left_out = 0;
-		CheckMap(forktail::FitClock(pair.samples, &left_out), pair.samples);
+		CheckMap(forktail::analysis::FitClock(pair.samples, &left_out), pair.samples);
 		if (left_out > pair.samples.size())
 			Fail("more was left out than there was");
 	}
-	for (const forktail::ClockPath &path : forktail::ConnectClocks("a", {pairs[0], pairs[1]}))
+	for (const forktail::analysis::ClockPath &path :
+	     forktail::analysis::ConnectClocks("a", {pairs[0], pairs[1]}))
 		CheckMap(path.map, pairs[1].samples);
 	return 0;
 }

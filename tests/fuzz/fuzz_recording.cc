@@ -113,19 +113,19 @@ std::string Contents(const char *path)
 	return text;
 }
 
-void CheckPage(const forktail::Explanation &explanation)
+void CheckPage(const forktail::analysis::Explanation &explanation)
 {
 	char path[SCRATCH_PATH];
 	scratch_path(path, "page.html");
 	std::string error;
-	if (!forktail::WriteReport(explanation, path, &error))
+	if (!forktail::analysis::report::WriteReport(explanation, path, &error))
 		Fail("no page", error);
 	std::string page = Contents(path);
 	size_t begin = page.find('>', page.find("id=\"run\"")), end = page.find("</script", begin);
 	if (begin == std::string::npos || end == std::string::npos)
 		Fail("the page has no run", "");
 	std::string run = page.substr(begin + 1, end - begin - 1);
-	if (forktail::ParseJson(run).is_discarded())
+	if (forktail::common::ParseJson(run).is_discarded())
 		Fail("the page's run is no JSON", run);
 	CheckVisible(run, "the page's text steers terminals");
 }
@@ -180,18 +180,18 @@ void CheckFile(const std::string &name)
 
 void Explain(const char *path)
 {
-	forktail::Explanation explanation;
-	forktail::ExplainOptions options;
+	forktail::analysis::Explanation explanation;
+	forktail::analysis::ExplainOptions options;
 	options.requests = true;
 	std::string error;
 	int status = 0;
-	if (!forktail::ExplainRun(path, options, &explanation, &error, &status)) {
+	if (!forktail::analysis::ExplainRun(path, options, &explanation, &error, &status)) {
 		CheckVisible(error, "the error steers terminals");
 		return;
 	}
-	CheckVisible(forktail::ExplainText(explanation, options), "the text steers terminals");
-	std::string json = forktail::ExplainJson(explanation, options);
-	if (forktail::ParseJson(json).is_discarded())
+	CheckVisible(forktail::analysis::ExplainText(explanation, options), "the text steers terminals");
+	std::string json = forktail::analysis::ExplainJson(explanation, options);
+	if (forktail::common::ParseJson(json).is_discarded())
 		Fail("the JSON is none", json);
 	CheckVisible(json, "the JSON steers terminals");
 	if (FUZZ_PAGE)

@@ -10,7 +10,7 @@
 
 #include "tests/support/process.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class CpuCgroup
@@ -73,4 +73,4 @@ private:
 	bool v1_ = false;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

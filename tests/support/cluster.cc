@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -109,4 +109,4 @@ void Cluster::move(int first, int last, size_t from, size_t to)
 	}
 }
 
-} // namespace ft::test
+} // namespace forktail::test

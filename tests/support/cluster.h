@@ -9,7 +9,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class Cluster
@@ -37,4 +37,4 @@ private:
 	std::vector<std::unique_ptr<Redis>> nodes_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

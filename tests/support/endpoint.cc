@@ -19,7 +19,7 @@
 
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -124,4 +124,4 @@ std::string ask(const Endpoint &server, const std::string &request, const std::s
 	}
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -7,7 +7,7 @@
 
 #include "tests/support/process.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 // Where a server listens: a Unix socket, or a port of 127.0.0.1 when `socket` is empty.
@@ -28,4 +28,4 @@ bool listens(pid_t pid, int port);
 std::string ask(const Endpoint &server, const std::string &request, const std::string &until = "\r\n",
 		Seconds limit = Seconds(10));
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -10,7 +10,7 @@
 
 #include "tests/support/process.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class Freezer
@@ -81,4 +81,4 @@ private:
 	std::string parent_, path_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -4,7 +4,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -32,4 +32,4 @@ Haproxy::Haproxy(const HaproxyOptions &options) : Proxy(options.tcp)
 	    [] { return std::string(); });
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -5,7 +5,7 @@
 #pragma once
 #include "tests/support/proxy.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct HaproxyOptions {
@@ -20,4 +20,4 @@ public:
 	explicit Haproxy(const HaproxyOptions &options);
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -4,7 +4,7 @@
 
 template class nlohmann::basic_json<>;
 
-namespace ft::test
+namespace forktail::test
 {
 
 nlohmann::json parse_json(const std::string &text)
@@ -12,4 +12,4 @@ nlohmann::json parse_json(const std::string &text)
 	return nlohmann::json::parse(text);
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -7,10 +7,10 @@
 
 extern template class nlohmann::basic_json<>;
 
-namespace ft::test
+namespace forktail::test
 {
 
 // Throws nlohmann's parse_error, which fails the test, where `text` is no JSON.
 nlohmann::json parse_json(const std::string &text);
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -10,7 +10,7 @@
 
 #include "analysis/compare/compare.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct MadeOptions {
@@ -25,7 +25,7 @@ class MadeRuns
 public:
 	explicit MadeRuns(uint64_t seed) : random_(seed) {}
 
-	forktail::RunSample Run(const MadeOptions &o)
+	forktail::analysis::compare::RunSample Run(const MadeOptions &o)
 	{
 		const double level = std::log(100e3) + o.run_spread * Normal();
 		const double length = 30e6 * std::exp(o.run_spread * Normal());
@@ -44,15 +44,16 @@ public:
 		return Sampled(o);
 	}
 	// Two sides of so many pairs, whose runs share what the hour was like.
-	forktail::Comparison Pairs(size_t pairs, const MadeOptions &a, const MadeOptions &b,
-				   const forktail::CompareOptions &options = {})
+	forktail::analysis::compare::Comparison
+	Pairs(size_t pairs, const MadeOptions &a, const MadeOptions &b,
+	      const forktail::analysis::compare::CompareOptions &options = {})
 	{
-		forktail::Comparison c;
+		forktail::analysis::compare::Comparison c;
 		for (size_t i = 0; i < pairs; i++) {
 			c.a.runs.push_back(Run(a));
 			c.b.runs.push_back(Run(b));
 		}
-		forktail::Judge(options, &c);
+		forktail::analysis::compare::Judge(options, &c);
 		return c;
 	}
 
@@ -75,9 +76,9 @@ private:
 		std::nth_element(latencies_.begin(), at, latencies_.end());
 		return *at;
 	}
-	forktail::RunSample Sampled(const MadeOptions &o)
+	forktail::analysis::compare::RunSample Sampled(const MadeOptions &o)
 	{
-		forktail::RunSample run;
+		forktail::analysis::compare::RunSample run;
 		run.requests = latencies_.size();
 		run.seconds = o.seconds;
 		run.rate = o.per_second;
@@ -90,8 +91,8 @@ private:
 		return run;
 	}
 
-	forktail::Random random_;
+	forktail::analysis::compare::Random random_;
 	std::vector<uint64_t> latencies_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

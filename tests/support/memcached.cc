@@ -8,7 +8,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 Memcached::Memcached(const MemcachedOptions &options) : tcp_(options.tcp)
@@ -74,4 +74,4 @@ std::string Memcached::stat(const std::string &name) const
 	return all.substr(from, all.find('\r', from) - from);
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -11,7 +11,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct MemcachedOptions {
@@ -53,4 +53,4 @@ private:
 	std::unique_ptr<Process> process_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -11,7 +11,7 @@
 
 #include "tests/support/process.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class MemoryCgroup
@@ -63,4 +63,4 @@ private:
 	bool made_ = false, usable_ = false;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -4,7 +4,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -52,4 +52,4 @@ std::string Nutcracker::stats() const
 	return ask({"", stats_port_}, "", "\n");
 }
 
-} // namespace ft::test
+} // namespace forktail::test

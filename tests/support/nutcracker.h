@@ -8,7 +8,7 @@
 
 #include "tests/support/proxy.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct NutcrackerOptions {
@@ -39,4 +39,4 @@ private:
 	int stats_port_ = 0;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -17,7 +17,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -178,4 +178,4 @@ void sleep_for(Seconds time)
 	std::this_thread::sleep_for(time);
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ft::test
+namespace forktail::test
 {
 
 using Seconds = std::chrono::duration<double>;
@@ -80,4 +80,4 @@ template <class Done> bool eventually(Done done, Seconds limit)
 	return true;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

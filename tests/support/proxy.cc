@@ -7,7 +7,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 void Proxy::start(const std::function<std::vector<std::string>()> &prepare,
@@ -43,4 +43,4 @@ Proxy::~Proxy()
 	process_->wait(Seconds(10));
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -12,7 +12,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class Proxy
@@ -44,4 +44,4 @@ private:
 	std::unique_ptr<Process> process_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace ft::test
+namespace forktail::test
 {
 
 namespace
@@ -210,4 +210,4 @@ const ft_thread *Recorded::role(const std::string &role) const
 	return nullptr;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -9,7 +9,7 @@
 
 #include "recording/recording.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct Recorded {
@@ -52,4 +52,4 @@ struct Recorded {
 
 Recorded read_recording(const std::string &path);
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -10,7 +10,7 @@
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 constexpr uint64_t kRingSecond = 1'000'000'000, kRingMs = 1'000'000;
@@ -120,4 +120,4 @@ struct RingWriter {
 	}
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -5,10 +5,10 @@
 
 #include "analysis/compare/compare.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 // `pairs` of runs; of one alone nothing is judged.
-Comparison SampleComparison(size_t pairs);
+analysis::compare::Comparison SampleComparison(size_t pairs);
 
-} // namespace forktail
+} // namespace forktail::analysis

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-namespace forktail
+namespace forktail::analysis
 {
 
 namespace
@@ -74,16 +74,16 @@ std::vector<Stall> MakeStalls(const SampleSize &size, std::mt19937_64 *random)
 	return kept;
 }
 
-uint32_t AddDetail(Run *run, const std::string &name, std::vector<std::string> stack = {})
+uint32_t AddDetail(analysis::Run *run, const std::string &name, std::vector<std::string> stack = {})
 {
 	run->details.push_back({name, std::move(stack)});
 	return static_cast<uint32_t>(run->details.size() - 1);
 }
 
-void AddThread(Run *run, uint32_t tid, uint32_t flags, uint64_t start_ns, uint64_t end_ns, const char *comm,
-	       const char *role)
+void AddThread(analysis::Run *run, uint32_t tid, uint32_t flags, uint64_t start_ns, uint64_t end_ns,
+	       const char *comm, const char *role)
 {
-	Thread t;
+	analysis::Thread t;
 	t.tid = tid;
 	t.tgid = flags & FT_THREAD_CHILD ? tid : 1200;
 	t.parent_tgid = flags & FT_THREAD_CHILD ? 1200 : 0;
@@ -95,14 +95,14 @@ void AddThread(Run *run, uint32_t tid, uint32_t flags, uint64_t start_ns, uint64
 	run->threads.push_back(t);
 }
 
-void AddTally(Run *run, uint64_t window_ns, uint32_t owner, uint64_t total_ns, uint32_t count)
+void AddTally(analysis::Run *run, uint64_t window_ns, uint32_t owner, uint64_t total_ns, uint32_t count)
 {
 	if (total_ns)
 		run->tallies.push_back({window_ns, window_ns + kMs, total_ns, 0, count, 1200, owner, 0});
 }
 
 // The serving thread: its stalls as spans, and what lies between them as tallies.
-void AddServer(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std::mt19937_64 *random)
+void AddServer(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std::mt19937_64 *random)
 {
 	AddThread(run, 1200, FT_THREAD_MAIN, kStart, end_ns, "redis-server", "redis-server");
 	uint32_t holder = AddDetail(run, "kworker/u4:2-events_unbound (tid 311)");
@@ -148,10 +148,10 @@ void AddServer(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std:
 
 // What the serving thread's own code was seen doing, a sample each millisecond: mostly GET, and KEYS at the
 // start of each tenth second.
-void AddCpuSamples(Run *run, uint64_t end_ns)
+void AddCpuSamples(analysis::Run *run, uint64_t end_ns)
 {
 	auto frames = [](std::initializer_list<const char *> functions) {
-		Stack stack;
+		analysis::Stack stack;
 		stack.program = "redis-server";
 		for (const char *f : functions)
 			stack.frames.push_back({f, "redis-server"});
@@ -177,7 +177,7 @@ void AddCpuSamples(Run *run, uint64_t end_ns)
 }
 
 // Background threads, children and the disk: what a reader holds a stall against.
-void AddOthers(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns)
+void AddOthers(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t end_ns)
 {
 	const char *names[] = {"bio_close_file", "bio_aof_fsync", "bio_lazy_free"};
 	for (uint32_t i = 0; i < 3; i++) {
@@ -222,7 +222,7 @@ void AddOthers(Run *run, const std::vector<Stall> &stalls, uint64_t end_ns)
 	}
 }
 
-void AddSeries(Run *run, uint64_t end_ns, std::mt19937_64 *random)
+void AddSeries(analysis::Run *run, uint64_t end_ns, std::mt19937_64 *random)
 {
 	struct Wanted {
 		const char *name, *unit, *label, *value;
@@ -240,7 +240,7 @@ void AddSeries(Run *run, uint64_t end_ns, std::mt19937_64 *random)
 			      {"host.softirq", "1/s", "cpu", "1", 1500, 900},
 			      {"host.swap_in", "1/s", "", "", 0, 0}};
 	for (const Wanted &w : all) {
-		Series s;
+		analysis::Series s;
 		s.name = w.name;
 		s.unit = w.unit;
 		if (*w.label)
@@ -253,10 +253,10 @@ void AddSeries(Run *run, uint64_t end_ns, std::mt19937_64 *random)
 }
 
 // Open loop: a request due during a stall waits for its end, and so do those behind it.
-void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleSize &size,
+void AddRequests(analysis::Explanation *e, const std::vector<Stall> &stalls, const SampleSize &size,
 		 std::mt19937_64 *random)
 {
-	Blame &blame = e->blame;
+	analysis::Blame &blame = e->blame;
 	std::lognormal_distribution<double> service(std::log(90e3), 0.35);
 	uint64_t count = static_cast<uint64_t>(size.seconds * size.rate);
 	uint64_t gap = 1'000'000'000 / size.rate;
@@ -268,10 +268,10 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		while (next < stalls.size() && stalls[next].end_ns() <= due)
 			next++;
 		uint64_t waits = 0;
-		Cause cause = Cause::ServerBusy;
+		analysis::Cause cause = analysis::Cause::ServerBusy;
 		if (next < stalls.size() && stalls[next].start_ns <= due) {
 			waits = stalls[next].end_ns() - due;
-			cause = CauseOfOwner(stalls[next].owner);
+			cause = analysis::CauseOfOwner(stalls[next].owner);
 		} else if ((*random)() % size.slow_one_in == 0) {
 			took += kMs + (*random)() % (2 * kMs);
 		}
@@ -287,7 +287,7 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		}
 		if (latency < kSlow)
 			continue;
-		SlowRequest s = {};
+		analysis::SlowRequest s = {};
 		s.start_ns = s.since_ns = due;
 		s.latency_ns = latency;
 		s.index = static_cast<uint32_t>(i);
@@ -295,12 +295,12 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 		s.op = static_cast<uint8_t>(i % 2);
 		s.sent_ns = due + 2 * kUs;
 		s.connection = static_cast<uint32_t>(i % kConnections);
-		s.hop = size.recorder ? 0 : kNoHop;
-		blame.parts.push_back(
-		    {waits > took ? cause : Cause::ServerBusy, kNoHop, std::max(waits, took), 0});
+		s.hop = size.recorder ? 0 : analysis::kNoHop;
+		blame.parts.push_back({waits > took ? cause : analysis::Cause::ServerBusy, analysis::kNoHop,
+				       std::max(waits, took), 0});
 		if (std::min(waits, took))
 			blame.parts.push_back(
-			    {waits > took ? Cause::ServerBusy : cause, 0, std::min(waits, took)});
+			    {waits > took ? analysis::Cause::ServerBusy : cause, 0, std::min(waits, took)});
 		s.part_count = static_cast<uint16_t>(blame.parts.size() - s.first_part);
 		blame.slow.push_back(s);
 		blame.slow_ns += latency;
@@ -321,19 +321,19 @@ void AddRequests(Explanation *e, const std::vector<Stall> &stalls, const SampleS
 	blame.threshold_ns = kSlow;
 }
 
-void AddCauses(Blame *blame)
+void AddCauses(analysis::Blame *blame)
 {
-	std::vector<CauseRow> rows(kCauses);
-	for (const SlowRequest &s : blame->slow)
+	std::vector<analysis::CauseRow> rows(analysis::kCauses);
+	for (const analysis::SlowRequest &s : blame->slow)
 		for (uint32_t k = 0; k < s.part_count; k++) {
-			const Part &part = blame->parts[s.first_part + k];
-			CauseRow &row = rows[static_cast<size_t>(Index(part.cause))];
+			const analysis::Part &part = blame->parts[s.first_part + k];
+			analysis::CauseRow &row = rows[static_cast<size_t>(analysis::Index(part.cause))];
 			row.cause = part.cause;
 			row.requests++;
 			row.direct_ns += part.direct_ns;
 			row.queued_ns += part.queued_ns;
 		}
-	for (CauseRow &row : rows) {
+	for (analysis::CauseRow &row : rows) {
 		if (row.total_ns() == 0)
 			continue;
 		row.share = static_cast<double>(row.total_ns()) / static_cast<double>(blame->slow_ns);
@@ -344,20 +344,22 @@ void AddCauses(Blame *blame)
 		blame->causes.push_back(row);
 	}
 	std::sort(blame->causes.begin(), blame->causes.end(),
-		  [](const CauseRow &a, const CauseRow &b) { return a.total_ns() > b.total_ns(); });
+		  [](const analysis::CauseRow &a, const analysis::CauseRow &b) {
+			  return a.total_ns() > b.total_ns();
+		  });
 }
 
 // One episode per stall that made a request wait for 5 ms or more.
-void AddEpisodes(Explanation *e, const std::vector<Stall> &stalls)
+void AddEpisodes(analysis::Explanation *e, const std::vector<Stall> &stalls)
 {
 	for (const Stall &stall : stalls) {
 		if (stall.duration_ns < 5 * kMs)
 			continue;
-		Episode episode;
+		analysis::Episode episode;
 		episode.start_ns = episode.since_ns = stall.start_ns;
 		episode.end_ns = stall.end_ns() + kMs;
 		uint64_t busy_ns = 0;
-		for (const SlowRequest &s : e->blame.slow) {
+		for (const analysis::SlowRequest &s : e->blame.slow) {
 			if (s.start_ns < episode.start_ns || s.start_ns > episode.end_ns)
 				continue;
 			episode.requests++;
@@ -366,10 +368,10 @@ void AddEpisodes(Explanation *e, const std::vector<Stall> &stalls)
 			busy_ns += 90 * kUs;
 		}
 		episode.causes.push_back(
-		    {CauseOfOwner(stall.owner), kNoHop, episode.time_ns - busy_ns,
+		    {analysis::CauseOfOwner(stall.owner), analysis::kNoHop, episode.time_ns - busy_ns,
 		     1 - static_cast<double>(busy_ns) / static_cast<double>(episode.time_ns)});
 		episode.causes.push_back(
-		    {Cause::ServerBusy, kNoHop, busy_ns,
+		    {analysis::Cause::ServerBusy, analysis::kNoHop, busy_ns,
 		     static_cast<double>(busy_ns) / static_cast<double>(episode.time_ns)});
 		episode.evidence = {"a sentence about what the kernel did, with its numbers",
 				    "a file named </script><script>alert(2)</script>"};
@@ -379,11 +381,11 @@ void AddEpisodes(Explanation *e, const std::vector<Stall> &stalls)
 
 } // namespace
 
-Explanation SampleExplanation(const SampleSize &size)
+analysis::Explanation SampleExplanation(const SampleSize &size)
 {
 	std::mt19937_64 random(size.seed);
-	Explanation e;
-	Run &run = e.run;
+	analysis::Explanation e;
+	analysis::Run &run = e.run;
 	run.path = "sample";
 	run.info.host = "sample-host";
 	run.info.kernel = "6.18.5";
@@ -405,7 +407,7 @@ Explanation SampleExplanation(const SampleSize &size)
 		AddOthers(&run, stalls, end_ns);
 		AddSeries(&run, end_ns, &random);
 	}
-	Load load;
+	analysis::Load load;
 	load.arrival = "poisson";
 	load.rate = size.rate;
 	load.connection_count = kConnections;
@@ -422,20 +424,20 @@ Explanation SampleExplanation(const SampleSize &size)
 	AddCauses(&e.blame);
 	AddEpisodes(&e, stalls);
 	if (size.recorder)
-		for (Episode &episode : e.episodes)
+		for (analysis::Episode &episode : e.episodes)
 			episode.own_code = {
 			    10,
 			    {{"command/GET", 8, 0, 8, 0.8, 8 * kMs, "dictFind < getCommand < call"},
 			     {"command/KEYS", 2, 0, 0, 0.2, 2 * kMs, "stringmatchlen < keysCommand < call"}}};
-	e.own_code = size.recorder && !e.episodes.empty() ? e.episodes[0].own_code : OwnCode{};
-	IndexRun(&run);
+	e.own_code = size.recorder && !e.episodes.empty() ? e.episodes[0].own_code : analysis::OwnCode{};
+	analysis::IndexRun(&run);
 	run.start_ns = kStart;
 	run.end_ns = end_ns;
 	e.zero_ns = kStart;
 	for (uint32_t i = 0; i < run.threads.size(); i++)
 		if (run.threads[i].tid == 1200) {
 			e.serving = {static_cast<int>(i)};
-			e.timelines = {BuildTimeline(run, i)};
+			e.timelines = {analysis::BuildTimeline(run, i)};
 		}
 	if (e.serving.empty()) {
 		e.serving = {-1};
@@ -445,4 +447,4 @@ Explanation SampleExplanation(const SampleSize &size)
 	return e;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis

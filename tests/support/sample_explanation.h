@@ -8,7 +8,7 @@
 
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis
 {
 
 struct SampleSize {
@@ -22,6 +22,6 @@ struct SampleSize {
 };
 
 // The same size and seed give the same explanation.
-Explanation SampleExplanation(const SampleSize &size);
+analysis::Explanation SampleExplanation(const SampleSize &size);
 
-} // namespace forktail
+} // namespace forktail::analysis

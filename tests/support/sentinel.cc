@@ -5,7 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -52,4 +52,4 @@ Sentinels::Sentinels(int replicas, int down_ms)
 		throw std::runtime_error("Sentinels don't find each other, or the replicas");
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -8,7 +8,7 @@
 
 #include "tests/support/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class Sentinels
@@ -31,4 +31,4 @@ private:
 	std::vector<std::unique_ptr<TempDir>> directories_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

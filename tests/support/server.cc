@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -145,4 +145,4 @@ std::string Redis::info(const std::string &name)
 	return all.substr(from, all.find_first_of("\r\n", from) - from);
 }
 
-} // namespace ft::test
+} // namespace forktail::test

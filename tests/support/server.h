@@ -11,7 +11,7 @@
 
 struct redisContext;
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct RedisOptions {
@@ -60,4 +60,4 @@ std::string newer_server(const std::string &name);
 // A TCP port of 127.0.0.1 that nothing listens on at this moment.
 int free_port();
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -17,7 +17,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class StandingDisk
@@ -59,4 +59,4 @@ private:
 	int fd_ = -1;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

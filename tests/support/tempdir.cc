@@ -13,7 +13,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace ft::test
+namespace forktail::test
 {
 
 TempDir::TempDir()
@@ -52,4 +52,4 @@ void write_file(const std::string &path, const std::string &bytes)
 		throw std::runtime_error("cannot write " + path);
 }
 
-} // namespace ft::test
+} // namespace forktail::test

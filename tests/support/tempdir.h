@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-namespace ft::test
+namespace forktail::test
 {
 
 class TempDir
@@ -29,4 +29,4 @@ bool on_a_disk(const std::string &path);
 std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &bytes);
 
-} // namespace ft::test
+} // namespace forktail::test

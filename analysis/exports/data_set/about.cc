@@ -15,7 +15,7 @@
 #include "analysis/timeline/causes.h"
 #include "common/json/json_read.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -57,26 +57,26 @@ std::string Joined(const std::vector<std::string> &names)
 }
 
 // Adds what is missing. A table that a newer forktail knows more columns of keeps them.
-void AddOurs(const std::vector<std::string> &tables, Json *about)
+void AddOurs(const std::vector<std::string> &tables, common::Json *about)
 {
 	for (const std::string &name : tables) {
-		Json &columns = (*about)["tables"][name];
+		common::Json &columns = (*about)["tables"][name];
 		const TableKind *kind = FindTable(name);
 		if (!kind || (columns.is_array() && columns.size() >= kind->columns.size()))
 			continue;
-		columns = Json::array();
+		columns = common::Json::array();
 		for (const TableColumn &c : kind->columns)
 			columns.push_back({c.name, TypeName(c.type)});
 	}
 	for (const CauseInfo &info : kCauseTable)
-		if (Json &cause = (*about)["causes"][info.name]; cause.is_null())
+		if (common::Json &cause = (*about)["causes"][info.name]; cause.is_null())
 			cause = {{"family", FamilyName(info.family)},
 				 {"light", info.light},
 				 {"dark", info.dark},
 				 {"meaning", info.meaning}};
 }
 
-bool Write(const std::string &path, const Json &about, std::string *error)
+bool Write(const std::string &path, const common::Json &about, std::string *error)
 {
 	const std::string at = path + "." + std::to_string(getpid());
 	std::ofstream out(at);
@@ -107,25 +107,25 @@ bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 	std::vector<std::string> wanted = asked;
 	if (!asked.empty() && std::find(asked.begin(), asked.end(), "runs") == asked.end())
 		wanted.insert(wanted.begin(), "runs"); // without it nothing else can be told apart
-	Json about = {{"format", "forktail data set"}, {"schema", kTablesSchema}};
+	common::Json about = {{"format", "forktail data set"}, {"schema", kTablesSchema}};
 	if (std::ifstream in(path); in) {
 		std::ostringstream text;
 		text << in.rdbuf();
-		about = ParseObject(text.str());
-		if (Text(about, "format") != "forktail data set") {
+		about = common::ParseObject(text.str());
+		if (common::Text(about, "format") != "forktail data set") {
 			*error = path + " is none that forktail wrote";
 			return false;
 		}
-		if (Whole(about, "schema") != kTablesSchema) {
-			*error = path + " says that the data set has schema " + AsText(about["schema"]) +
-				 ", and this forktail writes " + std::to_string(kTablesSchema) +
-				 ": make another data set";
+		if (common::Whole(about, "schema") != kTablesSchema) {
+			*error = path + " says that the data set has schema " +
+				 common::AsText(about["schema"]) + ", and this forktail writes " +
+				 std::to_string(kTablesSchema) + ": make another data set";
 			return false;
 		}
 	}
-	const Json before = about;
+	const common::Json before = about;
 	std::vector<std::string> has;
-	if (const Json *there = Member(about, "tables"); there && there->is_object())
+	if (const common::Json *there = common::Member(about, "tables"); there && there->is_object())
 		for (const auto &[name, columns] : there->items())
 			has.push_back(name);
 	std::sort(wanted.begin(), wanted.end());
@@ -143,4 +143,4 @@ bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 	return about == before || Write(path, about, error);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

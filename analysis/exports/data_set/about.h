@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 constexpr char kAboutName[] = "_forktail.json";
@@ -20,4 +20,4 @@ bool CheckTables(const std::vector<std::string> &tables, std::string *error);
 bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 		 std::vector<std::string> *tables, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

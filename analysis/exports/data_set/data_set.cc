@@ -21,7 +21,7 @@
 
 namespace fs = std::filesystem;
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -201,4 +201,4 @@ std::vector<std::string> DataSet::Strangers() const
 	return found;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -12,7 +12,7 @@
 #include "analysis/exports/export.h"
 #include "analysis/text/explain.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class DataSet
@@ -40,4 +40,4 @@ private:
 // A value as part of a directory's name, as Hive writes it: %3A for what can't be in one.
 std::string PartitionValue(const std::string &value);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,7 +7,7 @@
 #include "analysis/exports/tables/tables.h"
 #include "analysis/exports/text/text.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -35,4 +35,4 @@ const std::vector<ExportFormat> &ExportFormats()
 	return formats;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -6,10 +6,10 @@
 
 #include "analysis/exports/export.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // In the order in which help names them.
 const std::vector<ExportFormat> &ExportFormats();
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

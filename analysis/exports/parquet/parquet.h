@@ -8,10 +8,10 @@
 
 #include "analysis/exports/tables/table.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Into a directory that is there.
 std::unique_ptr<TableSink> MakeParquet(const std::string &directory);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -12,7 +12,7 @@
 #include "trace_file.h"
 #include "tracks.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -335,4 +335,4 @@ std::unique_ptr<Exporter> MakePerfetto(const std::string &path, std::string *err
 	return exporter;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,10 +7,10 @@
 
 #include "analysis/exports/exporter.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Null: *error is one sentence.
 std::unique_ptr<Exporter> MakePerfetto(const std::string &path, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace forktail::perfetto
+namespace forktail::analysis::exports::perfetto
 {
 
 namespace
@@ -320,4 +320,4 @@ void TraceFile::Sample(uint64_t t_ns, uint32_t cpu, uint32_t pid, uint32_t tid, 
 	Put(packet);
 }
 
-} // namespace forktail::perfetto
+} // namespace forktail::analysis::exports::perfetto

@@ -6,7 +6,7 @@
 
 #include "analysis/passes/percentile.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -84,4 +84,4 @@ std::map<uint64_t, SecondOf> Seconds::Together() const
 	return together;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

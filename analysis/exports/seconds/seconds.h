@@ -12,7 +12,7 @@
 #include "analysis/run/run.h"
 #include "recording/histogram.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Requests whose answer came in one second, with the buckets of struct ft_histogram.
@@ -42,4 +42,4 @@ private:
 	std::map<uint64_t, uint64_t> errors_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -164,4 +164,4 @@ std::unique_ptr<TableSink> MakeCsv(const std::string &directory)
 	return std::make_unique<Csv>(directory);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,10 +7,10 @@
 
 #include "table.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Into a directory that is there.
 std::unique_ptr<TableSink> MakeCsv(const std::string &directory);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

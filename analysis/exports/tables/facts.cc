@@ -9,7 +9,7 @@
 #include "common/json/json_read.h"
 #include "filler.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -41,10 +41,11 @@ std::string CommandsJson(const Run &run)
 std::string ServerVersion(const Run &run)
 {
 	for (const RecordingFile *f : OverlaidFiles(run)) {
-		const Json manifest = ParseVisibleObject(f->manifest);
-		const Json *infos = Member(manifest, "server_info");
+		const common::Json manifest = common::ParseVisibleObject(f->manifest);
+		const common::Json *infos = common::Member(manifest, "server_info");
 		if (infos && infos->is_array() && !infos->empty())
-			if (const std::string version = Text((*infos)[0], "version"); !version.empty())
+			if (const std::string version = common::Text((*infos)[0], "version");
+			    !version.empty())
 				return version;
 	}
 	for (const auto &[name, version] : run.info.versions)
@@ -75,7 +76,7 @@ void Filler::AddRun(const Explanation &e)
 		if (row.cause == Cause::Unknown)
 			unknown_ns = row.total_ns();
 	const std::string version = ServerVersion(run),
-			  thp = Text(ParseVisibleObject(recorder.manifest), "thp");
+			  thp = common::Text(common::ParseVisibleObject(recorder.manifest), "thp");
 	Row(kRuns)
 	    .Text(run.path)
 	    .Text(recorder.host)
@@ -277,4 +278,4 @@ bool Filler::AddFacts(const Explanation &e)
 	return ok_;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -13,7 +13,7 @@
 #include "tables.h"
 #include "wall_clock.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class Filler
@@ -58,4 +58,4 @@ private:
 	bool opened_ = false, ok_ = true;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

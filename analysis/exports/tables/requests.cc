@@ -2,7 +2,7 @@
 // Rows of requests, of slow ones, and of what those were spent on.
 #include "filler.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 bool Filler::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
@@ -60,4 +60,4 @@ bool Filler::AddWindow(const Explanation &e)
 	return ok_;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -4,7 +4,7 @@
 #include "schema.h"
 #include "tables.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -273,4 +273,4 @@ const std::vector<TableKind> &Tables()
 	return tables;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

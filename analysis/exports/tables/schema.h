@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 enum TableId : size_t {
@@ -31,4 +31,4 @@ enum TableId : size_t {
 	kTables
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 Batch::Batch(const TableKind &kind)
@@ -59,4 +59,4 @@ Batch &Batch::TextOr(bool known, std::string value)
 	return *this;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 enum class ColumnType : uint8_t {
@@ -94,4 +94,4 @@ private:
 	std::string error_;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,7 +7,7 @@
 
 #include "filler.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -192,4 +192,4 @@ bool Filler::Flush()
 	return ok_;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

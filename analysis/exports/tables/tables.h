@@ -8,7 +8,7 @@
 #include "analysis/exports/exporter.h"
 #include "table.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Raised when columns are no longer only added to: in a Parquet file's metadata, and in a data set's
@@ -25,4 +25,4 @@ std::string RunId(const Run &run);
 std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink,
 				     const std::vector<std::string> &tables = {});
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

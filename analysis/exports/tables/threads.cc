@@ -5,7 +5,7 @@
 #include "analysis/timeline/waits.h"
 #include "filler.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -130,4 +130,4 @@ bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 	return ok_;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

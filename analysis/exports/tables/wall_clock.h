@@ -9,7 +9,7 @@
 
 #include "analysis/run/run.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class WallClock
@@ -52,4 +52,4 @@ private:
 	size_t at_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -9,7 +9,7 @@
 #include "text.h"
 #include "text_file.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -106,4 +106,4 @@ std::unique_ptr<Exporter> MakeSpeedscope(const std::string &path, std::string *)
 	return std::make_unique<SpeedscopeExporter>(path);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,7 +7,7 @@
 #include "loadgen/hdr_log/hdr_log.h"
 #include "text.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -72,4 +72,4 @@ std::unique_ptr<Exporter> MakeHdrLog(const std::string &path, std::string *)
 	return std::make_unique<HdrExporter>(path);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -6,7 +6,7 @@
 #include "text.h"
 #include "text_file.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -169,4 +169,4 @@ std::unique_ptr<Exporter> MakeOpenMetrics(const std::string &path, std::string *
 	return std::make_unique<OpenMetricsExporter>(path);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

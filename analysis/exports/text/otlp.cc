@@ -7,7 +7,7 @@
 #include "text.h"
 #include "text_file.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -117,4 +117,4 @@ std::unique_ptr<Exporter> MakeOtlp(const std::string &path, std::string *)
 	return std::make_unique<OtlpExporter>(path);
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -6,7 +6,7 @@
 
 #include "analysis/source/hosts.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -125,4 +125,4 @@ std::map<std::pair<uint32_t, std::string>, uint64_t> Stacks::Result(const Explan
 	return all;
 }
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

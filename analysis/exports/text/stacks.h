@@ -11,7 +11,7 @@
 #include "analysis/text/explain.h"
 #include "analysis/timeline/waits.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class Stacks
@@ -35,4 +35,4 @@ private:
 // What a thread is called: "redis-server 4321", "redis-server/bio_aof_fsync 4324".
 std::string ThreadName(const Run &run, const Thread &thread);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -8,7 +8,7 @@
 
 #include "analysis/exports/exporter.h"
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 // Stacks with how long servers' threads were in each, for flame graphs: one line each, or a profile per
@@ -22,4 +22,4 @@ std::unique_ptr<Exporter> MakeOtlp(const std::string &path, std::string *error);
 // What a run comes to, as a scrape.
 std::unique_ptr<Exporter> MakeOpenMetrics(const std::string &path, std::string *error);
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-namespace forktail
+namespace forktail::analysis::exports
 {
 
 class TextFile
@@ -44,4 +44,4 @@ private:
 	int error_ = 0;
 };
 
-} // namespace forktail
+} // namespace forktail::analysis::exports

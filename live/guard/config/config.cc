@@ -9,10 +9,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "record_words.h"
 #include "common/toml/table.h"
+#include "record_words.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -29,7 +29,7 @@ bool IsName(const std::string &name)
 			   [](unsigned char c) { return isalnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-void ReadCommand(Table *table, Command *command)
+void ReadCommand(common::Table *table, Command *command)
 {
 	if (!table->Has("exec"))
 		return;
@@ -42,13 +42,13 @@ void ReadCommand(Table *table, Command *command)
 		    "exec");
 }
 
-void ReadTimes(Table *table, Trigger *trigger)
+void ReadTimes(common::Table *table, Trigger *trigger)
 {
 	table->TimeWithin("before", 0, kHour, &trigger->before_ns);
 	table->TimeWithin("after", 0, kHour, &trigger->after_ns);
 }
 
-void ReadSnapshots(Table *table, Config *config, Trigger *common)
+void ReadSnapshots(common::Table *table, Config *config, Trigger *common)
 {
 	SnapshotLimits *l = &config->limits;
 	std::string full = "oldest-go";
@@ -69,7 +69,7 @@ void ReadSnapshots(Table *table, Config *config, Trigger *common)
 	table->TimeWithin("exec-time", 100 * kMillisecond, kHour, &l->command_ns);
 }
 
-void ReadTrigger(Table *table, const Trigger &common, Config *config)
+void ReadTrigger(common::Table *table, const Trigger &common, Config *config)
 {
 	Trigger trigger = common;
 	std::string rule, error;
@@ -97,14 +97,14 @@ void ReadTrigger(Table *table, const Trigger &common, Config *config)
 	config->triggers.push_back(trigger);
 }
 
-void ReadMetrics(Table *table, Config *config)
+void ReadMetrics(common::Table *table, Config *config)
 {
 	table->Known({"listen", "textfile"});
 	table->Text("listen", &config->metrics);
 	table->Text("textfile", &config->metrics_textfile);
 }
 
-void ReadControl(Table *table, Config *config)
+void ReadControl(common::Table *table, Config *config)
 {
 	table->Known({"socket"});
 	table->Text("socket", &config->control);
@@ -134,18 +134,19 @@ const Trigger *FindTrigger(const std::vector<Trigger> &triggers, const std::stri
 bool ParseConfig(const std::string &text, const std::string &path, Config *config, std::string *error)
 {
 	*config = {};
-	return ReadTables(
+	return common::ReadTables(
 	    text, path, "the configuration",
-	    [&](Table *table) {
+	    [&](common::Table *table) {
 		    Trigger common = PlainTrigger({});
 		    table->Known({"record", "metrics", "control", "snapshots", "trigger"});
-		    table->Inner("record",
-				 [&](Table *t) { ReadRecord(t, &config->record, &config->directory); });
-		    table->Inner("metrics", [&](Table *t) { ReadMetrics(t, config); });
-		    table->Inner("control", [&](Table *t) { ReadControl(t, config); });
-		    table->Inner("snapshots", [&](Table *t) { ReadSnapshots(t, config, &common); });
+		    table->Inner("record", [&](common::Table *t) {
+			    ReadRecord(t, &config->record, &config->directory);
+		    });
+		    table->Inner("metrics", [&](common::Table *t) { ReadMetrics(t, config); });
+		    table->Inner("control", [&](common::Table *t) { ReadControl(t, config); });
+		    table->Inner("snapshots", [&](common::Table *t) { ReadSnapshots(t, config, &common); });
 		    table->Each("trigger", "a [[trigger]]",
-				[&](Table *t) { ReadTrigger(t, common, config); });
+				[&](common::Table *t) { ReadTrigger(t, common, config); });
 	    },
 	    error);
 }
@@ -163,4 +164,4 @@ bool ReadConfig(const std::string &path, Config *config, std::string *error)
 	return ParseConfig(text.str(), path, config, error);
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -10,7 +10,7 @@
 
 #include "rule.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 // What is to be done about a snapshot: each trigger has its own, or that of all.
@@ -59,4 +59,4 @@ bool ParseConfig(const std::string &text, const std::string &path, Config *confi
 // The same of a file, which may not be there.
 bool ReadConfig(const std::string &path, Config *config, std::string *error);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

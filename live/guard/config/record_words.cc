@@ -6,14 +6,14 @@
 #include "common/text/parse.h"
 #include "common/text/ring_limits.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
 
 constexpr const char *kTargets[] = {"name", "port", "unix", "pid", "container", "cgroup", "unit"};
 
-void AddTargets(Table *table, std::vector<std::string> *words)
+void AddTargets(common::Table *table, std::vector<std::string> *words)
 {
 	for (const char *key : kTargets) {
 		std::vector<std::string> values;
@@ -32,7 +32,7 @@ void AddTargets(Table *table, std::vector<std::string> *words)
 }
 
 // An option that says no.
-void AddNo(Table *table, const char *key, std::vector<std::string> *words)
+void AddNo(common::Table *table, const char *key, std::vector<std::string> *words)
 {
 	bool wanted = true;
 	table->Flag(key, &wanted);
@@ -40,7 +40,7 @@ void AddNo(Table *table, const char *key, std::vector<std::string> *words)
 		words->push_back("--no-" + std::string(key));
 }
 
-void AddKeep(Table *table, std::vector<std::string> *words)
+void AddKeep(common::Table *table, std::vector<std::string> *words)
 {
 	std::string keep = "10m,1GB";
 	ring_limits limits;
@@ -50,7 +50,7 @@ void AddKeep(Table *table, std::vector<std::string> *words)
 	words->insert(words->end(), {"--keep", keep});
 }
 
-void AddExact(Table *table, std::vector<std::string> *words)
+void AddExact(common::Table *table, std::vector<std::string> *words)
 {
 	std::vector<std::string> way;
 	table->Words("exact", &way);
@@ -63,7 +63,7 @@ void AddExact(Table *table, std::vector<std::string> *words)
 
 } // namespace
 
-void ReadRecord(Table *table, std::vector<std::string> *words, std::string *directory)
+void ReadRecord(common::Table *table, std::vector<std::string> *words, std::string *directory)
 {
 	table->Known({"name", "port", "unix", "pid", "container", "cgroup", "unit", "directory", "keep",
 		      "user", "light", "exact", "samples", "softirqs", "client", "min-span"});
@@ -92,4 +92,4 @@ void ReadRecord(Table *table, std::vector<std::string> *words, std::string *dire
 		AddNo(table, key, words);
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

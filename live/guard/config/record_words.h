@@ -7,10 +7,10 @@
 
 #include "common/toml/table.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 // Targets first, then options. *directory is where the ring is to be.
-void ReadRecord(Table *table, std::vector<std::string> *words, std::string *directory);
+void ReadRecord(common::Table *table, std::vector<std::string> *words, std::string *directory);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

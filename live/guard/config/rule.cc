@@ -8,7 +8,7 @@
 
 #include "common/text/parse.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -25,11 +25,11 @@ std::string WithoutSpaces(const std::string &text)
 }
 
 // "softirq" stands for all of its vectors, as "softirq/net_rx" for one.
-bool FindCauses(const std::string &name, std::bitset<kTimelineCauses> *causes)
+bool FindCauses(const std::string &name, std::bitset<analysis::kTimelineCauses> *causes)
 {
-	for (int i = 0; i < kTimelineCauses; i++) {
-		const std::string one = kCauseTable[i].name;
-		if (kCauseTable[i].kind == Kind::Stall &&
+	for (int i = 0; i < analysis::kTimelineCauses; i++) {
+		const std::string one = analysis::kCauseTable[i].name;
+		if (analysis::kCauseTable[i].kind == analysis::Kind::Stall &&
 		    (one == name || one.compare(0, name.size() + 1, name + "/") == 0))
 			causes->set(i);
 	}
@@ -57,7 +57,7 @@ bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
 	rule->what = w->what;
 	rule->name = word;
 	if (open == std::string::npos) {
-		for (int i = 0; w->may_have && i < kStallCauses; i++)
+		for (int i = 0; w->may_have && i < analysis::kStallCauses; i++)
 			rule->causes.set(i);
 		if (w->must_have)
 			*error = word + " needs a cause: " + word + "(page-in)";
@@ -131,4 +131,4 @@ bool ParseRule(const std::string &text, Rule *rule, std::string *error)
 	return true;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

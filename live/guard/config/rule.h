@@ -16,7 +16,7 @@
 
 #include "analysis/timeline/causes.h"
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 enum class What : uint8_t {
@@ -29,14 +29,14 @@ enum class What : uint8_t {
 
 struct Rule {
 	What what = What::Named;
-	std::bitset<kTimelineCauses> causes; // of Stall and Rate; of "stall" all that are stalls
-	uint64_t limit_ns = 0;		     // of Turn and Stall
-	double limit = 0;		     // of Rate (a second) and Drops
-	std::string text;		     // as written, with spaces where they belong
-	std::string name;		     // what a snapshot is called by: "stall-fork"
+	std::bitset<analysis::kTimelineCauses> causes; // of Stall and Rate; of "stall" all that are stalls
+	uint64_t limit_ns = 0;			       // of Turn and Stall
+	double limit = 0;			       // of Rate (a second) and Drops
+	std::string text;			       // as written, with spaces where they belong
+	std::string name;			       // what a snapshot is called by: "stall-fork"
 };
 
 // False: *error is one sentence.
 bool ParseRule(const std::string &text, Rule *rule, std::string *error);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 namespace
 {
@@ -68,4 +68,4 @@ Asked AskForTrigger(const std::string &path, const std::string &name, std::strin
 	return yes ? Asked::Yes : Asked::No;
 }
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

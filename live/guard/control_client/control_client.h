@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace forktail::guard
+namespace forktail::live::guard
 {
 
 constexpr char kControlName[] = "control"; // in the ring's directory
@@ -18,4 +18,4 @@ enum class Asked { Yes, No, Cant };
 // `path` is the ring's directory or the socket. *answer is one sentence in each case.
 Asked AskForTrigger(const std::string &path, const std::string &name, std::string *answer);
 
-} // namespace forktail::guard
+} // namespace forktail::live::guard

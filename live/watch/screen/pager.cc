@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -108,4 +108,4 @@ std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 	return WIFEXITED(status) && WEXITSTATUS(status) == kCouldNot ? "there is no pager: set PAGER" : "";
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -21,7 +21,7 @@
 #include "recording/recording.h"
 #include "terminal.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -83,7 +83,7 @@ private:
 
 void Watching::Say(const std::string &text)
 {
-	message_ = Visible(text);
+	message_ = common::Visible(text);
 	message_at_ns_ = ft_now_ns();
 }
 
@@ -93,7 +93,7 @@ void Watching::Read()
 	std::string error;
 	do {
 		if (!follower_.Poll(&batch_, &error)) {
-			waiting_ = Visible(error);
+			waiting_ = common::Visible(error);
 			if (history_.last_ns())
 				Say(error);
 			return;
@@ -102,10 +102,11 @@ void Watching::Read()
 		history_.Take(batch_, follower_);
 	} while (batch_.more && ft_now_ns() - began_ns < kPollNs);
 	if (!history_.last_ns())
-		waiting_ = batch_.more ? "reading " + Visible(options_.path)
-				       : "nothing is recorded in " + Visible(options_.path) +
-					     " yet; forktail record --keep 10m -o " + Visible(options_.path) +
-					     " --pid PID records a server there";
+		waiting_ = batch_.more
+			       ? "reading " + common::Visible(options_.path)
+			       : "nothing is recorded in " + common::Visible(options_.path) +
+				     " yet; forktail record --keep 10m -o " + common::Visible(options_.path) +
+				     " --pid PID records a server there";
 }
 
 // Seconds from before the first one, once somebody wants to see them.
@@ -118,7 +119,7 @@ void Watching::ReadOlder()
 	if (!backlog_)
 		return;
 	if (!backlog_->Step()) {
-		Say("reading older seconds: " + FormatShare(backlog_->done()));
+		Say("reading older seconds: " + common::FormatShare(backlog_->done()));
 		return;
 	}
 	history_.PutBefore(backlog_->history());
@@ -135,7 +136,7 @@ Frame Watching::FrameNow()
 	Frame frame = MakeFrame(history_, view_.choice, StripSeconds(terminal_->columns()));
 	const uint64_t now_ns = RealtimeNow(), end_ns = frame.second.realtime_ns + kSecondNs;
 	const uint64_t newest_ns = follower_.RealtimeNs(follower_.newest_ns());
-	frame.path = Visible(options_.path);
+	frame.path = common::Visible(options_.path);
 	frame.age_ns = now_ns - std::min(now_ns, end_ns);
 	frame.health.quiet_ns = newest_ns ? now_ns - std::min(now_ns, newest_ns) : 0;
 	frame.waiting = waiting_;
@@ -160,9 +161,10 @@ void Watching::Explain()
 	const uint64_t at_ns = shown_ns ? follower_.RealtimeNs(shown_ns) + kSecondNs / 2 : 0;
 	if (at_ns < kSecondNs)
 		return Say("there is no second to explain yet");
-	const std::string around = Format("%llu.%llu,", static_cast<unsigned long long>(at_ns / kSecondNs),
-					  static_cast<unsigned long long>(at_ns % kSecondNs / 100'000'000)) +
-				   kExplainWidth;
+	const std::string around =
+	    analysis::Format("%llu.%llu,", static_cast<unsigned long long>(at_ns / kSecondNs),
+			     static_cast<unsigned long long>(at_ns % kSecondNs / 100'000'000)) +
+	    kExplainWidth;
 	std::vector<std::string> argv = {options_.program, "explain", options_.path, "--around", around};
 	if (options_.style.colour)
 		argv.push_back("--color=always");
@@ -233,4 +235,4 @@ bool RunScreen(const ScreenOptions &options, std::string *error)
 	return true;
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -8,14 +8,14 @@
 
 #include "analysis/text/layout.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 struct ScreenOptions {
 	std::string path;    // a ring's directory, or a recording
 	std::string program; // forktail itself, for explain
 	double interval_s = 1;
-	Style style;
+	analysis::Style style;
 	bool utf8 = false; // the terminal's locale has all letters, whatever is drawn with
 	// Takes a snapshot of [from_ns, to_ns) and says what came of it, one sentence. Called on a thread of
 	// its own; `at_ns` is the middle, since 1970.
@@ -25,4 +25,4 @@ struct ScreenOptions {
 // Until q. True; or false and *error, one sentence: there is no terminal that could show it.
 bool RunScreen(const ScreenOptions &options, std::string *error);
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -16,7 +16,7 @@
 #undef columns
 #undef lines
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 namespace
@@ -48,16 +48,16 @@ short InCube(const char *rgb)
 }
 
 // Of the eight that all have: by family, as explain's text does.
-short OfEight(const CauseInfo &info)
+short OfEight(const analysis::CauseInfo &info)
 {
 	switch (info.family) {
-	case Family::Memory:
+	case analysis::Family::Memory:
 		return COLOR_RED;
-	case Family::Files:
+	case analysis::Family::Files:
 		return COLOR_BLUE;
-	case Family::Cpu:
+	case analysis::Family::Cpu:
 		return COLOR_YELLOW;
-	case Family::Interrupts:
+	case analysis::Family::Interrupts:
 		return COLOR_MAGENTA;
 	default:
 		return COLOR_CYAN;
@@ -155,8 +155,8 @@ void Terminal::MakeColours()
 	use_default_colors();
 	const bool light = LightBackground();
 	init_pair(kAlarmPair, COLOR_RED, -1);
-	for (short c = 0; c < kTimelineCauses && kFirstCause + c < COLOR_PAIRS; c++) {
-		const CauseInfo &info = kCauseTable[c];
+	for (short c = 0; c < analysis::kTimelineCauses && kFirstCause + c < COLOR_PAIRS; c++) {
+		const analysis::CauseInfo &info = analysis::kCauseTable[c];
 		init_pair(static_cast<short>(kFirstCause + c),
 			  COLORS >= 256 ? InCube(light ? info.light : info.dark) : OfEight(info), -1);
 	}
@@ -172,7 +172,7 @@ int Terminal::AttributesOf(const Words &words) const
 	case Look::Alarm:
 		return A_BOLD | (colour_ ? COLOR_PAIR(kAlarmPair) : 0);
 	case Look::Tinted:
-		return colour_ ? COLOR_PAIR(kFirstCause + Index(words.cause)) : 0;
+		return colour_ ? COLOR_PAIR(kFirstCause + analysis::Index(words.cause)) : 0;
 	case Look::Chosen:
 	case Look::Reverse:
 		return A_REVERSE;
@@ -235,4 +235,4 @@ void Terminal::TakeBack()
 	refresh();
 }
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -8,7 +8,7 @@
 #include "live/watch/layout.h"
 #include "live/watch/view.h"
 
-namespace forktail::watch
+namespace forktail::live::watch
 {
 
 class Terminal
@@ -38,4 +38,4 @@ private:
 	bool colour_ = false, utf8_ = false;
 };
 
-} // namespace forktail::watch
+} // namespace forktail::live::watch

@@ -18,7 +18,7 @@
 #include "tests/support/server.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -95,9 +95,9 @@ struct Turns {
 
 Turns turns_of(const std::string &path)
 {
-	forktail::Run run;
+	forktail::analysis::Run run;
 	std::string error;
-	REQUIRE(LoadRun(path, &run, &error));
+	REQUIRE(forktail::analysis::LoadRun(path, &run, &error));
 	Turns turns;
 	auto add = [](uint64_t n, uint64_t *sum, uint64_t *most) {
 		*sum += n;
@@ -164,9 +164,9 @@ double share_of(const Json &own_code, const std::string &name)
 void check_calls(const std::string &path)
 {
 	static const std::vector<std::string> names = {"read", "write", "sendmsg", "epoll_wait"};
-	forktail::Run run;
+	forktail::analysis::Run run;
 	std::string error;
-	REQUIRE(LoadRun(path, &run, &error));
+	REQUIRE(forktail::analysis::LoadRun(path, &run, &error));
 	uint64_t in_kernel = 0, with_call = 0, compared = 0, same = 0;
 	for (const ft_cpu_sample &s : run.cpu_samples) {
 		if (s.syscall) {
@@ -177,12 +177,12 @@ void check_calls(const std::string &path)
 			continue;
 		in_kernel++;
 		with_call += s.syscall != 0;
-		const forktail::Stack &stack = run.stacks[s.stack];
+		const forktail::analysis::Stack &stack = run.stacks[s.stack];
 		const std::string function = stack.frames.empty() ? "" : stack.frames[0].function;
 		if (!s.syscall || std::find(names.begin(), names.end(), function) == names.end())
 			continue;
 		compared++;
-		same += SyscallName(run, s.syscall - 1) == function;
+		same += forktail::analysis::SyscallName(run, s.syscall - 1) == function;
 	}
 	INFO(in_kernel << " in the kernel, " << with_call << " with a call");
 	CHECK(with_call * 10 > in_kernel * 8);

@@ -8,7 +8,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 TEST_CASE("who writes to the server's disk is named, with what it wrote")

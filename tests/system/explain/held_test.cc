@@ -10,7 +10,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace

@@ -12,7 +12,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -83,7 +83,7 @@ struct Instances {
 	}
 	Json Explain(const std::string &slow) const
 	{
-		const Result r = ft::test::run(
+		const Result r = forktail::test::run(
 		    {program("forktail"), "explain", dir.path(), "--json", "--requests", "--slow", slow});
 		INFO(r.err);
 		REQUIRE(r.status == 0);
@@ -91,7 +91,8 @@ struct Instances {
 	}
 	std::string Text() const
 	{
-		return ft::test::run({program("forktail"), "explain", dir.path(), "--slow", "20ms", "--all"})
+		return forktail::test::run(
+			   {program("forktail"), "explain", dir.path(), "--slow", "20ms", "--all"})
 		    .out;
 	}
 };

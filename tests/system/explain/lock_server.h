@@ -8,7 +8,7 @@
 
 #include "tests/support/process.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct LockServer {
@@ -52,4 +52,4 @@ private:
 	}
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -14,7 +14,7 @@
 
 #include "analysis/timeline/locks.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -86,16 +86,17 @@ struct Kept {
 	// How long the main thread waited for what the keeper did, and then for a CPU, in ms.
 	double Resolved() const
 	{
-		forktail::Run run;
+		forktail::analysis::Run run;
 		std::string error;
-		REQUIRE(forktail::LoadRun(dir.path(), &run, &error));
-		forktail::ThreadTimelines threads(run);
+		REQUIRE(forktail::analysis::LoadRun(dir.path(), &run, &error));
+		forktail::analysis::ThreadTimelines threads(run);
 		uint64_t ns = 0;
 		for (uint32_t i = 0; i < run.threads.size(); i++) {
-			const forktail::Thread &t = run.threads[i];
+			const forktail::analysis::Thread &t = run.threads[i];
 			if (t.tid != static_cast<uint32_t>(redis->pid()))
 				continue;
-			for (const forktail::Foreign &f : forktail::LockForeign(&threads, threads.Of(i)))
+			for (const forktail::analysis::Foreign &f :
+			     forktail::analysis::LockForeign(&threads, threads.Of(i)))
 				if (run.threads[f.thread].tid == static_cast<uint32_t>(Keeper()))
 					ns += f.end_ns - f.start_ns;
 			for (size_t w = 0; w < t.lock_wait_count; w++)

@@ -10,7 +10,7 @@
 #include "tests/support/server.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -182,15 +182,16 @@ TEST_CASE("a program without symbols is named by its files, and needs no event l
 	Recorder recorder(busy.pid());
 	sleep_for(Seconds(0.5));
 	recorder.stop();
-	forktail::Run run;
+	forktail::analysis::Run run;
 	std::string error;
-	REQUIRE(LoadRun(recorder.path(), &run, &error));
-	const std::vector<forktail::Activity> activities = ActivitiesOf(run).kinds;
+	REQUIRE(forktail::analysis::LoadRun(recorder.path(), &run, &error));
+	const std::vector<forktail::analysis::Activity> activities =
+	    forktail::analysis::ActivitiesOf(run).kinds;
 	CHECK(run.cpu_samples.size() > 10);
-	for (const forktail::Activity &a : activities)
+	for (const forktail::analysis::Activity &a : activities)
 		CHECK((a.name.find("module/") == 0 || a.name == "allocate"));
 	CHECK(std::any_of(activities.begin(), activities.end(),
-			  [](const forktail::Activity &a) { return a.name == "module/dash"; }));
+			  [](const forktail::analysis::Activity &a) { return a.name == "module/dash"; }));
 }
 
 TEST_CASE("a child's samples are named like its parent's, also when it has ended")

@@ -14,7 +14,7 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -250,9 +250,9 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		CHECK(EvidenceOf(e).find("in one event-loop iteration of") != std::string::npos);
 	}
 	{ // the fork of a snapshot, in agreement with Redis
-		forktail::Run run;
+		forktail::analysis::Run run;
 		std::string error;
-		REQUIRE(LoadRun(real.dir.path(), &run, &error));
+		REQUIRE(forktail::analysis::LoadRun(real.dir.path(), &run, &error));
 		const ft_span *fork = nullptr;
 		for (const ft_span &s : run.spans)
 			if (s.owner == FT_FORK && !s.off_cpu &&

@@ -7,7 +7,7 @@
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 TEST_CASE("a slow command that only the server knows of is named beside its episode")
 {

@@ -21,7 +21,7 @@ extern "C" {
 #include "hosts/clock/packet.h"
 }
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

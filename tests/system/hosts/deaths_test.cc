@@ -4,7 +4,7 @@
 #include "support.h"
 #include "tests/support/recorded.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 
 #include "support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace

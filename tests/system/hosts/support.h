@@ -16,7 +16,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 inline Result shell(const std::string &script, const ProcessOptions &options = {})
@@ -260,4 +260,4 @@ struct Hosts {
 	}
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -8,8 +8,8 @@
 
 #include "tests/system/lab/servers_support.h"
 
-using namespace ft::test;
-using namespace forktail;
+using namespace forktail::test;
+using namespace forktail::lab;
 
 namespace
 {

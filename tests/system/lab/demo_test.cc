@@ -9,7 +9,7 @@
 #include "tests/support/json.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
@@ -29,7 +29,7 @@ const Json *CauseIn(const Json &explanation, const std::string &name)
 }
 
 // The fork of the server's main thread that lies in [from_ns, to_ns].
-const ft_span *ForkIn(const forktail::Run &run, uint64_t from_ns, uint64_t to_ns)
+const ft_span *ForkIn(const forktail::analysis::Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	for (const ft_span &span : run.spans)
 		if (span.owner == FT_FORK && !span.off_cpu && span.start_ns >= from_ns &&
@@ -39,7 +39,7 @@ const ft_span *ForkIn(const forktail::Run &run, uint64_t from_ns, uint64_t to_ns
 }
 
 // Off-CPU time of `fork`'s thread right behind it, as far as it lies before to_ns.
-uint64_t WaitsBehind(const forktail::Run &run, const ft_span &fork, uint64_t to_ns)
+uint64_t WaitsBehind(const forktail::analysis::Run &run, const ft_span &fork, uint64_t to_ns)
 {
 	uint64_t waited_ns = 0, fork_end_ns = fork.start_ns + fork.duration_ns;
 	for (const ft_span &span : run.spans)
@@ -87,7 +87,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	// The explanation names what Redis was made to do.
 	// Whoever the fork held up waited for more than a millisecond, however busy the machine is otherwise.
 	Result explained =
-	    ft::test::run({program("forktail"), "explain", "--json", "--slow", "1ms", demo.run});
+	    forktail::test::run({program("forktail"), "explain", "--json", "--slow", "1ms", demo.run});
 	REQUIRE(explained.status == 0);
 	Json explanation = parse_json(explained.out);
 	CHECK(explanation["requests"]["count"] > 100'000);
@@ -109,9 +109,9 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	// thread waited for a CPU between clone's return and that: as many CPU hogs as there are CPUs show
 	// it. What else lies there (interrupts, the first copy-on-write faults, waits too short for a span)
 	// is in tallies, and on a busy machine takes up to a millisecond.
-	forktail::Run recorded;
+	forktail::analysis::Run recorded;
 	std::string error;
-	REQUIRE(forktail::LoadRun(demo.run, &recorded, &error));
+	REQUIRE(forktail::analysis::LoadRun(demo.run, &recorded, &error));
 	for (const Json &report : info["server_reports"]) {
 		const ft_span *fork = ForkIn(recorded, report["asked_ns"], report["t_ns"]);
 		REQUIRE(fork);

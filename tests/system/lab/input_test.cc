@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 
 namespace
@@ -37,7 +37,7 @@ TEST_CASE("The lab refuses what makes no sense with status 2")
 	     }) {
 		std::vector<std::string> argv = {program("forktail"), "lab"};
 		argv.insert(argv.end(), words.begin(), words.end());
-		Result result = ft::test::run(argv);
+		Result result = forktail::test::run(argv);
 		INFO(result.err);
 		CHECK(result.status == 2);
 		CHECK_FALSE(result.err.empty());
@@ -47,7 +47,7 @@ TEST_CASE("The lab refuses what makes no sense with status 2")
 
 TEST_CASE("The lab's help names every option")
 {
-	Result result = ft::test::run({program("forktail"), "lab", "demo", "--help"});
+	Result result = forktail::test::run({program("forktail"), "lab", "demo", "--help"});
 	CHECK(result.status == 0);
 	for (const char *option : {"--out", "--seconds", "--rate", "--size-mb", "--no-client"})
 		CHECK(result.out.find(option) != std::string::npos);
@@ -55,8 +55,8 @@ TEST_CASE("The lab's help names every option")
 
 TEST_CASE("Whoever is not root is told so")
 {
-	Result result = ft::test::run({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
-				       program("forktail"), "lab", "demo"});
+	Result result = forktail::test::run({"setpriv", "--reuid", "65534", "--regid", "65534",
+					     "--clear-groups", program("forktail"), "lab", "demo"});
 	CHECK(result.status == 3);
 	CHECK(result.err ==
 	      "forktail lab: the demo records with kernel programs, which only root may do: try "

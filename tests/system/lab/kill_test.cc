@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 
 namespace
@@ -62,14 +62,15 @@ void CheckNothingLeft(const ScenarioRun &run, const std::vector<std::string> &zr
 // not.
 void CheckReadable(const ScenarioRun &run)
 {
-	Result done = ft::test::run({program("forktail"), "explain", run.run + "/points/point=1/run"});
+	Result done = forktail::test::run({program("forktail"), "explain", run.run + "/points/point=1/run"});
 	INFO(done.err);
 	CHECK(done.status == 0);
 	CHECK_FALSE(done.out.empty());
 	CHECK(fs::exists(run.run + "/points/point=1/point.json"));
 	CHECK_FALSE(fs::exists(run.run + "/points/point=2/point.json"));
 	CHECK_FALSE(fs::exists(run.run + "/results.json"));
-	Result killed = ft::test::run({program("forktail"), "explain", run.run + "/points/point=2/run"});
+	Result killed =
+	    forktail::test::run({program("forktail"), "explain", run.run + "/points/point=2/run"});
 	INFO("the killed one: " << killed.status << "\n" << killed.err << killed.out);
 	CHECK_FALSE(killed.timed_out);
 	CHECK((killed.status == 0 ? !killed.out.empty()

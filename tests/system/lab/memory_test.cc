@@ -8,8 +8,8 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
-using namespace forktail;
+using namespace forktail::test;
+using namespace forktail::lab;
 
 TEST_CASE("memory by INFO and memory added up differ by less than a byte per key")
 {

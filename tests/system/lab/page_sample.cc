@@ -11,7 +11,7 @@
 #include "lab/run/files.h"
 #include "tests/unit/lab/output.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 using namespace forktail::test;
 
 namespace

@@ -10,7 +10,7 @@
 #include "tests/support/json.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 

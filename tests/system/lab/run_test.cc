@@ -10,7 +10,7 @@
 #include "tests/support/json.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 
 namespace
@@ -99,11 +99,11 @@ std::string Sweep(const std::string &values, const std::string &wait)
 	       "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"run.rps\"\n";
 }
 
-forktail::Results ResultsOf(const ScenarioRun &run)
+forktail::lab::Results ResultsOf(const ScenarioRun &run)
 {
-	forktail::Results results;
+	forktail::lab::Results results;
 	std::string error;
-	bool good = ReadResults(run.run + "/results.json", &results, &error);
+	bool good = forktail::lab::ReadResults(run.run + "/results.json", &results, &error);
 	INFO(error);
 	REQUIRE(good);
 	return results;
@@ -143,7 +143,7 @@ TEST_CASE("Every topology is run, recorded and explained, and has a figure in ea
 	REQUIRE(status == 0);
 	CheckNothingLeft(run);
 
-	forktail::Results results = ResultsOf(run);
+	forktail::lab::Results results = ResultsOf(run);
 	REQUIRE(results.points.size() == 1);
 	for (const char *figure : one.figures) {
 		INFO(figure);
@@ -158,7 +158,8 @@ TEST_CASE("Every topology is run, recorded and explained, and has a figure in ea
 	for (const char *file : {"server.forktail", "load.forktail", "run.json", "load.json", "load.txt",
 				 "explain.json", "report.html"})
 		CHECK_FALSE(read_file(run.run + "/points/point/run/" + file).empty());
-	Result explained = ft::test::run({program("forktail"), "explain", run.run + "/points/point/run"});
+	Result explained =
+	    forktail::test::run({program("forktail"), "explain", run.run + "/points/point/run"});
 	CHECK(explained.status == 0);
 }
 
@@ -193,9 +194,9 @@ TEST_CASE("Repeats have ranges, two runs are compared, and what is done is not d
 	int status = first.Finish({"--repeat", "2"});
 	INFO(first.lab->err());
 	REQUIRE(status == 0);
-	forktail::Results results = ResultsOf(first);
+	forktail::lab::Results results = ResultsOf(first);
 	REQUIRE(results.points.size() == 2);
-	for (const forktail::Point &point : results.points) {
+	for (const forktail::lab::Point &point : results.points) {
 		CHECK(point.repeats == 2);
 		CHECK(point.least.at("run.rps") <= point.numbers.at("run.rps"));
 		CHECK(point.most.at("run.rps") >= point.numbers.at("run.rps"));
@@ -204,13 +205,13 @@ TEST_CASE("Repeats have ranges, two runs are compared, and what is done is not d
 	CHECK(fs::exists(first.run + "/points/clients=4,repeat=2/point.json"));
 
 	REQUIRE(second.Finish() == 0);
-	Result compared = ft::test::run({program("forktail"), "lab", "compare", first.run, second.run});
+	Result compared = forktail::test::run({program("forktail"), "lab", "compare", first.run, second.run});
 	INFO(compared.out << compared.err);
 	CHECK(compared.status == 0);
 	CHECK(compared.out.find("requests/s") != std::string::npos);
 	CHECK(compared.out.find("ratio") != std::string::npos);
 	CHECK(compared.out.find("--repeat 4") != std::string::npos);
-	Result none = ft::test::run({program("forktail"), "lab", "compare", first.run, second.temp});
+	Result none = forktail::test::run({program("forktail"), "lab", "compare", first.run, second.temp});
 	CHECK(none.status == 3);
 	CHECK(none.err.find("results.json") != std::string::npos);
 
@@ -304,7 +305,7 @@ TEST_CASE("Words that forktail-load refuses are refused before anything starts, 
 		std::istringstream each(words);
 		for (std::string word; each >> word;)
 			argv.push_back(word);
-		Result alone = ft::test::run(argv);
+		Result alone = forktail::test::run(argv);
 		std::string sentence = alone.err.substr(0, alone.err.find('\n'));
 		ScenarioRun run(kHead +
 				"[[server]]\nname = \"redis\"\nkind = \"redis\"\n[[step]]\nname = \"run\"\n"

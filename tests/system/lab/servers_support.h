@@ -19,7 +19,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 // A line of /proc/PID/status, "VmSwap" -> "1024 kB"; "" when the process is gone.
@@ -60,37 +60,37 @@ constexpr size_t kSwapUsedKib = 3, kSwapPriority = 4;
 struct Lab {
 	TempDir dir;
 	std::string logs = dir.file("logs"), temp = dir.file("temp");
-	forktail::Session session;
-	forktail::Topology topology;
+	forktail::lab::Session session;
+	forktail::lab::Topology topology;
 	std::string error;
 
 	Lab()
 	{
 		std::filesystem::create_directory(temp);
 		setenv("TMPDIR", temp.c_str(), 1);
-		REQUIRE(OpenSession(&session, &error));
+		REQUIRE(lab::OpenSession(&session, &error));
 		unsetenv("TMPDIR");
 	}
-	~Lab() { CloseSession(&session, &error); }
+	~Lab() { lab::CloseSession(&session, &error); }
 	Lab(const Lab &) = delete;
 	Lab &operator=(const Lab &) = delete;
 
-	bool TryStart(const forktail::ServerPlan &plan)
+	bool TryStart(const forktail::lab::ServerPlan &plan)
 	{
 		setenv("TMPDIR", temp.c_str(), 1);
-		bool good = StartServers(&session, plan, logs, &topology, &error);
+		bool good = lab::StartServers(&session, plan, logs, &topology, &error);
 		unsetenv("TMPDIR");
 		return good;
 	}
-	void Start(const forktail::ServerPlan &plan)
+	void Start(const forktail::lab::ServerPlan &plan)
 	{
 		bool good = TryStart(plan);
 		INFO(error);
 		REQUIRE(good);
 	}
-	forktail::Instance &operator[](const std::string &name)
+	forktail::lab::Instance &operator[](const std::string &name)
 	{
-		std::vector<forktail::Instance *> found = InstancesOf(topology, name);
+		std::vector<forktail::lab::Instance *> found = lab::InstancesOf(topology, name);
 		REQUIRE(found.size() == 1);
 		return *found[0];
 	}
@@ -98,7 +98,7 @@ struct Lab {
 	std::string Command(const std::string &name, const std::vector<std::string> &words)
 	{
 		std::vector<std::string> reply;
-		bool good = Ask(&session, (*this)[name].redis.get(), words, &reply, &error);
+		bool good = lab::Ask(&session, (*this)[name].redis.get(), words, &reply, &error);
 		INFO(error);
 		REQUIRE(good);
 		std::string text;
@@ -110,7 +110,7 @@ struct Lab {
 	std::vector<std::string> LoadLine(const std::string &name, const std::vector<std::string> &more)
 	{
 		std::vector<std::string> line = {program("forktail-load")};
-		for (const auto &words : {LoadWords(topology, name), more})
+		for (const auto &words : {lab::LoadWords(topology, name), more})
 			line.insert(line.end(), words.begin(), words.end());
 		return line;
 	}
@@ -123,10 +123,10 @@ struct Lab {
 	}
 };
 
-inline forktail::ServerPlan Plan(const std::string &name, const std::string &kind, int count = 1,
-				 bool tcp = false)
+inline forktail::lab::ServerPlan Plan(const std::string &name, const std::string &kind, int count = 1,
+				      bool tcp = false)
 {
-	forktail::ServerPlan plan;
+	forktail::lab::ServerPlan plan;
 	plan.name = name;
 	plan.kind = kind;
 	plan.count = count;
@@ -134,4 +134,4 @@ inline forktail::ServerPlan Plan(const std::string &name, const std::string &kin
 	return plan;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -9,8 +9,8 @@
 #include "lab/host/machine.h"
 #include "tests/system/lab/servers_support.h"
 
-using namespace ft::test;
-using namespace forktail;
+using namespace forktail::test;
+using namespace forktail::lab;
 
 namespace
 {
@@ -246,7 +246,7 @@ TEST_CASE("A port that somebody takes before the server does is no failure")
 			REQUIRE(listen(fd, 1) == 0);
 			taken = {fd, endpoint.port};
 		}
-		forktail::Command start;
+		forktail::lab::Command start;
 		start.name = program;
 		start.argv = {program, program == "memcached" ? "-p" : "--port",
 			      std::to_string(endpoint.port)};
@@ -324,13 +324,13 @@ TEST_CASE("A Cluster moves slots while all its keys stay readable")
 	size_t keys = std::stoul(lab.Command("redis3", {"DBSIZE"}));
 
 	// A closed loop: an open one that is interrupted leaves what was due unsent, and calls that an error.
-	forktail::Command load;
+	forktail::lab::Command load;
 	load.name = "forktail-load";
 	load.argv =
 	    lab.LoadLine("redis", {"-t", "get", "-r", "20000", "-d", "50", "--verify", "-c", "2",
 				   "--duration", "600", "--fail-if", "misses>0", "--fail-if", "errors>0"});
 	load.output = lab.dir.file("load.txt");
-	Child *child = forktail::Start(&lab.session, load, &lab.error);
+	Child *child = forktail::lab::Start(&lab.session, load, &lab.error);
 	REQUIRE(child);
 	child->needed = true;
 	bool moved = MoveSlots(&lab.session, &lab.topology, &lab["redis1"], &lab["redis3"], 1000, &lab.error);
@@ -368,14 +368,14 @@ TEST_CASE("Sentinels fail over when the primary is killed")
 		  .find("\ndown-after-milliseconds\n500\n") != std::string::npos);
 	CHECK(lab.Command("watch1", {"INFO"}).find("configured_hz:50\r") != std::string::npos);
 
-	forktail::Command load;
+	forktail::lab::Command load;
 	load.name = "forktail-load";
 	load.argv = lab.LoadLine(
 	    "watch", {"-t", "set", "-r", "1000", "--rate", "500", "--duration", "600", "--progress"});
 	load.output = lab.dir.file("load.txt");
 	bool loading = false; // a line a second
 	load.on_line = [&](const std::string &) { loading = true; };
-	Child *child = forktail::Start(&lab.session, load, &lab.error);
+	Child *child = forktail::lab::Start(&lab.session, load, &lab.error);
 	REQUIRE(child);
 	while (!loading && !child->ended)
 		REQUIRE(Step(&lab.session, 100, &lab.error));

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/system/lab/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 
 namespace

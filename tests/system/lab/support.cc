@@ -7,7 +7,7 @@
 #include <ios>
 #include <sstream>
 
-namespace ft::test
+namespace forktail::test
 {
 namespace
 {
@@ -148,4 +148,4 @@ std::vector<std::string> Zrams()
 	return devices;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -11,7 +11,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct LabProcess {
@@ -58,4 +58,4 @@ struct ScenarioRun : LabProcess {
 // This machine's compressed block devices.
 std::vector<std::string> Zrams();
 
-} // namespace ft::test
+} // namespace forktail::test

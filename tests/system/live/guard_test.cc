@@ -15,9 +15,9 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
-using forktail::guard::Asked;
-using forktail::guard::AskForTrigger;
+using namespace forktail::test;
+using forktail::live::guard::Asked;
+using forktail::live::guard::AskForTrigger;
 
 namespace
 {
@@ -122,11 +122,14 @@ TEST_CASE("callers name triggers, and can do nothing else")
 	INFO(g.recorder->err());
 	REQUIRE(g.ready());
 	std::string answer;
-	CHECK(AskForTrigger(g.ring, "nosuch", &answer) == Asked::No);
+	CHECK(forktail::live::guard::AskForTrigger(g.ring, "nosuch", &answer) ==
+	      forktail::live::guard::Asked::No);
 	CHECK(answer == "there is no trigger of that name in the configuration");
-	CHECK(AskForTrigger(g.ring, "stall-stopped", &answer) == Asked::No);
+	CHECK(forktail::live::guard::AskForTrigger(g.ring, "stall-stopped", &answer) ==
+	      forktail::live::guard::Asked::No);
 	CHECK(answer == "that trigger fires by itself, by its rule");
-	CHECK(AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) == Asked::No);
+	CHECK(forktail::live::guard::AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) ==
+	      forktail::live::guard::Asked::No);
 
 	// A thousand that connect and say nothing, or what is no line.
 	std::vector<int> callers;
@@ -136,8 +139,12 @@ TEST_CASE("callers name triggers, and can do nothing else")
 			(void)!send(fd, std::string(4096, '\0').data(), 4096, MSG_NOSIGNAL | MSG_DONTWAIT);
 		callers.push_back(fd);
 	}
-	CHECK(
-	    eventually([&] { return AskForTrigger(g.ring, "deploy", &answer) == Asked::Yes; }, Seconds(15)));
+	CHECK(eventually(
+	    [&] {
+		    return forktail::live::guard::AskForTrigger(g.ring, "deploy", &answer) ==
+			   forktail::live::guard::Asked::Yes;
+	    },
+	    Seconds(15)));
 	for (const int fd : callers)
 		if (fd >= 0)
 			close(fd);

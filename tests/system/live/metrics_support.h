@@ -14,7 +14,7 @@
 
 #include "live/metrics/server.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class ServedMetrics
@@ -24,9 +24,9 @@ public:
 	    : follower_(recording, {}), base_(event_base_new())
 	{
 		std::string error;
-		server_ = forktail::MetricsServer::Open(
+		server_ = forktail::live::metrics::MetricsServer::Open(
 		    base_, address,
-		    [this](forktail::MetricsFormat format) {
+		    [this](forktail::live::metrics::MetricsFormat format) {
 			    Poll(); // what is told is of now
 			    return metrics_.Text(follower_, format);
 		    },
@@ -70,13 +70,13 @@ private:
 	}
 
 	forktail::live::Follower follower_;
-	forktail::Metrics metrics_;
+	forktail::live::metrics::Metrics metrics_;
 	event_base *base_;
-	std::unique_ptr<forktail::MetricsServer> server_;
+	std::unique_ptr<forktail::live::metrics::MetricsServer> server_;
 	event *poll_ = nullptr;
 	std::atomic<bool> stop_ = false;
 	std::atomic<unsigned> polls_ = 0;
 	std::thread thread_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

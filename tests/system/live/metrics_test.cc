@@ -15,7 +15,7 @@
 #include "tests/system/live/metrics_support.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {
@@ -315,13 +315,13 @@ TEST_CASE("a file of metrics is always whole")
 {
 	TempDir dir;
 	forktail::live::Follower follower(dir.file("none"), {});
-	forktail::Metrics metrics;
+	forktail::live::metrics::Metrics metrics;
 	metrics.Snapshot("turn > 50ms", true);
 	std::string error;
-	const std::string text = metrics.Text(follower, forktail::MetricsFormat::Text);
-	REQUIRE(forktail::WriteMetricsTextfile(dir.path(), text, &error));
+	const std::string text = metrics.Text(follower, forktail::live::metrics::MetricsFormat::Text);
+	REQUIRE(forktail::live::metrics::WriteMetricsTextfile(dir.path(), text, &error));
 	CHECK(read_file(dir.file("forktail.prom")) == text);
 	CHECK(Value(text, "forktail_snapshots_total{trigger=\"turn > 50ms\"}") == 1);
-	CHECK_FALSE(forktail::WriteMetricsTextfile(dir.file("gone"), text, &error));
+	CHECK_FALSE(forktail::live::metrics::WriteMetricsTextfile(dir.file("gone"), text, &error));
 	CHECK(error == "can't write " + dir.file("gone") + "/forktail.prom: No such file or directory");
 }

@@ -11,7 +11,7 @@
 #include "tests/support/json.h"
 #include "tests/support/server.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -28,9 +28,9 @@ Process Keep(const Redis &redis, const std::string &ring)
 bool HasSegments(const std::string &dir, size_t count)
 {
 	for (int i = 0; i < 600; i++) {
-		forktail::Ring ring;
+		forktail::analysis::Ring ring;
 		std::string error;
-		if (forktail::FindRing(dir, &ring, &error) && ring.size() >= count)
+		if (forktail::analysis::FindRing(dir, &ring, &error) && ring.size() >= count)
 			return true;
 		usleep(50'000);
 	}

@@ -18,7 +18,7 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

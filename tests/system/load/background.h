@@ -7,7 +7,7 @@
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct BackgroundLoad {
@@ -49,4 +49,4 @@ struct BackgroundLoad {
 	std::string out() const { return process->out(); }
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -7,7 +7,7 @@
 #include "tests/support/server.h"
 #include "tests/system/load/background.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -8,7 +8,7 @@
 
 #include "tests/system/load/load.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class Authority
@@ -77,4 +77,4 @@ private:
 	std::unique_ptr<Redis> redis_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -7,7 +7,7 @@
 
 #include "recording/recording.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 // Of the line around `at`: "1234:M 21 Nov 2026 06:31:02.123 * text".
@@ -32,4 +32,4 @@ inline double seconds_of_day(const ft_clock &clock, uint64_t monotonic_ns)
 	       static_cast<double>(real_ns % 1000000000) * 1e-9;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -6,7 +6,7 @@
 #include "tests/system/load/fake.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 #include "tests/system/load/background.h"
 #include "tests/system/load/clock.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

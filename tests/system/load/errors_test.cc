@@ -10,7 +10,7 @@
 #include "tests/system/load/background.h"
 #include "tests/system/load/fake.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

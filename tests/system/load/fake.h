@@ -21,7 +21,7 @@
 
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 class FakeServer
@@ -244,4 +244,4 @@ inline std::function<void(Peer &)> after_greeting(std::function<bool(Peer &, con
 	};
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -14,7 +14,7 @@
 #include "tests/system/load/fake.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using namespace std::chrono_literals;
 
 namespace

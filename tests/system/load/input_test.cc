@@ -15,7 +15,7 @@
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

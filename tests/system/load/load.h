@@ -12,7 +12,7 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 using Json = nlohmann::json;
@@ -167,4 +167,4 @@ inline bool contains(const std::string &text, const std::string &part)
 	return text.find(part) != std::string::npos;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -8,7 +8,7 @@
 #include "tests/support/nutcracker.h"
 #include "tests/system/load/monitor.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 #include "tests/system/load/fake.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {
@@ -55,9 +55,9 @@ struct Guarded {
 			ProcessOptions password;
 			password.input = "secret";
 			const Result made =
-			    ft::test::run({"/usr/sbin/saslpasswd2", "-p", "-c", "-f", dir.file("sasldb"),
-					   "-a", "memcached", "-u", host, "joe"},
-					  Seconds(60), password);
+			    forktail::test::run({"/usr/sbin/saslpasswd2", "-p", "-c", "-f",
+						 dir.file("sasldb"), "-a", "memcached", "-u", host, "joe"},
+						Seconds(60), password);
 			INFO(made.err);
 			REQUIRE(made.status == 0);
 			argv.push_back("-S");

@@ -15,7 +15,7 @@
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 struct Seen {
@@ -151,4 +151,4 @@ struct Ran {
 	}
 };
 
-} // namespace ft::test
+} // namespace forktail::test

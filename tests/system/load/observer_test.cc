@@ -16,7 +16,7 @@
 #include "tests/support/recorded.h"
 #include "tests/support/server.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace

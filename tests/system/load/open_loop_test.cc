@@ -7,7 +7,7 @@
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its time")
 {

@@ -12,7 +12,7 @@
 #include "tests/support/recorded.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -9,7 +9,7 @@
 #include "tests/system/load/clock.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

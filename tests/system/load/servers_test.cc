@@ -11,7 +11,7 @@
 #include "tests/system/load/fake.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -14,7 +14,7 @@
 #include "tests/support/memcached.h"
 #include "tests/system/load/load.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 #include "tests/system/load/certificates.h"
 #include "tests/system/load/fake.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

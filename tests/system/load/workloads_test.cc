@@ -12,7 +12,7 @@
 #include "tests/support/nutcracker.h"
 #include "tests/system/load/monitor.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

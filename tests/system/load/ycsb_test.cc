@@ -9,7 +9,7 @@
 #include "tests/support/chi_squared.h"
 #include "tests/system/load/monitor.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

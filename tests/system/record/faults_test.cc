@@ -17,7 +17,7 @@
 #include "tests/support/server.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -15,7 +15,7 @@
 
 #include "loader/programs.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -12,7 +12,7 @@
 #include "tests/support/recorded.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 inline bool root()
@@ -62,4 +62,4 @@ private:
 	std::unique_ptr<Process> process_;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -13,7 +13,7 @@
 #include "tests/support/standing_disk.h"
 #include "tests/system/record/recorder.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -16,7 +16,8 @@ int main(int argc, char **argv)
 	}
 	std::string error;
 	size_t pairs = argc == 3 ? static_cast<size_t>(atol(argv[2])) : 1;
-	if (forktail::WriteComparePage(forktail::SampleComparison(pairs), argv[1], &error))
+	if (forktail::analysis::report::WriteComparePage(forktail::analysis::SampleComparison(pairs), argv[1],
+							 &error))
 		return 0;
 	fprintf(stderr, "%s\n", error.c_str());
 	return 1;

@@ -11,7 +11,7 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 using Json = nlohmann::json;
 
 namespace
@@ -21,8 +21,8 @@ namespace
 void MakeRun(const std::string &run, int keys, const std::string &rate)
 {
 	Redis server;
-	REQUIRE(ft::test::run({program("forktail"), "load", "-q", "-s", server.socket(), "--fill",
-			       std::to_string(keys), "-d", "100"})
+	REQUIRE(forktail::test::run({program("forktail"), "load", "-q", "-s", server.socket(), "--fill",
+				     std::to_string(keys), "-d", "100"})
 		    .status == 0);
 	Process recorder({program("forktail"), "record", "--pid", std::to_string(server.pid()), "-o",
 			  run + "/server.forktail"});

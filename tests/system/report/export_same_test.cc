@@ -13,13 +13,14 @@
 #include "tests/support/server.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 namespace fs = std::filesystem;
 
 namespace
 {
 
-const std::string kReaders = FORKTAIL_SOURCE "/tests/system/report", kPython = FORKTAIL_SOURCE "/build-python";
+const std::string kReaders = FORKTAIL_SOURCE "/tests/system/report",
+		  kPython = FORKTAIL_SOURCE "/build-python";
 const char *const kFiles[] = {"hlog", "folded", "speedscope.json", "otlp.jsonl", "prom", "pftrace"};
 const char *const kDirectories[] = {"parquet", "csv"};
 const char kSlow[] = "1ms"; // less than a fork, however slow the host makes the other requests

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 				"[requests|iterations|no-recorder]]\n");
 		return 2;
 	}
-	forktail::SampleSize size;
+	forktail::analysis::SampleSize size;
 	if (argc >= 6) {
 		size.seconds = atof(argv[2]);
 		size.rate = static_cast<uint32_t>(atol(argv[3]));
@@ -28,9 +28,9 @@ int main(int argc, char **argv)
 	size.requests = mode != "iterations";
 	size.recorder = mode != "no-recorder";
 	std::string error;
-	forktail::Explanation explanation = forktail::SampleExplanation(size);
+	forktail::analysis::Explanation explanation = forktail::analysis::SampleExplanation(size);
 	auto before = std::chrono::steady_clock::now();
-	bool written = forktail::WriteReport(explanation, argv[1], &error);
+	bool written = forktail::analysis::report::WriteReport(explanation, argv[1], &error);
 	std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
 	if (written) {
 		printf("written in %.0f ms\n", took.count());

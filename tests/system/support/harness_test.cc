@@ -10,7 +10,7 @@
 #include "tests/support/process.h"
 #include "tests/support/server.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 TEST_CASE("run gives output and status apart")
 {

@@ -10,7 +10,7 @@
 #include "tests/support/nutcracker.h"
 #include "tests/support/server.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -6,7 +6,7 @@
 
 #include "analysis/timeline/timeline.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 using Random = std::mt19937_64;
@@ -19,33 +19,34 @@ inline uint64_t Pick(Random &random, uint64_t low, uint64_t high)
 }
 
 // Mostly idleness and own code, as servers are.
-inline forktail::Cause RandomCause(Random &random)
+inline forktail::analysis::Cause RandomCause(Random &random)
 {
 	switch (Pick(random, 0, 4)) {
 	case 0:
-		return forktail::Cause::ServerBusy;
+		return forktail::analysis::Cause::ServerBusy;
 	case 1:
-		return forktail::Cause::Network;
+		return forktail::analysis::Cause::Network;
 	case 2:
 	case 3:
-		return forktail::Cause::Idle;
+		return forktail::analysis::Cause::Idle;
 	default:
-		return static_cast<forktail::Cause>(Pick(random, 0, forktail::kTimelineCauses - 1));
+		return static_cast<forktail::analysis::Cause>(
+		    Pick(random, 0, forktail::analysis::kTimelineCauses - 1));
 	}
 }
 
-inline forktail::Timeline RandomTimeline(Random &random, uint64_t start_ns, uint64_t length_ns)
+inline forktail::analysis::Timeline RandomTimeline(Random &random, uint64_t start_ns, uint64_t length_ns)
 {
-	forktail::Timeline t;
+	forktail::analysis::Timeline t;
 	uint64_t longest = Pick(random, 1, 3) == 1 ? 5 * kMs : kMs / 4;
 	for (uint64_t at = start_ns; at < start_ns + length_ns; at += Pick(random, 1, longest)) {
-		forktail::Piece piece = {at, 0, forktail::kNoMix, RandomCause(random)};
+		forktail::analysis::Piece piece = {at, 0, forktail::analysis::kNoMix, RandomCause(random)};
 		if (Pick(random, 0, 2)) {
-			piece.span = forktail::kNoSpan;
+			piece.span = forktail::analysis::kNoSpan;
 			piece.mix = static_cast<uint32_t>(t.mixes.size());
-			piece.cause = forktail::Cause::ServerBusy;
-			forktail::Mix mix = {static_cast<uint32_t>(t.mix_parts.size()),
-					     static_cast<uint32_t>(Pick(random, 1, 6)), 0};
+			piece.cause = forktail::analysis::Cause::ServerBusy;
+			forktail::analysis::Mix mix = {static_cast<uint32_t>(t.mix_parts.size()),
+						       static_cast<uint32_t>(Pick(random, 1, 6)), 0};
 			for (uint32_t i = 0; i < mix.part_count; i++) {
 				t.mix_parts.push_back({RandomCause(random), Pick(random, 1, kMs)});
 				mix.total_ns += t.mix_parts.back().ns;
@@ -54,10 +55,10 @@ inline forktail::Timeline RandomTimeline(Random &random, uint64_t start_ns, uint
 		}
 		t.pieces.push_back(piece);
 	}
-	t.pieces.push_back(
-	    {start_ns + length_ns, forktail::kNoSpan, forktail::kNoMix, forktail::Cause::Unknown});
-	forktail::IndexTimeline(&t);
+	t.pieces.push_back({start_ns + length_ns, forktail::analysis::kNoSpan, forktail::analysis::kNoMix,
+			    forktail::analysis::Cause::Unknown});
+	forktail::analysis::IndexTimeline(&t);
 	return t;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -11,7 +11,7 @@
 #include "analysis/run/run.h"
 #include "analysis/timeline/timeline.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 constexpr uint64_t kBase = 1'000'000'000'000; // ns
@@ -19,7 +19,7 @@ constexpr uint64_t us = 1'000, ms = 1'000'000;
 constexpr uint32_t kServer = 100; // tid of the server's main thread
 
 struct RunBuilder {
-	forktail::Run run;
+	forktail::analysis::Run run;
 
 	RunBuilder()
 	{
@@ -29,10 +29,11 @@ struct RunBuilder {
 		run.ops = {"GET", "SET"};
 	}
 
-	forktail::Thread &Thread(uint32_t tid, uint64_t start, uint64_t end, uint32_t flags = FT_THREAD_MAIN,
-				 const std::string &role = "redis-server", uint32_t tgid = 0)
+	forktail::analysis::Thread &Thread(uint32_t tid, uint64_t start, uint64_t end,
+					   uint32_t flags = FT_THREAD_MAIN,
+					   const std::string &role = "redis-server", uint32_t tgid = 0)
 	{
-		forktail::Thread t;
+		forktail::analysis::Thread t;
 		t.tid = tid;
 		t.tgid = tgid ? tgid : tid;
 		t.flags = flags;
@@ -80,7 +81,7 @@ struct RunBuilder {
 		run.tallies.push_back(t);
 	}
 	// The id of a stack, for CpuSample.
-	uint32_t Stack(const forktail::Stack &stack)
+	uint32_t Stack(const forktail::analysis::Stack &stack)
 	{
 		if (run.stacks.empty())
 			run.stacks.emplace_back();
@@ -110,7 +111,7 @@ struct RunBuilder {
 	}
 	void Loop(const std::string &arrival, uint32_t pipeline = 1)
 	{
-		forktail::Load load;
+		forktail::analysis::Load load;
 		load.arrival = arrival;
 		load.rate = arrival == "closed" ? 0 : 1000;
 		load.pipeline = pipeline;
@@ -118,9 +119,9 @@ struct RunBuilder {
 		run.loads = {load};
 	}
 	// Orders everything. Call once, last.
-	forktail::Run &Finish()
+	forktail::analysis::Run &Finish()
 	{
-		forktail::IndexRun(&run);
+		forktail::analysis::IndexRun(&run);
 		return run;
 	}
 	uint32_t ThreadIndex(uint32_t tid = kServer) const
@@ -130,34 +131,40 @@ struct RunBuilder {
 				return i;
 		return UINT32_MAX;
 	}
-	forktail::Timeline Timeline(uint32_t tid = kServer) { return BuildTimeline(run, ThreadIndex(tid)); }
-	// Blame of all requests, with every one of them slow unless a threshold is given.
-	forktail::Blame Blame(forktail::Threshold threshold = {1, 0})
+	forktail::analysis::Timeline Timeline(uint32_t tid = kServer)
 	{
-		std::vector<forktail::Timeline> timelines;
-		timelines.push_back(ThreadIndex() == UINT32_MAX ? forktail::Timeline() : Timeline());
-		return BlameRun(run, timelines, threshold);
+		return analysis::BuildTimeline(run, ThreadIndex(tid));
+	}
+	// Blame of all requests, with every one of them slow unless a threshold is given.
+	forktail::analysis::Blame Blame(forktail::analysis::Threshold threshold = {1, 0})
+	{
+		std::vector<forktail::analysis::Timeline> timelines;
+		timelines.push_back(ThreadIndex() == UINT32_MAX ? forktail::analysis::Timeline()
+								: Timeline());
+		return analysis::BlameRun(run, timelines, threshold);
 	}
 };
 
-inline uint64_t Spent(const forktail::Timeline &t, forktail::Cause cause, uint64_t from, uint64_t to)
+inline uint64_t Spent(const forktail::analysis::Timeline &t, forktail::analysis::Cause cause, uint64_t from,
+		      uint64_t to)
 {
-	forktail::CauseTimes times = {};
-	AddTimes(t, kBase + from, kBase + to, &times);
-	return times[static_cast<size_t>(Index(cause))];
+	forktail::analysis::CauseTimes times = {};
+	analysis::AddTimes(t, kBase + from, kBase + to, &times);
+	return times[static_cast<size_t>(analysis::Index(cause))];
 }
 
 // A cause's part of the `n`-th slow request; all zero if it has none.
-inline forktail::Part PartOf(const forktail::Blame &b, size_t n, forktail::Cause cause)
+inline forktail::analysis::Part PartOf(const forktail::analysis::Blame &b, size_t n,
+				       forktail::analysis::Cause cause)
 {
-	const forktail::SlowRequest &r = b.slow.at(n);
+	const forktail::analysis::SlowRequest &r = b.slow.at(n);
 	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
 		if (b.parts[p].cause == cause)
 			return b.parts[p];
-	return {cause, forktail::kNoHop, 0, 0};
+	return {cause, forktail::analysis::kNoHop, 0, 0};
 }
 
-inline uint64_t PartsSum(const forktail::Blame &b, const forktail::SlowRequest &r)
+inline uint64_t PartsSum(const forktail::analysis::Blame &b, const forktail::analysis::SlowRequest &r)
 {
 	uint64_t sum = 0;
 	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
@@ -166,10 +173,11 @@ inline uint64_t PartsSum(const forktail::Blame &b, const forktail::SlowRequest &
 }
 
 // Time of the n-th slow request (by when it was due) of a cause at a hop. Its parts make up its latency.
-inline uint64_t TimeAt(const forktail::Blame &b, size_t n, forktail::Cause cause, uint16_t hop)
+inline uint64_t TimeAt(const forktail::analysis::Blame &b, size_t n, forktail::analysis::Cause cause,
+		       uint16_t hop)
 {
 	uint64_t ns = 0;
-	const forktail::SlowRequest &r = b.slow.at(n);
+	const forktail::analysis::SlowRequest &r = b.slow.at(n);
 	if (PartsSum(b, r) != r.latency_ns)
 		throw std::runtime_error("a request's parts are not its latency");
 	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
@@ -178,4 +186,4 @@ inline uint64_t TimeAt(const forktail::Blame &b, size_t n, forktail::Cause cause
 	return ns;
 }
 
-} // namespace ft::test
+} // namespace forktail::test

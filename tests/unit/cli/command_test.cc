@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-using ft::test::program;
-using ft::test::Result;
-using ft::test::run;
-using ft::test::TempDir;
-using ft::test::write_file;
+using forktail::test::program;
+using forktail::test::Result;
+using forktail::test::run;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {

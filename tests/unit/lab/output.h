@@ -8,9 +8,10 @@
 namespace forktail::test
 {
 
-inline Column MakeColumn(const std::string &title, const std::string &value, Format format = Format::kCount)
+inline lab::Column MakeColumn(const std::string &title, const std::string &value,
+			      lab::Format format = lab::Format::kCount)
 {
-	Column column;
+	lab::Column column;
 	column.title = title;
 	column.value = value;
 	column.format = format;
@@ -19,20 +20,20 @@ inline Column MakeColumn(const std::string &title, const std::string &value, For
 
 // Two sweeps: clients 8 and 20, listen unix and tcp. run.SET.rps is 1000 times the clients, over tcp half of
 // it.
-inline Scenario SampleScenario()
+inline lab::Scenario SampleScenario()
 {
-	Scenario scenario;
+	lab::Scenario scenario;
 	scenario.name = "sample";
 	scenario.title = "A sample";
 	scenario.about = "What a test needs.";
-	Sweep clients, listen;
+	lab::Sweep clients, listen;
 	clients.name = "clients";
 	clients.title = "connections";
 	clients.values = {"8", "20"};
 	listen.name = "listen";
 	listen.values = {"unix", "tcp"};
 	scenario.sweeps = {clients, listen};
-	StepSpec step;
+	lab::StepSpec step;
 	step.name = "run";
 	step.load = "-t set";
 	step.record = true;
@@ -40,9 +41,9 @@ inline Scenario SampleScenario()
 	return scenario;
 }
 
-inline Results SampleResults()
+inline lab::Results SampleResults()
 {
-	Results results;
+	lab::Results results;
 	results.scenario = "sample";
 	results.title = "A sample";
 	results.host = "box";
@@ -56,7 +57,7 @@ inline Results SampleResults()
 	results.notes = {"no zram here: the module is missing"};
 	for (const char *clients : {"8", "20"})
 		for (const char *listen : {"unix", "tcp"}) {
-			Point point;
+			lab::Point point;
 			point.values = {{"clients", clients}, {"listen", listen}, {"keys", "5000"}};
 			double rps = std::stod(clients) * (std::string(listen) == "tcp" ? 500 : 1000);
 			point.numbers = {{"run.SET.rps", rps},

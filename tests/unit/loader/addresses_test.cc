@@ -15,7 +15,7 @@ extern "C" {
 #include "loader/addresses.h"
 }
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 
 #include "loader/drain.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

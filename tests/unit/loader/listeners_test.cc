@@ -9,7 +9,7 @@
 
 #include "loader/listeners.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -7,7 +7,7 @@
 
 #include "loader/losses.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 TEST_CASE("a counter that has grown is a record, one that has not is none")
 {

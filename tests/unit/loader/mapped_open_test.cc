@@ -17,7 +17,7 @@
 #include "loader/mapped_open.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

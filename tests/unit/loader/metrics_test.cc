@@ -9,7 +9,7 @@
 
 #include "loader/metrics.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

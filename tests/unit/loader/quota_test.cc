@@ -5,7 +5,7 @@
 
 #include "loader/quota.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

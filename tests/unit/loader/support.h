@@ -15,7 +15,7 @@
 #include "tests/support/recorded.h"
 #include "tests/support/tempdir.h"
 
-namespace ft::test
+namespace forktail::test
 {
 
 // A recording that parts of the recorder write into.
@@ -105,4 +105,4 @@ private:
 	int fd_ = -1, port_ = 0;
 };
 
-} // namespace ft::test
+} // namespace forktail::test

@@ -11,7 +11,7 @@
 
 #include "loader/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -12,7 +12,7 @@
 
 #include "loader/targets.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

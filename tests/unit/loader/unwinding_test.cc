@@ -14,7 +14,7 @@
 #include "loader/unwinding.h"
 #include "tests/support/process.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/recording/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 TEST_CASE("a reader that follows a file gets each block once, however the file grows")
 {

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/recording/places.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -14,7 +14,7 @@
 #include "recording/recording.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

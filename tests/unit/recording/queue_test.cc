@@ -15,7 +15,7 @@
 #include "tests/support/standing_disk.h"
 #include "tests/unit/recording/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/recording/support.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -230,5 +230,5 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_json(w, FT_BLOCK_NOTE, R"({"t_ns":5,"kind":"target-found"})"));
 	must(ft_writer_json(w, FT_BLOCK_HISTOGRAM, R"({"count":0})"));
 	must(ft_writer_close(w, R"({"ended":"signal"})"));
-	return ft::test::read_file(path);
+	return forktail::test::read_file(path);
 }

@@ -7,8 +7,8 @@
 #include "analysis/blame/arrivals.h"
 #include "analysis/evidence/episodes.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -25,9 +25,9 @@ struct Arriving : RunBuilder {
 	}
 };
 
-std::string Evidence(RunBuilder *b, forktail::Blame *blame)
+std::string Evidence(RunBuilder *b, forktail::analysis::Blame *blame)
 {
-	std::vector<forktail::Timeline> timelines;
+	std::vector<forktail::analysis::Timeline> timelines;
 	timelines.push_back(b->Timeline());
 	std::vector<Episode> episodes = FindEpisodes(blame);
 	REQUIRE(episodes.size() == 1);
@@ -120,7 +120,7 @@ TEST_CASE("requests and answers on their way are told apart where the server was
 	// What lies outside of the recording tells nothing.
 	OnTheWay way = FindOnTheWay(b.Timeline(), kBase + 99 * ms, kBase + 101 * ms);
 	CHECK(way.request_ns + way.answer_ns == 0);
-	CHECK(FindOnTheWay(forktail::Timeline(), kBase, kBase + ms).answer_ns == 0);
+	CHECK(FindOnTheWay(forktail::analysis::Timeline(), kBase, kBase + ms).answer_ns == 0);
 }
 
 TEST_CASE("latency until answers arrived is over those of which that is known")
@@ -130,7 +130,7 @@ TEST_CASE("latency until answers arrived is over those of which that is known")
 		b.Arrived(i * ms, i * ms, i % 2 ? i * ms + (i + 1) * us : 0, i * ms + 200 * us);
 	b.run.requests.status[99] = FT_STATUS_TIMEOUT;
 	b.Finish();
-	Arrivals a = BlameRun(b.run, {forktail::Timeline()}, {}).arrivals;
+	Arrivals a = BlameRun(b.run, {forktail::analysis::Timeline()}, {}).arrivals;
 	CHECK(a.known == 49);
 	CHECK(a.latencies.p50 == 50 * us);
 	CHECK(a.latencies.max == 98 * us);
@@ -139,6 +139,6 @@ TEST_CASE("latency until answers arrived is over those of which that is known")
 
 	RunBuilder without;
 	without.Request(0, 0, 5 * ms);
-	CHECK(BlameRun(without.run, {forktail::Timeline()}, {}).arrivals.known == 0);
+	CHECK(BlameRun(without.run, {forktail::analysis::Timeline()}, {}).arrivals.known == 0);
 	CHECK(without.run.requests.Unread(0) == 0);
 }

@@ -5,8 +5,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/random_timeline.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -17,7 +17,7 @@ constexpr uint64_t kStart = 1000 * kMs, kLength = 60 * kMs;
 // connections.
 struct Pipelines {
 	Random random;
-	forktail::Run run;
+	forktail::analysis::Run run;
 	Serving serving;
 	Clients clients;
 	std::vector<Timeline> timelines;

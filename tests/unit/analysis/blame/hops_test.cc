@@ -8,8 +8,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -57,7 +57,7 @@ struct ProxyBuilder : RunBuilder {
 		Request(due, sent, end, connection, op);
 		run.requests.behind.push_back(behind);
 	}
-	forktail::Blame BlameAll()
+	forktail::analysis::Blame BlameAll()
 	{
 		for (uint32_t tid : {kProxy, kOne, kOther})
 			Idle(tid, 100 * ms);
@@ -67,7 +67,7 @@ struct ProxyBuilder : RunBuilder {
 			timelines.push_back(Timeline(tid));
 		return BlameRun(run, timelines, {1, 0});
 	}
-	std::vector<forktail::Timeline> timelines;
+	std::vector<forktail::analysis::Timeline> timelines;
 };
 
 // The proxy passes requests on in [10, 11) ms and answers in [60, 61); one instance forks in [12, 50) and
@@ -230,7 +230,7 @@ TEST_CASE("a server behind that is not known, or was not recorded: the time is t
 	c.Own(kProxy, 60 * ms, 61 * ms);
 	c.Through(1, 10 * ms, 10 * ms, 61 * ms);
 	c.BlameAll();
-	c.timelines[1] = forktail::Timeline();
+	c.timelines[1] = forktail::analysis::Timeline();
 	blame = BlameRun(c.run, c.timelines, {1, 0});
 	CHECK(TimeAt(blame, 0, Cause::Network, kNoHop) == 49 * ms);
 	CHECK(blame.hops.size() == 1);

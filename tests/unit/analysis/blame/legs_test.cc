@@ -5,8 +5,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -47,7 +47,7 @@ struct TwoHosts : RunBuilder {
 		      blame.slow[0].latency_ns);
 		return legs;
 	}
-	forktail::Blame blame;
+	forktail::analysis::Blame blame;
 };
 
 } // namespace

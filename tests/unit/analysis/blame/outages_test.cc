@@ -5,8 +5,8 @@
 
 #include "analysis/blame/outages.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,8 +11,8 @@
 #include "analysis/evidence/episodes.h"
 #include "analysis/passes/percentile.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

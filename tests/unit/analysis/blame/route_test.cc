@@ -6,8 +6,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/random_timeline.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

@@ -6,8 +6,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -17,7 +17,7 @@ constexpr uint32_t kOne = 101, kTwo = 102;
 // A process with two workers, of which the first is stopped in [10, 40) ms. The timelines: theirs, and the
 // main thread's.
 struct WorkersBuilder : RunBuilder {
-	std::vector<forktail::Timeline> timelines;
+	std::vector<forktail::analysis::Timeline> timelines;
 	Serving serving;
 
 	WorkersBuilder()
@@ -38,7 +38,7 @@ struct WorkersBuilder : RunBuilder {
 		for (uint32_t tid : {kOne, kTwo, kServer})
 			timelines.push_back(Timeline(tid));
 	}
-	forktail::Blame BlameAll() { return BlameRun(run, timelines, {1, 0}, {}, serving); }
+	forktail::analysis::Blame BlameAll() { return BlameRun(run, timelines, {1, 0}, {}, serving); }
 };
 
 } // namespace

@@ -9,7 +9,8 @@
 
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::analysis::compare;
 
 namespace
 {

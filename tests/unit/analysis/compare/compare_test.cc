@@ -6,9 +6,10 @@
 #include "tests/support/json.h"
 #include "tests/support/made_runs.h"
 
-using namespace forktail;
-using ft::test::MadeOptions;
-using ft::test::MadeRuns;
+using namespace forktail::analysis;
+using namespace forktail::analysis::compare;
+using forktail::test::MadeOptions;
+using forktail::test::MadeRuns;
 
 namespace
 {
@@ -69,7 +70,7 @@ TEST_CASE("a longer tail is worse, and its cause is named")
 	CHECK(c.percentiles[3].sentence.find("fork +5.00 ms, because RSS 1.10 GB -> 2.30 GB") !=
 	      std::string::npos);
 	CHECK(ComparisonText(c, false).find("worse: p99.9 of B is worse by more than 5 %") == 0);
-	nlohmann::json json = ft::test::parse_json(ComparisonJson(c));
+	nlohmann::json json = forktail::test::parse_json(ComparisonJson(c));
 	CHECK(json["verdict"] == "worse");
 	CHECK(json["percentiles"][3]["causes"][0]["cause"] == "fork");
 	CHECK(ComparisonJunit(c).find("<failure") != std::string::npos);

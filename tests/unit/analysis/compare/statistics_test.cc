@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis::compare;
 
 TEST_CASE("the sign-flip test's p-values are counts of signs")
 {

@@ -8,8 +8,8 @@
 #include "analysis/evidence/own_code.h"
 #include "recording/owners.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

@@ -6,8 +6,8 @@
 #include "analysis/evidence/busy.h"
 #include "recording/owners.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

@@ -6,8 +6,8 @@
 #include "analysis/evidence/episodes.h"
 #include "analysis/timeline/thread_waits.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

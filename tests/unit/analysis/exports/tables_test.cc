@@ -4,14 +4,15 @@
 #include <set>
 #include <unistd.h>
 
-#include "analysis/run/run.h"
 #include "analysis/exports/tables/csv.h"
 #include "analysis/exports/tables/table.h"
 #include "analysis/exports/tables/tables.h"
 #include "analysis/exports/tables/wall_clock.h"
+#include "analysis/run/run.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::analysis::exports;
 
 TEST_CASE("tables and their columns have names of their own, and each row says of which run it is")
 {

@@ -13,10 +13,11 @@
 #include "tests/support/sample_explanation.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::parse_json;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using namespace forktail::analysis::gate;
+using forktail::test::parse_json;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {
@@ -50,7 +51,7 @@ struct Held {
 			options.tell(e.run, r, &e.blame.parts[r.first_part]);
 		e.log = std::make_unique<WholeLog>(e.run);
 		figures.Finish(&e);
-		verdicts = forktail::Judge(limits, reading, figures, nullptr);
+		verdicts = forktail::analysis::gate::Judge(limits, reading, figures, nullptr);
 		gated = GatedOf(e, nullptr);
 	}
 };

@@ -6,7 +6,7 @@
 
 #include "analysis/passes/first_look.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 namespace
 {

@@ -9,8 +9,8 @@
 #include "analysis/passes/count.h"
 #include "analysis/passes/percentile.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

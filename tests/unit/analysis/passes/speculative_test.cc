@@ -5,13 +5,13 @@
 #include <map>
 #include <random>
 
-#include "analysis/passes/speculative.h"
 #include "analysis/passes/count.h"
+#include "analysis/passes/speculative.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,9 @@
 #include "tests/support/json.h"
 #include "tests/support/sample_comparison.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::analysis::compare;
+using namespace forktail::analysis::report;
 
 namespace
 {
@@ -32,7 +34,7 @@ nlohmann::json DataOf(const std::string &page)
 	size_t at = page.find("id=\"run\">");
 	REQUIRE(at != std::string::npos);
 	at = page.find('>', at) + 1;
-	return ft::test::parse_json(page.substr(at, page.find("</script", at) - at));
+	return forktail::test::parse_json(page.substr(at, page.find("</script", at) - at));
 }
 
 size_t Count(const std::string &text, const std::string &what)

@@ -13,7 +13,8 @@
 #include "tests/support/json.h"
 #include "tests/support/sample_explanation.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::analysis::report;
 
 namespace
 {
@@ -94,7 +95,7 @@ TEST_CASE("a page is written whole and carries the run")
 	CHECK(page.find("@DATA@") == std::string::npos);
 	CHECK(page.find("Permission is hereby granted") != std::string::npos);
 
-	nlohmann::json run = ft::test::parse_json(Element(page, "run"));
+	nlohmann::json run = forktail::test::parse_json(Element(page, "run"));
 	CHECK(run["count"] == e.blame.count);
 	CHECK(run["slow_count"] == e.blame.slow.size());
 	CHECK(run["latency_ns"]["p99.9"] == e.blame.latencies.p99_9);
@@ -126,7 +127,7 @@ TEST_CASE("where requests came by is on the page when it is more than one thread
 	e.blame.hops = {{0, false, 10, 3, 900, 0.9, {{Cause::Fork, 800}, {Cause::ServerBusy, 100}}},
 			{1, false, 0, 1, 100, 0.1, {{Cause::Stopped, 100}}}};
 	REQUIRE(WriteReport(e, file.path, &error));
-	nlohmann::json hops = ft::test::parse_json(Element(ReadAll(file.path), "run"))["hops"];
+	nlohmann::json hops = forktail::test::parse_json(Element(ReadAll(file.path), "run"))["hops"];
 	REQUIRE(hops.size() == 2);
 	CHECK(hops[0]["name"].get<std::string>().find(", main thread") != std::string::npos);
 	CHECK(hops[0]["causes"][0]["cause"] == Index(Cause::Fork));
@@ -170,7 +171,7 @@ TEST_CASE("a hostile name ends no script")
 	CHECK(Count(page, "</script") == 4); // run, arrays, uPlot, ours
 	CHECK(Count(page, "<!--") == 2);     // the template's own comments
 	CHECK(page.find("alert(1)</script") == std::string::npos);
-	nlohmann::json run = ft::test::parse_json(Element(page, "run"));
+	nlohmann::json run = forktail::test::parse_json(Element(page, "run"));
 	CHECK(run["ops"][0] == "</script><script>alert(1)</script><!--\xef\xbf\xbd]]>");
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("an empty explanation still makes a page")
 	e.timelines.resize(1);
 	IndexRun(&e.run);
 	REQUIRE(WriteReport(e, file.path, &error));
-	nlohmann::json run = ft::test::parse_json(Element(ReadAll(file.path), "run"));
+	nlohmann::json run = forktail::test::parse_json(Element(ReadAll(file.path), "run"));
 	CHECK(run["slow_count"] == 0);
 	CHECK(run["lanes"].empty());
 }

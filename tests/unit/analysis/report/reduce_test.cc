@@ -9,7 +9,7 @@
 #include "analysis/report/reduce.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis::report;
 
 namespace
 {

@@ -7,7 +7,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::analysis::report;
 
 namespace
 {

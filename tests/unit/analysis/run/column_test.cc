@@ -6,12 +6,12 @@
 
 #include "analysis/run/column.h"
 
-using forktail::Column;
+using forktail::analysis::Column;
 
 namespace
 {
 
-bool Counts(const Column<uint64_t> &c, size_t count)
+bool Counts(const forktail::analysis::Column<uint64_t> &c, size_t count)
 {
 	if (c.size() != count)
 		return false;
@@ -26,7 +26,7 @@ bool Counts(const Column<uint64_t> &c, size_t count)
 TEST_CASE("a column keeps its values while it grows to megabytes")
 {
 	constexpr size_t count = 3'000'000; // 24 MB: heap, then mapped, then remapped several times
-	Column<uint64_t> c;
+	forktail::analysis::Column<uint64_t> c;
 	for (size_t i = 0; i < count; i++) {
 		c.push_back(i);
 		if ((i & (i + 1)) == 0)
@@ -35,10 +35,10 @@ TEST_CASE("a column keeps its values while it grows to megabytes")
 	REQUIRE(Counts(c, count));
 	CHECK(c.back() == count - 1);
 
-	Column<uint64_t> copy = c;
+	forktail::analysis::Column<uint64_t> copy = c;
 	copy[0] = 7;
 	CHECK(c[0] == 0);
-	Column<uint64_t> moved = std::move(c);
+	forktail::analysis::Column<uint64_t> moved = std::move(c);
 	CHECK(Counts(moved, count));
 	moved.Truncate(10);
 	CHECK(Counts(moved, 10));
@@ -50,7 +50,7 @@ TEST_CASE("a column keeps its values while it grows to megabytes")
 
 TEST_CASE("a column is extended by many values at once, from nothing too")
 {
-	Column<uint64_t> c;
+	forktail::analysis::Column<uint64_t> c;
 	CHECK(c.empty());
 	CHECK(c.begin() == c.end());
 	std::generate_n(c.Extend(500'000), 500'000, [n = uint64_t{0}]() mutable { return n++; });

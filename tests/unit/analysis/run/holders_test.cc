@@ -7,8 +7,8 @@
 
 #include "analysis/text/explain.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {

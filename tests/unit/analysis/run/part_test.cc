@@ -3,7 +3,7 @@
 #include "analysis/run/part.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 namespace
 {

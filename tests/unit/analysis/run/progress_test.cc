@@ -5,7 +5,7 @@
 
 #include <vector>
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 TEST_CASE("progress goes up through passes that were planned, and through more and fewer than were")
 {

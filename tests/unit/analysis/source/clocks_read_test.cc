@@ -8,8 +8,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::TempDir;
+using namespace forktail::analysis;
+using forktail::test::TempDir;
 
 namespace
 {

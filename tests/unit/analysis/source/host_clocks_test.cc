@@ -9,7 +9,7 @@
 
 #include "analysis/source/host_clocks.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 namespace
 {

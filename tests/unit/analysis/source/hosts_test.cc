@@ -3,7 +3,7 @@
 #include "analysis/source/hosts.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 TEST_CASE("ids of the first kernel stay, those of others get a space", "[hosts]")
 {

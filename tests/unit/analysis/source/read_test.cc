@@ -9,10 +9,11 @@
 
 #include "analysis/text/explain.h"
 
-using namespace forktail;
-using ft::test::read_file;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using namespace forktail::common;
+using forktail::test::read_file;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {
@@ -190,7 +191,7 @@ TEST_CASE("a part of a run is explained as it is in the whole run")
 		Explanation e;
 		REQUIRE(ParsePart(since, until, "", &options.part, &error));
 		REQUIRE(ExplainRun(dir.path(), options, &e, &error, &status));
-		return ft::test::parse_json(ExplainJson(e, options));
+		return forktail::test::parse_json(ExplainJson(e, options));
 	};
 	auto refused = [&](const std::string &since, int want) {
 		options.part = {};

@@ -10,13 +10,13 @@
 #include "analysis/source/ring.h"
 #include "analysis/source/source.h"
 
-using namespace forktail;
-using ft::test::kRingMs;
-using ft::test::kRingSecond;
-using ft::test::read_file;
-using ft::test::RingWriter;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using forktail::test::kRingMs;
+using forktail::test::kRingSecond;
+using forktail::test::read_file;
+using forktail::test::RingWriter;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {

@@ -5,9 +5,9 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {
@@ -17,12 +17,12 @@ std::string ReadBack(const std::string &xml)
 {
 	TempDir dir;
 	write_file(dir.file("junit.xml"), xml);
-	const ft::test::Result result =
-	    ft::test::run({"/usr/bin/python3", "-c",
-			   "import sys, xml.etree.ElementTree as e\n"
-			   "for x in e.parse(sys.argv[1]).iter():\n"
-			   "  print(x.tag, sorted(x.attrib.items()), ascii((x.text or '').strip()))",
-			   dir.file("junit.xml")});
+	const forktail::test::Result result =
+	    forktail::test::run({"/usr/bin/python3", "-c",
+				 "import sys, xml.etree.ElementTree as e\n"
+				 "for x in e.parse(sys.argv[1]).iter():\n"
+				 "  print(x.tag, sorted(x.attrib.items()), ascii((x.text or '').strip()))",
+				 dir.file("junit.xml")});
 	INFO(result.err);
 	REQUIRE(result.status == 0);
 	return result.out;

@@ -11,8 +11,9 @@
 #include "analysis/text/explain.h"
 #include "common/format/units.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::common;
+using namespace forktail::test;
 
 namespace
 {

@@ -15,11 +15,12 @@
 #include "analysis/text/views.h"
 #include "common/format/units.h"
 
-using namespace forktail;
-using ft::test::parse_json;
-using ft::test::program;
-using ft::test::Result;
-using ft::test::TempDir;
+using namespace forktail::analysis;
+using namespace forktail::common;
+using forktail::test::parse_json;
+using forktail::test::program;
+using forktail::test::Result;
+using forktail::test::TempDir;
 
 namespace
 {
@@ -48,21 +49,24 @@ struct Made {
 	TempDir dir;
 	std::string run = dir.path();
 
-	Made() { REQUIRE(ft::test::run({program("bench_explain_run"), run, "0.05", "5000"}).status == 0); }
+	Made()
+	{
+		REQUIRE(forktail::test::run({program("bench_explain_run"), run, "0.05", "5000"}).status == 0);
+	}
 	Result Explain(std::vector<std::string> more,
 		       const std::vector<std::pair<std::string, std::string>> &environment = {}) const
 	{
 		std::vector<std::string> argv = {program("forktail"), "explain", run};
 		argv.insert(argv.end(), more.begin(), more.end());
-		return ft::test::run(argv, ft::test::Seconds(60), {environment, "", ""});
+		return forktail::test::run(argv, forktail::test::Seconds(60), {environment, "", ""});
 	}
 	// On a terminal of so many columns.
 	std::string OnTerminal(size_t columns, const std::string &before) const
 	{
-		return ft::test::run({"script", "-qec",
-				      "stty cols " + std::to_string(columns) + "; " + before + " " +
-					  program("forktail") + " explain " + run,
-				      "/dev/null"})
+		return forktail::test::run({"script", "-qec",
+					    "stty cols " + std::to_string(columns) + "; " + before + " " +
+						program("forktail") + " explain " + run,
+					    "/dev/null"})
 		    .out;
 	}
 };
@@ -342,11 +346,11 @@ TEST_CASE("JSON goes into a file beside any view, and is what --json prints")
 		INFO(both.err);
 		CHECK(both.status == 0);
 		CHECK(both.out == alone.out);
-		CHECK(ft::test::read_file(file) == printed);
+		CHECK(forktail::test::read_file(file) == printed);
 	}
-	ft::test::write_file(file, "");
+	forktail::test::write_file(file, "");
 	CHECK(made.Explain({"--requests", "--json-to", file}).status == 0);
-	CHECK(ft::test::read_file(file) == made.Explain({"--requests", "--json"}).out);
+	CHECK(forktail::test::read_file(file) == made.Explain({"--requests", "--json"}).out);
 
 	// What can't be written is one sentence, and nothing is printed as if all were well.
 	const Result nowhere = made.Explain({"--json-to", made.dir.file("nowhere/a.json")});

@@ -8,7 +8,7 @@
 #include "analysis/timeline/causes.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 
 namespace
 {

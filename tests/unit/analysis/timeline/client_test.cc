@@ -7,8 +7,8 @@
 #include "analysis/passes/count.h"
 #include "analysis/timeline/client.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -27,7 +27,7 @@ struct Both : RunBuilder {
 		run.load_starts = {{0, kBase, {kLoad}}};
 	}
 	// Finishes the run; every request is slow.
-	forktail::Blame BlameBoth()
+	forktail::analysis::Blame BlameBoth()
 	{
 		Finish();
 		WholeLog log(run);
@@ -35,7 +35,7 @@ struct Both : RunBuilder {
 		timelines.push_back(Timeline());
 		return BlameRun(run, timelines, {1, 0}, clients);
 	}
-	std::string Evidence(forktail::Blame *blame)
+	std::string Evidence(forktail::analysis::Blame *blame)
 	{
 		std::vector<Episode> episodes = FindEpisodes(blame);
 		REQUIRE(episodes.size() == 1);
@@ -46,7 +46,7 @@ struct Both : RunBuilder {
 		return text;
 	}
 	Clients clients;
-	std::vector<forktail::Timeline> timelines;
+	std::vector<forktail::analysis::Timeline> timelines;
 };
 
 } // namespace

@@ -4,8 +4,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -37,7 +37,7 @@ struct Workers : RunBuilder {
 	}
 	void Connect(uint32_t port, uint64_t opened, uint64_t closed = 0, uint64_t inode = 0)
 	{
-		forktail::Connection c;
+		forktail::analysis::Connection c;
 		c.opened_ns = kBase + opened;
 		c.closed_ns = closed ? kBase + closed : 0;
 		c.local_port = port;
@@ -121,7 +121,7 @@ TEST_CASE("A connection that is opened again is each socket's thread's from one 
 	w.Seen(500, kGone, 30 * ms, 40 * ms, 40001); // looks are 10 ms apart: it was closed at 35 ms
 	w.Seen(600, 9, 30 * ms, 40 * ms, 40002);
 	w.Connect(40002, 36 * ms);
-	forktail::Connection before;
+	forktail::analysis::Connection before;
 	before.opened_ns = kBase;
 	before.closed_ns = kBase + 35 * ms;
 	before.local_port = 40001;
@@ -177,10 +177,10 @@ TEST_CASE("A connection that was opened again is looked for by each of its socke
 	w.Seen(501, 9, 20 * ms, 22 * ms, 40002);
 	w.Seen(502, 7, 60 * ms, 62 * ms, 40003);
 	w.Connect(40001, 0, 21 * ms); // the recorder saw it go later
-	forktail::Connection first = w.run.connections[0];
+	forktail::analysis::Connection first = w.run.connections[0];
 	w.run.connections.clear();
 	w.Connect(40002, 21 * ms, 40 * ms);
-	forktail::Connection second = w.run.connections[0];
+	forktail::analysis::Connection second = w.run.connections[0];
 	w.run.connections.clear();
 	w.Connect(40003, 61 * ms);
 	w.run.connections[0].earlier = {first, second};

@@ -4,8 +4,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 namespace
 {
@@ -49,19 +49,19 @@ struct Threads : RunBuilder {
 			CpuSample(t * ms + ms / 2, stack, FT_OWN_CODE, tid);
 	}
 	void Stopped(uint32_t tid, uint64_t from, uint64_t to) { Off(FT_STOPPED, from, to, to, 0, tid); }
-	forktail::Timeline Resolved()
+	forktail::analysis::Timeline Resolved()
 	{
 		Finish();
 		Accounts accounts;
 		accounts.Add(run, 0, UINT64_MAX);
 		for (size_t i = 0; i < run.threads.size(); i++)
 			run.threads[i].usual_turn_ns = accounts.UsualTurnNs(i);
-		forktail::Timeline t = Timeline(kServer);
+		forktail::analysis::Timeline t = Timeline(kServer);
 		ThreadTimelines threads(run);
 		ResolveOthers(&threads, &t);
 		return t;
 	}
-	uint64_t At(const forktail::Timeline &t, uint32_t tid, Cause cause)
+	uint64_t At(const forktail::analysis::Timeline &t, uint32_t tid, Cause cause)
 	{
 		uint64_t ns = 0;
 		for (const Foreign &f : t.foreign)
@@ -79,7 +79,7 @@ TEST_CASE("What the main thread waits in circles for is what keeps the helper")
 	b.Stopped(kHelper, 12 * ms, 32 * ms);
 	b.Sampled(b.work, 10, 12);
 	b.Sampled(b.circles, 12, 32);
-	forktail::Timeline t = b.Resolved();
+	forktail::analysis::Timeline t = b.Resolved();
 	CHECK(b.At(t, kHelper, Cause::Stopped) == 20 * ms);
 	CHECK(Spent(t, Cause::Stopped, 0, 100 * ms) == 20 * ms);
 	CHECK(Spent(t, Cause::ServerBusy, 0, 100 * ms) == 10 * ms);
@@ -92,7 +92,7 @@ TEST_CASE("It waits when its own part is done: the rest of the time is its own")
 	b.Stopped(kHelper, 12 * ms, 32 * ms);
 	b.Sampled(b.work, 12, 22);
 	b.Sampled(b.circles, 22, 32);
-	forktail::Timeline t = b.Resolved();
+	forktail::analysis::Timeline t = b.Resolved();
 	CHECK(b.At(t, kHelper, Cause::Stopped) == 10 * ms);
 	CHECK(Spent(t, Cause::Stopped, 22 * ms, 32 * ms) == 10 * ms);
 }
@@ -103,7 +103,7 @@ TEST_CASE("Of several helpers the one that is late last is waited for")
 	b.Stopped(kHelper, 12 * ms, 20 * ms);
 	b.Stopped(kOther, 12 * ms, 36 * ms);
 	b.Sampled(b.circles, 12, 36);
-	forktail::Timeline t = b.Resolved();
+	forktail::analysis::Timeline t = b.Resolved();
 	CHECK(b.At(t, kHelper, Cause::Stopped) == 0);
 	CHECK(b.At(t, kOther, Cause::Stopped) == 24 * ms);
 }
@@ -133,7 +133,7 @@ TEST_CASE("A helper that is at work is what the main thread waits for")
 	b.Sampled(b.circles, 12, 32);
 	b.Sampled(b.work, 12, 32, kHelper);
 	b.Sampled(b.helper_loop, 12, 32, kOther);
-	forktail::Timeline t = b.Resolved();
+	forktail::analysis::Timeline t = b.Resolved();
 	CHECK(b.At(t, kHelper, Cause::IoThread) == 20 * ms);
 	CHECK(b.At(t, kOther, Cause::IoThread) == 0);
 }
@@ -150,7 +150,7 @@ TEST_CASE("A wait that samples cut into two turns is one, up to the sample that 
 	b.Sampled(b.circles, 18, 30);
 	b.CpuSample(30 * ms, b.circles, FT_OWN_CODE, kServer);
 	b.Sampled(b.work, 10, 30, kHelper);
-	forktail::Timeline t = b.Resolved();
+	forktail::analysis::Timeline t = b.Resolved();
 	// From the last sample at work, at 10.5 ms, on.
 	CHECK(b.At(t, kHelper, Cause::IoThread) == 19'500'000);
 }
@@ -171,7 +171,7 @@ TEST_CASE("Without samples only a turn that ends with the helper's stall is a wa
 	SECTION("it ends soon after")
 	{
 		b.Stopped(kHelper, 12 * ms, 40 * ms - 100 * us);
-		forktail::Timeline t = b.Resolved();
+		forktail::analysis::Timeline t = b.Resolved();
 		CHECK(b.At(t, kHelper, Cause::Stopped) == 28 * ms - 100 * us - 2 * ms);
 	}
 	SECTION("it goes on")

@@ -5,8 +5,8 @@
 
 #include "analysis/timeline/apportion.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 TEST_CASE("the innermost span owns each instant")
 {

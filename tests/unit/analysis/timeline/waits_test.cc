@@ -4,8 +4,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::analysis;
+using namespace forktail::test;
 
 TEST_CASE("whoever takes the mmap lock at the top of a stack waits for it")
 {

@@ -11,10 +11,11 @@
 #include "common/format/sanitize.h"
 #include "common/text/visible.h"
 
-using namespace forktail;
-using ft::test::parse_json;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using namespace forktail::common;
+using forktail::test::parse_json;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {

@@ -10,8 +10,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::TempDir;
+using namespace forktail::lab;
+using forktail::test::TempDir;
 
 TEST_CASE("Sizes are numbers with a unit, or bytes")
 {

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 
 namespace
 {

@@ -12,10 +12,10 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::eventually;
-using ft::test::read_file;
-using ft::test::TempDir;
+using namespace forktail::lab;
+using forktail::test::eventually;
+using forktail::test::read_file;
+using forktail::test::TempDir;
 
 namespace
 {
@@ -246,7 +246,7 @@ TEST_CASE("kill -9 of the lab, or of lab and keeper, leaves no process")
 	kill(lab, SIGKILL);
 	waitpid(lab, nullptr, 0);
 	CHECK(eventually([&] { return Gone(child); }));
-	CHECK(eventually([&] { return Gone(keeper); }, ft::test::Seconds(30)));
+	CHECK(eventually([&] { return Gone(keeper); }, forktail::test::Seconds(30)));
 	if (keeper_too) {
 		// Nobody is left who knows of these.
 		kill(grandchild, SIGKILL);

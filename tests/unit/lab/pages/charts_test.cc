@@ -9,7 +9,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/unit/lab/output.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 using namespace forktail::test;
 
 namespace
@@ -238,7 +238,7 @@ TEST_CASE("gnuplot draws charts of one dot, of zeros, of bytes, and of nothing b
 
 TEST_CASE("without gnuplot there are no charts, and a note says so")
 {
-	ft::test::TempDir empty;
+	forktail::test::TempDir empty;
 	std::string path = getenv("PATH");
 	setenv("PATH", empty.path().c_str(), 1);
 	Drawn drawn(Make(ByClients()));

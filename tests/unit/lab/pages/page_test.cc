@@ -11,10 +11,10 @@
 #include "tests/support/tempdir.h"
 #include "tests/unit/lab/output.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 using namespace forktail::test;
-using ft::test::read_file;
-using ft::test::TempDir;
+using forktail::test::read_file;
+using forktail::test::TempDir;
 
 namespace
 {

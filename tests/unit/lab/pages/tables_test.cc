@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/lab/output.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 using namespace forktail::test;
 
 namespace

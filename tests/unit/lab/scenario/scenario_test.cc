@@ -9,8 +9,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using namespace ft::test;
+using namespace forktail::lab;
+using namespace forktail::test;
 
 namespace
 {

@@ -11,7 +11,7 @@
 #include "lab/scenario/formula.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::lab;
 
 namespace
 {

@@ -23,10 +23,10 @@ ft_turn turn(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t end_ns)
 	return t;
 }
 
-std::string said(const std::vector<Held::Holder> &holders)
+std::string said(const std::vector<forktail::live::Held::Holder> &holders)
 {
 	std::string text;
-	for (const Held::Holder &h : holders)
+	for (const forktail::live::Held::Holder &h : holders)
 		text += h.comm + " " + std::to_string(h.ns) + ";";
 	return text;
 }
@@ -35,7 +35,7 @@ std::string said(const std::vector<Held::Holder> &holders)
 
 TEST_CASE("who had a CPU, longest first, in whatever order the turns came")
 {
-	Held held;
+	forktail::live::Held held;
 	held.Add(turn(0, "last", 500, 600));
 	held.Add(turn(0, "hog", 100, 400));
 	held.Add(turn(0, "next", 400, 480));
@@ -50,7 +50,7 @@ TEST_CASE("who had a CPU, longest first, in whatever order the turns came")
 
 TEST_CASE("a turn that went on is told again, and is one")
 {
-	Held held;
+	forktail::live::Held held;
 	held.Add(turn(0, "hog", 100, 200));
 	held.Add(turn(0, "hog", 100, 700));
 	held.Add(turn(0, "hog", 100, 300));
@@ -59,7 +59,7 @@ TEST_CASE("a turn that went on is told again, and is one")
 
 TEST_CASE("nobody had a CPU that was idle")
 {
-	Held held;
+	forktail::live::Held held;
 	ft_turn idle = turn(0, "swapper/0", 100, 200);
 	idle.tid = 0;
 	held.Add(idle);
@@ -68,7 +68,7 @@ TEST_CASE("nobody had a CPU that was idle")
 
 TEST_CASE("what is long over is forgotten, and turns without end are not kept")
 {
-	Held held;
+	forktail::live::Held held;
 	for (uint64_t i = 0; i < 100000; i++)
 		held.Add(turn(0, "busy", 10 * i, 10 * i + 10));
 	CHECK(held.In(0, 0, 100).empty());
@@ -79,8 +79,8 @@ TEST_CASE("what is long over is forgotten, and turns without end are not kept")
 
 TEST_CASE("a wait is deferred work's when its thread had most of it")
 {
-	CHECK(IsDeferred({{"ksoftirqd/0", 60}}, 100));
-	CHECK_FALSE(IsDeferred({{"ksoftirqd/0", 50}}, 100));
-	CHECK_FALSE(IsDeferred({{"redis-server", 60}, {"ksoftirqd/0", 40}}, 100));
-	CHECK_FALSE(IsDeferred({}, 100));
+	CHECK(forktail::live::IsDeferred({{"ksoftirqd/0", 60}}, 100));
+	CHECK_FALSE(forktail::live::IsDeferred({{"ksoftirqd/0", 50}}, 100));
+	CHECK_FALSE(forktail::live::IsDeferred({{"redis-server", 60}, {"ksoftirqd/0", 40}}, 100));
+	CHECK_FALSE(forktail::live::IsDeferred({}, 100));
 }

@@ -7,9 +7,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
 using namespace forktail::live;
-using ft::test::TempDir;
+using namespace forktail::live;
+using forktail::test::TempDir;
 
 namespace
 {

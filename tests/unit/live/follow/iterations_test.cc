@@ -4,7 +4,8 @@
 
 #include "tests/support/catch.h"
 
-using namespace forktail;
+using namespace forktail::analysis;
+using namespace forktail::live;
 using namespace forktail::live;
 
 namespace

@@ -9,8 +9,8 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail::guard;
-using namespace ft::test;
+using namespace forktail::live::guard;
+using namespace forktail::test;
 
 namespace
 {

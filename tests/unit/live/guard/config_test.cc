@@ -6,7 +6,7 @@
 #include "live/guard/config/config.h"
 #include "tests/support/catch.h"
 
-using namespace forktail::guard;
+using namespace forktail::live::guard;
 
 namespace
 {

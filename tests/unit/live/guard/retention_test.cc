@@ -8,14 +8,14 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail::guard;
+using namespace forktail::live::guard;
 
 namespace
 {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-void make(const ft::test::TempDir &dir, const std::string &name, size_t bytes)
+void make(const forktail::test::TempDir &dir, const std::string &name, size_t bytes)
 {
 	std::filesystem::create_directory(dir.file(name));
 	std::ofstream(dir.file(name) + "/segment-0000000001.forktail") << std::string(bytes, 'x');
@@ -44,7 +44,7 @@ TEST_CASE("a snapshot is named by time, server and trigger, whatever those are c
 
 TEST_CASE("the oldest snapshots go when there are too many, or too many bytes; nothing else does")
 {
-	ft::test::TempDir dir;
+	forktail::test::TempDir dir;
 	for (const char *name :
 	     {"20260101T000000Z-a", "20260102T000000Z-b", "20260103T000000Z-c", "20260104T000000Z-d", "mine"})
 		make(dir, name, 1000);

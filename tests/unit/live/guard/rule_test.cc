@@ -3,8 +3,9 @@
 #include "live/guard/config/rule.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
-using namespace forktail::guard;
+using namespace forktail::analysis;
+using namespace forktail::live::guard;
+using namespace forktail::live::guard;
 
 namespace
 {

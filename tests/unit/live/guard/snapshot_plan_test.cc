@@ -3,7 +3,7 @@
 #include "live/guard/snapshot_plan.h"
 #include "tests/support/catch.h"
 
-using namespace forktail::guard;
+using namespace forktail::live::guard;
 
 namespace
 {

@@ -3,8 +3,8 @@
 #include "live/guard/triggers.h"
 #include "tests/support/catch.h"
 
-using namespace forktail;
-using namespace forktail::guard;
+using namespace forktail::analysis;
+using namespace forktail::live::guard;
 
 namespace
 {
@@ -12,8 +12,8 @@ namespace
 constexpr uint64_t kMs = 1'000'000;
 
 struct World {
-	std::vector<live::Server> servers;
-	std::vector<live::ThreadTotals> threads;
+	std::vector<forktail::live::Server> servers;
+	std::vector<forktail::live::ThreadTotals> threads;
 	Watch watch;
 
 	// Threads: 0 the server's main thread, 1 its helper for the disk, 2 its snapshot child, 3 another
@@ -37,7 +37,7 @@ struct World {
 		}
 		watch.Use(triggers);
 	}
-	std::vector<Fired> see(const live::Batch &batch)
+	std::vector<Fired> see(const forktail::live::Batch &batch)
 	{
 		std::vector<Fired> fired;
 		watch.See(batch, servers, threads, &fired);
@@ -45,10 +45,10 @@ struct World {
 	}
 };
 
-live::Batch stalled(uint32_t thread, Cause cause, uint64_t start_ms, uint64_t ms, bool open = false)
+forktail::live::Batch stalled(uint32_t thread, Cause cause, uint64_t start_ms, uint64_t ms, bool open = false)
 {
-	live::Batch batch;
-	live::Stall s;
+	forktail::live::Batch batch;
+	forktail::live::Stall s;
 	s.thread = thread;
 	s.server = thread == 3;
 	s.cause = cause;
@@ -60,10 +60,10 @@ live::Batch stalled(uint32_t thread, Cause cause, uint64_t start_ms, uint64_t ms
 	return batch;
 }
 
-live::Batch turned(uint64_t start_ms, uint64_t ms)
+forktail::live::Batch turned(uint64_t start_ms, uint64_t ms)
 {
-	live::Batch batch;
-	live::Turn t;
+	forktail::live::Batch batch;
+	forktail::live::Turn t;
 	t.start_ns = start_ms * kMs;
 	t.duration_ns = ms * kMs;
 	t.parts = {{Cause::Fork, ms * kMs / 2}};
@@ -111,11 +111,11 @@ TEST_CASE("a stall that goes on fires once, and the turn that it held up not aga
 TEST_CASE("rates are of a server's threads together, in a second")
 {
 	World world({"rate(page-in) > 100/s"});
-	live::Batch batch;
-	live::Second second;
+	forktail::live::Batch batch;
+	forktail::live::Second second;
 	second.start_ns = 7'000'000'000;
 	for (const uint32_t thread : {0u, 1u, 2u}) {
-		live::ThreadSecond t;
+		forktail::live::ThreadSecond t;
 		t.thread = thread;
 		t.counts[Index(Cause::PageIn)] = 50;
 		second.threads.push_back(t);
@@ -131,14 +131,14 @@ TEST_CASE("rates are of a server's threads together, in a second")
 TEST_CASE("lost records, and what the recorder was asked for, fire")
 {
 	World world({"drops > 10"});
-	live::Batch batch;
+	forktail::live::Batch batch;
 	batch.drops.push_back({1000, 2000, 10, FT_DROP_RING, 0});
 	CHECK(world.see(batch).empty());
 	batch.drops.push_back({2000, 3000, 1, FT_DROP_RING, 0});
 	CHECK(world.see(batch).size() == 1);
 
-	live::Batch asked;
-	live::Note note;
+	forktail::live::Batch asked;
+	forktail::live::Note note;
 	note.kind = "trigger";
 	note.name = "SIGUSR1";
 	note.t_ns = 5;

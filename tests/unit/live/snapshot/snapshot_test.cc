@@ -8,18 +8,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/json/json_read.h"
 #include "analysis/run/run.h"
+#include "common/json/json_read.h"
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail;
-using ft::test::kRingMs;
-using ft::test::kRingSecond;
-using ft::test::read_file;
-using ft::test::RingWriter;
-using ft::test::TempDir;
-using ft::test::write_file;
+using namespace forktail::analysis;
+using namespace forktail::common;
+using namespace forktail::live::snapshot;
+using forktail::test::kRingMs;
+using forktail::test::kRingSecond;
+using forktail::test::read_file;
+using forktail::test::RingWriter;
+using forktail::test::TempDir;
+using forktail::test::write_file;
 
 namespace
 {

@@ -4,13 +4,14 @@
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 
-#include "live/watch/sentences.h"
 #include "live/watch/json.h"
 #include "live/watch/layout.h"
+#include "live/watch/sentences.h"
 
-using namespace forktail;
-using namespace forktail::watch;
-using ft::test::parse_json;
+using namespace forktail::analysis;
+using namespace forktail::live::watch;
+using namespace forktail::live::watch;
+using forktail::test::parse_json;
 
 namespace
 {

@@ -12,7 +12,7 @@
 #include "recording/recording.h"
 #include "tests/support/process.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -8,7 +8,7 @@
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

@@ -103,7 +103,7 @@ TEST_CASE("repeats: best, worst, mean, and the sample's standard deviation")
 	json_t *tests = json_array();
 	report_repeats_json(tests, all, 4);
 	char *text = json_line(tests);
-	const auto parsed = ft::test::parse_json(text).at(0);
+	const auto parsed = forktail::test::parse_json(text).at(0);
 	free(text);
 	CHECK(parsed["name"] == "SET");
 	CHECK(parsed["runs"] == 4);

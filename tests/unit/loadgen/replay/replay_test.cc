@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using namespace ft::test;
+using namespace forktail::test;
 
 namespace
 {

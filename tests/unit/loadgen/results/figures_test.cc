@@ -45,7 +45,7 @@ uint64_t sorted_percentile(std::vector<uint64_t> values, double p)
 
 // A latency log as the program writes it, through the writer thread, and what was counted of it.
 struct Logged {
-	ft::test::TempDir dir;
+	forktail::test::TempDir dir;
 	std::string path = dir.file("load.forktail");
 	StatsPtr counted = new_stats();
 	std::map<int, std::vector<uint64_t>> all;

@@ -14,8 +14,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 
-using ft::test::read_file;
-using ft::test::TempDir;
+using forktail::test::read_file;
+using forktail::test::TempDir;
 
 namespace
 {

@@ -23,7 +23,7 @@ template <class Fill> nlohmann::json written(Fill fill)
 {
 	json_t *array = json_array();
 	fill(array);
-	return ft::test::parse_json(line(array)).at(0);
+	return forktail::test::parse_json(line(array)).at(0);
 }
 
 } // namespace
