@@ -47,7 +47,7 @@ static __always_inline void count_from_here(struct thread_state *st, struct task
 }
 
 /* Tells that the thread waits for events of another epoll instance than before. Which connections it serves
- * follows from that one's (loader/sockets.h). */
+ * follows from that one's (loader/sockets/sockets.h). */
 static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 now)
 {
 	if (st->loop_told == epoll + 1 || st->client)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recorder.h"
+#include "loader/recorder.h"
 
 uint64_t own_cpu_ns(void);
 

@@ -2,15 +2,15 @@
 /* A process that is found by what the user named gets its accounts as the first ones did: it is put among the
  * targets, and a walk over all tasks opens the accounts of its threads. What it did before it was found,
  * within a second, is not in the recording. */
-#include "follow.h"
+#include "loader/follow.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/figures.h"
+#include "loader/manifest.h"
 #include "common/text/visible.h"
-#include "figures.h"
-#include "manifest.h"
 #include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull

@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADER_FOLLOW_H
 #define FORKTAIL_LOADER_FOLLOW_H
 
-#include "recorder.h"
+#include "loader/recorder.h"
 
 /* Every turn of the recorder's loop: looks once a second who is there, and less often where that takes long.
  */

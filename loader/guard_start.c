@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The starter is forked while the recorder has nothing open that it should not have, and gives up what it has
  * of rights before it does anything else. */
-#include "guard_start.h"
+#include "loader/guard_start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "privileges.h"
+#include "loader/process/privileges.h"
 
 enum { LONGEST_PAUSE_S = 60, USAGE = 2 };
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "ring.h"
+#include "loader/output/ring.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Segments, one after the other: each has to explain alone, so whatever is said once in a recording is said
  * again in each, and what is counted is counted from its beginning. */
-#include "keep.h"
+#include "loader/keep.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "figures.h"
-#include "manifest.h"
+#include "loader/figures.h"
+#include "loader/manifest.h"
+#include "loader/sockets/sockets.h"
 #include "recording/json/json_block.h"
-#include "sockets.h"
 
 /* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.
  */

@@ -4,7 +4,7 @@
 #ifndef FORKTAIL_LOADER_KEEP_H
 #define FORKTAIL_LOADER_KEEP_H
 
-#include "recorder.h"
+#include "loader/recorder.h"
 
 /* Takes the ring's directory. Returns the exit status. */
 int keep_open(struct recorder *r);

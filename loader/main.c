@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/attach/support.h"
+#include "loader/process/namespaces.h"
+#include "loader/record.h"
 #include "common/text/parse.h"
-#include "namespaces.h"
-#include "record.h"
-#include "support.h"
 
 const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
 

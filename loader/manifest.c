@@ -2,7 +2,7 @@
 /* The manifest's members. Everything is looked up once, when the programs are loaded and nothing is attached
  * yet: what a reader needs later to understand numbers (devices, system calls, programs) must be in the file,
  * because the host won't be there. */
-#include "manifest.h"
+#include "loader/manifest.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "addresses.h"
-#include "cgroups.h"
-#include "listeners.h"
-#include "recording/json/json_block.h"
+#include "loader/sockets/addresses.h"
+#include "loader/sockets/listeners.h"
+#include "loader/sockets/rings.h"
+#include "loader/targets/cgroups.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
-#include "rings.h"
+#include "recording/json/json_block.h"
 
 /* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
 static json_t *block_devices(void)

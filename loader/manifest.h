@@ -6,10 +6,10 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "programs.h"
-#include "record.h"
-#include "support.h"
-#include "targets.h"
+#include "loader/attach/programs.h"
+#include "loader/attach/support.h"
+#include "loader/record.h"
+#include "loader/targets/targets.h"
 
 /* `missing` is [{"what": ..., "why": ...}, ...]; the manifest takes a reference of its own. */
 json_t *manifest(const struct record_options *options, const struct targets *targets,

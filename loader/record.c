@@ -5,7 +5,7 @@
  * turn reads /proc, and twice a second hands on what it has, so that a kill -9 loses less than a second. The
  * writer's thread gives it to the disk, which nothing here waits for. It does little, on purpose: it shares
  * the host with the server it watches, and a recording can be interpreted later. */
-#include "record.h"
+#include "loader/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,18 +22,18 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "common/text/visible.h"
-#include "figures.h"
-#include "follow.h"
-#include "keep.h"
-#include "manifest.h"
-#include "place.h"
-#include "privileges.h"
-#include "recorder.h"
-#include "recording/json/json_block.h"
+#include "loader/attach/stats_switch.h"
+#include "loader/figures.h"
+#include "loader/follow.h"
+#include "loader/keep.h"
+#include "loader/manifest.h"
+#include "loader/process/place.h"
+#include "loader/process/privileges.h"
+#include "loader/recorder.h"
+#include "loader/sockets/sockets.h"
 #include "recording/recording.h"
-#include "sockets.h"
-#include "stats_switch.h"
+#include "common/text/visible.h"
+#include "recording/json/json_block.h"
 
 enum {
 	TICK_MS = 50,

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "guard_start.h"
-#include "programs.h"
-#include "ring.h"
-#include "selectors.h"
-#include "targets.h"
+#include "loader/attach/programs.h"
+#include "loader/guard_start.h"
+#include "loader/output/ring.h"
+#include "loader/targets/selectors.h"
+#include "loader/targets/targets.h"
 
 struct record_options {
 	const char *output;	     /* a file, or with `keep` a directory */

@@ -8,17 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "drain.h"
-#include "losses.h"
-#include "metrics.h"
-#include "programs.h"
-#include "quota.h"
-#include "record.h"
-#include "ring.h"
-#include "support.h"
-#include "targets.h"
-#include "threads.h"
-#include "unwinding.h"
+#include "loader/attach/programs.h"
+#include "loader/attach/support.h"
+#include "loader/output/drain.h"
+#include "loader/output/losses.h"
+#include "loader/output/metrics.h"
+#include "loader/output/quota.h"
+#include "loader/output/ring.h"
+#include "loader/record.h"
+#include "loader/samples/unwinding.h"
+#include "loader/targets/targets.h"
+#include "loader/targets/threads.h"
 
 /* What was so when the recording began, or the segment. */
 struct figures_base {

@@ -1,31 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Tests of the recorder: its parts with real /proc files and events made by hand; then whole, with real
-# redis-servers and real BPF programs, as root.
-forktail_test(loader unit
-  SOURCES unit/loader/targets_test.cc unit/loader/listeners_test.cc unit/loader/symbols_test.cc
-          unit/loader/metrics_test.cc unit/loader/support_test.cc unit/loader/drain_test.cc unit/loader/losses_test.cc
-          unit/loader/quota_test.cc unit/loader/stack_text_test.cc unit/loader/mappings_test.cc unit/loader/mapped_open_test.cc
-          unit/loader/unwinding_test.cc unit/loader/cgroups_test.cc unit/loader/rings_test.cc unit/loader/addresses_test.cc
-  LIBRARIES forktail_loader forktail_test_support)
-add_dependencies(test_loader forktail-record)
-# A library and its debug file, apart, as Debian's packages have them.
-set(STRIPPED_BUILD_ID f07ac0de5afe00000000000000000000000000aa)
-add_library(stripped MODULE unit/loader/stripped.c)
-set_target_properties(stripped PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-target_compile_options(stripped PRIVATE -g)
-target_link_options(stripped PRIVATE -Wl,--build-id=0x${STRIPPED_BUILD_ID})
-add_custom_command(TARGET stripped POST_BUILD
-  COMMAND ${CMAKE_OBJCOPY} --only-keep-debug $<TARGET_FILE:stripped> $<TARGET_FILE:stripped>.debug
-  COMMAND ${CMAKE_STRIP} $<TARGET_FILE:stripped>)
-add_dependencies(test_loader stripped)
-target_compile_definitions(test_loader PRIVATE FORKTAIL_STRIPPED="$<TARGET_FILE:stripped>"
-                           FORKTAIL_STRIPPED_BUILD_ID="${STRIPPED_BUILD_ID}")
-target_link_libraries(test_loader PRIVATE ${CMAKE_DL_LIBS})
-forktail_test(record system SOURCES system/record/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
-forktail_test(record_causes system SOURCES system/record/causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
-forktail_test(record_faults system SOURCES system/record/faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
-forktail_test(record_busy system SOURCES system/record/busy_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
-forktail_test(record_programs system SOURCES system/record/programs_test.cc
+# Tests of the recorder: its parts (unit/loader/CMakeLists.txt); then whole, with real redis-servers and real BPF
+# programs, as root.
+add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/unit/loader)
+forktail_test(record system SOURCES system/record_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_causes system SOURCES system/record_causes_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_faults system SOURCES system/record_faults_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_busy system SOURCES system/record_busy_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
+forktail_test(record_programs system SOURCES system/record_programs_test.cc
   LIBRARIES forktail_loader forktail_test_support TIMEOUT 300)
 forktail_test(record_input system SOURCES system/record/input_test.cc LIBRARIES forktail_test_support TIMEOUT 300)
 forktail_test(record_targets system SOURCES system/record/targets_test.cc LIBRARIES forktail_test_support TIMEOUT 300)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* Its parsers are its own, and read what lies in /proc. */
-#include "loader/listeners.c"
-#include "loader/metrics.h"
-#include "loader/quota.h"
+#include "loader/output/metrics.h"
+#include "loader/output/quota.h"
+#include "loader/sockets/listeners.c"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
 

@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "loader/stack_text.h"
-#include "loader/unwind.h"
+#include "loader/samples/stack_text.h"
+#include "loader/samples/unwind.h"
 #include "tests/fuzz/check.h"
 
 enum { PAGE = 4096, SPACE = 7 };
 #define AT 0x10000000ull
 
 /* libdw forgets some memory over unwind tables that are broken; the helper's is limited
- * (loader/privileges.c). */
+ * (loader/process/privileges.c). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

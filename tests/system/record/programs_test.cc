@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/server.h"
 
-#include "loader/programs.h"
+#include "loader/attach/programs.h"
 
 using namespace forktail::test;
 

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking the host what it offers.
+ *
+ * Questions are put to the kernel's BTF where it can answer (which tracepoints, with how many arguments,
+ * which helpers), because a version number says little about a distribution's kernel. What BTF can't tell,
+ * privileges above all, is tried.
+ */
+#include "loader/attach/support.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bpf/events.h"
+#include "loader/attach/symbols.h"
+
+static struct btf *kernel_btf(void)
+{
+	static struct btf *btf;
+	if (!btf)
+		btf = btf__load_vmlinux_btf();
+	return libbpf_get_error(btf) ? NULL : btf;
+}
+
+/* Arguments of a BTF tracepoint without the leading context, or -1 when there is none. */
+static int tracepoint_arguments(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	char type[80];
+	snprintf(type, sizeof type, "btf_trace_%s", name);
+	int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) : -1;
+	if (id < 0)
+		return -1;
+	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
+	t = btf__type_by_id(btf, t->type); /* pointer */
+	t = btf__type_by_id(btf, t->type); /* function prototype */
+	return btf_vlen(t) - 1;
+}
+
+bool support_has_tracepoint(const char *name)
+{
+	return tracepoint_arguments(name) >= 0;
+}
+
+bool support_has_event(const char *event)
+{
+	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	char path[256];
+	for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+		snprintf(path, sizeof path, "%s/events/%s/id", roots[i], event);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int function_id(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	return btf ? btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) : -1;
+}
+
+bool support_has_function(const char *name)
+{
+	return function_id(name) > 0;
+}
+
+/* Whether BTF's enum bpf_func_id lists a helper. */
+static bool has_helper(const char *name)
+{
+	struct btf *btf = kernel_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	if (id < 0)
+		return false;
+	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
+	const struct btf_enum *e = btf_enum(t);
+	for (int i = 0; i < btf_vlen(t); i++)
+		if (strcmp(btf__name_by_offset(btf, e[i].name_off), name) == 0)
+			return true;
+	return false;
+}
+
+__attribute__((format(printf, 6, 7))) static void add(struct support *s, const char *name, enum need need,
+						      const char *without, bool available, const char *why,
+						      ...)
+{
+	if (s->count == SUPPORT_FEATURES)
+		return;
+	struct feature *f = &s->features[s->count++];
+	*f = (struct feature){.name = name, .without = without, .need = need, .available = available};
+	if (!available) {
+		va_list args;
+		va_start(args, why);
+		vsnprintf(f->why, sizeof f->why, why, args);
+		va_end(args);
+	}
+}
+
+static void add_tracepoint(struct support *s, const char *name, enum need need, const char *without)
+{
+	add(s, name, need, without, support_has_tracepoint(name),
+	    "this kernel has no such tracepoint in its BTF");
+}
+
+int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu)
+{
+	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Opens and closes a perf event: EACCES and ENOENT are told apart for the user. */
+static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
+{
+	attr.disabled = 1;
+	int fd = support_open_event(attr, tid, cpu);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int try_fault_event(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof attr,
+				       .config = PERF_COUNT_SW_PAGE_FAULTS_MIN,
+				       .sample_period = 1};
+	return try_event(attr, -1, 0);
+}
+
+struct perf_event_attr support_cpu_clock(uint64_t period_ns)
+{
+	return (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(struct perf_event_attr),
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.sample_period = period_ns,
+					.exclude_idle = 1};
+}
+
+/* Loads the smallest program that needs what ours need. */
+static int try_load(void)
+{
+	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+					 {.code = BPF_JMP | BPF_EXIT}};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACEPOINT, "forktail_try", "GPL", insns, 2, NULL);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* Puts such a program after the function that matters most, and takes it away again. */
+static int try_function(void)
+{
+	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+					 {.code = BPF_JMP | BPF_EXIT}};
+	int id = function_id("__x64_sys_epoll_wait");
+	if (id < 0)
+		return -ENOENT;
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
+		    .attach_btf_id = (__u32)id);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "forktail_try", "GPL", insns, 2, &options);
+	if (fd < 0)
+		return fd;
+	int link = bpf_raw_tracepoint_open(NULL, fd);
+	close(fd);
+	if (link < 0)
+		return link;
+	close(link);
+	return 0;
+}
+
+const char *support_exact_name(enum exact_way way)
+{
+	return way == EXACT_BY_FUNCTIONS ? "fentry" : way == EXACT_BY_TRACEPOINTS ? "tracepoints" : "";
+}
+
+int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
+{
+	/* Until 5.12 what a program leaves on the stack of a function that sleeps is freed with the program.
+	 * That it no longer is has no mark of its own: a helper of 5.13 stands for it. */
+	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
+	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
+		  : safe						? try_function()
+									: -ENOTSUP;
+	s->exact = wanted;
+	if (wanted == EXACT_EITHER)
+		s->exact = err ? EXACT_BY_TRACEPOINTS : EXACT_BY_FUNCTIONS;
+	if (s->exact == EXACT_BY_FUNCTIONS && err) {
+		snprintf(why, bytes, "this kernel does not let functions be traced: %s", strerror(-err));
+		return err;
+	}
+	if (s->exact == EXACT_BY_TRACEPOINTS && !s->has_call_events) {
+		snprintf(why, bytes,
+			 "there are no tracepoints of system calls: mount tracefs with: mount -t tracefs "
+			 "nodev /sys/kernel/tracing");
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static void probe_required(struct support *s)
+{
+	struct utsname u = {0};
+	if (uname(&u) == 0)
+		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
+	s->cpus = libbpf_num_possible_cpus();
+	bool x86 = strcmp(u.machine, "x86_64") == 0;
+	add(s, "x86-64", NEED_REQUIRED, "fault kinds and system call numbers are read as x86-64 has them",
+	    x86, "this machine is %s", u.machine);
+	add(s, "root", NEED_REQUIRED, "the programs can't be loaded", geteuid() == 0,
+	    "running as user %u: run with sudo", geteuid());
+	add(s, "kernel BTF", NEED_REQUIRED, "the programs can't be fitted to this kernel",
+	    kernel_btf() != NULL,
+	    "/sys/kernel/btf/vmlinux can't be read: the kernel was built without CONFIG_DEBUG_INFO_BTF");
+	int load = try_load();
+	add(s, "loading BPF programs", NEED_REQUIRED, "nothing can be traced", load == 0,
+	    "the kernel refused a trivial program: %s", strerror(-load));
+	add(s, "up to 1024 CPUs", NEED_REQUIRED, "the programs' tables are too small", s->cpus <= FT_MAX_CPUS,
+	    "this host may have %d", s->cpus);
+	add_tracepoint(s, "sched_switch", NEED_REQUIRED, "run states are unknown");
+	add_tracepoint(s, "sched_wakeup", NEED_REQUIRED, "run-queue waits are unknown");
+	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "children can't be followed");
+	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
+}
+
+bool support_sees_timer(const char *clock_event)
+{
+	return !strstr(clock_event, "Hyper-V");
+}
+
+/* What the CPUs' timers are: a tracepoint that never fires is as good as none. */
+static void add_timer(struct support *s)
+{
+	char device[64] = "";
+	FILE *f = fopen("/sys/devices/system/clockevents/clockevent0/current_device", "re");
+	if (f) {
+		if (!fgets(device, sizeof device, f))
+			device[0] = 0;
+		fclose(f);
+	}
+	device[strcspn(device, "\n")] = 0;
+	add(s, "timer interrupts", NEED_PART, "the time of timer interrupts counts as the server's own code",
+	    support_sees_timer(device),
+	    "this host's timer is \"%s\", for whose interrupts the kernel has no tracepoint", device);
+}
+
+static void probe_parts(struct support *s)
+{
+	add_tracepoint(s, "sched_process_exec", NEED_PART,
+		       "when load generators run that start later is not known");
+	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
+	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
+	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");
+	add_timer(s);
+	add_tracepoint(s, "reschedule_entry", NEED_PART,
+		       "other CPUs' interrupts to reschedule count as the server's own code");
+	add_tracepoint(s, "call_function_entry", NEED_PART,
+		       "other CPUs' calls to several CPUs (TLB shoot-downs) count as the server's own code");
+	add_tracepoint(
+	    s, "call_function_single_entry", NEED_PART,
+	    "other CPUs' calls to one CPU (TLB shoot-downs, wakeups) count as the server's own code");
+	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "no reclaim");
+	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART, "no reclaim of memory cgroups");
+	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "no compaction");
+	add_tracepoint(s, "block_rq_issue", NEED_PART, "no block I/O");
+	bool writes =
+	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
+	add(s, "writeback_dirty_folio", NEED_PART, "who wrote what a disk writes back is not known", writes,
+	    "this kernel has no such tracepoint in its BTF");
+	add_tracepoint(s, "page_fault_user", NEED_PART, "no page faults: copy-on-write counts as own code");
+	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy can't be told from cow-reuse");
+	int fault = try_fault_event();
+	s->has_fault_events = fault == 0;
+	add(s, "perf page-fault events", NEED_PART, "no page faults: copy-on-write counts as own code",
+	    fault == 0, "perf_event_open: %s", strerror(-fault));
+	int clock = try_event(support_cpu_clock(1000000), -1, 0);
+	s->has_cpu_clock = clock == 0;
+	add(s, "perf CPU clock", NEED_PART, "no CPU samples: what the server's own code did is not told",
+	    clock == 0, "perf_event_open: %s", strerror(-clock));
+	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses",
+	    symbols_load() > 0, "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
+}
+
+/* What the programs do one way or another. */
+static void probe_choices(struct support *s)
+{
+	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
+	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */
+	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
+	s->has_task_storage = s->has_task_pt_regs;
+	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
+	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
+	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;
+	s->has_call_events = support_has_event("syscalls/sys_enter_epoll_wait");
+}
+
+void support_probe(struct support *s)
+{
+	memset(s, 0, sizeof *s);
+	probe_required(s);
+	probe_parts(s);
+	probe_choices(s);
+}
+
+const struct feature *support_blocker(const struct support *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->features[i].need == NEED_REQUIRED && !s->features[i].available)
+			return &s->features[i];
+	return NULL;
+}
+
+int doctor_print(void)
+{
+	struct support s;
+	support_probe(&s);
+	printf("kernel %s, %d CPUs\n\n", s.kernel, s.cpus);
+	size_t missing = 0;
+	for (size_t i = 0; i < s.count; i++) {
+		const struct feature *f = &s.features[i];
+		if (f->available) {
+			printf("  yes  %s\n", f->name);
+			continue;
+		}
+		missing++;
+		printf("  NO   %s: %s\n       %s: %s\n", f->name, f->why,
+		       f->need == NEED_REQUIRED ? "no recording without it" : "missing from a recording",
+		       f->without);
+	}
+	printf("\nsystem calls of waiting threads: %s; previous state from the switch itself: %s; mappings "
+	       "told apart: %s\n",
+	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
+	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
+	char why[160];
+	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
+	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
+	       can ? support_exact_name(s.exact) : why);
+	printf("servers over io_uring: threads that wait in io_uring_enter are known to be idle, and have "
+	       "turns; "
+	       "which of them serves a\n  connection is not known, nor what the kernel's own workers do for "
+	       "them\n");
+	printf("accounts are kept in: %s\n", s.has_task_storage ? "task storage" : "a hash");
+	const struct feature *blocker = support_blocker(&s);
+	if (blocker)
+		printf("\nThis host can't make a recording: %s.\n", blocker->why);
+	else if (missing)
+		printf(
+		    "\nThis host can make a recording; %zu thing%s will be missing from it, as said above.\n",
+		    missing, missing == 1 ? "" : "s");
+	else
+		printf("\nThis host can make a full recording.\n");
+	return blocker ? 3 : missing ? 1 : 0;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* From ring buffer events to records, as they come: what they mean is for whoever reads the recording.
+ *
+ * What a span drags along (a name and a kernel stack) repeats: the same few waits happen again and again.
+ * Each distinct one is written once, as a detail block, and spans refer to it by number. There are as many as
+ * a service has waits and files; one that opens a new file for everything would fill memory, so that there is
+ * a limit. */
+#include "loader/output/drain.h"
+
+#include <search.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/attach/symbols.h"
+#include "recording/json/json_block.h"
+
+enum { DETAILS_MAX = 20000 };
+
+struct detail {
+	char name[FT_NAME_BYTES];
+	uint32_t frames;
+	uint32_t id;
+	uint64_t stack[FT_STACK_FRAMES];
+};
+
+static int compare_details(const void *a, const void *b)
+{
+	const struct detail *x = a, *y = b;
+	int name = memcmp(x->name, y->name, sizeof x->name);
+	if (name || x->frames != y->frames)
+		return name ? name : x->frames < y->frames ? -1 : 1;
+	return memcmp(x->stack, y->stack, x->frames * sizeof *x->stack);
+}
+
+static void write_detail(struct drain *d, const struct detail *t)
+{
+	json_t *stack = json_array();
+	for (uint32_t i = 0; i < t->frames; i++) {
+		char text[160];
+		symbol_name(t->stack[i], text, sizeof text);
+		json_array_append_new(stack, json_string(text));
+	}
+	write_json_definition(d->writer, FT_BLOCK_DETAIL,
+			      json_pack("{s:i, s:o, s:o}", "id", (int)t->id, "name",
+					json_text(t->name, strnlen(t->name, sizeof t->name)), "stack",
+					stack));
+}
+
+/* Once: what comes from now on has none, unless it was there before. */
+static void note_full(struct drain *d)
+{
+	if (d->details_full)
+		return;
+	d->details_full = true;
+	json_t *note = json_note(ft_now_ns(), "missing");
+	json_put_text(note, "what", "file names and kernel stacks of waits that were not met before");
+	json_put_text(note, "why", "there are more than 20,000 distinct ones");
+	write_json_note(d->writer, note);
+}
+
+/* The id of a detail, written if it is new; 0 for an empty one, beyond the limit, or when memory is out. */
+static uint32_t detail_id(struct drain *d, const struct detail *wanted)
+{
+	if (!wanted->name[0] && !wanted->frames)
+		return 0;
+	struct detail **found = tfind(wanted, &d->details, compare_details);
+	if (found)
+		return (*found)->id;
+	if (d->detail_count == DETAILS_MAX) {
+		note_full(d);
+		return 0;
+	}
+	struct detail *t = malloc(sizeof *t);
+	if (!t)
+		return 0;
+	*t = *wanted;
+	t->id = ++d->detail_count;
+	if (!tsearch(t, &d->details, compare_details)) {
+		free(t);
+		return 0;
+	}
+	write_detail(d, t);
+	return t->id;
+}
+
+/* Whether a turn has been written as far as it is known: waits that overlap see the same ones. A CPU's turns
+ * lie in a ring, so the place in it says which one it can be. */
+static bool turn_is_written(struct drain *d, uint32_t cpu, unsigned place, const struct ft_turn *turn)
+{
+	if (!d->turns_written)
+		d->turns_written = calloc(FT_MAX_CPUS, sizeof *d->turns_written);
+	if (!d->turns_written) /* twice does no harm */
+		return false;
+	struct turn_extent *last = &d->turns_written[cpu % FT_MAX_CPUS][place];
+	if (last->start_ns == turn->start_ns && last->end_ns >= turn->end_ns)
+		return true;
+	*last = (struct turn_extent){turn->start_ns, turn->end_ns};
+	return false;
+}
+
+/* Writes who had the CPU in [wake, end): the turns before the waiter's own, as far back as the CPU's ring
+ * goes. */
+static void write_turns(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
+{
+	uint64_t until_ns = end_ns;
+	for (unsigned back = 1; back < FT_STINTS && until_ns > e->wake_ns; back++) {
+		unsigned place = (e->newest - back) & (FT_STINTS - 1);
+		const struct stint *held = &e->stints[place];
+		if (!held->start_ns || held->start_ns >= until_ns)
+			continue;
+		struct ft_turn turn = {.start_ns = held->start_ns,
+				       .end_ns = until_ns,
+				       .tid = held->tid,
+				       .cpu = (uint16_t)e->queue_cpu};
+		memcpy(turn.comm, held->comm, sizeof turn.comm);
+		if (!turn_is_written(d, e->queue_cpu, place, &turn))
+			ft_writer_record(d->writer, FT_BLOCK_TURN, &turn);
+		until_ns = held->start_ns;
+	}
+}
+
+static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
+{
+	struct detail t = {.frames = 0};
+	if (e->span.owner != FT_PTRACED)
+		memcpy(t.name, e->name, sizeof t.name);
+	else if (e->name[0])
+		holds_traced(&d->holds, d->writer, e);
+	if (e->stack_bytes > 0) {
+		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
+		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
+	}
+	if (e->wake_ns) {
+		s->queue_cpu = (uint16_t)(1 + e->queue_cpu);
+		write_turns(d, e, s->start_ns + s->duration_ns);
+	}
+	s->detail = detail_id(d, &t);
+}
+
+/* A lock's owner is four bytes of the process' memory, which go into no recording unless they are the id of a
+ * thread that may hold it. */
+static uint64_t threads_of_lock(const struct drain *d, const struct ft_event_span *e)
+{
+	uint32_t owner = (uint32_t)e->arg[1];
+	if (!owner || threads_are_mates(d->threads, owner, e->tid))
+		return e->arg[1];
+	return e->arg[1] ^ owner;
+}
+
+static struct ft_span span_of(const struct ft_event_span *e)
+{
+	return (struct ft_span){.start_ns = e->start_ns,
+				.duration_ns = e->duration_ns,
+				.on_cpu_ns = e->on_cpu_ns,
+				.runnable_ns = e->runnable_ns,
+				.blocked_ns = e->blocked_ns,
+				.arg = {e->arg[0], e->arg[1]},
+				.tid = e->tid,
+				.cpu = e->cpu,
+				.owner = e->owner,
+				.depth = e->depth,
+				.syscall = e->syscall,
+				.flags = e->flags,
+				.off_cpu = e->off_cpu};
+}
+
+static void drain_span(struct drain *d, const struct ft_event_span *e, size_t bytes)
+{
+	struct ft_span s = span_of(e);
+	if (e->owner == FT_LOCK_WAIT && e->off_cpu)
+		s.arg[1] = threads_of_lock(d, e);
+	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
+		add_detail(d, (const struct ft_event_span_detail *)e, &s);
+	if (e->owner == FT_FROZEN)
+		holds_frozen(&d->holds, d->writer, d->threads, e);
+	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
+	d->spans++;
+}
+
+static void drain_open(struct drain *d, const struct ft_event_span *e)
+{
+	if (d->open_count == d->open_room) {
+		size_t room = d->open_room ? 2 * d->open_room : 64;
+		struct ft_span *grown = realloc(d->open, room * sizeof *grown);
+		if (!grown)
+			return;
+		d->open = grown;
+		d->open_room = room;
+	}
+	d->open[d->open_count++] = span_of(e);
+}
+
+void drain_write_open(struct drain *d)
+{
+	for (size_t i = 0; i < d->open_count; i++)
+		ft_writer_record(d->writer, FT_BLOCK_OPEN, &d->open[i]);
+}
+
+static void drain_tally(struct drain *d, const struct ft_event_tally *e)
+{
+	for (uint32_t owner = 0; owner < FT_OWNER_LIMIT; owner++) {
+		const struct ft_tally_entry *n = &e->entry[owner];
+		if (!n->count && !n->total_ns)
+			continue;
+		struct ft_tally t = {.start_ns = e->start_ns,
+				     .end_ns = e->end_ns,
+				     .total_ns = n->total_ns,
+				     .max_ns = n->max_ns,
+				     .count = n->count,
+				     .tid = e->tid,
+				     .owner = owner};
+		ft_writer_record(d->writer, FT_BLOCK_TALLY, &t);
+	}
+	d->tallies++;
+}
+
+static void drain_io(struct drain *d, const struct ft_event_io *e)
+{
+	/* The kernel's numbers: 0 read, 1 write, 2 flush, 3 discard. */
+	static const uint8_t kinds[] = {0, 1, 3, 2};
+	struct ft_io io = {.start_ns = e->start_ns,
+			   .duration_ns = e->duration_ns,
+			   .sector = e->sector,
+			   .bytes = e->bytes,
+			   .dev = e->dev,
+			   .tid = e->tid,
+			   .write = e->op < sizeof kinds ? kinds[e->op] : 4,
+			   .error = e->error};
+	memcpy(io.comm, e->comm, sizeof io.comm);
+	ft_writer_record(d->writer, FT_BLOCK_IO, &io);
+	d->io++;
+}
+
+static void drain_writes(struct drain *d, const struct ft_event_writes *e)
+{
+	struct ft_writes w = {
+	    .start_ns = e->start_ns, .end_ns = e->end_ns, .bytes = e->bytes, .dev = e->dev, .tgid = e->tgid};
+	memcpy(w.comm, e->comm, sizeof w.comm);
+	ft_writer_record(d->writer, FT_BLOCK_WRITES, &w);
+}
+
+static void drain_loop(struct drain *d, const struct ft_event_loop *e)
+{
+	struct ft_loop l = {.t_ns = e->t_ns, .tid = e->tid, .tgid = e->tgid, .epoll = e->epoll};
+	threads_loop(d->threads, &l, d->writer);
+	sockets_watch(d->sockets, (pid_t)e->tgid, e->epoll);
+}
+
+void drain_event(void *context, const void *event, size_t bytes)
+{
+	struct drain *d = context;
+	switch (*(const uint32_t *)event) {
+	case FT_EVENT_SPAN:
+	case FT_EVENT_SPAN_DETAIL:
+		drain_span(d, event, bytes);
+		break;
+	case FT_EVENT_OPEN:
+		drain_open(d, event);
+		break;
+	case FT_EVENT_TALLY:
+		drain_tally(d, event);
+		break;
+	case FT_EVENT_IO:
+		drain_io(d, event);
+		break;
+	case FT_EVENT_SAMPLE:
+	case FT_EVENT_SAMPLE_STACK:
+		samples_add(d->samples, event, bytes);
+		break;
+	case FT_EVENT_WRITES:
+		drain_writes(d, event);
+		break;
+	case FT_EVENT_LOOP:
+		drain_loop(d, event);
+		break;
+	case FT_EVENT_THREAD_BEGIN:
+		threads_begin(d->threads, event, d->writer);
+		break;
+	case FT_EVENT_THREAD_END:
+		threads_end(d->threads, event, d->writer);
+		samples_thread_ended(d->samples, event);
+		break;
+	}
+}
+
+void drain_anew(struct drain *d)
+{
+	tdestroy(d->details, free);
+	d->details = NULL;
+	d->detail_count = 0;
+	d->details_full = false;
+	if (d->turns_written)
+		memset(d->turns_written, 0, FT_MAX_CPUS * sizeof *d->turns_written);
+	d->spans = d->tallies = d->io = 0;
+	holds_anew(&d->holds, d->writer);
+}
+
+void drain_free(struct drain *d)
+{
+	tdestroy(d->details, free);
+	d->details = NULL;
+	holds_free(&d->holds);
+	free(d->turns_written);
+	d->turns_written = NULL;
+	free(d->open);
+	d->open = NULL;
+	d->open_count = d->open_room = 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* From ring buffer events to records: gives names to what the kernel only numbers, and writes once what many
+ * spans share. */
+#ifndef FORKTAIL_LOADER_DRAIN_H
+#define FORKTAIL_LOADER_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "loader/samples/samples.h"
+#include "loader/sockets/sockets.h"
+#include "loader/targets/holds.h"
+#include "loader/targets/threads.h"
+#include "recording/recording.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far a turn on a CPU has been written. */
+struct turn_extent {
+	uint64_t start_ns, end_ns;
+};
+
+struct drain {
+	struct ft_writer *writer;
+	struct threads *threads;
+	struct samples *samples; /* NULL: none wanted */
+	struct sockets *sockets; /* NULL: nobody asks for them */
+	struct holds holds;
+	void *details; /* tsearch tree of those written */
+	uint32_t detail_count;
+	bool details_full;
+	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
+	struct ft_span *open; /* what threads were in the middle of, when it was last asked */
+	size_t open_count, open_room;
+	uint64_t spans, tallies, io;
+};
+
+/* An event_handler (programs.h); context is a struct drain. */
+void drain_event(void *context, const void *event, size_t bytes);
+/* Writes what threads were in the middle of. */
+void drain_write_open(struct drain *d);
+/* A file begins in which nothing that is said once has been said, and nothing counted. */
+void drain_anew(struct drain *d);
+void drain_free(struct drain *d);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

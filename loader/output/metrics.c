@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading /proc by the tenth of a second.
+ *
+ * Files are opened once and read again with pread: ten times a second over a whole test, opening them would
+ * be half the cost. Everything is a named value, either a level or a counter whose rate is wanted, so one
+ * table of series serves all files. */
+#include "loader/output/metrics.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recording/json/json_block.h"
+
+/* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
+enum { TEXT_MAX = 16 << 20 };
+
+/* Containers bring network devices and take them away, each under a name of its own: what comes after so many
+ * is left out. */
+enum { SERIES_MAX = 40000 };
+
+struct series {
+	char key[320]; /* name and label values; a cgroup's path is the longest */
+	uint32_t id;
+	double counter;		  /* last reading, for rates */
+	double value;		  /* last written */
+	bool read, written, used; /* used: in this file, in which it was announced */
+	struct series *next;
+};
+
+enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
+static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "diskstats", "softirqs", "net/dev"};
+
+struct metrics {
+	struct ft_writer *writer;
+	void *tree; /* of struct series, by key */
+	struct series *all;
+	uint32_t count, ids;	/* ids: given in this file */
+	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
+	uint64_t last_ns, now_ns;
+	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
+	char *text;	     /* of the file being read; grows to what the longest has */
+	size_t room;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct series *)a)->key, ((const struct series *)b)->key);
+}
+
+static struct series *add(struct metrics *m, const struct series *like)
+{
+	struct series *s = m->count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return NULL;
+	memcpy(s->key, like->key, sizeof s->key);
+	if (!tsearch(s, &m->tree, by_key)) {
+		free(s);
+		return NULL;
+	}
+	s->next = m->all;
+	m->all = s;
+	m->count++;
+	return s;
+}
+
+/* The series of this name and labels; at its first use it is announced in the recording. */
+static struct series *series_of(struct metrics *m, const char *name, const char *unit, const char *label1,
+				const char *value1, const char *label2, const char *value2)
+{
+	struct series probe;
+	snprintf(probe.key, sizeof probe.key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
+	struct series **found = tfind(&probe, &m->tree, by_key), *s = found ? *found : add(m, &probe);
+	if (!s || s->used)
+		return s;
+	s->used = true;
+	s->id = ++m->ids;
+	json_t *labels = json_object();
+	if (label1)
+		json_put_text(labels, label1, value1);
+	if (label2)
+		json_put_text(labels, label2, value2);
+	write_json_definition(m->writer, FT_BLOCK_SERIES,
+			      json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
+					"labels", labels));
+	return s;
+}
+
+static void write_value(struct metrics *m, struct series *s, double value)
+{
+	if (s->written && s->value == value)
+		return;
+	s->value = value;
+	s->written = true;
+	struct ft_sample sample = {.t_ns = m->now_ns, .value = value, .series = s->id};
+	ft_writer_record(m->writer, FT_BLOCK_SAMPLE, &sample);
+}
+
+void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
+		   const char *label_value)
+{
+	struct series *s = series_of(m, name, unit, label, label_value, NULL, NULL);
+	if (s)
+		write_value(m, s, value);
+}
+
+/* A counter: writes its growth times `scale` per second since the last sample. */
+static void rate(struct metrics *m, const char *name, const char *unit, double counter, double scale,
+		 const char *label1, const char *value1, const char *label2, const char *value2)
+{
+	struct series *s = series_of(m, name, unit, label1, value1, label2, value2);
+	if (!s)
+		return;
+	if (s->read && m->now_ns > m->last_ns)
+		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - m->last_ns));
+	s->counter = counter;
+	s->read = true;
+}
+
+static bool make_room(struct metrics *m)
+{
+	size_t room = m->room ? 2 * m->room : 1 << 16;
+	char *grown = room > TEXT_MAX ? NULL : realloc(m->text, room);
+	if (!grown)
+		return false;
+	m->text = grown;
+	m->room = room;
+	return true;
+}
+
+/* Reads all of a file from its beginning. One read() of a /proc file gives a page of it, whole lines, however
+ * much it is asked for; the end is where one gives nothing. */
+static bool read_all(struct metrics *m, int fd)
+{
+	size_t length = 0;
+	ssize_t n = 0;
+	while (fd >= 0 && (length + 1 < m->room || make_room(m))) {
+		n = pread(fd, m->text + length, m->room - 1 - length, (off_t)length);
+		if (n <= 0)
+			break;
+		length += (size_t)n;
+	}
+	if (m->room)
+		m->text[length] = 0;
+	return length > 0;
+}
+
+static bool read_source(struct metrics *m, enum source which)
+{
+	return read_all(m, m->fds[which]);
+}
+
+static void sample_cpu(struct metrics *m)
+{
+	static const char *const names[] = {
+	    "host.cpu.user",   NULL,	       "host.cpu.system",  "host.cpu.idle",
+	    "host.cpu.iowait", "host.cpu.irq", "host.cpu.softirq", "host.cpu.steal"};
+	double v[8];
+	if (!read_source(m, STAT) || sscanf(m->text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0], &v[1],
+					    &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
+		return;
+	v[0] += v[1]; /* nice is user time */
+	m->cpu_total[0] = m->cpu_total[1];
+	m->cpu_total[1] = v[0] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
+	double total = m->cpu_total[1] - m->cpu_total[0];
+	for (int i = 0; i < 8; i++) {
+		struct series *s =
+		    names[i] ? series_of(m, names[i], "percent", NULL, NULL, NULL, NULL) : NULL;
+		if (!s)
+			continue;
+		if (s->read && total > 0)
+			write_value(m, s, 100 * (v[i] - s->counter) / total);
+		s->counter = v[i];
+		s->read = true;
+	}
+}
+
+/* "Name: 123 kB" or "name 123" lines. */
+static bool find_number(const char *text, const char *name, double *value)
+{
+	size_t length = strlen(name);
+	for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		if (strncmp(line, name, length) == 0 && (line[length] == ':' || line[length] == ' '))
+			return sscanf(line + length + 1, "%lf", value) == 1;
+	return false;
+}
+
+static void sample_memory(struct metrics *m)
+{
+	static const char *const levels[][2] = {
+	    {"MemAvailable", "host.memory.available"}, {"MemFree", "host.memory.free"},
+	    {"Cached", "host.memory.cached"},	       {"Dirty", "host.memory.dirty"},
+	    {"Writeback", "host.memory.writeback"},    {"SwapFree", "host.memory.swap_free"}};
+	static const char *const rates[][2] = {{"pgfault", "host.page_faults"},
+					       {"pgmajfault", "host.major_faults"},
+					       {"pswpin", "host.swap_in"},
+					       {"pswpout", "host.swap_out"}};
+	double value;
+	if (read_source(m, MEMINFO))
+		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+			if (find_number(m->text, levels[i][0], &value))
+				metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
+	if (read_source(m, VMSTAT))
+		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+			if (find_number(m->text, rates[i][0], &value))
+				rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
+}
+
+static void sample_disks(struct metrics *m)
+{
+	if (!read_source(m, DISKSTATS))
+		return;
+	char *rest;
+	for (char *line = strtok_r(m->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char name[32];
+		double reads, writes;
+		if (sscanf(line, "%*d %*d %31s %*f %*f %lf %*f %*f %*f %lf", name, &reads, &writes) != 3 ||
+		    (reads == 0 && writes == 0))
+			continue;
+		rate(m, "host.disk.read", "bytes/s", reads, 512, "device", name, NULL, NULL);
+		rate(m, "host.disk.write", "bytes/s", writes, 512, "device", name, NULL, NULL);
+	}
+}
+
+/* A table of vectors by CPU, whose first line names the CPUs. */
+static void sample_softirqs(struct metrics *m)
+{
+	if (!read_source(m, SOFTIRQS))
+		return;
+	char *rest;
+	strtok_r(m->text, "\n", &rest);
+	for (char *line; (line = strtok_r(NULL, "\n", &rest));) {
+		char vector[16], cpu_name[16];
+		int at = 0;
+		if (sscanf(line, " %15[^:]:%n", vector, &at) != 1 || !at)
+			continue;
+		char *next = line + at;
+		for (int cpu = 0;; cpu++) {
+			char *from = next;
+			double n = strtod(from, &next);
+			if (next == from)
+				break;
+			snprintf(cpu_name, sizeof cpu_name, "%d", cpu);
+			rate(m, "host.softirq", "1/s", n, 1, "cpu", cpu_name, "vector", vector);
+		}
+	}
+}
+
+static void sample_network(struct metrics *m)
+{
+	if (!read_source(m, NETDEV))
+		return;
+	char *rest;
+	for (char *line = strtok_r(m->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char name[32];
+		double receive, transmit;
+		if (sscanf(line, " %31[^:]: %lf %*f %*f %*f %*f %*f %*f %*f %lf", name, &receive,
+			   &transmit) != 3)
+			continue;
+		rate(m, "host.network.receive", "bytes/s", receive, 1, "interface", name, NULL, NULL);
+		rate(m, "host.network.transmit", "bytes/s", transmit, 1, "interface", name, NULL, NULL);
+	}
+}
+
+static void sample_target(struct metrics *m, pid_t pid)
+{
+	char path[48], name[16];
+	snprintf(path, sizeof path, "%d/stat", pid);
+	int fd = openat(m->proc, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	bool any = read_all(m, fd);
+	close(fd);
+	if (!any)
+		return;
+	const char *rest = strrchr(m->text, ')'); /* comm may hold anything */
+	double minor, major, user, system, rss;
+	if (!rest || sscanf(rest + 2,
+			    "%*c %*d %*d %*d %*d %*d %*u %lf %*f %lf %*f %lf %lf %*d %*d %*d %*d %*d %*d %*u "
+			    "%*u %lf",
+			    &minor, &major, &user, &system, &rss) != 5)
+		return;
+	snprintf(name, sizeof name, "%d", pid);
+	rate(m, "target.cpu", "percent", user + system, 100.0 / (double)sysconf(_SC_CLK_TCK), "pid", name,
+	     NULL, NULL);
+	rate(m, "target.minor_faults", "1/s", minor, 1, "pid", name, NULL, NULL);
+	rate(m, "target.major_faults", "1/s", major, 1, "pid", name, NULL, NULL);
+	metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
+}
+
+struct metrics *metrics_open(struct ft_writer *w, const char *proc)
+{
+	struct metrics *m = calloc(1, sizeof *m);
+	if (!m)
+		return NULL;
+	m->writer = w;
+	m->now_ns = ft_now_ns();
+	m->proc = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < SOURCES; i++)
+		m->fds[i] = openat(m->proc, files[i], O_RDONLY | O_CLOEXEC);
+	return m;
+}
+
+void metrics_sample(struct metrics *m, const pid_t *pids, size_t count)
+{
+	m->now_ns = ft_now_ns();
+	sample_cpu(m);
+	sample_memory(m);
+	sample_disks(m);
+	sample_softirqs(m);
+	sample_network(m);
+	for (size_t i = 0; i < count; i++)
+		sample_target(m, pids[i]);
+	m->last_ns = m->now_ns;
+}
+
+void metrics_anew(struct metrics *m)
+{
+	m->ids = 0;
+	for (struct series **at = &m->all; *at;) {
+		struct series *s = *at;
+		if (s->used) {
+			s->used = s->written = false;
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		tdelete(s, &m->tree, by_key);
+		free(s);
+		m->count--;
+	}
+}
+
+void metrics_close(struct metrics *m)
+{
+	if (!m)
+		return;
+	for (int i = 0; i < SOURCES; i++)
+		if (m->fds[i] >= 0)
+			close(m->fds[i]);
+	if (m->proc >= 0)
+		close(m->proc);
+	tdestroy(m->tree, free);
+	free(m->text);
+	free(m);
+}

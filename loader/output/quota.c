@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* CPU quotas of targets, from the cgroup file system of either version.
+ *
+ * That a thread was throttled, and for how long, the kernel programs see for themselves. This says where to
+ * look for the reason (which cgroup, how much of a CPU it may use), and whether they have to look at all: a
+ * host without quotas pays nothing for them. A quota of any cgroup on the path to the root applies.
+ */
+#include "loader/output/quota.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recording/json/json_block.h"
+
+enum { PATH_BYTES = 256 };
+
+/* What is in force for a process. */
+struct quota {
+	pid_t pid;
+	char cgroup[PATH_BYTES]; /* from the hierarchy's root */
+	long long quota_us, period_us;
+	bool seen; /* in this look */
+};
+
+struct quotas {
+	struct ft_writer *writer;
+	struct metrics *metrics;
+	bool v2;
+	char proc[PATH_BYTES];
+	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
+	char root[PATH_BYTES];	/* and what of it: "/" unless in a container */
+	struct quota *all;
+	size_t count, room;
+};
+
+/* Whether a comma-separated list has this word. */
+static bool lists(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = list; (at = strstr(at, word)); at += length)
+		if ((at == list || at[-1] == ',') && strchr(",\n:", at[length]))
+			return true;
+	return false;
+}
+
+/* Finds the hierarchy that has the CPU controller: a version 1 mount with it, else the unified one. */
+static bool find_hierarchy(struct quotas *q)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/self/mountinfo", q->proc);
+	FILE *f = fopen(path, "re");
+	char line[4096], root[PATH_BYTES], mount[PATH_BYTES], type[32], options[1024];
+	bool found = false;
+	while (f && fgets(line, sizeof line, f)) {
+		const char *rest = strstr(line, " - ");
+		if (!rest || sscanf(line, "%*d %*d %*s %255s %255s", root, mount) != 2 ||
+		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
+			continue;
+		bool v1 = strcmp(type, "cgroup") == 0 && lists(options, "cpu");
+		if (!v1 && (found || strcmp(type, "cgroup2") != 0))
+			continue;
+		q->v2 = !v1;
+		memcpy(q->mount, mount, sizeof mount);
+		memcpy(q->root, root, sizeof root);
+		found = true;
+		if (v1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *proc)
+{
+	struct quotas *q = calloc(1, sizeof *q);
+	if (!q)
+		return NULL;
+	q->writer = w;
+	q->metrics = m;
+	snprintf(q->proc, sizeof q->proc, "%s", proc);
+	if (!find_hierarchy(q)) {
+		free(q);
+		return NULL;
+	}
+	return q;
+}
+
+/* Reads a file; false when there is none, or nothing in it. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+/* The cgroup in the hierarchy, "/a/b", of a process or thread, whose directory in proc this is; false when it
+ * has none. */
+static bool cgroup_of(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
+{
+	char path[PATH_MAX], text[4096], *rest;
+	snprintf(path, sizeof path, "%s/%s/cgroup", q->proc, directory);
+	if (!read_text(path, text, sizeof text))
+		return false;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *controllers = strchr(line, ':'), *at = controllers ? strchr(++controllers, ':') : NULL;
+		if (!at || (q->v2 ? at != controllers : !lists(controllers, "cpu")))
+			continue;
+		size_t root = strcmp(q->root, "/") ? strlen(q->root) : 0;
+		at++;
+		snprintf(cgroup, PATH_BYTES, "%s", strncmp(at, q->root, root) ? at : at + root);
+		return true;
+	}
+	return false;
+}
+
+/* Reads a file of a cgroup; false when there is none. */
+static bool read_file(const struct quotas *q, const char *cgroup, const char *file, char *text, size_t size)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s%s/%s", q->mount, cgroup, file);
+	return read_text(path, text, size);
+}
+
+/* A cgroup's own quota; false: it has none. */
+static bool read_quota(const struct quotas *q, const char *cgroup, long long *quota_us, long long *period_us)
+{
+	char text[64];
+	if (q->v2)
+		return read_file(q, cgroup, "cpu.max", text, sizeof text) &&
+		       sscanf(text, "%lld %lld", quota_us, period_us) == 2;
+	if (!read_file(q, cgroup, "cpu.cfs_quota_us", text, sizeof text))
+		return false;
+	*quota_us = atoll(text);
+	*period_us = read_file(q, cgroup, "cpu.cfs_period_us", text, sizeof text) ? atoll(text) : 0;
+	return *quota_us > 0;
+}
+
+static void write_note(struct quotas *q, const struct quota *x)
+{
+	write_json_block(q->writer, FT_BLOCK_NOTE,
+			 json_pack("{s:I, s:s, s:i, s:o, s:I, s:I}", "t_ns", (json_int_t)ft_now_ns(), "kind",
+				   "cpu-quota", "pid", (int)x->pid, "cgroup",
+				   json_text(x->cgroup, strlen(x->cgroup)), "quota_us",
+				   (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us));
+}
+
+static struct quota *new_quota(struct quotas *q)
+{
+	if (q->count == q->room) {
+		size_t room = q->room ? 2 * q->room : 16;
+		struct quota *grown = realloc(q->all, room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		q->all = grown;
+		q->room = room;
+	}
+	return &q->all[q->count++];
+}
+
+/* Returns whether it is the first in this look that finds it. */
+static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
+		       long long period_us)
+{
+	struct quota *x = NULL;
+	for (size_t i = 0; i < q->count && !x; i++)
+		if (q->all[i].pid == pid && strcmp(q->all[i].cgroup, cgroup) == 0)
+			x = &q->all[i];
+	if (!x) {
+		x = new_quota(q);
+		if (!x)
+			return false;
+		*x = (struct quota){.pid = pid};
+		snprintf(x->cgroup, sizeof x->cgroup, "%s", cgroup);
+	}
+	bool first = !x->seen;
+	x->seen = true;
+	if (x->quota_us == quota_us && x->period_us == period_us)
+		return first;
+	x->quota_us = quota_us;
+	x->period_us = period_us;
+	write_note(q, x);
+	return first;
+}
+
+/* What the kernel itself counts: in version 1 in ns, in version 2 in us. */
+static void sample_throttling(struct quotas *q, const char *cgroup)
+{
+	char text[1024];
+	double times, ns;
+	if (!read_file(q, cgroup, "cpu.stat", text, sizeof text))
+		return;
+	const char *count = strstr(text, "nr_throttled "),
+		   *sum = strstr(text, q->v2 ? "throttled_usec " : "throttled_time ");
+	if (count && sscanf(count, "%*s %lf", &times) == 1)
+		metrics_level(q->metrics, "cgroup.throttles", "", times, "cgroup", cgroup);
+	if (sum && sscanf(sum, "%*s %lf", &ns) == 1)
+		metrics_level(q->metrics, "cgroup.throttled", "ns", q->v2 ? ns * 1000 : ns, "cgroup", cgroup);
+}
+
+/* Quotas of a cgroup and of those above it, but for the root, which has none. Cuts the path. */
+static void look_up(struct quotas *q, pid_t pid, char *cgroup)
+{
+	for (char *end; cgroup[0] == '/' && cgroup[1]; *end = 0) {
+		long long quota_us, period_us;
+		if (read_quota(q, cgroup, &quota_us, &period_us) &&
+		    note_quota(q, pid, cgroup, quota_us, period_us))
+			sample_throttling(q, cgroup);
+		end = strrchr(cgroup, '/');
+	}
+}
+
+/* A single thread may be in a cgroup of its own: in version 1 in any, in version 2 in a threaded one. */
+static void look_at_threads(struct quotas *q, pid_t pid, const char *of_process)
+{
+	char path[PATH_MAX], cgroup[PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%d/task", q->proc, pid);
+	DIR *threads = opendir(path);
+	for (struct dirent *e; threads && (e = readdir(threads));) {
+		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
+		if (e->d_name[0] != '.' && cgroup_of(q, path, cgroup) && strcmp(cgroup, of_process))
+			look_up(q, pid, cgroup);
+	}
+	if (threads)
+		closedir(threads);
+}
+
+bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
+{
+	if (!q)
+		return false;
+	for (size_t i = 0; i < q->count; i++)
+		q->all[i].seen = false;
+	for (size_t i = 0; i < count; i++) {
+		char pid[16], cgroup[PATH_BYTES], of_process[PATH_BYTES];
+		snprintf(pid, sizeof pid, "%d", pids[i]);
+		if (!cgroup_of(q, pid, cgroup))
+			continue;
+		memcpy(of_process, cgroup, sizeof of_process);
+		look_up(q, pids[i], cgroup);
+		look_at_threads(q, pids[i], of_process);
+	}
+	for (size_t i = 0; i < q->count;) {
+		struct quota *x = &q->all[i];
+		if (x->seen) {
+			i++;
+			continue;
+		}
+		x->quota_us = 0;
+		write_note(q, x);
+		*x = q->all[--q->count];
+	}
+	return q->count > 0;
+}
+
+void quotas_anew(struct quotas *q)
+{
+	for (size_t i = 0; q && i < q->count; i++)
+		q->all[i].quota_us = -1; /* so that it differs from what is found */
+}
+
+void quotas_close(struct quotas *q)
+{
+	if (q)
+		free(q->all);
+	free(q);
+}

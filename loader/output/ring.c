@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's thread decides when a segment begins; what waits for a disk (making files, sealing them,
+ * having them go) the writer's thread does, in the order in which it is asked to. So the list of segments is
+ * that thread's, once there is one.
+ *
+ * A segment's age is what was recorded after it. Of those found at the beginning it is estimated, by the
+ * times at which they were last written to: nothing of them has to be read. */
+#include "loader/output/ring.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/text/parse.h"
+
+#define SECOND_NS 1000000000ull
+#define SEGMENT_NS (5 * SECOND_NS)
+#define LONGEST_SEGMENT_NS (60 * SECOND_NS)
+#define SEGMENT_BYTES (8ull << 20)
+/* A segment is no more than this part of the ring: what goes, goes by whole segments. */
+enum { LEAST_SEGMENTS = 8 };
+/* A ring of a week is not to be a hundred thousand files. */
+enum { SEGMENTS_AIMED_AT = 720 };
+
+enum { NAME_BYTES = 40 };
+
+struct segment {
+	uint64_t number, bytes, lasts_ns;
+};
+
+struct ring {
+	struct ring_limits limits;
+	struct ring_user user;
+	int directory;
+	uint64_t segment_ns, segment_bytes; /* when the next one is due */
+	uint64_t number, began_ns;	    /* of the one that is being written */
+	uint32_t begun;			    /* files that the writer has been asked for */
+	uint64_t tried_ns;		    /* when it was last tried to go on after an error */
+	/* The writer's thread's: sealed ones, the oldest first. */
+	struct segment *all;
+	size_t count, room;
+	uint64_t bytes;
+};
+
+/* A number that sudo left in the environment. */
+static bool number_of(const char *variable, uint32_t *number)
+{
+	const char *text = getenv(variable);
+	uint64_t n;
+	if (!text || !parse_count(text, 0, UINT32_MAX - 1, &n))
+		return false;
+	*number = (uint32_t)n;
+	return true;
+}
+
+int ring_user_find(const char *name, struct ring_user *user)
+{
+	uint32_t uid, gid;
+	*user = (struct ring_user){geteuid(), getegid()};
+	if (!name && geteuid() == 0 && number_of("SUDO_UID", &uid) && number_of("SUDO_GID", &gid)) {
+		*user = (struct ring_user){uid, gid};
+		return 0;
+	}
+	const struct passwd *p = getpwnam(name ? name : "forktail");
+	if (!p)
+		return name ? -ENOENT : 0;
+	if (geteuid() == 0 || name)
+		*user = (struct ring_user){p->pw_uid, p->pw_gid};
+	return 0;
+}
+
+/* Makes the directory, or opens the one that is there. */
+static int open_directory(const char *path, const struct ring_user *user, const char **why)
+{
+	bool made = mkdir(path, 0700) == 0;
+	int fd, err = made || errno == EEXIST ? 0 : -errno;
+	struct stat st;
+	if (err) {
+		*why = strerror(-err);
+		return err;
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	err = fd < 0 || fstat(fd, &st) ? -errno : 0;
+	if (!err && made && (fchown(fd, user->uid, user->gid) || fchmod(fd, 0700)))
+		err = -errno;
+	*why = err ? strerror(-err) : NULL;
+	if (!err && !made && st.st_uid != user->uid) {
+		err = -EACCES;
+		*why = "it belongs to another user than its files are to (--user)";
+	} else if (!err && !made && st.st_mode & 077) {
+		err = -EACCES;
+		*why = "others may enter it: chmod 0700 it first";
+	} else if (!err && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		err = -EWOULDBLOCK;
+		*why = "another recorder is at work in it";
+	}
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+static void name_of(uint64_t number, char name[NAME_BYTES])
+{
+	snprintf(name, NAME_BYTES, "segment-%010" PRIu64 ".forktail", number);
+}
+
+/* The number in a segment's name; 0: it is no segment's. */
+static uint64_t number_in(const char *name)
+{
+	char again[NAME_BYTES];
+	uint64_t number;
+	if (sscanf(name, "segment-%" SCNu64 ".forktail", &number) != 1)
+		return 0;
+	name_of(number, again);
+	return strcmp(name, again) == 0 ? number : 0;
+}
+
+static bool add(struct ring *r, const struct segment *s)
+{
+	if (r->count == r->room) {
+		size_t room = r->room ? 2 * r->room : 64;
+		struct segment *grown = realloc(r->all, room * sizeof *grown);
+		if (!grown)
+			return false;
+		r->all = grown;
+		r->room = room;
+	}
+	r->all[r->count++] = *s;
+	r->bytes += s->bytes;
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Finds the segments that are there. `lasts_ns` is first when each was last written to, then how long that is
+ * after the one before: an outage is no recorded time, so no more than a segment lasts. */
+static int find_segments(struct ring *r)
+{
+	int fd = openat(r->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return -errno;
+	for (struct dirent *e; (e = readdir(d));) {
+		struct segment s = {.number = number_in(e->d_name)};
+		struct stat st;
+		if (!s.number || fstatat(r->directory, e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		s.bytes = (uint64_t)st.st_size;
+		s.lasts_ns = (uint64_t)st.st_mtim.tv_sec * SECOND_NS + (uint64_t)st.st_mtim.tv_nsec;
+		if (!add(r, &s)) {
+			closedir(d);
+			return -ENOMEM;
+		}
+	}
+	closedir(d);
+	if (r->count)
+		qsort(r->all, r->count, sizeof *r->all, by_number);
+	for (uint64_t i = 0, before = 0; i < r->count; i++) {
+		uint64_t written = r->all[i].lasts_ns, since = written > before ? written - before : 0;
+		r->all[i].lasts_ns = since < r->segment_ns ? since : r->segment_ns;
+		before = written;
+	}
+	r->number = r->count ? r->all[r->count - 1].number : 0;
+	return 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+int ring_open(struct ring **out, const char *path, const struct ring_limits *limits,
+	      const struct ring_user *user, const char **why)
+{
+	struct ring *r = calloc(1, sizeof *r);
+	*out = NULL;
+	*why = strerror(ENOMEM);
+	if (!r)
+		return -ENOMEM;
+	r->limits = *limits;
+	r->user = *user;
+	r->segment_ns = limits->age_ns / SEGMENTS_AIMED_AT;
+	r->segment_ns = r->segment_ns < SEGMENT_NS ? SEGMENT_NS : least(r->segment_ns, LONGEST_SEGMENT_NS);
+	r->segment_ns = least(r->segment_ns, limits->age_ns / LEAST_SEGMENTS);
+	r->segment_bytes = least(SEGMENT_BYTES, limits->bytes / LEAST_SEGMENTS);
+	r->directory = open_directory(path, user, why);
+	int err = r->directory < 0 ? r->directory : find_segments(r);
+	if (err) {
+		if (r->directory >= 0)
+			*why = strerror(-err);
+		ring_close(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void ring_close(struct ring *r)
+{
+	if (!r)
+		return;
+	if (r->directory >= 0)
+		close(r->directory);
+	free(r->all);
+	free(r);
+}
+
+int ring_become_user(const struct ring *r)
+{
+	setfsgid(r->user.gid);
+	setfsuid(r->user.uid);
+	/* They don't tell of an error; an impossible id changes nothing and says what it is. */
+	return (uid_t)setfsuid((uid_t)-1) == r->user.uid && (gid_t)setfsgid((gid_t)-1) == r->user.gid
+		   ? 0
+		   : -EPERM;
+}
+
+static void remove_oldest(struct ring *r)
+{
+	char name[NAME_BYTES];
+	name_of(r->all[0].number, name);
+	/* One that somebody else has removed is gone as well. */
+	if (unlinkat(r->directory, name, 0)) {
+	}
+	r->bytes -= r->all[0].bytes;
+	memmove(r->all, r->all + 1, --r->count * sizeof *r->all);
+}
+
+/* Has go what newer segments make superfluous: they alone last as long as is kept. The one that is being
+ * written may yet become as large as it may be. */
+static void evict(struct ring *r)
+{
+	uint64_t newer_ns = 0;
+	for (size_t i = 1; i < r->count; i++)
+		newer_ns += r->all[i].lasts_ns;
+	while (r->count && (newer_ns >= r->limits.age_ns || r->bytes + r->segment_bytes > r->limits.bytes)) {
+		newer_ns -= r->count > 1 ? r->all[1].lasts_ns : 0;
+		remove_oldest(r);
+	}
+}
+
+/* What there is to do when a segment has been sealed. */
+struct sealed {
+	struct ring *ring;
+	struct segment segment;
+};
+
+/* A job of the writer's. */
+static void take_sealed(void *arg)
+{
+	struct sealed *s = arg;
+	struct ring *r = s->ring;
+	char name[NAME_BYTES];
+	struct stat st;
+	name_of(s->segment.number, name);
+	if (fstatat(r->directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0) { /* else it could not be made */
+		s->segment.bytes = (uint64_t)st.st_size;
+		add(r, &s->segment);
+	}
+	evict(r);
+	free(s);
+}
+
+static void make_room(void *arg)
+{
+	struct ring *r = arg;
+	if (r->count)
+		remove_oldest(r);
+}
+
+int ring_begin(struct ring *r, struct ft_writer **out, const char *manifest, uint64_t now_ns)
+{
+	char name[NAME_BYTES];
+	int err;
+	evict(r); /* the limits may be others than they were */
+	name_of(++r->number, name);
+	/* As their user, who is to have them, and for now only: there are things to open yet. */
+	setfsgid(r->user.gid);
+	setfsuid(r->user.uid);
+	do
+		err = ft_writer_open_first(out, r->directory, name, manifest);
+	while (err == -ENOSPC && r->count && (remove_oldest(r), true));
+	setfsuid(geteuid());
+	setfsgid(getegid());
+	r->began_ns = now_ns;
+	r->begun = 1;
+	return err;
+}
+
+bool ring_is_due(const struct ring *r, const struct ft_writer *w, uint64_t now_ns)
+{
+	/* Until the writer has begun the one it was last asked for, its bytes are those of the one before;
+	 * and a disk that stands still is not asked for more. */
+	return ft_writer_files(w) == r->begun &&
+	       (now_ns - r->began_ns >= r->segment_ns || ft_writer_bytes(w) >= r->segment_bytes);
+}
+
+int ring_next(struct ring *r, struct ft_writer *w, const char *manifest, const char *summary, uint64_t now_ns)
+{
+	char name[NAME_BYTES];
+	struct sealed *s = malloc(sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	*s = (struct sealed){r, {.number = r->number, .lasts_ns = now_ns - r->began_ns}};
+	name_of(r->number + 1, name);
+	int err = ft_writer_next(w, r->directory, name, manifest, summary);
+	if (err) {
+		free(s);
+		return err;
+	}
+	r->number++;
+	r->began_ns = now_ns;
+	r->begun = ft_writer_files(w) + 1;
+	if (ft_writer_then(w, take_sealed, s))
+		free(s); /* it stays there until the ring is opened again */
+	return 0;
+}
+
+bool ring_recovers(struct ring *r, struct ft_writer *w, uint64_t now_ns)
+{
+	int err = ft_writer_error(w);
+	if (!err || now_ns - r->tried_ns < SECOND_NS)
+		return false;
+	r->tried_ns = now_ns;
+	if (err == -ENOSPC || err == -EDQUOT)
+		ft_writer_then(w, make_room, r);
+	return true;
+}
+
+uint64_t ring_number(const struct ring *r)
+{
+	return r->number;
+}
+
+const struct ring_user *ring_owner(const struct ring *r)
+{
+	return &r->user;
+}
+
+int ring_directory(const struct ring *r)
+{
+	return r->directory;
+}
+
+size_t ring_count(const struct ring *r)
+{
+	return r->count;
+}
+
+uint64_t ring_bytes(const struct ring *r)
+{
+	return r->bytes;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* A recorder that runs where the server runs takes its CPU and its caches. Where the server is pinned there
+ * are CPUs it can't be on, and the recorder goes there: twenty times a second for some hundred microseconds.
+ *
+ * Elsewhere they share, and the recorder steps back: nice 10, and as a batch thread, so that its waking up
+ * never interrupts a server that is at work. No further: a thread at nice 19, or an idle one, gets 1.5 or 0.3
+ * % of a CPU that others keep busy, and a ring that is emptied too late costs what the recording is for. At
+ * nice 10 it is 10 %, of which it needs one. */
+#include "loader/process/place.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "bpf/events.h"
+
+enum { NICE = 10 };
+
+/* Adds the CPUs of a process' threads. */
+static void add_cpus_of(pid_t pid, cpu_set_t *all, cpu_set_t *one, size_t bytes)
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (isdigit((unsigned char)e->d_name[0]) &&
+		    sched_getaffinity((pid_t)atoi(e->d_name), bytes, one) == 0)
+			CPU_OR_S(bytes, all, all, one);
+	if (d)
+		closedir(d);
+}
+
+void place_beside(const pid_t *pids, size_t count)
+{
+	const size_t bytes = CPU_ALLOC_SIZE(FT_MAX_CPUS);
+	cpu_set_t *own = CPU_ALLOC(FT_MAX_CPUS), *theirs = CPU_ALLOC(FT_MAX_CPUS),
+		  *one = CPU_ALLOC(FT_MAX_CPUS);
+	if (own && theirs && one && sched_getaffinity(0, bytes, own) == 0) {
+		CPU_ZERO_S(bytes, theirs);
+		for (size_t i = 0; i < count; i++)
+			add_cpus_of(pids[i], theirs, one, bytes);
+		/* Own ones that are not theirs. */
+		CPU_AND_S(bytes, theirs, theirs, own);
+		CPU_XOR_S(bytes, own, own, theirs);
+		/* A CPU that is not there, or not in our cpuset any more, is no harm: we stay. */
+		if (CPU_COUNT_S(bytes, own))
+			sched_setaffinity(0, bytes, own);
+	}
+	CPU_FREE(own);
+	CPU_FREE(theirs);
+	CPU_FREE(one);
+}
+
+int place_behind(void)
+{
+	const struct sched_param none = {0};
+	int err = sched_setscheduler(0, SCHED_BATCH, &none) ? -errno : 0;
+	return setpriority(PRIO_PROCESS, 0, NICE) ? -errno : err;
+}

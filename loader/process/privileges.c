@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Capabilities by the bare system calls (two numbers are all there is to say), filters of system calls by
+ * libseccomp.
+ *
+ * The recorder's filter lists what it does while it records. What isn't on it is refused and named rather
+ * than deadly: a C library of tomorrow may call something else, and a recording is worth more than our list
+ * being right. What nobody could need for recording, and everybody for harm, is deadly. */
+#include "loader/process/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <linux/securebits.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 };
+
+/* A helper's, with the files it maps: libelf maps them privately. */
+#define HELPER_MEMORY (4ull << 30)
+
+/* Sanitizers make system calls of their own, and map memory by the terabyte. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+#define BIT(capability) (1ull << (capability))
+
+static int set_capabilities(uint64_t keep)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct has[2], data[2] = {{0}};
+	if (syscall(SYS_capget, &header, has))
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		uint32_t kept = has[i].permitted & (uint32_t)(keep >> (32 * i));
+		data[i] = (struct __user_cap_data_struct){.effective = kept, .permitted = kept};
+	}
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* Neither a program that is run nor a change of user may bring a capability back. Without CAP_SETPCAP these
+ * can't be set, but then no_new_privs, which holds for all, does. */
+static void lock_capabilities(uint64_t keep)
+{
+	prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+				     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+				     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+		if (!(keep & BIT(capability)))
+			prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+}
+
+static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+{
+	int err = 0;
+	for (size_t i = 0; i < count && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	return err;
+}
+
+/* Memory, but none that can be run. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+	static const int calls[] = {SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(madvise)};
+	int err = allow(filter, calls, sizeof calls / sizeof *calls);
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	return err ? err
+		   : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+}
+
+/* What any process does: look at the time, end, wait for a lock of the C library. */
+static int allow_living(scmp_filter_ctx filter)
+{
+	static const int calls[] = {
+	    SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres),  SCMP_SYS(exit_group),	 SCMP_SYS(exit),
+	    SCMP_SYS(futex),	     SCMP_SYS(rt_sigreturn),  SCMP_SYS(restart_syscall), SCMP_SYS(getpid),
+	    SCMP_SYS(gettid),	     SCMP_SYS(rt_sigprocmask)};
+	int err = allow(filter, calls, sizeof calls / sizeof *calls);
+	/* abort() */
+	return err ? err
+		   : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				      SCMP_A2(SCMP_CMP_EQ, SIGABRT));
+}
+
+/* Puts a filter in force and frees it. */
+static int load(scmp_filter_ctx filter, int err)
+{
+	err = err || SANITIZED ? err : seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+/* A helper's beginning: everything but the filter. */
+static int become_nobody(pid_t recorder, uint64_t keep)
+{
+	const struct rlimit none = {0, 0}, memory = {HELPER_MEMORY, HELPER_MEMORY};
+	/* An empty directory that no other process can put anything into, and that goes with us. */
+	if (chroot("/proc/self/fdinfo") == 0 && chdir("/"))
+		return -errno;
+	lock_capabilities(keep);
+	/* Its saved user stays the recorder's: whom that may end must be of its user, or it would have to
+	 * keep CAP_KILL, which goes for all processes. Without capabilities there is no way back to it but
+	 * setuid(), which the filter refuses. */
+	if (geteuid() == 0 && setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	    setresuid(NOBODY, NOBODY, 0)) {
+	}
+	int err = set_capabilities(keep);
+	if (err)
+		return err;
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_FSIZE, &none);
+	setrlimit(RLIMIT_NPROC, &none);
+	if (!SANITIZED)
+		setrlimit(RLIMIT_DATA, &memory);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* After the change of user, which resets it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != recorder)
+		return -ESRCH;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
+{
+	lock_capabilities(0);
+	if (geteuid() == 0 && uid != 0 &&
+	    (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
+		return -errno;
+	int err = set_capabilities(0);
+	if (err)
+		return err;
+	prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+	if (getppid() != recorder)
+		return -ESRCH;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+int privileges_confine_unwinding(pid_t recorder)
+{
+	static const int calls[] = {SCMP_SYS(recvmsg),	 SCMP_SYS(sendmsg), SCMP_SYS(close), SCMP_SYS(read),
+				    SCMP_SYS(pread64),	 SCMP_SYS(lseek),   SCMP_SYS(fcntl), SCMP_SYS(fstat),
+				    SCMP_SYS(newfstatat) /* glibc's fstat; there is no file system */};
+	int err = become_nobody(recorder, 0);
+	if (err)
+		return err;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!filter)
+		return -ENOMEM;
+	err = allow(filter, calls, sizeof calls / sizeof *calls);
+	err = err ? err : allow_memory(filter);
+	err = err ? err : allow_living(filter);
+	return load(filter, err);
+}
+
+int privileges_confine_statistics(pid_t recorder)
+{
+	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(close)};
+	int err = become_nobody(recorder, BIT(CAP_SYS_ADMIN));
+	if (err)
+		return err;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!filter)
+		return -ENOMEM;
+	err = allow(filter, calls, sizeof calls / sizeof *calls);
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				     SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
+	err = err ? err : allow_living(filter);
+	return load(filter, err);
+}
+
+/* Names the call, and has it fail. Nothing here may take a lock: the call may have come from anywhere. */
+static void on_refused(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	char text[160];
+	unsigned call = (unsigned)info->si_syscall, digits = 1;
+	static const char before[] = "forktail record: system call ",
+			  after[] =
+			      " is not among those it may make (docs/security.md); it goes on without\n";
+	size_t at = sizeof before - 1;
+	memcpy(text, before, at);
+	for (unsigned rest = call; rest > 9; rest /= 10)
+		digits++;
+	for (unsigned i = digits, rest = call; i-- > 0; rest /= 10)
+		text[at + i] = (char)('0' + rest % 10);
+	memcpy(text + at + digits, after, sizeof after - 1);
+	if (write(STDERR_FILENO, text, at + digits + sizeof after - 1) < 0) {
+	}
+	ucontext_t *c = context;
+	c->uc_mcontext.gregs[REG_RAX] = -EPERM;
+}
+
+/* Files are opened for reading only. */
+static int allow_files(scmp_filter_ctx filter)
+{
+	static const int calls[] = {
+	    SCMP_SYS(read),	  SCMP_SYS(pread64),	SCMP_SYS(readv),      SCMP_SYS(write),
+	    SCMP_SYS(writev),	  SCMP_SYS(pwrite64),	SCMP_SYS(pwritev),    SCMP_SYS(pwritev2),
+	    SCMP_SYS(fallocate),  SCMP_SYS(close),	SCMP_SYS(ftruncate),  SCMP_SYS(lseek),
+	    SCMP_SYS(fstat),	  SCMP_SYS(newfstatat), SCMP_SYS(statx),      SCMP_SYS(fstatfs),
+	    SCMP_SYS(getdents64), SCMP_SYS(readlink),	SCMP_SYS(readlinkat), SCMP_SYS(access),
+	    SCMP_SYS(faccessat),  SCMP_SYS(faccessat2), SCMP_SYS(fcntl)};
+	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
+	int err = allow(filter, calls, sizeof calls / sizeof *calls);
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+	return err ? err
+		   : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+}
+
+/* The kernel programs' side: reading their figures, and ending them. */
+static int allow_programs(scmp_filter_ctx filter)
+{
+	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE,
+						 PERF_EVENT_IOC_DISABLE,
+						 PERF_EVENT_IOC_SET_BPF,
+						 PERF_EVENT_IOC_PERIOD,
+						 FIONREAD,
+						 TCGETS};
+	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				   SCMP_A0(SCMP_CMP_EQ, BPF_OBJ_GET_INFO_BY_FD));
+	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				       SCMP_A1(SCMP_CMP_EQ, requests[i]));
+	return err;
+}
+
+static int refuse_deadly(scmp_filter_ctx filter)
+{
+	static const int calls[] = {SCMP_SYS(execve),
+				    SCMP_SYS(execveat),
+				    SCMP_SYS(ptrace),
+				    SCMP_SYS(process_vm_readv),
+				    SCMP_SYS(process_vm_writev),
+				    SCMP_SYS(init_module),
+				    SCMP_SYS(finit_module),
+				    SCMP_SYS(kexec_load),
+				    SCMP_SYS(kexec_file_load),
+				    SCMP_SYS(mount),
+				    SCMP_SYS(setns),
+				    SCMP_SYS(pidfd_getfd)};
+	int err = 0;
+	for (size_t i = 0; i < sizeof calls / sizeof *calls && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, calls[i], 0);
+	return err;
+}
+
+/* Segments: new files in the ring's directory, for their user only, which the file system's user of the
+ * recorder is by now; and having them go. A file may be locked by whoever may write to it. The kernel's
+ * programs get further processes to trace, walks over all tasks are begun, and one program is run on every
+ * CPU. */
+static int allow_ring(scmp_filter_ctx filter, int ring)
+{
+	static const unsigned commands[] = {BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_PROG_TEST_RUN,
+					    BPF_ITER_CREATE};
+	const uint64_t making = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const scmp_datum_t directory = (scmp_datum_t)ring;
+	int err =
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 3, SCMP_A0_32(SCMP_CMP_EQ, directory),
+			     SCMP_A2_32(SCMP_CMP_EQ, making), SCMP_A3_32(SCMP_CMP_EQ, 0600));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(unlinkat), 2,
+				     SCMP_A0_32(SCMP_CMP_EQ, directory), SCMP_A2_32(SCMP_CMP_EQ, 0));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(flock), 1,
+				     SCMP_A1_32(SCMP_CMP_EQ, LOCK_EX | LOCK_NB));
+	for (size_t i = 0; i < sizeof commands / sizeof *commands && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				       SCMP_A0(SCMP_CMP_EQ, commands[i]));
+	return err;
+}
+
+int privileges_filter_recorder(int ring)
+{
+	static const int calls[] = {SCMP_SYS(poll),
+				    SCMP_SYS(ppoll),
+				    SCMP_SYS(epoll_wait),
+				    SCMP_SYS(epoll_ctl),
+				    SCMP_SYS(epoll_pwait),
+				    SCMP_SYS(nanosleep),
+				    SCMP_SYS(clock_nanosleep),
+				    SCMP_SYS(getrusage),
+				    SCMP_SYS(uname),
+				    SCMP_SYS(sysinfo),
+				    SCMP_SYS(prlimit64),
+				    SCMP_SYS(getrlimit),
+				    SCMP_SYS(sched_getaffinity),
+				    SCMP_SYS(getcpu),
+				    SCMP_SYS(sched_yield),
+				    SCMP_SYS(sendmsg),
+				    SCMP_SYS(recvmsg),
+				    SCMP_SYS(wait4),
+				    SCMP_SYS(getrandom),
+				    SCMP_SYS(geteuid)};
+	struct sigaction refused = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	if (sigaction(SIGSYS, &refused, NULL))
+		return -errno;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
+	if (!filter)
+		return -ENOMEM;
+	int err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	err = err ? err : allow(filter, calls, sizeof calls / sizeof *calls);
+	err = err ? err : allow_living(filter);
+	err = err ? err : allow_memory(filter);
+	err = err ? err : allow_files(filter);
+	err = err ? err : allow_programs(filter);
+	err = err ? err : refuse_deadly(filter);
+	err = err || ring < 0 ? err : allow_ring(filter, ring);
+	/* Its own helpers: it may signal no others. */
+	err =
+	    err ? err
+		: seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, SIGKILL));
+	return load(filter, err);
+}
+
+int privileges_drop_recorder(bool samples, bool descriptors)
+{
+	/* CAP_BPF: before 5.19 bpf() needs it for anything, where unprivileged BPF is off. CAP_SYS_PTRACE:
+	 * /proc of other users' processes. */
+	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_SYS_PTRACE);
+	if (samples)
+		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
+	if (descriptors) /* /proc/PID/fd is for its owner only, whoever may trace the process */
+		keep |= BIT(CAP_DAC_READ_SEARCH);
+	lock_capabilities(keep);
+	int err = set_capabilities(keep);
+	if (err)
+		return err;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples: each stack once. What their stacks are, unwinding.h finds out, in its own time; a sample's record
+ * is written when its stack is known, or is known to stay unknown. */
+#include "loader/samples/samples.h"
+
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/attach/symbols.h"
+#include "loader/samples/stack_text.h"
+#include "recording/json/json_block.h"
+
+enum {
+	STACKS_MAX = 20000, /* distinct ones; a service has hundreds */
+	STACKS_BYTES_MAX = 16 << 20,
+};
+
+struct stack {
+	uint32_t id;
+	char text[];
+};
+
+struct samples {
+	struct ft_writer *writer;
+	const struct threads *threads;
+	struct unwinding *unwinding;
+	void *stacks; /* tsearch tree of those written */
+	uint32_t stack_count;
+	size_t stack_bytes;
+	uint64_t samples;
+};
+
+static void describe(struct stack_text *t, const struct unwinding_result *r)
+{
+	struct stack_line line;
+	const char *frames = r->frames;
+	stack_text_begin(t, r->program);
+	while (stack_text_line(&frames, &line)) {
+		char function[STACK_NAME_BYTES + 1], module[STACK_NAME_BYTES + 1];
+		snprintf(function, sizeof function, "%.*s", (int)line.function_length, line.function);
+		snprintf(module, sizeof module, "%.*s", (int)line.module_length,
+			 line.module ? line.module : "");
+		if (!stack_text_frame(t, function, module))
+			break;
+	}
+	for (size_t i = 0; i < r->kernel_count; i++) {
+		char name[160];
+		symbol_name(r->kernel[i], name, sizeof name);
+		name[strcspn(name, "+")] =
+		    0; /* with the place in the function there would be no end of stacks */
+		if (!stack_text_kernel(t, name))
+			break;
+	}
+}
+
+static void write_stack(struct samples *s, const struct stack *stack)
+{
+	json_t *frames = json_array(), *kernel = json_array();
+	const char *text = stack->text;
+	struct stack_line line = {.function = ""};
+	stack_text_line(&text, &line);
+	json_t *program = json_text(line.function, line.function_length);
+	while (stack_text_line(&text, &line)) {
+		json_t *function = json_text(line.function, line.function_length);
+		if (line.module)
+			json_array_append_new(frames, json_pack("[o, o]", function,
+								json_text(line.module, line.module_length)));
+		else
+			json_array_append_new(kernel, function);
+	}
+	write_json_definition(s->writer, FT_BLOCK_STACK,
+			      json_pack("{s:I, s:o, s:o, s:o}", "id", (json_int_t)stack->id, "program",
+					program, "frames", frames, "kernel", kernel));
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
+}
+
+/* The id of a stack, written if it is new; 0 when there are too many or memory is out. */
+static uint32_t stack_id(struct samples *s, const struct stack_text *t)
+{
+	size_t bytes = sizeof(struct stack) + t->length + 1;
+	struct stack *wanted = malloc(bytes);
+	if (!wanted)
+		return 0;
+	memcpy(wanted->text, t->bytes, t->length + 1);
+	struct stack **found = tfind(wanted, &s->stacks, compare_stacks);
+	if (found || s->stack_count == STACKS_MAX || s->stack_bytes + bytes > STACKS_BYTES_MAX) {
+		free(wanted);
+		return found ? (*found)->id : 0;
+	}
+	wanted->id = ++s->stack_count;
+	if (!tsearch(wanted, &s->stacks, compare_stacks)) {
+		free(wanted);
+		return 0;
+	}
+	s->stack_bytes += bytes;
+	write_stack(s, wanted);
+	return wanted->id;
+}
+
+/* An unwinding_handler. */
+static void on_result(void *context, const struct unwinding_result *r)
+{
+	struct samples *s = context;
+	struct ft_cpu_sample record = r->record;
+	if (r->frames) {
+		struct stack_text text;
+		describe(&text, r);
+		record.stack = stack_id(s, &text);
+	}
+	record.flags |= (r->callers ? FT_CPU_SAMPLE_CALLERS : 0) | (r->cut ? FT_CPU_SAMPLE_CUT : 0);
+	ft_writer_record(s->writer, FT_BLOCK_CPU_SAMPLE, &record);
+	s->samples++;
+}
+
+struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
+			     struct unwinding *unwinding)
+{
+	struct samples *s = calloc(1, sizeof *s);
+	if (s) {
+		s->writer = writer;
+		s->threads = threads;
+		s->unwinding = unwinding;
+		unwinding_handle(unwinding, on_result, s);
+	}
+	return s;
+}
+
+void samples_close(struct samples *s)
+{
+	if (!s)
+		return;
+	tdestroy(s->stacks, free);
+	free(s);
+}
+
+void samples_prepare(struct samples *s, pid_t pid)
+{
+	if (s)
+		unwinding_prepare(s->unwinding, pid);
+}
+
+void samples_add(struct samples *s, const void *event, size_t bytes)
+{
+	if (!s)
+		return;
+	const struct ft_event_sample *e = event;
+	const struct ft_event_sample_stack *whole =
+	    e->type == FT_EVENT_SAMPLE_STACK && bytes >= sizeof *whole ? event : NULL;
+	struct ft_cpu_sample record = {.t_ns = e->t_ns,
+				       .tid = e->tid,
+				       .cpu = e->cpu,
+				       .owner = e->owner,
+				       .flags = e->in_kernel ? FT_CPU_SAMPLE_KERNEL : 0,
+				       .syscall = (uint16_t)(e->syscall + 1),
+				       .file = e->file,
+				       .period = e->period};
+	unwinding_add(s->unwinding, &record, e, whole, threads_parent(s->threads, (pid_t)e->tgid));
+}
+
+void samples_thread_ended(struct samples *s, const struct ft_event_thread *e)
+{
+	if (s && e->tid == e->tgid)
+		unwinding_forget(s->unwinding, (pid_t)e->tgid);
+}
+
+void samples_tick(struct samples *s)
+{
+	if (s)
+		unwinding_turn(s->unwinding);
+}
+
+void samples_settle(struct samples *s)
+{
+	if (s)
+		unwinding_settle(s->unwinding);
+}
+
+void samples_anew(struct samples *s)
+{
+	if (!s)
+		return;
+	tdestroy(s->stacks, free);
+	s->stacks = NULL;
+	s->stack_count = 0;
+	s->stack_bytes = 0;
+	s->samples = 0;
+}
+
+struct samples_figures samples_so_far(const struct samples *s)
+{
+	struct samples_figures f = {0};
+	if (s) {
+		f.samples = s->samples;
+		f.unwinding = unwinding_so_far(s->unwinding);
+	}
+	return f;
+}

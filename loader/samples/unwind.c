@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+/* Unwinding and naming, with libdw.
+ *
+ * libdw finds callers by the unwind tables every program carries (.eh_frame), and names by the tables of the
+ * file and of its debug file. Names it would look up by going through all symbols of a file for each address;
+ * a sorted table per file is made once instead. Files are few and address spaces many (each process has one
+ * of its own), so what is read of a file is kept with the file, and shared.
+ */
+#include "loader/samples/unwind.h"
+
+#include <elfutils/libdwfl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+enum {
+	FILES_KEPT = 64, /* that no space has any more: a child's, as a rule, and there will be another one */
+	FUNCTION_NAME = 256,
+};
+
+/* x86-64's registers as DWARF numbers them. */
+enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_RIP = 16 };
+
+struct function {
+	uint64_t start, end; /* as the file counts them */
+	size_t name;	     /* where in the file's names */
+};
+
+struct file {
+	uint64_t key[4];
+	size_t users; /* modules */
+	Elf *elf;
+	int fd;
+	void *memory; /* instead of a descriptor */
+	bool named;   /* its functions have been read, if it has any */
+	struct function *functions;
+	size_t count;
+	char *names;
+	size_t names_length, names_room;
+	struct file *next;
+};
+
+/* A file at its place; what a Dwfl_Module's user data points to. */
+struct module {
+	struct unwinder *unwinder;
+	struct file *file;
+	char name[UNWIND_NAME];
+	struct module *next;
+};
+
+struct space {
+	uint32_t id;
+	Dwfl *dwfl;
+	bool ready;
+	struct module *modules;
+	const struct ft_event_sample_stack *sample; /* being unwound */
+};
+
+struct unwinder {
+	debug_file_finder find_debug_file;
+	void *context;
+	struct file *files;
+	size_t file_count;
+	struct space **spaces;
+	size_t count, room;
+};
+
+/* libdw gives the reference that it gets back by itself. */
+static int find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr base,
+		    char **file_name, Elf **elf)
+{
+	(void)dwfl_module;
+	(void)name;
+	(void)base;
+	(void)file_name;
+	const struct module *m = *userdata;
+	*elf = m ? elf_begin(-1, ELF_C_READ_MMAP_PRIVATE, m->file->elf) : NULL;
+	return -1;
+}
+
+static int find_debuginfo(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr base,
+			  const char *file_name, const char *link_file, GElf_Word link_crc,
+			  char **debug_file_name)
+{
+	(void)name;
+	(void)base;
+	(void)file_name;
+	(void)link_file;
+	(void)link_crc;
+	(void)debug_file_name;
+	const struct module *m = *userdata;
+	const unsigned char *bits;
+	GElf_Addr address;
+	int bytes = dwfl_module_build_id(dwfl_module, &bits, &address);
+	if (!m || bytes <= 0 || !m->unwinder->find_debug_file)
+		return -1;
+	return m->unwinder->find_debug_file(m->unwinder->context, bits, (size_t)bytes);
+}
+
+static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
+{
+	(void)dwfl;
+	const struct space *p = context;
+	uint64_t at = address - p->sample->sp, bytes = p->sample->stack_bytes;
+	if (bytes > FT_USER_STACK_BYTES || at > bytes || bytes - at < sizeof *word)
+		return false;
+	memcpy(word, p->sample->stack + at, sizeof *word);
+	return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *context)
+{
+	const struct ft_event_sample_stack *e = ((const struct space *)context)->sample;
+	const Dwarf_Word bx = e->bx, frame[] = {e->bp, e->sp}, others[] = {e->r12, e->r13, e->r14, e->r15},
+			 ip = e->sample.ip;
+	return dwfl_thread_state_registers(thread, DWARF_RBX, 1, &bx) &&
+	       dwfl_thread_state_registers(thread, DWARF_RBP, 2, frame) &&
+	       dwfl_thread_state_registers(thread, DWARF_R12, 4, others) &&
+	       dwfl_thread_state_registers(thread, DWARF_RIP, 1, &ip);
+}
+
+/* A thread is known by what was copied of it; its process has just the one. */
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_context)
+{
+	(void)dwfl;
+	(void)tid;
+	*thread_context = context;
+	return true;
+}
+
+static pid_t next_thread(Dwfl *dwfl, void *context, void **thread_context)
+{
+	(void)dwfl;
+	(void)context;
+	(void)thread_context;
+	return 0;
+}
+
+static const Dwfl_Callbacks file_callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
+static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_thread,
+						       .get_thread = get_thread,
+						       .memory_read = read_stack,
+						       .set_initial_registers = set_registers};
+
+/* qsort has no context to hand on. */
+static const char *sorted_names;
+
+static int by_start(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	/* Of several names for one function the plain one: "write" rather than "__write". */
+	return (int)strspn(sorted_names + x->name, "_") - (int)strspn(sorted_names + y->name, "_");
+}
+
+/* Where in the file's names a copy of this one lies; SIZE_MAX when memory is out. */
+static size_t keep_name(struct file *f, const char *name)
+{
+	size_t length = strnlen(name, FUNCTION_NAME), at = f->names_length;
+	if (f->names_room - at < length + 1) {
+		size_t room = f->names_room ? f->names_room * 2 : 1 << 16;
+		char *grown = realloc(f->names, room);
+		if (!grown)
+			return SIZE_MAX;
+		f->names = grown;
+		f->names_room = room;
+	}
+	memcpy(f->names + at, name, length);
+	f->names[at + length] = 0;
+	f->names_length += length + 1;
+	return at;
+}
+
+static void keep_function(struct file *f, Dwfl_Module *dwfl_module, int index, GElf_Addr bias)
+{
+	GElf_Sym symbol;
+	GElf_Addr address;
+	const char *name = dwfl_module_getsym_info(dwfl_module, index, &symbol, &address, NULL, NULL, NULL);
+	int type = GELF_ST_TYPE(symbol.st_info);
+	if (!name || !*name || (type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF ||
+	    !symbol.st_size)
+		return;
+	size_t kept = keep_name(f, name);
+	address -= bias;
+	if (kept != SIZE_MAX)
+		f->functions[f->count++] = (struct function){address, address + symbol.st_size, kept};
+}
+
+static void load_functions(Dwfl_Module *dwfl_module, struct file *f)
+{
+	GElf_Addr bias;
+	f->named = true;
+	int symbols = dwfl_module_getelf(dwfl_module, &bias) ? dwfl_module_getsymtab(dwfl_module) : 0;
+	if (symbols <= 0)
+		return;
+	f->functions = malloc((size_t)symbols * sizeof *f->functions);
+	for (int i = 1; i < symbols && f->functions; i++)
+		keep_function(f, dwfl_module, i, bias);
+	if (!f->count)
+		return;
+	sorted_names = f->names;
+	qsort(f->functions, f->count, sizeof *f->functions, by_start);
+	size_t kept = 0;
+	for (size_t i = 0; i < f->count; i++)
+		if (!kept || f->functions[i].start != f->functions[kept - 1].start)
+			f->functions[kept++] = f->functions[i];
+	f->count = kept;
+	struct function *smaller = realloc(f->functions, kept * sizeof *f->functions);
+	f->functions = smaller ? smaller : f->functions;
+}
+
+static struct module *module_of(Dwfl_Module *dwfl_module)
+{
+	void **userdata;
+	if (!dwfl_module)
+		return NULL;
+	dwfl_module_info(dwfl_module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+	struct module *m = *userdata;
+	if (m && !m->file->named)
+		load_functions(dwfl_module, m->file);
+	return m;
+}
+
+static const char *function_at(const struct file *f, uint64_t address)
+{
+	size_t low = 0, high = f->count; /* first function above the address */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (f->functions[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < f->functions[low - 1].end ? f->names + f->functions[low - 1].name : "";
+}
+
+/* The kernel's page of code is in no file, but in every process, this one too. */
+static Elf *own_vdso(struct file *f)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	if (!image)
+		return NULL;
+	const Elf64_Ehdr *header = image;
+	size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+	f->memory = malloc(bytes);
+	return f->memory ? elf_memory(memcpy(f->memory, image, bytes), bytes) : NULL;
+}
+
+static void free_file(struct file *f)
+{
+	elf_end(f->elf);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->memory);
+	free(f->functions);
+	free(f->names);
+	free(f);
+}
+
+static struct file *open_file(const uint64_t key[4], int fd)
+{
+	struct file *f = calloc(1, sizeof *f);
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	memcpy(f->key, key, sizeof f->key);
+	f->fd = fd;
+	f->elf = fd < 0 ? own_vdso(f) : elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+	GElf_Ehdr header;
+	if (f->elf && elf_kind(f->elf) == ELF_K_ELF && gelf_getehdr(f->elf, &header) &&
+	    header.e_machine == EM_X86_64 && (header.e_type == ET_DYN || header.e_type == ET_EXEC))
+		return f;
+	free_file(f);
+	return NULL;
+}
+
+/* The file with this key, opened if it is a new one; NULL: it is none that has functions. */
+static struct file *file_of(struct unwinder *u, const uint64_t key[4], int fd)
+{
+	for (struct file *f = u->files; f; f = f->next) {
+		if (memcmp(f->key, key, sizeof f->key) != 0)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		return f;
+	}
+	struct file *f = open_file(key, fd);
+	if (f) {
+		f->next = u->files;
+		u->files = f;
+		u->file_count++;
+	}
+	return f;
+}
+
+/* Forgets files that nobody has, but for the latest. */
+static void forget_files(struct unwinder *u, size_t keep)
+{
+	size_t unused = 0;
+	for (struct file **at = &u->files; *at;) {
+		struct file *f = *at;
+		if (f->users || ++unused <= keep) {
+			at = &f->next;
+			continue;
+		}
+		*at = f->next;
+		free_file(f);
+		u->file_count--;
+	}
+}
+
+static struct space *space_of(const struct unwinder *u, uint32_t id)
+{
+	for (size_t i = 0; i < u->count; i++)
+		if (u->spaces[i]->id == id)
+			return u->spaces[i];
+	return NULL;
+}
+
+static void free_space(struct space *s)
+{
+	if (s->dwfl)
+		dwfl_end(s->dwfl);
+	while (s->modules) {
+		struct module *m = s->modules;
+		s->modules = m->next;
+		m->file->users--;
+		free(m);
+	}
+	free(s);
+}
+
+struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context)
+{
+	struct unwinder *u = calloc(1, sizeof *u);
+	if (!u)
+		return NULL;
+	elf_version(EV_CURRENT);
+	u->find_debug_file = find_debug_file;
+	u->context = context;
+	return u;
+}
+
+void unwinder_close(struct unwinder *u)
+{
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->count; i++)
+		free_space(u->spaces[i]);
+	forget_files(u, 0);
+	free(u->spaces);
+	free(u);
+}
+
+void unwinder_forget_space(struct unwinder *u, uint32_t id)
+{
+	for (size_t i = 0; i < u->count; i++) {
+		if (u->spaces[i]->id != id)
+			continue;
+		free_space(u->spaces[i]);
+		u->spaces[i] = u->spaces[--u->count];
+		forget_files(u, FILES_KEPT);
+		return;
+	}
+}
+
+void unwinder_begin_space(struct unwinder *u, uint32_t id)
+{
+	unwinder_forget_space(u, id);
+	if (u->count == u->room) {
+		size_t room = u->room ? u->room * 2 : 16;
+		struct space **grown = realloc(u->spaces, room * sizeof *grown);
+		if (!grown)
+			return;
+		u->spaces = grown;
+		u->room = room;
+	}
+	struct space *s = calloc(1, sizeof *s);
+	if (!s)
+		return;
+	s->id = id;
+	s->dwfl = dwfl_begin(&file_callbacks);
+	u->spaces[u->count++] = s;
+}
+
+void unwinder_add_file(struct unwinder *u, uint32_t id, const struct unwind_file *file, int fd)
+{
+	struct space *s = space_of(u, id);
+	struct module *m = s && s->dwfl && !s->ready ? calloc(1, sizeof *m) : NULL;
+	if (!m) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	m->unwinder = u;
+	memcpy(m->name, file->name, sizeof m->name - 1);
+	m->file = file_of(u, file->key, fd);
+	Dwfl_Module *dwfl_module =
+	    m->file ? dwfl_report_module(s->dwfl, m->name, file->start, file->end) : NULL;
+	if (!dwfl_module) {
+		free(m);
+		return;
+	}
+	void **userdata;
+	dwfl_module_info(dwfl_module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+	if (*userdata) { /* the same place twice */
+		free(m);
+		return;
+	}
+	*userdata = m;
+	m->file->users++;
+	m->next = s->modules;
+	s->modules = m;
+}
+
+static int load_module(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr start,
+		       void *context)
+{
+	(void)userdata;
+	(void)name;
+	(void)start;
+	(void)context;
+	Dwarf_Addr bias;
+	dwfl_module_eh_cfi(dwfl_module, &bias);
+	module_of(dwfl_module);
+	return DWARF_CB_OK;
+}
+
+void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead)
+{
+	struct space *s = space_of(u, id);
+	if (!s || !s->dwfl || s->ready)
+		return;
+	s->ready = true;
+	dwfl_report_end(s->dwfl, NULL, NULL);
+	/* Without it there are no callers, but names. The process' id says nothing here. */
+	dwfl_attach_state(s->dwfl, NULL, 1, &thread_callbacks, s);
+	if (ahead)
+		dwfl_getmodules(s->dwfl, load_module, NULL, 0);
+}
+
+static void add_frame(struct unwound *out, struct space *s, uint64_t address)
+{
+	Dwfl_Module *dwfl_module = dwfl_addrmodule(s->dwfl, address);
+	const struct module *m = module_of(dwfl_module);
+	GElf_Addr bias = 0;
+	if (m)
+		dwfl_module_getelf(dwfl_module, &bias);
+	out->frames[out->count++] = m ? (struct unwound_frame){function_at(m->file, address - bias), m->name}
+				      : (struct unwound_frame){"", ""};
+}
+
+struct frames {
+	struct unwound *out;
+	struct space *space;
+};
+
+static int on_frame(Dwfl_Frame *frame, void *context)
+{
+	const struct frames *f = context;
+	Dwarf_Addr ip;
+	bool activation;
+	if (f->out->count == UNWIND_FRAMES || !dwfl_frame_pc(frame, &ip, &activation))
+		return DWARF_CB_ABORT;
+	/* A return address may be the next function's first: the call is before it. */
+	add_frame(f->out, f->space, activation ? ip : ip - 1);
+	return DWARF_CB_OK;
+}
+
+void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_sample_stack *e, bool callers,
+		     struct unwound *out)
+{
+	struct space *s = space_of(u, id);
+	*out = (struct unwound){.count = 0};
+	if (!s || !s->ready)
+		return;
+	s->sample = e;
+	struct frames frames = {out, s};
+	if (callers)
+		out->cut = dwfl_getthread_frames(s->dwfl, 1, on_frame, &frames) != 0;
+	s->sample = NULL;
+	if (!out->count)
+		add_frame(out, s, e->sample.ip);
+}

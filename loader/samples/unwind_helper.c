@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* libdw is large, and it reads files that whoever runs a target made. So it doesn't run in the recorder,
+ * which may do much on this host, but in a process that may do nothing: what an error in it gains somebody is
+ * that process. It may also hang or die; the recorder sees to that (unwinding.h). */
+#include "loader/samples/unwind_helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loader/process/descriptors.h"
+#include "loader/process/place.h"
+#include "loader/process/privileges.h"
+#include "loader/samples/stack_text.h"
+#include "loader/samples/unwind_messages.h"
+
+enum {
+	SOCKET_BYTES = 8 << 20, /* for what comes in a turn of the recorder's loop, on a large host */
+};
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+/* A debug_file_finder: the recorder is asked. */
+static int ask(void *context, const uint8_t *build_id, size_t bytes)
+{
+	const int *socket = context;
+	struct debug_file_question question = {.bytes = (uint8_t)bytes};
+	char unused;
+	int fd;
+	if (bytes > BUILD_ID_MAX)
+		return -1;
+	memcpy(question.build_id, build_id, bytes);
+	if (send_packet(*socket, &question, sizeof question, -1, 0))
+		return -1;
+	if (receive_packet(*socket, &unused, sizeof unused, &fd, 0) <= 0)
+		_exit(0); /* the recorder has ended */
+	return fd;
+}
+
+static void answer(int socket, struct unwinder *u, const struct unwind_request *r)
+{
+	static struct stack_text text;
+	static struct unwind_answer a;
+	uint64_t start_ns = own_cpu_ns();
+	struct unwound unwound;
+	unwinder_unwind(u, r->space, &r->sample, r->flag, &unwound);
+	stack_text_begin(&text, "");
+	size_t program = text.length, i = 0;
+	while (i < unwound.count &&
+	       stack_text_frame(&text, unwound.frames[i].function, unwound.frames[i].module))
+		i++;
+	a.serial = r->serial;
+	a.cut = unwound.cut || i < unwound.count;
+	a.took_ns = own_cpu_ns() - start_ns;
+	size_t length = text.length - program;
+	memcpy(a.text, text.bytes + program, length);
+	send_packet(socket, &a, offsetof(struct unwind_answer, text) + length, -1, 0);
+}
+
+/* Until the recorder has gone. */
+static void serve(int requests, int questions)
+{
+	struct unwinder *u = unwinder_open(ask, &questions);
+	static struct unwind_request r;
+	int fd;
+	while (u && receive_packet(requests, &r, sizeof r, &fd, 0) > 0) {
+		switch (r.kind) {
+		case UNWIND_BEGIN_SPACE:
+			unwinder_begin_space(u, r.space);
+			break;
+		case UNWIND_ADD_FILE:
+			unwinder_add_file(u, r.space, &r.file, fd);
+			break;
+		case UNWIND_END_SPACE:
+			unwinder_end_space(u, r.space, r.flag);
+			break;
+		case UNWIND_FORGET_SPACE:
+			unwinder_forget_space(u, r.space);
+			break;
+		case UNWIND_SAMPLE:
+			answer(requests, u, &r);
+			break;
+		}
+	}
+	unwinder_close(u);
+}
+
+/* Everything that is open goes, but for two sockets, which become 3 and 4. */
+static void close_all_but(int requests, int questions)
+{
+	int null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	/* High first: either may be 3 or 4 itself. */
+	int high_requests = fcntl(requests, F_DUPFD, 64), high_questions = fcntl(questions, F_DUPFD, 64);
+	dup2(high_requests, 3);
+	dup2(high_questions, 4);
+	close_range(5, ~0u, 0);
+}
+
+__attribute__((noreturn)) static void live(pid_t recorder, int requests, int questions)
+{
+	unsetenv("DEBUGINFOD_URLS");
+	close_all_but(requests, questions);
+	place_behind();
+	prctl(PR_SET_NAME, "forktail-unwind");
+	if (privileges_confine_unwinding(recorder))
+		_exit(3);
+	serve(3, 4);
+	_exit(0);
+}
+
+/* More than the default where we may: a full socket keeps samples waiting. */
+static void enlarge(int socket)
+{
+	int bytes = SOCKET_BYTES;
+	if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+		setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+int unwind_helper_start(struct unwind_helper *h)
+{
+	int requests[2], questions[2];
+	pid_t recorder = getpid();
+	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, requests))
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions)) {
+		int err = -errno;
+		close(requests[0]);
+		close(requests[1]);
+		return err;
+	}
+	enlarge(requests[0]);
+	enlarge(requests[1]);
+	pid_t pid = fork();
+	int err = pid < 0 ? -errno : 0;
+	if (pid == 0)
+		live(recorder, requests[1], questions[1]);
+	close(requests[1]);
+	close(questions[1]);
+	*h = (struct unwind_helper){
+	    .pid = pid > 0 ? pid : 0, .requests = requests[0], .questions = questions[0]};
+	if (err)
+		unwind_helper_end(h);
+	else
+		fcntl(h->requests, F_SETFL, O_NONBLOCK);
+	return err;
+}
+
+void unwind_helper_end(struct unwind_helper *h)
+{
+	if (h->requests >= 0)
+		close(h->requests);
+	if (h->questions >= 0)
+		close(h->questions);
+	if (h->pid > 0) {
+		kill(h->pid, SIGKILL);
+		/* It need not be dead at once: the kernel may be busy for it. It is our child until then. */
+		waitpid(h->pid, NULL, WNOHANG);
+	}
+	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What the recorder and its unwinding helper say to each other, a packet each (SOCK_SEQPACKET). Both are of
+ * one build, so these are plain structs; but the helper has read files that may mean harm, so the recorder
+ * takes nothing in its answers for granted. */
+#ifndef FORKTAIL_LOADER_UNWIND_MESSAGES_H
+#define FORKTAIL_LOADER_UNWIND_MESSAGES_H
+
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "loader/samples/unwind.h"
+
+enum unwind_request_kind {
+	UNWIND_BEGIN_SPACE = 1,
+	UNWIND_ADD_FILE = 2, /* with the file's descriptor, if it has one */
+	UNWIND_END_SPACE = 3,
+	UNWIND_FORGET_SPACE = 4,
+	UNWIND_SAMPLE = 5, /* is answered */
+};
+
+struct unwind_request {
+	uint32_t kind;
+	uint32_t space;
+	uint64_t serial;
+	uint8_t flag; /* UNWIND_END_SPACE: ahead; UNWIND_SAMPLE: with callers */
+	union {
+		struct unwind_file file;
+		struct ft_event_sample_stack sample; /* as far as its stack was read */
+	};
+};
+
+enum { UNWIND_ANSWER_TEXT = 4096 };
+
+struct unwind_answer {
+	uint64_t serial;
+	uint64_t took_ns; /* of CPU time */
+	uint8_t cut;
+	char text[UNWIND_ANSWER_TEXT]; /* lines of stack_text.h for the frames; only as long as it is */
+};
+
+/* On a socket of its own, because the helper waits for it: a debug file by build id. What comes back is a
+ * byte, with the file's descriptor if there is one. */
+enum { BUILD_ID_MAX = 64 };
+struct debug_file_question {
+	uint8_t bytes;
+	uint8_t build_id[BUILD_ID_MAX];
+};
+
+#endif

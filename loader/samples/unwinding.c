@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples wait in a ring, by serial numbers that only grow: an answer to one that was given up is told by its
+ * number, and is nobody's. What is sent is charged to the budget by what such an answer took lately, and set
+ * right when it comes; else all samples of a turn would go out before the first has a price. */
+#include "loader/samples/unwinding.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loader/process/descriptors.h"
+#include "loader/samples/spaces.h"
+#include "loader/samples/stack_text.h"
+#include "loader/samples/unwind_helper.h"
+#include "loader/samples/unwind_messages.h"
+#include "recording/recording.h"
+
+enum {
+	HELPERS = 3,
+	WAITING = 4096, /* samples that are not answered yet; a power of two */
+	QUEUE_BYTES = 8 << 20,
+	/* Of CPU time in a turn of the recorder's loop: a fifth of a CPU. Callers are looked for with what
+	   there is, functions alone with as much again. */
+	NS_PER_TURN = 10000000,
+	FIRST_ESTIMATE_NS = 50000,
+	ANSWER_NS = 1000000000, /* to wait for an answer */
+	TAKES_AT_MOST_NS = 1000000000,
+};
+#define HUNG_NS 10000000000ull /* without a word */
+
+struct waiting {
+	uint64_t serial, since_ns, charged_ns;
+	struct ft_cpu_sample record;
+	bool callers;
+	uint32_t kernel_count;
+	uint64_t kernel[FT_STACK_FRAMES];
+	char program[STACK_NAME_BYTES];
+};
+
+struct outgoing {
+	struct outgoing *next;
+	size_t bytes;
+	int fd;
+	char request[];
+};
+
+struct unwinding {
+	unwinding_handler handler;
+	void *context;
+	struct unwind_helper helpers[HELPERS];
+	size_t at_work; /* index; HELPERS: none is left */
+	struct spaces *spaces;
+	struct waiting *waiting; /* a ring */
+	uint64_t first, next;	 /* serials of the oldest that waits and of the next one */
+	uint64_t answered;	 /* the last one that was */
+	uint64_t word_ns;	 /* when the helper last said something, or had nothing to say */
+	struct outgoing *queue, **queue_end;
+	size_t queue_bytes;
+	int64_t budget_ns;
+	uint64_t estimate_ns[2]; /* what an answer takes, without and with callers */
+	struct unwinding_figures figures;
+};
+
+static bool has_helper(const struct unwinding *u)
+{
+	return u->at_work < HELPERS && u->helpers[u->at_work].pid;
+}
+
+static struct unwind_helper *helper(struct unwinding *u)
+{
+	return &u->helpers[u->at_work];
+}
+
+/* CPU time of a process that is still ours. */
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (!pid || clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static void drop_queue(struct unwinding *u)
+{
+	while (u->queue) {
+		struct outgoing *o = u->queue;
+		u->queue = o->next;
+		if (o->fd >= 0)
+			close(o->fd);
+		free(o);
+	}
+	u->queue_end = &u->queue;
+	u->queue_bytes = 0;
+}
+
+static void finish(struct unwinding *u, const struct waiting *w, const char *frames, bool cut)
+{
+	const struct unwinding_result result = {.record = w->record,
+						.program = w->program,
+						.frames = frames,
+						.callers = w->callers && frames,
+						.cut = cut,
+						.kernel_count = w->kernel_count,
+						.kernel = w->kernel};
+	if (frames && w->callers)
+		u->figures.unwound++;
+	if (!frames)
+		u->figures.not_unwound++;
+	u->handler(u->context, &result);
+}
+
+/* All that wait, up to a serial, are given up. */
+static void give_up(struct unwinding *u, uint64_t serial)
+{
+	for (; u->first < u->next && u->first <= serial; u->first++)
+		finish(u, &u->waiting[u->first % WAITING], NULL, false);
+}
+
+/* The helper has died, or won't answer: the next one starts from nothing. */
+static void replace_helper(struct unwinding *u)
+{
+	u->figures.helper_cpu_ns += cpu_of(helper(u)->pid);
+	u->figures.helpers_ended++;
+	unwind_helper_end(helper(u));
+	drop_queue(u);
+	give_up(u, UINT64_MAX);
+	spaces_forget_all(u->spaces);
+	u->answered = u->next - 1;
+	u->word_ns = ft_now_ns();
+	u->at_work++;
+	fprintf(stderr, "forktail record: the process that names samples has ended%s\n",
+		has_helper(u) ? "; another one goes on"
+			      : " for the last time; from here on samples have no names");
+}
+
+/* Sends what is queued, as far as the socket takes it. */
+static void send_queue(struct unwinding *u)
+{
+	while (u->queue) {
+		struct outgoing *o = u->queue;
+		int err = send_packet(helper(u)->requests, o->request, o->bytes, o->fd, MSG_DONTWAIT);
+		if (err == -EAGAIN || err == -ENOBUFS || err == -ETOOMANYREFS)
+			return;
+		if (err) /* its end is seen when answers are taken */
+			return;
+		u->queue = o->next;
+		u->queue_end = u->queue ? u->queue_end : &u->queue;
+		u->queue_bytes -= o->bytes;
+		if (o->fd >= 0)
+			close(o->fd);
+		free(o);
+	}
+}
+
+/* A request_sender. */
+static void enqueue(void *context, const struct unwind_request *request, size_t bytes, int fd)
+{
+	struct unwinding *u = context;
+	struct outgoing *o = has_helper(u) ? malloc(sizeof *o + bytes) : NULL;
+	if (!o) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	*o = (struct outgoing){.next = NULL, .bytes = bytes, .fd = fd};
+	memcpy(o->request, request, bytes);
+	*u->queue_end = o;
+	u->queue_end = &o->next;
+	u->queue_bytes += bytes;
+	send_queue(u);
+}
+
+struct unwinding *unwinding_open(void)
+{
+	struct unwinding *u = calloc(1, sizeof *u);
+	if (!u)
+		return NULL;
+	u->queue_end = &u->queue;
+	u->first = u->next = 1;
+	u->budget_ns = NS_PER_TURN;
+	u->estimate_ns[0] = u->estimate_ns[1] = FIRST_ESTIMATE_NS;
+	u->spaces = spaces_open(enqueue, u);
+	u->waiting = calloc(WAITING, sizeof *u->waiting);
+	int err = u->spaces && u->waiting ? 0 : -ENOMEM;
+	for (size_t i = 0; i < HELPERS; i++)
+		u->helpers[i] = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
+	for (size_t i = 0; i < HELPERS && !err; i++)
+		err = unwind_helper_start(&u->helpers[i]);
+	if (err) {
+		unwinding_close(u);
+		return NULL;
+	}
+	return u;
+}
+
+void unwinding_handle(struct unwinding *u, unwinding_handler handler, void *context)
+{
+	u->handler = handler;
+	u->context = context;
+}
+
+void unwinding_close(struct unwinding *u)
+{
+	if (!u)
+		return;
+	drop_queue(u);
+	for (size_t i = 0; i < HELPERS; i++)
+		unwind_helper_end(&u->helpers[i]);
+	u->at_work = HELPERS;
+	spaces_close(u->spaces);
+	free(u->waiting);
+	free(u);
+}
+
+void unwinding_prepare(struct unwinding *u, pid_t pid)
+{
+	const char *program;
+	spaces_find(u->spaces, pid, 0, 0, true, &program);
+}
+
+void unwinding_forget(struct unwinding *u, pid_t pid)
+{
+	spaces_forget(u->spaces, pid);
+}
+
+static void request(struct unwinding *u, uint32_t space, const struct ft_event_sample *e,
+		    const struct ft_event_sample_stack *whole, bool callers)
+{
+	static struct unwind_request r;
+	r = (struct unwind_request){
+	    .kind = UNWIND_SAMPLE, .space = space, .serial = u->next - 1, .flag = callers};
+	size_t bytes =
+	    offsetof(struct unwind_request, sample) + offsetof(struct ft_event_sample_stack, stack);
+	if (callers) {
+		size_t stack =
+		    whole->stack_bytes < FT_USER_STACK_BYTES ? whole->stack_bytes : FT_USER_STACK_BYTES;
+		memcpy(&r.sample, whole, offsetof(struct ft_event_sample_stack, stack) + stack);
+		/* Where the kernel lies in memory is nothing for the helper. */
+		memset(r.sample.kernel, 0, sizeof r.sample.kernel);
+		bytes += stack;
+	} else {
+		r.sample.sample = *e;
+	}
+	enqueue(u, &r, bytes, -1);
+}
+
+void unwinding_add(struct unwinding *u, const struct ft_cpu_sample *record, const struct ft_event_sample *e,
+		   const struct ft_event_sample_stack *whole, pid_t parent)
+{
+	const char *program = "";
+	bool time = has_helper(u) && u->budget_ns > -NS_PER_TURN && u->next - u->first < WAITING &&
+		    u->queue_bytes < QUEUE_BYTES;
+	bool callers = whole && time && u->budget_ns > 0;
+	uint32_t space = time ? spaces_find(u->spaces, (pid_t)e->tgid, parent, e->ip, false, &program) : 0;
+	struct waiting *w = &u->waiting[u->next % WAITING], alone;
+	w = space ? w : &alone;
+	*w = (struct waiting){.since_ns = ft_now_ns(), .record = *record, .callers = callers};
+	snprintf(w->program, sizeof w->program, "%s", program);
+	if (!space) {
+		finish(u, w, NULL, false);
+		return;
+	}
+	if (whole && !callers)
+		u->figures.not_unwound++;
+	if (callers && whole->kernel_bytes > 0) {
+		size_t bytes = (size_t)whole->kernel_bytes;
+		bytes = bytes < sizeof w->kernel ? bytes : sizeof w->kernel;
+		memcpy(w->kernel, whole->kernel, bytes);
+		w->kernel_count = (uint32_t)(bytes / sizeof *w->kernel);
+	}
+	w->serial = u->next++;
+	w->charged_ns = u->estimate_ns[callers];
+	u->budget_ns -= (int64_t)w->charged_ns;
+	if (u->answered + 1 == w->serial)
+		u->word_ns = w->since_ns;
+	request(u, space, e, whole, callers);
+}
+
+/* Gives a sample its answer. One that was given up meanwhile, or never asked for, is no sample's. */
+static void on_answer(struct unwinding *u, const struct unwind_answer *a)
+{
+	if (a->serial <= u->answered || a->serial >= u->next)
+		return;
+	u->answered = a->serial;
+	if (a->serial < u->first)
+		return;
+	give_up(u, a->serial - 1);
+	struct waiting *w = &u->waiting[u->first++ % WAITING];
+	uint64_t took_ns = a->took_ns < TAKES_AT_MOST_NS ? a->took_ns : TAKES_AT_MOST_NS;
+	uint64_t *estimate_ns = &u->estimate_ns[w->callers];
+	u->budget_ns += (int64_t)w->charged_ns - (int64_t)took_ns;
+	*estimate_ns = (*estimate_ns * 15 + took_ns) / 16;
+	u->figures.unwind_ns += took_ns;
+	finish(u, w, a->text, a->cut);
+}
+
+static void take_answers(struct unwinding *u)
+{
+	static struct {
+		struct unwind_answer answer;
+		char end; /* of a text that is as long as can be */
+	} a;
+	const size_t head = offsetof(struct unwind_answer, text);
+	while (has_helper(u)) {
+		int fd;
+		ssize_t n =
+		    receive_packet(helper(u)->requests, &a.answer, sizeof a.answer, &fd, MSG_DONTWAIT);
+		if (fd >= 0)
+			close(fd);
+		if (n == -EAGAIN)
+			return;
+		if (n < (ssize_t)head) { /* it has gone, or talks nonsense */
+			replace_helper(u);
+			return;
+		}
+		a.answer.text[n - (ssize_t)head] = 0;
+		u->word_ns = ft_now_ns();
+		on_answer(u, &a.answer);
+	}
+}
+
+int unwinding_fd(const struct unwinding *u)
+{
+	return u && has_helper(u) ? u->helpers[u->at_work].questions : -1;
+}
+
+/* A debug file of this host; its name is made of hexadecimal digits only. */
+static int open_debug_file(const struct debug_file_question *q)
+{
+	char path[32 + 2 * BUILD_ID_MAX + 16] = "/usr/lib/debug/.build-id/";
+	size_t at = strlen(path);
+	if (q->bytes < 2 || q->bytes > BUILD_ID_MAX)
+		return -1;
+	for (size_t i = 0; i < q->bytes; i++)
+		at +=
+		    (size_t)snprintf(path + at, sizeof path - at, i == 0 ? "%02x/" : "%02x", q->build_id[i]);
+	snprintf(path + at, sizeof path - at, ".debug");
+	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+void unwinding_questions(struct unwinding *u)
+{
+	struct debug_file_question q;
+	while (has_helper(u)) {
+		int fd, questions = helper(u)->questions;
+		ssize_t n = receive_packet(questions, &q, sizeof q, &fd, MSG_DONTWAIT);
+		if (fd >= 0)
+			close(fd);
+		if (n == -EAGAIN)
+			return;
+		if (n != sizeof q) {
+			replace_helper(u);
+			return;
+		}
+		fd = open_debug_file(&q);
+		u->word_ns = ft_now_ns();
+		send_packet(questions, "", 1, fd, MSG_DONTWAIT);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+void unwinding_turn(struct unwinding *u)
+{
+	unwinding_questions(u);
+	take_answers(u);
+	if (has_helper(u))
+		send_queue(u);
+	uint64_t now = ft_now_ns();
+	while (u->first < u->next && u->waiting[u->first % WAITING].since_ns + ANSWER_NS < now)
+		give_up(u, u->first);
+	if (has_helper(u) && u->answered + 1 < u->next && u->word_ns + HUNG_NS < now)
+		replace_helper(u);
+	u->budget_ns = u->budget_ns > 0 ? NS_PER_TURN : u->budget_ns + NS_PER_TURN;
+}
+
+void unwinding_settle(struct unwinding *u)
+{
+	uint64_t end_ns = ft_now_ns() + ANSWER_NS, now;
+	while (has_helper(u) && u->first < u->next && (now = ft_now_ns()) < end_ns) {
+		struct pollfd fds[] = {
+		    {.fd = helper(u)->requests, .events = (short)(POLLIN | (u->queue ? POLLOUT : 0))},
+		    {.fd = helper(u)->questions, .events = POLLIN}};
+		poll(fds, 2, (int)((end_ns - now) / 1000000) + 1);
+		unwinding_questions(u);
+		take_answers(u);
+		if (has_helper(u))
+			send_queue(u);
+	}
+	give_up(u, UINT64_MAX);
+}
+
+struct unwinding_figures unwinding_so_far(const struct unwinding *u)
+{
+	struct unwinding_figures f = u->figures;
+	for (size_t i = 0; i < HELPERS; i++)
+		f.helper_cpu_ns += cpu_of(u->helpers[i].pid);
+	f.helper = has_helper(u) ? u->helpers[u->at_work].pid : 0;
+	return f;
+}

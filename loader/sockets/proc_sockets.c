@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Text rather than netlink: it needs no right but to read, and no socket in the other network namespace. */
+#include "loader/sockets/proc_sockets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *context)
+{
+	char path[32], link[64];
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return false;
+	bool found = false;
+	for (struct dirent *e; !found && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
+		if (n <= 0)
+			continue;
+		link[n] = 0;
+		found = see(context, link);
+	}
+	closedir(dir);
+	return found;
+}
+
+int each_tcp_socket(const char *pid, const char *table,
+		    void (*see)(void *context, const struct tcp_socket *s), void *context)
+{
+	char path[64], line[512];
+	snprintf(path, sizeof path, "/proc/%s/net/%s", pid, table);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof line, f)) {
+		struct tcp_socket s;
+		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
+			   &s.local_port, &s.peer_port, &s.state, &s.inode) == 4)
+			see(context, &s);
+	}
+	fclose(f);
+	return 0;
+}

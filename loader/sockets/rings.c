@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* A ring is a file of no file system, with a name of its own. */
+#include "loader/sockets/rings.h"
+
+#include <string.h>
+
+#include "loader/sockets/proc_sockets.h"
+
+static bool is_ring(void *context, const char *link)
+{
+	(void)context;
+	return strcmp(link, "anon_inode:[io_uring]") == 0;
+}
+
+bool has_ring(pid_t pid)
+{
+	return any_link(pid, is_ring, NULL);
+}

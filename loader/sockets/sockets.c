@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets of epoll instances from /proc/PID/fdinfo, which has a socket's inode; who is at its other end from
+ * the kernel's tables: TCP's as text, which can be read for the network namespace of any process, and those
+ * of Unix sockets by netlink, because the text does not say who is connected to whom.
+ *
+ * The kernel walks through an instance's set under the lock that the server takes to add a connection or to
+ * be told of events, a microsecond for each connection. So looks are few: what they take is measured, and the
+ * next is put off by many times that, and by more as long as no descriptor comes or goes. */
+#include "loader/sockets/sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <sched.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/sockets/proc_sockets.h"
+#include "recording/json/json_block.h"
+
+enum {
+	LOOK_NS = 250000000,
+	/* Of the time at most one part in so many is spent on looks: while connections come or go, and else.
+	 */
+	SHARE_CHANGING = 200,
+	SHARE_QUIET = 2000,
+	SHARE_TABLES = 20, /* and on the tables, while connections are new: no server waits for those */
+	INSTANCES_MAX = 4096,
+	NAMESPACES_MAX = 16,
+	SOCKETS_MAX = 65536,
+	TRIES = 4,
+	ANSWER_BYTES = 32768,
+};
+
+struct instance {
+	pid_t pid;
+	uint32_t epoll;
+};
+
+/* A socket as it was last written. */
+struct known_socket {
+	struct ft_socket record;
+	uint64_t last_ns; /* when it was last seen there */
+	uint64_t look;
+	bool told;	/* it is connected, and to whom is known */
+	unsigned tries; /* how often that was looked for in vain: listeners are told of nowhere */
+	struct known_socket *next;
+};
+
+struct sockets {
+	struct ft_writer *writer;
+	struct instance instances[INSTANCES_MAX];
+	size_t instance_count;
+	int diag[NAMESPACES_MAX]; /* netlink sockets, one in each network namespace */
+	size_t diag_count;
+	uint64_t device; /* that sockets' inodes are on, as fdinfo has it; 0: not known */
+	void *by_inode;	 /* tsearch tree of all known */
+	struct known_socket *all;
+	size_t count;
+	bool full;
+	bool fresh; /* there are instances that were not looked at yet */
+	uint64_t looks, last_look_ns;
+	uint64_t took_ns, tables_took_ns; /* the last look */
+	uint64_t descriptors;		  /* that the processes had open then */
+	char *text;
+	size_t room;
+};
+
+static int compare_sockets(const void *a, const void *b)
+{
+	const struct known_socket *x = a, *y = b;
+	return x->record.inode < y->record.inode ? -1 : x->record.inode > y->record.inode;
+}
+
+static struct known_socket *find(const struct sockets *s, uint64_t inode)
+{
+	struct known_socket wanted = {.record.inode = inode}, **found;
+	found = tfind(&wanted, &s->by_inode, compare_sockets);
+	return found ? *found : NULL;
+}
+
+static int open_diag(void)
+{
+	return socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+}
+
+static uint64_t namespace_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+	if (pid)
+		snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
+	else
+		snprintf(path, sizeof path, "/proc/self/ns/net");
+	return stat(path, &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+/* A netlink socket in the network namespace of a process. */
+static int open_diag_of(pid_t pid)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = -1;
+	if (here >= 0 && there >= 0 && setns(there, CLONE_NEWNET) == 0) {
+		fd = open_diag();
+		if (setns(here, CLONE_NEWNET)) { /* it must not go on in another one's network */
+			perror("forktail record: can't go back to its own network namespace");
+			abort();
+		}
+	}
+	if (here >= 0)
+		close(here);
+	if (there >= 0)
+		close(there);
+	return fd;
+}
+
+static void open_namespaces(struct sockets *s, const pid_t *pids, size_t count)
+{
+	uint64_t seen[NAMESPACES_MAX] = {namespace_of(0)};
+	size_t namespaces = 1;
+	s->diag[s->diag_count] = open_diag();
+	s->diag_count += s->diag[s->diag_count] >= 0;
+	for (size_t i = 0; i < count && s->diag_count < NAMESPACES_MAX && namespaces < NAMESPACES_MAX; i++) {
+		uint64_t space = namespace_of(pids[i]);
+		bool known = space == 0;
+		for (size_t k = 0; k < namespaces; k++)
+			known |= seen[k] == space;
+		if (known)
+			continue;
+		seen[namespaces++] = space;
+		s->diag[s->diag_count] = open_diag_of(pids[i]);
+		s->diag_count += s->diag[s->diag_count] >= 0;
+	}
+}
+
+/* fdinfo has device numbers as the kernel keeps them: 12 bits and 20. */
+static uint64_t device_of_sockets(void)
+{
+	struct stat st;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool known = fd >= 0 && fstat(fd, &st) == 0;
+	if (fd >= 0)
+		close(fd);
+	return known ? (uint64_t)(st.st_dev >> 8 & 0xfff) << 20 | (st.st_dev & 0xff) |
+			   (st.st_dev >> 12 & 0xfff00)
+		     : 0;
+}
+
+struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t count)
+{
+	struct sockets *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->writer = writer;
+	s->device = device_of_sockets();
+	open_namespaces(s, pids, count);
+	return s;
+}
+
+void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
+{
+	if (!s || s->instance_count == INSTANCES_MAX)
+		return;
+	for (size_t i = 0; i < s->instance_count; i++)
+		if (s->instances[i].pid == pid && s->instances[i].epoll == epoll)
+			return;
+	s->instances[s->instance_count++] = (struct instance){pid, epoll};
+	s->fresh = true;
+}
+
+/* The text of /proc/PID/fdinfo/FD, or NULL: gone. */
+static const char *read_set(struct sockets *s, const struct instance *instance)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%u", instance->pid, instance->epoll);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	size_t used = 0;
+	ssize_t n = 0;
+	do {
+		used += (size_t)n;
+		if (s->room < used + 4096) {
+			size_t room = s->room ? 2 * s->room : 65536;
+			char *grown = realloc(s->text, room);
+			if (!grown)
+				break;
+			s->text = grown;
+			s->room = room;
+		}
+	} while ((n = read(fd, s->text + used, s->room - used - 1)) > 0);
+	close(fd);
+	if (n < 0 || !s->text)
+		return NULL;
+	s->text[used] = 0;
+	return s->text;
+}
+
+static void note_full(struct sockets *s)
+{
+	if (s->full)
+		return;
+	s->full = true;
+	json_t *note = json_note(ft_now_ns(), "missing");
+	json_put_text(note, "what", "which threads serve further connections");
+	json_put_text(note, "why", "there are more than 65,536");
+	write_json_note(s->writer, note);
+}
+
+static struct known_socket *add(struct sockets *s, uint64_t inode)
+{
+	if (s->count == SOCKETS_MAX) {
+		note_full(s);
+		return NULL;
+	}
+	struct known_socket *k = calloc(1, sizeof *k);
+	if (!k)
+		return NULL;
+	k->record.inode = inode;
+	if (!tsearch(k, &s->by_inode, compare_sockets)) {
+		free(k);
+		return NULL;
+	}
+	k->next = s->all;
+	s->all = k;
+	s->count++;
+	return k;
+}
+
+/* A socket is in this instance now. */
+static void see(struct sockets *s, const struct instance *instance, uint64_t inode, uint64_t now)
+{
+	struct known_socket *k = find(s, inode);
+	bool is_new = !k;
+	if (is_new && !(k = add(s, inode)))
+		return;
+	bool moved =
+	    is_new || k->record.epoll != instance->epoll || k->record.tgid != (uint32_t)instance->pid;
+	/* One that is in two of them stays where it is. */
+	if (moved && (is_new || k->look != s->looks)) {
+		k->record.before_ns = is_new ? s->last_look_ns : k->last_ns;
+		k->record.seen_ns = now;
+		k->record.tgid = (uint32_t)instance->pid;
+		k->record.epoll = instance->epoll;
+		if (k->told)
+			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	}
+	k->look = s->looks;
+	k->last_ns = now;
+}
+
+/* Reads an instance's set. False: it is gone. */
+static bool look_at(struct sockets *s, const struct instance *instance)
+{
+	const char *text = read_set(s, instance);
+	if (!text)
+		return false;
+	uint64_t now = ft_now_ns();
+	for (const char *line = strstr(text, "tfd:"); line; line = strstr(line + 4, "tfd:")) {
+		unsigned long inode, device;
+		const char *at = strstr(line, " ino:");
+		if (at && sscanf(at, " ino:%lx sdev:%lx", &inode, &device) == 2 && device == s->device)
+			see(s, instance, inode, now);
+	}
+	return true;
+}
+
+/* Whether there are sockets of this process, 0 for any, that it is worth to look for in the tables. */
+static bool any_untold(const struct sockets *s, pid_t pid)
+{
+	for (const struct known_socket *k = s->all; k; k = k->next)
+		if (!k->told && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
+			return true;
+	return false;
+}
+
+/* Who is at the other end of a socket that was not known before. One that listens has nobody there. */
+static void tell_tcp_socket(void *context, const struct tcp_socket *t)
+{
+	struct sockets *s = context;
+	struct known_socket *k = t->inode ? find(s, t->inode) : NULL;
+	if (!k || k->told)
+		return;
+	if (!t->peer_port) {
+		k->tries = TRIES;
+		return;
+	}
+	k->record.local_port = t->local_port;
+	k->record.peer_port = t->peer_port;
+	k->told = true;
+	ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+}
+
+/* The same of all sockets in the network namespace of a process. */
+static void tell_tcp(struct sockets *s, pid_t pid)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", pid);
+	each_tcp_socket(text, "tcp", tell_tcp_socket, s);
+	if (any_untold(s, pid))
+		each_tcp_socket(text, "tcp6", tell_tcp_socket, s);
+}
+
+static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
+{
+	const struct unix_diag_msg *m = NLMSG_DATA(h);
+	struct known_socket *k = find(s, m->udiag_ino);
+	if (!k || k->told)
+		return;
+	int left = (int)NLMSG_PAYLOAD(h, sizeof *m);
+	for (const struct rtattr *a = (const struct rtattr *)(m + 1); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left)) {
+		uint32_t peer;
+		if (a->rta_type != UNIX_DIAG_PEER || RTA_PAYLOAD(a) < sizeof peer)
+			continue;
+		memcpy(&peer, RTA_DATA(a), sizeof peer);
+		if (!peer) /* not accepted yet, or closed at the other end */
+			continue;
+		k->record.peer_inode = peer;
+		k->told = true;
+		ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	}
+}
+
+/* The same of Unix sockets, in one network namespace. */
+static void tell_unix(struct sockets *s, int diag)
+{
+	struct {
+		struct nlmsghdr header;
+		struct unix_diag_req request;
+	} ask = {.header = {.nlmsg_len = sizeof ask,
+			    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		 .request = {.sdiag_family = AF_UNIX, .udiag_states = -1u, .udiag_show = UDIAG_SHOW_PEER}};
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	struct iovec part = {&ask, sizeof ask};
+	struct msghdr message = {
+	    .msg_name = &kernel, .msg_namelen = sizeof kernel, .msg_iov = &part, .msg_iovlen = 1};
+	if (sendmsg(diag, &message, 0) < 0)
+		return;
+	static _Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
+	for (bool done = false; !done;) {
+		part = (struct iovec){answer, sizeof answer};
+		message = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
+		ssize_t n = recvmsg(diag, &message, 0);
+		if (n <= 0)
+			return;
+		int left = (int)n;
+		for (struct nlmsghdr *h = (struct nlmsghdr *)answer; NLMSG_OK(h, left) && !done;
+		     h = NLMSG_NEXT(h, left)) {
+			done = h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR;
+			if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY)
+				tell_unix_socket(s, h);
+		}
+	}
+}
+
+/* Those that are in no instance any more. */
+static void forget_gone(struct sockets *s, uint64_t now)
+{
+	for (struct known_socket **at = &s->all; *at;) {
+		struct known_socket *k = *at;
+		if (k->look == s->looks) {
+			at = &k->next;
+			continue;
+		}
+		k->record.before_ns = k->last_ns;
+		k->record.seen_ns = now;
+		k->record.epoll = (uint32_t)FT_SOCKET_GONE;
+		if (k->told)
+			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+		*at = k->next;
+		tdelete(k, &s->by_inode, compare_sockets);
+		free(k);
+		s->count--;
+	}
+}
+
+static void tell_who(struct sockets *s)
+{
+	if (!any_untold(s, 0))
+		return;
+	for (size_t i = 0; i < s->diag_count; i++)
+		tell_unix(s, s->diag[i]);
+	pid_t told = 0; /* the tables of TCP take milliseconds */
+	for (size_t i = 0; i < s->instance_count; i++) {
+		pid_t pid = s->instances[i].pid;
+		if (pid != told && any_untold(s, pid))
+			tell_tcp(s, pid);
+		told = pid;
+	}
+	for (struct known_socket *k = s->all; k; k = k->next)
+		k->tries += !k->told;
+}
+
+/* How many descriptors the processes have open, or 0 before 6.2. */
+static uint64_t descriptors(const struct sockets *s)
+{
+	uint64_t sum = 0;
+	pid_t last = 0;
+	for (size_t i = 0; i < s->instance_count; i++) {
+		char path[64];
+		struct stat st;
+		snprintf(path, sizeof path, "/proc/%d/fd", s->instances[i].pid);
+		if (s->instances[i].pid != last && stat(path, &st) == 0)
+			sum += (uint64_t)st.st_size;
+		last = s->instances[i].pid;
+	}
+	return sum;
+}
+
+static bool is_due(struct sockets *s, uint64_t now_ns)
+{
+	if (s->fresh)
+		return true;
+	uint64_t since_ns = now_ns - s->last_look_ns;
+	if (since_ns < LOOK_NS || since_ns < SHARE_TABLES * s->tables_took_ns)
+		return false;
+	if (since_ns >= SHARE_QUIET * s->took_ns)
+		return true;
+	return since_ns >= SHARE_CHANGING * s->took_ns && descriptors(s) != s->descriptors;
+}
+
+void sockets_look(struct sockets *s, uint64_t now_ns)
+{
+	if (!s || !s->instance_count || !s->device || !is_due(s, now_ns))
+		return;
+	s->fresh = false;
+	s->looks++;
+	s->descriptors = descriptors(s);
+	for (size_t i = 0; i < s->instance_count;) {
+		if (look_at(s, &s->instances[i]))
+			i++;
+		else
+			s->instances[i] = s->instances[--s->instance_count];
+	}
+	forget_gone(s, now_ns);
+	s->last_look_ns = now_ns;
+	s->took_ns = ft_now_ns() - now_ns;
+	tell_who(s);
+	s->tables_took_ns = ft_now_ns() - now_ns - s->took_ns;
+}
+
+void sockets_anew(struct sockets *s)
+{
+	for (const struct known_socket *k = s ? s->all : NULL; k; k = k->next)
+		if (k->told)
+			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
+	if (s)
+		s->full = false;
+}
+
+void sockets_close(struct sockets *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->diag_count; i++)
+		close(s->diag[i]);
+	tdestroy(s->by_inode, free);
+	free(s->text);
+	free(s);
+}

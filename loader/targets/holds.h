@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Who kept traced threads from running: the cgroup that was frozen, the process that traced them. Written
+ * once each, as notes. */
+#ifndef FORKTAIL_LOADER_HOLDS_H
+#define FORKTAIL_LOADER_HOLDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "loader/targets/cgroups.h"
+#include "loader/targets/threads.h"
+#include "recording/recording.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct frozen_group {
+	uint32_t tgid;
+	char path[CGROUP_BYTES];
+};
+
+struct tracer {
+	uint64_t t_ns, pid;
+	char comm[FT_NAME_BYTES];
+};
+enum { TRACERS_MAX = 64 };
+
+struct holds {
+	const char *root;	     /* of the file system; "" but for tests */
+	struct frozen_group *groups; /* noted so far */
+	size_t count, room;
+	struct tracer tracers[TRACERS_MAX]; /* the last ones: the kernel's programs tell of each once */
+	size_t tracer_count;
+};
+
+/* A thread has come back from being frozen. */
+void holds_frozen(struct holds *h, struct ft_writer *w, const struct threads *threads,
+		  const struct ft_event_span *e);
+/* A thread has come back from being stopped by a tracer that nothing was written of yet. */
+void holds_traced(struct holds *h, struct ft_writer *w, const struct ft_event_span_detail *e);
+/* A file begins that has none of it: freezers are noted again when they have frozen something, tracers at
+ * once.
+ */
+void holds_anew(struct holds *h, struct ft_writer *w);
+void holds_free(struct holds *h);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding the processes to trace, all from /proc: every process is asked whether it is one, because there is
+ * no index of names or sockets, and it happens once. */
+#include "loader/targets/targets.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/sockets/listeners.h"
+#include "loader/targets/cgroups.h"
+
+int read_proc(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[96];
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+	text[0] = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	if (n < 0)
+		return -errno;
+	for (ssize_t i = 0; i < n; i++)
+		if (text[i] == 0)
+			text[i] = ' ';
+	while (n > 0 && isspace((unsigned char)text[n - 1]))
+		n--;
+	text[n] = 0;
+	return (int)n;
+}
+
+int targets_add_pid(struct targets *t, pid_t pid)
+{
+	char comm[32];
+	if (pid <= 0 || read_proc(pid, "comm", comm, sizeof comm) < 0)
+		return -ESRCH;
+	for (size_t i = 0; i < t->count; i++)
+		if (t->pids[i] == pid)
+			return 1;
+	if (t->count == TARGETS_MAX)
+		return -E2BIG;
+	t->pids[t->count++] = pid;
+	return 1;
+}
+
+int targets_add_pids(struct targets *t, const char *list, pid_t *which)
+{
+	int found = 0;
+	for (const char *at = list;;) {
+		char *end;
+		long pid = strtol(at, &end, 10);
+		if (end == at || pid <= 0 || pid > 1 << 22 || (*end && *end != ','))
+			return -EINVAL;
+		*which = (pid_t)pid;
+		int n = targets_add_pid(t, *which);
+		if (n < 0)
+			return n;
+		found += n;
+		if (!*end)
+			return found;
+		at = end + 1;
+	}
+}
+
+int port_number(const char *text)
+{
+	char *end;
+	long port = strtol(text, &end, 10);
+	return *end || end == text || port < 1 || port > 65535 ? -EINVAL : (int)port;
+}
+
+/* Calls `wants` for every process and adds those it wants. */
+static int add_matching(struct targets *t, bool (*wants)(pid_t pid, const void *what), const void *what)
+{
+	DIR *dir = opendir("/proc");
+	if (!dir)
+		return -errno;
+	int found = 0;
+	for (struct dirent *e; found >= 0 && (e = readdir(dir));) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		pid_t pid = (pid_t)atoi(e->d_name);
+		if (!wants(pid, what))
+			continue;
+		int n = targets_add_pid(t, pid);
+		if (n == -E2BIG)
+			found = n;
+		else if (n > 0)
+			found += n;
+	}
+	closedir(dir);
+	return found;
+}
+
+static bool has_socket(pid_t pid, const void *what)
+{
+	return holds_socket(pid, what);
+}
+
+/* `found` is how the search for the sockets went. */
+static int add_owners(struct targets *t, const struct inodes *inodes, int found)
+{
+	if (found < 0)
+		return found;
+	if (!inodes->count)
+		return -ENOENT;
+	int n = add_matching(t, has_socket, inodes);
+	return n ? n : -EACCES;
+}
+
+int targets_add_port(struct targets *t, int port)
+{
+	struct inodes inodes = {.count = 0};
+	int found = listeners_on_port(&inodes, port);
+	return add_owners(t, &inodes, found);
+}
+
+int targets_add_unix(struct targets *t, const char *path)
+{
+	struct inodes inodes = {.count = 0};
+	int found = listeners_on_path(&inodes, path);
+	return add_owners(t, &inodes, found);
+}
+
+static bool has_name(pid_t pid, const void *what)
+{
+	const char *name = what;
+	char text[PATH_MAX], path[64];
+	if (read_proc(pid, "comm", text, sizeof text) > 0 && strcmp(text, name) == 0)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	ssize_t n = readlink(path, text, sizeof text - 1);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	const char *slash = strrchr(text, '/');
+	return strcmp(slash ? slash + 1 : text, name) == 0;
+}
+
+int targets_add_name(struct targets *t, const char *name)
+{
+	int n = add_matching(t, has_name, name);
+	return n ? n : -ENOENT;
+}
+
+/* Tracing the recorder would record the recording; kernel threads, of which the root cgroups are full, have
+ * no program. */
+static bool is_traceable(pid_t pid)
+{
+	char path[64], text[8];
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return pid != getpid() && readlink(path, text, sizeof text) > 0;
+}
+
+/* The processes of one cgroup's directory. */
+static int add_members(struct targets *t, const char *directory)
+{
+	char path[PATH_MAX];
+	int found = 0, pid, n;
+	if ((size_t)snprintf(path, sizeof path, "%s/cgroup.procs", directory) >= sizeof path)
+		return -ENAMETOOLONG;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (found >= 0 && fscanf(f, "%d", &pid) == 1) {
+		if (!is_traceable(pid))
+			continue;
+		n = targets_add_pid(t, pid);
+		found = n == -E2BIG ? n : n > 0 ? found + n : found;
+	}
+	fclose(f);
+	return found;
+}
+
+/* And of those below it. A cgroup that goes away meanwhile has nobody in it. */
+static int add_tree(struct targets *t, const char *directory, int depth)
+{
+	enum { DEEPEST = 64 };
+	int found = add_members(t, directory);
+	DIR *dir = found >= 0 && depth < DEEPEST ? opendir(directory) : NULL;
+	for (struct dirent *e; dir && found >= 0 && (e = readdir(dir));) {
+		char path[PATH_MAX];
+		if (e->d_type != DT_DIR || e->d_name[0] == '.' ||
+		    (size_t)snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= sizeof path)
+			continue;
+		int n = add_tree(t, path, depth + 1);
+		found = n == -E2BIG ? n : n > 0 ? found + n : found;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool is_cgroup(const char *directory)
+{
+	char path[PATH_MAX];
+	return (size_t)snprintf(path, sizeof path, "%s/cgroup.procs", directory) < sizeof path &&
+	       access(path, R_OK) == 0;
+}
+
+int targets_add_cgroup(struct targets *t, const char *path)
+{
+	static const char mount[] = "/sys/fs/cgroup";
+	char directory[PATH_MAX];
+	if (*path == '/' && is_cgroup(path)) {
+		int n = add_tree(t, path, 0);
+		return n ? n : -ENOENT;
+	}
+	while (*path == '/')
+		path++;
+	int found = 0;
+	snprintf(directory, sizeof directory, "%s/%s", mount, path);
+	if (is_cgroup(directory))
+		found = add_tree(t, directory, 0);
+	DIR *dir = opendir(mount);
+	for (struct dirent *e; dir && found >= 0 && (e = readdir(dir));) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(directory, sizeof directory, "%s/%s/%s", mount, e->d_name, path);
+		int n = is_cgroup(directory) ? add_tree(t, directory, 0) : 0;
+		found = n < 0 ? n : found + n;
+	}
+	if (dir)
+		closedir(dir);
+	return found ? found : -ENOENT;
+}
+
+static bool is_in_unit(pid_t pid, const void *what)
+{
+	char path[CGROUP_BYTES], name[CONTAINER_BYTES];
+	return cgroup_told("", pid, path) && cgroup_unit(path, name, sizeof name) &&
+	       strcmp(name, what) == 0 && is_traceable(pid);
+}
+
+int targets_add_unit(struct targets *t, const char *unit)
+{
+	char name[CONTAINER_BYTES];
+	const char *dot = strrchr(unit, '.');
+	bool whole = dot && (strcmp(dot, ".service") == 0 || strcmp(dot, ".scope") == 0);
+	if (!*unit ||
+	    (size_t)snprintf(name, sizeof name, "%s%s", unit, whole ? "" : ".service") >= sizeof name)
+		return -ENOENT;
+	int n = add_matching(t, is_in_unit, name);
+	return n ? n : -ENOENT;
+}
+
+struct found {
+	char id[CONTAINER_BYTES]; /* of the first */
+	bool several;
+};
+
+/* A container that is looked for: by all of its id or how that begins. */
+struct container {
+	const char *id;
+	bool whole;
+	struct found *found;
+};
+
+static bool is_in_container(pid_t pid, const void *what)
+{
+	const struct container *c = what;
+	char path[CGROUP_BYTES], id[CONTAINER_BYTES];
+	if (!cgroup_told("", pid, path) || !cgroup_container(path, id) ||
+	    (c->whole ? strcmp(id, c->id) : strncmp(id, c->id, strlen(c->id))) || !is_traceable(pid))
+		return false;
+	if (c->found->id[0] && strcmp(c->found->id, id) != 0)
+		c->found->several = true;
+	snprintf(c->found->id, sizeof c->found->id, "%s", id);
+	return true;
+}
+
+int targets_add_container(struct targets *t, const char *which)
+{
+	struct found found = {.several = false};
+	char id[CONTAINER_BYTES];
+	struct container c = {
+	    .id = container_named("", which, id) ? id : which, .whole = true, .found = &found};
+	size_t before = t->count;
+	if (!*which)
+		return -ENOENT;
+	int n = add_matching(t, is_in_container, &c);
+	if (!n) {
+		c.whole = false;
+		n = add_matching(t, is_in_container, &c);
+	}
+	if (found.several) {
+		t->count = before;
+		return -ENOTUNIQ;
+	}
+	return n ? n : -ENOENT;
+}

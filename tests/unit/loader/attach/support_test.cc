@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// The list of what a host offers: doctor prints what the recorder goes by.
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "loader/attach/support.h"
+
+using namespace forktail::test;
+
+namespace
+{
+
+std::unique_ptr<support> probed()
+{
+	auto s = std::make_unique<support>();
+	support_probe(s.get());
+	return s;
+}
+
+const feature *find(const support &s, const std::string &name)
+{
+	for (size_t i = 0; i < s.count; i++)
+		if (name == s.features[i].name)
+			return &s.features[i];
+	return nullptr;
+}
+
+} // namespace
+
+TEST_CASE("every feature is listed once, with what is missing without it, and why if it is")
+{
+	const auto s = probed();
+	utsname u = {};
+	uname(&u);
+	CHECK(s->kernel == std::string(u.release));
+	CHECK(s->cpus >= sysconf(_SC_NPROCESSORS_ONLN));
+	CHECK(s->count < SUPPORT_FEATURES); // none was left out for want of room
+	std::set<std::string> names;
+	for (size_t i = 0; i < s->count; i++) {
+		const feature &f = s->features[i];
+		INFO(f.name);
+		CHECK(names.insert(f.name).second);
+		CHECK(f.without[0]);
+		CHECK((f.why[0] == 0) == f.available);
+	}
+	REQUIRE(find(*s, "root"));
+	CHECK(find(*s, "root")->available == (geteuid() == 0));
+	CHECK(find(*s, "root")->need == NEED_REQUIRED);
+	for (const char *name : {"sched_switch", "sched_wakeup", "softirq_entry", "block_rq_issue"}) {
+		INFO(name);
+		REQUIRE(find(*s, name));
+		CHECK(find(*s, name)->available == support_has_tracepoint(name));
+	}
+}
+
+TEST_CASE("a kernel is asked, and says no to what it hasn't")
+{
+	const auto s = probed();
+	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_tracepoint("sched_twitch"));
+	CHECK_FALSE(support_has_event("syscalls/sys_enter_nothing"));
+	CHECK(support_has_event("syscalls/sys_enter_epoll_wait") == s->has_call_events);
+	CHECK(support_has_function("__x64_sys_epoll_wait") == find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
+}
+
+TEST_CASE("system calls are traced by functions where that can be done, else by tracepoints, else not")
+{
+	auto s = probed();
+	char why[160] = "";
+	s->has_call_events = true;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_NOT);
+	CHECK(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == 0);
+	CHECK(s->exact == EXACT_BY_TRACEPOINTS);
+	const bool functions = support_choose_exact(s.get(), EXACT_BY_FUNCTIONS, why, sizeof why) == 0;
+	INFO(why);
+	CHECK(functions == (why[0] == 0));
+	CHECK(support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0);
+	CHECK(s->exact == (functions ? EXACT_BY_FUNCTIONS : EXACT_BY_TRACEPOINTS));
+
+	s->has_call_events = false;
+	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
+	CHECK((support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0) == functions);
+	REQUIRE(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == -ENOENT);
+	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
+}
+
+TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
+{
+	CHECK(support_sees_timer("lapic"));
+	CHECK(support_sees_timer("lapic-deadline"));
+	CHECK(support_sees_timer("hpet"));
+	CHECK_FALSE(support_sees_timer("Hyper-V clockevent"));
+	const auto s = probed();
+	REQUIRE(find(*s, "timer interrupts"));
+	CHECK(find(*s, "timer interrupts")->available ==
+	      (run({"grep", "-q", "Hyper-V", "/sys/devices/system/clockevents/clockevent0/current_device"})
+		   .status != 0));
+}
+
+TEST_CASE("what is required and missing is what blocks a recording, and the first of it")
+{
+	auto s = std::make_unique<support>();
+	auto add = [&](const char *name, need how, bool available) {
+		s->features[s->count++] = {name, "something", how, available, ""};
+	};
+	CHECK(support_blocker(s.get()) == nullptr);
+	add("a", NEED_REQUIRED, true);
+	add("b", NEED_PART, false);
+	CHECK(support_blocker(s.get()) == nullptr);
+	add("c", NEED_REQUIRED, false);
+	add("d", NEED_REQUIRED, false);
+	REQUIRE(support_blocker(s.get()));
+	CHECK(support_blocker(s.get())->name == std::string("c"));
+}
+
+TEST_CASE("doctor prints the recorder's list, and its exit status says how much of it there is")
+{
+	const auto s = probed();
+	const Result doctor = run({program("forktail-record"), "--doctor"});
+	size_t missing = 0;
+	std::string list;
+	for (size_t i = 0; i < s->count; i++) {
+		const feature &f = s->features[i];
+		list += f.available ? std::string("  yes  ") + f.name + "\n"
+				    : std::string("  NO   ") + f.name + ": " + f.why + "\n       " +
+					  (f.need == NEED_REQUIRED ? "no recording without it: "
+								   : "missing from a recording: ") +
+					  f.without + "\n";
+		missing += !f.available;
+	}
+	INFO(doctor.out << "should hold\n" << list);
+	CHECK(doctor.out.find("\n\n" + list + "\n") != std::string::npos);
+	CHECK(doctor.status == (support_blocker(s.get()) ? 3 : missing ? 1 : 0));
+}

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: MIT
+// Events as they come off the ring, one by one, and the records that become of them.
+#include "tests/support/catch.h"
+#include "tests/unit/loader/support.h"
+
+#include <cstring>
+#include <memory>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "loader/output/drain.h"
+
+using namespace forktail::test;
+
+namespace
+{
+
+constexpr uint64_t us = 1000, ms = 1'000'000, kStart = 5'000 * ms;
+
+// The recorder's inside, without a kernel: what is put in comes out as a recording.
+struct Drained {
+	Written written;
+	threads all = {};
+	drain d = {};
+
+	Drained()
+	{
+		d.writer = written.writer();
+		d.threads = &all;
+	}
+	~Drained()
+	{
+		drain_free(&d);
+		threads_free(&all);
+	}
+	template <typename Event> void put(const Event &e, size_t bytes = sizeof(Event))
+	{
+		// Of exactly that size, so that a sanitizer sees a look beyond its end.
+		std::unique_ptr<char[]> event(new char[bytes]);
+		memcpy(event.get(), &e, bytes);
+		drain_event(&d, event.get(), bytes);
+	}
+};
+
+ft_event_span span(uint64_t start_ns, uint64_t duration_ns)
+{
+	ft_event_span e = {};
+	e.type = FT_EVENT_SPAN;
+	e.tid = 100;
+	e.start_ns = start_ns;
+	e.duration_ns = duration_ns;
+	e.owner = FT_LOCK_WAIT;
+	e.syscall = 202;
+	e.off_cpu = 1;
+	return e;
+}
+
+ft_event_span_detail detail(uint64_t start_ns, uint64_t duration_ns, const std::string &name,
+			    const std::vector<uint64_t> &stack)
+{
+	ft_event_span_detail e = {};
+	e.span = span(start_ns, duration_ns);
+	e.span.type = FT_EVENT_SPAN_DETAIL;
+	name.copy(e.name, sizeof e.name);
+	e.stack_bytes = static_cast<int32_t>(stack.size() * sizeof stack[0]);
+	std::copy(stack.begin(), stack.end(), e.stack);
+	return e;
+}
+
+struct Held {
+	uint32_t tid;
+	uint64_t from_us; // after kStart
+	const char *comm;
+};
+
+// A wait for CPU 3 of [from, until) us, with the turns of that CPU; the last is the waiter's own.
+ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<Held> &turns,
+				  uint32_t newest = 5)
+{
+	ft_event_span_detail e = detail(kStart + from_us * us, (until_us - from_us) * us, "", {});
+	e.span.runnable_ns = e.span.duration_ns;
+	e.span.cpu = 3;
+	e.queue_cpu = 3;
+	e.wake_ns = e.span.start_ns;
+	e.newest = newest;
+	for (size_t i = 0; i < turns.size(); i++) {
+		stint &s = e.stints[(newest + FT_STINTS - (turns.size() - 1 - i)) % FT_STINTS];
+		s.tid = turns[i].tid;
+		s.start_ns = kStart + turns[i].from_us * us;
+		strncpy(s.comm, turns[i].comm, sizeof s.comm);
+	}
+	return e;
+}
+
+void check_turn(const ft_turn &t, uint32_t tid, uint64_t from_us, uint64_t until_us, const std::string &comm)
+{
+	INFO(comm << " from " << from_us);
+	CHECK(t.tid == tid);
+	CHECK(t.start_ns == kStart + from_us * us);
+	CHECK(t.end_ns == kStart + until_us * us);
+	CHECK(t.comm == comm);
+	CHECK(t.cpu == 3);
+}
+
+} // namespace
+
+TEST_CASE("a span is written as it came")
+{
+	Drained drained;
+	ft_event_span e = span(kStart, 40 * us);
+	e.on_cpu_ns = 1;
+	e.runnable_ns = 2;
+	e.blocked_ns = 3;
+	e.owner = FT_FILE_READ;
+	e.arg[0] = 4;
+	e.arg[1] = 5;
+	e.cpu = 6;
+	e.depth = 7;
+	e.flags = FT_SPAN_UNFINISHED;
+	drained.put(e);
+	CHECK(drained.d.spans == 1);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 1);
+	const ft_span &s = r.spans[0];
+	CHECK(s.start_ns == kStart);
+	CHECK(s.duration_ns == 40 * us);
+	CHECK((s.on_cpu_ns == 1 && s.runnable_ns == 2 && s.blocked_ns == 3));
+	CHECK((s.arg[0] == 4 && s.arg[1] == 5));
+	CHECK((s.tid == 100 && s.cpu == 6 && s.depth == 7 && s.owner == FT_FILE_READ));
+	CHECK((s.syscall == 202 && s.flags == FT_SPAN_UNFINISHED && s.off_cpu == 1));
+	CHECK((s.detail == 0 && s.queue_cpu == 0));
+}
+
+TEST_CASE("what lies beside a lock is written only if it is a thread of the same process")
+{
+	Drained drained;
+	const uint64_t waker = 7777;
+	for (uint32_t tid : {100u, 101u, 200u}) {
+		ft_event_thread t = {};
+		t.type = FT_EVENT_THREAD_BEGIN;
+		t.tid = tid;
+		t.tgid = tid / 100 * 100;
+		t.t_ns = t.begin_ns = kStart;
+		drained.put(t);
+	}
+	for (uint32_t word : {101u, 200u, 0xcafef00du, 0u}) {
+		ft_event_span e = span(kStart + word, 40 * us);
+		e.arg[0] = 0x7f0000001000;
+		e.arg[1] = word | waker << 32;
+		drained.put(e);
+	}
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 4);
+	for (const ft_span &s : r.spans) {
+		CHECK(s.arg[0] == 0x7f0000001000);
+		CHECK(s.arg[1] == ((s.start_ns == kStart + 101 ? 101 : 0) | waker << 32));
+	}
+}
+
+TEST_CASE("of several waits with the same name and stack, these are written once")
+{
+	Drained drained;
+	drained.put(detail(kStart, 30 * us, "dump.rdb", {0x10, 0x20}));
+	drained.put(detail(kStart + 1 * ms, 30 * us, "dump.rdb", {0x10, 0x20}));
+	drained.put(detail(kStart + 2 * ms, 30 * us, "dump.rdb", {0x10}));
+	drained.put(detail(kStart + 3 * ms, 30 * us, "appendonly.aof", {0x10, 0x20}));
+	drained.put(detail(kStart + 4 * ms, 30 * us, "", {}));
+	ft_event_span_detail failed = detail(kStart + 5 * ms, 30 * us, "", {});
+	failed.stack_bytes = -14; // what the kernel says when it can't
+	drained.put(failed);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 6);
+	CHECK(r.details.size() == 3);
+	CHECK(r.spans[0].detail != 0);
+	CHECK(r.spans[0].detail == r.spans[1].detail);
+	CHECK(r.spans[2].detail != r.spans[0].detail);
+	CHECK(r.spans[4].detail == 0);
+	CHECK(r.spans[5].detail == 0);
+	CHECK(r.detail(r.spans[0]).find(R"("name":"dump.rdb","stack":["?","?"])") != std::string::npos);
+	CHECK(r.detail(r.spans[3]).find("appendonly.aof") != std::string::npos);
+	for (const ft_span &s : r.spans)
+		CHECK(s.queue_cpu == 0); // none of them waited for a CPU
+}
+
+TEST_CASE("details are kept up to a limit, which is said, and none makes small blocks of spans")
+{
+	constexpr uint32_t limit = 20000;
+	Drained drained;
+	for (uint32_t i = 0; i < limit + 100; i++)
+		drained.put(detail(kStart + i * ms, 40 * us, "file" + std::to_string(i), {0x10}));
+	drained.put(detail(kStart + 30'000 * ms, 40 * us, "file7", {0x10})); // one of those that are known
+	const uint64_t bytes = ft_writer_bytes(drained.written.writer());
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == limit + 101);
+	CHECK(r.details.size() == limit);
+	CHECK(r.spans[limit - 1].detail == limit);
+	CHECK(r.spans[limit].detail == 0);
+	CHECK(r.spans[limit + 99].detail == 0);
+	CHECK(r.spans[limit + 100].detail == r.spans[7].detail);
+	REQUIRE(r.notes.size() == 1);
+	CHECK(r.notes[0].find(R"("kind":"missing")") != std::string::npos);
+	CHECK(r.notes[0].find("20,000") != std::string::npos);
+	// A detail is some 100 bytes with its block's header; a block of a span would be as much again.
+	CHECK(bytes < limit * 130);
+	CHECK(r.error.empty());
+}
+
+TEST_CASE("who had the CPU is written as it was, whoever it was")
+{
+	Drained drained;
+	// "old" ended before the wait, "was" reaches into it, and the rest is in it.
+	drained.put(wait_for_cpu(1000, 1500,
+				 {{7, 100, "old"},
+				  {8, 900, "was"},
+				  {17, 1050, "ksoftirqd/3"},
+				  {9, 1400, "sh"},
+				  {0, 1480, "swapper/3"},
+				  {100, 1500, "redis-server"}}));
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.turns.size() == 4); // the newest first
+	check_turn(r.turns[0], 0, 1480, 1500, "swapper/3");
+	check_turn(r.turns[1], 9, 1400, 1480, "sh");
+	check_turn(r.turns[2], 17, 1050, 1400, "ksoftirqd/3");
+	check_turn(r.turns[3], 8, 900, 1050, "was");
+	REQUIRE(r.spans.size() == 1);
+	CHECK(r.spans[0].queue_cpu == 4);
+	CHECK(r.spans[0].flags == 0); // nothing is made of it here
+	CHECK(r.spans[0].arg[1] == 0);
+	CHECK(r.spans[0].detail == 0);
+	CHECK(r.held_ns(r.spans[0], 17) == 350 * us);
+	CHECK(r.held_ns(r.spans[0], 8) == 50 * us);
+	CHECK(r.held_ns(r.spans[0], 100) == 0);
+}
+
+TEST_CASE("a turn that several waits saw is written once, and again when it has become longer")
+{
+	Drained drained;
+	const std::vector<Held> first = {{8, 900, "a"}, {9, 1100, "b"}, {100, 1200, "redis"}};
+	drained.put(wait_for_cpu(1000, 1200, first, 5));
+	drained.put(wait_for_cpu(1050, 1200, first, 5)); // somebody else's wait
+	// One that was moved away while "b" went on...
+	drained.put(wait_for_cpu(1210, 1300, {{9, 1205, "b"}, {0, 0, ""}}, 7));
+	// ... and one that saw its end.
+	drained.put(wait_for_cpu(1250, 1400, {{9, 1205, "b"}, {8, 1350, "a"}, {100, 1400, "redis"}}, 8));
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 4);
+	REQUIRE(r.turns.size() == 5);
+	check_turn(r.turns[0], 9, 1100, 1200, "b");
+	check_turn(r.turns[1], 8, 900, 1100, "a");
+	check_turn(r.turns[2], 9, 1205, 1300, "b");
+	check_turn(r.turns[3], 8, 1350, 1400, "a");
+	check_turn(r.turns[4], 9, 1205, 1350, "b");
+	CHECK(r.held_ns(r.spans[3], 9) == 100 * us);
+}
+
+TEST_CASE("a wait longer than the CPU's last turns has what is known of it")
+{
+	Drained drained;
+	std::vector<Held> turns;
+	for (uint32_t i = 0; i < FT_STINTS; i++)
+		turns.push_back({50 + i, 5000 + i * 10, "busy"});
+	drained.put(wait_for_cpu(0, 5000 + (FT_STINTS - 1) * 10, turns, 2)); // the ring wraps around
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.turns.size() == FT_STINTS - 1);
+	check_turn(r.turns.back(), 50, 5000, 5010, "busy");
+}
+
+TEST_CASE("a tally has a record for each owner that was seen")
+{
+	Drained drained;
+	ft_event_tally e = {};
+	e.type = FT_EVENT_TALLY;
+	e.tid = 100;
+	e.start_ns = kStart;
+	e.end_ns = kStart + 1 * ms;
+	e.entry[FT_OWN_CODE].total_ns = 900 * us;
+	e.entry[FT_HARDIRQ] = {100 * us, 60'000, 2};
+	drained.put(e);
+	CHECK(drained.d.tallies == 1);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.tallies.size() == 2);
+	CHECK(r.tallies[0].owner == FT_OWN_CODE);
+	CHECK(r.tallies[0].total_ns == 900 * us);
+	CHECK(r.tallies[1].owner == FT_HARDIRQ);
+	CHECK(r.tallies[1].count == 2);
+	CHECK(r.tallies[1].max_ns == 60'000);
+	CHECK(r.tallies[1].end_ns == kStart + 1 * ms);
+}
+
+TEST_CASE("a disk request says what it was in the recording's numbers")
+{
+	Drained drained;
+	ft_event_io e = {};
+	e.type = FT_EVENT_IO;
+	e.sector = 8;
+	e.bytes = 4096;
+	e.error = 1;
+	strcpy(e.comm, "kworker/u4:1");
+	for (uint8_t op : {0, 1, 2, 3, 9}) {
+		e.op = op;
+		drained.put(e);
+	}
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.io.size() == 5);
+	const uint8_t wanted[] = {0, 1, 3, 2, 4}; // read, write, flush, discard, other
+	for (size_t i = 0; i < 5; i++)
+		CHECK(r.io[i].write == wanted[i]);
+	CHECK((r.io[0].sector == 8 && r.io[0].bytes == 4096 && r.io[0].error == 1));
+	CHECK(r.io[0].comm == std::string("kworker/u4:1"));
+}
+
+TEST_CASE("a thread whose end nobody saw is forgotten, and one that lives is not")
+{
+	Drained drained;
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	REQUIRE(child > 0);
+	ft_event_thread t = {};
+	t.type = FT_EVENT_THREAD_BEGIN;
+	t.t_ns = t.begin_ns = kStart;
+	for (const pid_t pid : {child, getpid()}) {
+		t.tid = t.tgid = static_cast<uint32_t>(pid);
+		drained.put(t);
+	}
+	int status;
+	REQUIRE(waitpid(child, &status, 0) == child);
+	threads_sweep(&drained.all);
+	CHECK(threads_alive(&drained.all, child)); // its end may be on the way
+	threads_sweep(&drained.all);
+	CHECK_FALSE(threads_alive(&drained.all, child));
+	CHECK(threads_alive(&drained.all, getpid()));
+	CHECK(drained.all.count == 1);
+	// No end is made up for it.
+	const Recorded r = drained.written.finish();
+	CHECK(r.threads.at({static_cast<uint32_t>(child), kStart}).end_ns == 0);
+}
+
+TEST_CASE("threads begin and end, and a write to files is its process'")
+{
+	Drained drained;
+	ft_event_thread t = {};
+	t.type = FT_EVENT_THREAD_BEGIN;
+	t.tid = t.tgid = static_cast<uint32_t>(getpid());
+	t.t_ns = t.begin_ns = kStart;
+	strcpy(t.comm, "before");
+	drained.put(t);
+	CHECK(threads_alive(&drained.all, getpid()));
+	t.type = FT_EVENT_THREAD_END;
+	t.t_ns = kStart + 5 * ms;
+	drained.put(t);
+	CHECK_FALSE(threads_alive(&drained.all, getpid()));
+	ft_event_writes w = {FT_EVENT_WRITES, 77, 1, 2, 3, 4, 0, "dd"};
+	drained.put(w);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.threads.size() == 1);
+	const ft_thread &thread = r.threads.begin()->second;
+	CHECK(thread.end_ns == kStart + 5 * ms);
+	CHECK(thread.flags == (FT_THREAD_MAIN | FT_THREAD_ENDED));
+	CHECK(std::string(thread.comm).substr(0, 11) == "test_loader"); // what /proc says
+	REQUIRE(r.writes.size() == 1);
+	CHECK((r.writes[0].tgid == 77 && r.writes[0].bytes == 3 && r.writes[0].dev == 4));
+}
+
+TEST_CASE("a target has ended with its last thread, a child and the end of the recording are none")
+{
+	Drained drained;
+	auto put = [&](uint32_t type, uint32_t tid, uint32_t tgid, uint32_t parent, uint64_t t_ns) {
+		ft_event_thread t = {};
+		t.type = type;
+		t.tid = tid;
+		t.tgid = tgid;
+		t.parent_tgid = parent;
+		t.t_ns = kStart + t_ns;
+		t.begin_ns = kStart;
+		strcpy(t.comm, tid == tgid ? "server" : "bio");
+		drained.put(t);
+	};
+	constexpr uint32_t server = 1u << 30, other = server + 10, child = server + 20; // no ids of this host
+	for (uint32_t tid : {server, server + 1, other})
+		put(FT_EVENT_THREAD_BEGIN, tid, tid == other ? other : server, 0, 0);
+	put(FT_EVENT_THREAD_BEGIN, child, child, server, 0);
+	CHECK(drained.all.begun == 4);
+	put(FT_EVENT_THREAD_END, child, child, 0, 1 * ms);
+	put(FT_EVENT_THREAD_END, server, server, 0, 2 * ms);
+	REQUIRE(drained.all.ended_count == 1);
+	CHECK(drained.all.ended[0].t_ns == 0); // its other thread goes on
+	put(FT_EVENT_THREAD_END, server + 1, server, 0, 3 * ms);
+	drained.all.closing = true;
+	put(FT_EVENT_THREAD_END, other, other, 0, 4 * ms);
+	REQUIRE(drained.all.ended_count == 1);
+	CHECK(drained.all.ended[0].pid == static_cast<pid_t>(server));
+	CHECK(drained.all.ended[0].t_ns == kStart + 3 * ms);
+	CHECK(std::string(drained.all.ended[0].comm) == "server");
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.notes.size() == 1);
+	CHECK(r.notes[0].find("\"target-ended\",\"pid\":1073741824,\"comm\":\"server\"") !=
+	      std::string::npos);
+	CHECK((r.threads.at({other, kStart}).flags & FT_THREAD_ENDED) == 0);
+	CHECK((r.threads.at({server, kStart}).flags & FT_THREAD_ENDED) != 0);
+}
+
+TEST_CASE("who traces a thread and which group it was frozen with are noted once")
+{
+	Drained drained;
+	Proc root;
+	const std::string path = root.path();
+	drained.d.holds.root = path.c_str();
+	root.write("proc/100/cgroup", "6:freezer:/lxc/web\n0::/v2\n");
+	ft_event_span_detail traced = detail(kStart, 40 * us, "strace", {});
+	traced.span.owner = FT_PTRACED;
+	traced.span.arg[0] = 77;
+	drained.put(traced);
+	for (uint64_t version : {FT_FREEZER_V1, FT_FREEZER_V1, FT_FREEZER_V2}) {
+		ft_event_span e = span(kStart, 40 * us);
+		e.owner = FT_FROZEN;
+		e.arg[0] = version;
+		drained.put(e);
+	}
+	ft_event_span gone = span(kStart, 40 * us);
+	gone.owner = FT_FROZEN;
+	gone.tid = 101;
+	drained.put(gone);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 5);
+	CHECK(r.spans[0].detail == 0); // a tracer's name is no file's
+	REQUIRE(r.notes.size() == 3);
+	CHECK(r.notes[0].find("\"tracer\",\"pid\":77,\"comm\":\"strace\"") != std::string::npos);
+	CHECK(r.notes[1].find("\"pid\":100,\"cgroup\":\"/lxc/web\",\"cgroup_of\":\"container web\"") !=
+	      std::string::npos);
+	CHECK(r.notes[2].find("\"cgroup\":\"/v2\",\"cgroup_of\":\"\"") != std::string::npos);
+}
+
+TEST_CASE("an event of another size or of no known type does no harm")
+{
+	Drained drained;
+	ft_event_span_detail e = wait_for_cpu(0, 100, {{8, 0, "a"}, {100, 100, "redis"}});
+	drained.put(e, sizeof(ft_event_span));		       // its detail is missing
+	drained.put(e, sizeof(ft_event_span_detail) - 1);      // or cut
+	ft_event_span longer[2] = {span(kStart, 40 * us), {}}; // a newer one, with more behind
+	drained.put(longer);
+	uint32_t unknown = 4711;
+	drained.put(unknown);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.spans.size() == 3);
+	CHECK(r.turns.empty());
+	CHECK(r.details.empty());
+	for (const ft_span &s : r.spans) {
+		CHECK(s.detail == 0);
+		CHECK(s.queue_cpu == 0);
+	}
+	CHECK(r.spans[2].duration_ns == 40 * us);
+}
+
+TEST_CASE("samples that nobody wants are left where they are")
+{
+	Drained drained; // without samples
+	ft_event_sample e = {};
+	e.type = FT_EVENT_SAMPLE;
+	drained.put(e);
+	CHECK(drained.written.finish().error.empty());
+}

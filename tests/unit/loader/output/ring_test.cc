@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// The ring without a recorder: what limits are understood, whose directory is taken, and which segments go.
+#include <fcntl.h>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/output/ring.h"
+#include "tests/support/catch.h"
+#include "tests/support/tempdir.h"
+
+using namespace forktail::test;
+
+namespace
+{
+
+constexpr uint64_t kSecond = 1000000000;
+
+ring_limits limits_of(const std::string &text)
+{
+	ring_limits limits = {};
+	if (!ring_limits_parse(text.c_str(), &limits))
+		limits = {};
+	return limits;
+}
+
+std::string segment(int number)
+{
+	char name[64];
+	snprintf(name, sizeof name, "segment-%010d.forktail", number);
+	return name;
+}
+
+std::set<std::string> files_in(const std::string &path)
+{
+	std::set<std::string> all;
+	for (const auto &e : std::filesystem::directory_iterator(path))
+		all.insert(e.path().filename());
+	return all;
+}
+
+// One that is there from before: so large, last written to then.
+void put(const std::string &directory, int number, size_t bytes, time_t written)
+{
+	const std::string path = directory + "/" + segment(number);
+	write_file(path, std::string(bytes, 'x'));
+	const timespec times[2] = {{written, 0}, {written, 0}};
+	REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+struct Ring {
+	Ring(const std::string &path, const std::string &limits)
+	{
+		const ring_limits l = limits_of(limits);
+		const ring_user user = {geteuid(), getegid()};
+		error = ring_open(&ring, path.c_str(), &l, &user, &why);
+	}
+	~Ring()
+	{
+		ft_writer_close(writer, "{}");
+		ring_close(ring);
+	}
+	void begin(uint64_t now_ns) { REQUIRE(ring_begin(ring, &writer, "{}", now_ns) == 0); }
+	void next(uint64_t now_ns) { REQUIRE(ring_next(ring, writer, "{}", "{}", now_ns) == 0); }
+	struct ring *ring = nullptr;
+	ft_writer *writer = nullptr;
+	const char *why = nullptr;
+	int error = 0;
+};
+
+} // namespace
+
+TEST_CASE("limits are a time and a size, and nothing else")
+{
+	CHECK(limits_of("10m").age_ns == 600 * kSecond);
+	CHECK(limits_of("10m").bytes == 1000000000);
+	CHECK(limits_of("2h,2GB").bytes == 2000000000);
+	CHECK(limits_of("7d").age_ns == 7 * 86400 * kSecond);
+	CHECK(limits_of("10s,4MB").bytes == 4000000);
+	for (const char *bad : {"", "10", "9s", "8d", "10m,", "10m,3MB", "10m,2", "10m,2gb", ",2GB",
+				"10m 2GB", "-10m", "10m,2GB,", "1e9d", "10m,nanGB", "10m,999999999999TB"}) {
+		INFO(bad);
+		CHECK(limits_of(bad).age_ns == 0);
+	}
+}
+
+TEST_CASE("a directory that others may enter, somebody else's and one in use are refused")
+{
+	TempDir dir;
+	const std::string path = dir.file("ring");
+	{
+		Ring made(path, "10m");
+		REQUIRE(made.error == 0);
+		struct stat st = {};
+		REQUIRE(stat(path.c_str(), &st) == 0);
+		CHECK((st.st_mode & 07777) == 0700);
+		Ring second(path, "10m");
+		CHECK(second.error == -EWOULDBLOCK);
+		CHECK(std::string(second.why) == "another recorder is at work in it");
+	}
+	CHECK(Ring(path, "10m").error == 0);
+	REQUIRE(chmod(path.c_str(), 0750) == 0);
+	CHECK(Ring(path, "10m").error == -EACCES);
+	CHECK(Ring(dir.file("no/such"), "10m").error == -ENOENT);
+	REQUIRE(symlink(path.c_str(), dir.file("link").c_str()) == 0);
+	CHECK(Ring(dir.file("link"), "10m").error != 0);
+	if (geteuid() == 0) {
+		REQUIRE(chmod(path.c_str(), 0700) == 0);
+		REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
+		CHECK(Ring(path, "10m").error == -EACCES);
+	}
+}
+
+TEST_CASE("it goes on behind what it finds, and other files are none of its business")
+{
+	TempDir dir;
+	put(dir.path(), 41, 10, 1000);
+	write_file(dir.file("segment-43.forktail"), "");
+	write_file(dir.file("notes"), "mine");
+	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
+	Ring ring(dir.path(), "10m,4MB");
+	REQUIRE(ring.error == 0);
+	ring.begin(0);
+	CHECK(files_in(dir.path()) ==
+	      std::set<std::string>{"notes", "segment-43.forktail", segment(41), segment(42)});
+}
+
+TEST_CASE("segments go when newer ones last as long as is kept, however long nobody recorded")
+{
+	TempDir dir;
+	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
+	// Three of a recorder's that ended a year before: they last 1.25 s at most each (an eighth of 10 s).
+	for (int i = 1; i <= 3; i++)
+		put(dir.path(), i, 10, 1000 + i);
+	Ring ring(dir.path(), "10s,1GB");
+	REQUIRE(ring.error == 0);
+	uint64_t now = 5000 * kSecond;
+	ring.begin(now);
+	CHECK(ring_count(ring.ring) == 3);
+	for (int i = 0; i < 8; i++)
+		ring.next(now += kSecond);
+	// 1.25 + 1 + 1 s of old ones, and eight seconds since: 10 s are kept by the two that remain.
+	CHECK(files_in(dir.path()).count(segment(1)) == 0);
+	CHECK(files_in(dir.path()).count(segment(3)) == 1);
+	for (int i = 0; i < 4; i++)
+		ring.next(now += kSecond);
+	CHECK(files_in(dir.path()).count(segment(3)) == 0);
+	CHECK(ring_count(ring.ring) == 10);
+}
+
+TEST_CASE("the oldest go when there are too many bytes, also at the beginning")
+{
+	TempDir dir;
+	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
+	for (int i = 1; i <= 6; i++)
+		put(dir.path(), i, 1000000, 1000 + i);
+	Ring ring(dir.path(), "1h,4MB");
+	REQUIRE(ring.error == 0);
+	ring.begin(0);
+	// Half a megabyte is the current one's.
+	CHECK(ring_bytes(ring.ring) == 3000000);
+	CHECK(files_in(dir.path()) == std::set<std::string>{segment(4), segment(5), segment(6), segment(7)});
+}
+
+TEST_CASE("the next one is due by time or size, and not before the writer has begun the last")
+{
+	TempDir dir;
+	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
+	Ring ring(dir.path(), "10m,4MB");
+	REQUIRE(ring.error == 0);
+	ring.begin(kSecond);
+	CHECK(!ring_is_due(ring.ring, ring.writer, 5 * kSecond));
+	CHECK(ring_is_due(ring.ring, ring.writer, 6 * kSecond));
+	const std::string half(600000, 'x'); // request columns are stored as they are
+	REQUIRE(ft_writer_block(ring.writer, FT_BLOCK_REQUEST, 0, 1, half.data(), half.size()) == 0);
+	CHECK(ring_is_due(ring.ring, ring.writer, 2 * kSecond));
+	ring.next(2 * kSecond);
+	CHECK(!ring_is_due(ring.ring, ring.writer, 3 * kSecond));
+}

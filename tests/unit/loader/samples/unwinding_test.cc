@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// Samples and the process that names them, without a kernel's: this process is the target.
+#include "tests/support/catch.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <memory>
+#include <unistd.h>
+#include <vector>
+
+#include "loader/samples/unwinding.h"
+#include "tests/support/process.h"
+
+using namespace forktail::test;
+
+namespace
+{
+
+struct Named {
+	uint64_t t_ns;
+	std::string frames, program;
+	bool known;
+};
+
+struct Unwinding {
+	unwinding *u = unwinding_open();
+	std::vector<Named> results;
+	uint64_t asked = 0;
+
+	Unwinding()
+	{
+		REQUIRE(u);
+		unwinding_handle(
+		    u,
+		    [](void *context, const unwinding_result *r) {
+			    static_cast<std::vector<Named> *>(context)->push_back(
+				{r->record.t_ns, r->frames ? r->frames : "", r->program,
+				 r->frames != nullptr});
+		    },
+		    &results);
+	}
+	~Unwinding() { unwinding_close(u); }
+	void add(const void *address, pid_t pid = getpid(), pid_t parent = 0)
+	{
+		ft_cpu_sample record = {};
+		record.t_ns = ++asked;
+		ft_event_sample e = {};
+		e.type = FT_EVENT_SAMPLE;
+		e.tgid = static_cast<uint32_t>(pid);
+		e.ip = reinterpret_cast<uint64_t>(address);
+		unwinding_add(u, &record, &e, nullptr, parent);
+	}
+	pid_t helper() const { return unwinding_so_far(u).helper; }
+};
+
+// Of a function of the C library that no sanitizer has its own of.
+const void *address_of(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+} // namespace
+
+TEST_CASE("a process' function is named by the helper, which was given its files")
+{
+	Unwinding w;
+	unwinding_prepare(w.u, getpid());
+	w.add(address_of("l64a"));
+	w.add(reinterpret_cast<const void *>(16));
+	unwinding_settle(w.u);
+	REQUIRE(w.results.size() == 2);
+	CHECK(w.results[0].frames == "l64a\tlibc.so.6\n");
+	CHECK(w.results[0].program == "test_loader");
+	CHECK(w.results[1].frames == "\t\n");
+	CHECK(unwinding_so_far(w.u).not_unwound == 0);
+	CHECK(unwinding_so_far(w.u).helper_cpu_ns > 0);
+}
+
+TEST_CASE("a stripped library's functions are named by its debug file, which the helper asks for by build id")
+{
+	if (geteuid() != 0)
+		return;
+	const std::string id = FORKTAIL_STRIPPED_BUILD_ID;
+	const std::filesystem::path dir = "/usr/lib/debug/.build-id/" + id.substr(0, 2);
+	const std::filesystem::path file = dir / (id.substr(2) + ".debug");
+	void *library = dlopen(FORKTAIL_STRIPPED, RTLD_NOW);
+	REQUIRE(library);
+	const auto function = reinterpret_cast<const void *(*)()>(dlsym(library, "stripped_function"))();
+	const auto named = [&] {
+		Unwinding w;
+		w.add(function);
+		unwinding_settle(w.u);
+		REQUIRE(w.results.size() == 1);
+		return w.results[0].frames;
+	};
+	CHECK(named() == "\tlibstripped.so\n");
+	std::filesystem::create_directories(dir);
+	std::filesystem::copy_file(std::string(FORKTAIL_STRIPPED) + ".debug", file,
+				   std::filesystem::copy_options::overwrite_existing);
+	const std::string with_debug_file = named();
+	std::filesystem::remove(file);
+	std::error_code not_empty;
+	std::filesystem::remove(dir, not_empty);
+	std::filesystem::remove(dir.parent_path(), not_empty);
+	CHECK(with_debug_file == "known_by_its_debug_file\tlibstripped.so\n");
+	dlclose(library);
+}
+
+TEST_CASE("results come in the order of the samples, each once")
+{
+	Unwinding w;
+	for (int i = 0; i < 300; i++)
+		w.add(address_of(i % 2 ? "l64a" : "lsearch"));
+	unwinding_settle(w.u);
+	REQUIRE(w.results.size() == 300);
+	size_t wrong = 0;
+	for (size_t i = 0; i < 300; i++)
+		wrong += w.results[i].t_ns != i + 1 ||
+			 (w.results[i].known && w.results[i].frames.find(i % 2 ? "l64a" : "lsearch") != 0);
+	CHECK(wrong == 0);
+}
+
+TEST_CASE("a helper that dies costs what waits for it, and the next one goes on, as often as there are any")
+{
+	Unwinding w;
+	for (int helpers = 3; helpers > 0; helpers--) {
+		w.results.clear();
+		w.add(address_of("l64a"));
+		unwinding_settle(w.u);
+		REQUIRE(w.results.size() == 1);
+		CHECK(w.results[0].frames == "l64a\tlibc.so.6\n");
+		kill(w.helper(), SIGKILL);
+		w.add(address_of("l64a"));
+		REQUIRE(eventually([&] {
+			unwinding_turn(w.u);
+			return w.results.size() == 2;
+		}));
+		CHECK_FALSE(w.results[1].known);
+		CHECK(unwinding_so_far(w.u).not_unwound == static_cast<uint64_t>(4 - helpers));
+	}
+	CHECK(w.helper() == 0);
+	w.add(address_of("l64a"));
+	CHECK(w.results.size() == 3);
+	CHECK_FALSE(w.results[2].known);
+	CHECK(unwinding_fd(w.u) == -1);
+	unwinding_settle(w.u);
+}
+
+TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stopped with a full queue")
+{
+	Unwinding w;
+	kill(w.helper(), SIGSTOP);
+	for (int i = 0; i < 6000; i++) {
+		w.add(address_of("l64a"));
+		if (i % 100 == 0)
+			unwinding_turn(w.u); // gives time for more
+	}
+	CHECK(w.results.size() >= 6000 - 4096); // no more than that may wait
+	REQUIRE(eventually([&] {
+		unwinding_turn(w.u);
+		return w.results.size() == 6000;
+	}));
+	for (const Named &n : w.results)
+		CHECK_FALSE(n.known);
+	// Going on, it answers what nobody waits for any more: that is no later sample's.
+	kill(w.helper(), SIGCONT);
+	REQUIRE(eventually([&] {
+		const size_t before = w.results.size();
+		w.add(address_of("lsearch"));
+		unwinding_settle(w.u);
+		return w.results.size() == before + 1 && w.results.back().known;
+	}));
+	CHECK(w.results.back().frames == "lsearch\tlibc.so.6\n");
+}
+
+TEST_CASE("a helper that says nothing for ten seconds is ended, and the next one goes on")
+{
+	Unwinding w;
+	const pid_t first = w.helper();
+	kill(first, SIGSTOP);
+	w.add(address_of("l64a"));
+	REQUIRE(eventually(
+	    [&] {
+		    unwinding_turn(w.u);
+		    return w.helper() != first;
+	    },
+	    Seconds(30)));
+	CHECK(w.results.size() == 1);
+	w.add(address_of("l64a"));
+	unwinding_settle(w.u);
+	REQUIRE(w.results.size() == 2);
+	CHECK(w.results[1].known);
+	CHECK(unwinding_so_far(w.u).helpers_ended == 1);
+}
+
+TEST_CASE("a child that has ended is named by its parent's files")
+{
+	Unwinding w;
+	w.add(address_of("l64a"), 4194304, getpid());
+	w.add(address_of("l64a"), 4194304, 0);
+	unwinding_settle(w.u);
+	REQUIRE(w.results.size() == 2);
+	CHECK(w.results[1].t_ns + w.results[0].t_ns == 3);
+	for (const Named &n : w.results)
+		CHECK(n.known == (n.t_ns == 1));
+}
