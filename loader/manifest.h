@@ -8,7 +8,7 @@
 
 #include "loader/attach/programs.h"
 #include "loader/attach/support.h"
-#include "loader/record.h"
+#include "loader/record_options.h"
 #include "loader/targets/targets.h"
 
 /* `missing` is [{"what": ..., "why": ...}, ...]; the manifest takes a reference of its own. */

@@ -15,7 +15,7 @@
 #include "loader/output/metrics.h"
 #include "loader/output/quota.h"
 #include "loader/output/ring.h"
-#include "loader/record.h"
+#include "loader/record_options.h"
 #include "loader/samples/unwinding.h"
 #include "loader/targets/targets.h"
 #include "loader/targets/threads.h"
