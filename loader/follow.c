@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/figures.h"
 #include "loader/manifest.h"
+#include "loader/self_report.h"
 #include "common/text/visible.h"
 #include "recording/json/json_block.h"
 

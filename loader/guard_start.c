@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/process/privileges.h"
+#include "loader/system/privileges.h"
 
 enum { LONGEST_PAUSE_S = 60, USAGE = 2 };
 

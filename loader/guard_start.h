@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "loader/output/ring.h"
+#include "loader/output/segments.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "loader/attach/support.h"
-#include "loader/process/namespaces.h"
 #include "loader/record.h"
+#include "loader/system/pid_namespace.h"
 #include "common/text/parse.h"
 
 const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "loader/sockets/addresses.h"
+#include "loader/sockets/io_uring.h"
 #include "loader/sockets/listeners.h"
-#include "loader/sockets/rings.h"
 #include "loader/targets/cgroups.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"

@@ -23,14 +23,14 @@
 #include <unistd.h>
 
 #include "loader/attach/stats_switch.h"
-#include "loader/figures.h"
+#include "loader/flight_recorder.h"
 #include "loader/follow.h"
-#include "loader/keep.h"
 #include "loader/manifest.h"
-#include "loader/process/place.h"
-#include "loader/process/privileges.h"
 #include "loader/recorder.h"
+#include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
+#include "loader/system/affinity.h"
+#include "loader/system/privileges.h"
 #include "recording/recording.h"
 #include "common/text/visible.h"
 #include "recording/json/json_block.h"

@@ -7,7 +7,7 @@
 
 #include "loader/attach/programs.h"
 #include "loader/guard_start.h"
-#include "loader/output/ring.h"
+#include "loader/output/segments.h"
 #include "loader/targets/selectors.h"
 
 struct record_options {

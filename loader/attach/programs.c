@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "forktail.skel.h"
-#include "loader/attach/pace.h"
+#include "loader/attach/sampling_rate.h"
 #include "loader/attach/stats_switch.h"
-#include "loader/process/namespaces.h"
+#include "loader/system/pid_namespace.h"
 #include "recording/recording.h"
 
 enum {

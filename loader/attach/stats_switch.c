@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/process/privileges.h"
+#include "loader/system/privileges.h"
 
 static int to_switch = -1;
 static pid_t process;

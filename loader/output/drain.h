@@ -11,7 +11,7 @@
 #include "bpf/events.h"
 #include "loader/samples/samples.h"
 #include "loader/sockets/sockets.h"
-#include "loader/targets/holds.h"
+#include "loader/targets/suspensions.h"
 #include "loader/targets/threads.h"
 #include "recording/recording.h"
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "loader/output/metrics.h"
+#include "loader/output/proc_metrics.h"
 #include "recording/recording.h"
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "bpf/events.h"
-#include "loader/samples/unwinding.h"
+#include "loader/samples/unwind_queue.h"
 #include "loader/targets/threads.h"
 #include "recording/recording.h"
 

@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/process/descriptors.h"
-#include "loader/process/place.h"
-#include "loader/process/privileges.h"
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_messages.h"
+#include "loader/system/affinity.h"
+#include "loader/system/packets.h"
+#include "loader/system/privileges.h"
 
 enum {
 	SOCKET_BYTES = 8 << 20, /* for what comes in a turn of the recorder's loop, on a large host */

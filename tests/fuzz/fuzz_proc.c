@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Its parsers are its own, and read what lies in /proc. */
-#include "loader/output/metrics.h"
+#include "loader/output/proc_metrics.h"
 #include "loader/output/quota.h"
 #include "loader/sockets/listeners.c"
 #include "tests/fuzz/check.h"

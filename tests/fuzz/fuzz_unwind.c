@@ -16,7 +16,7 @@ enum { PAGE = 4096, SPACE = 7 };
 #define AT 0x10000000ull
 
 /* libdw forgets some memory over unwind tables that are broken; the helper's is limited
- * (loader/process/privileges.c). */
+ * (loader/system/privileges.c). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's CPU clock as a perf event on each CPU, by period: asked for by frequency it makes itself a
  * period once, and changes that no more. */
-#include "loader/attach/pace.h"
+#include "loader/attach/sampling_rate.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes of freezers and tracers. A frozen thread can be asked for its cgroup when it runs again: the kernel
  * only tells that it was frozen, and by which version's freezer. */
-#include "loader/targets/holds.h"
+#include "loader/targets/suspensions.h"
 
 #include <stdlib.h>
 #include <string.h>

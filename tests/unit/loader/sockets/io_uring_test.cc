@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "loader/sockets/rings.h"
+#include "loader/sockets/io_uring.h"
 
 TEST_CASE("a process works over io_uring while it has a ring open")
 {

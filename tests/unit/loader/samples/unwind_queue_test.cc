@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "loader/samples/unwinding.h"
+#include "loader/samples/unwind_queue.h"
 #include "tests/support/process.h"
 
 using namespace forktail::test;

@@ -5,7 +5,7 @@
  * The recorder's filter lists what it does while it records. What isn't on it is refused and named rather
  * than deadly: a C library of tomorrow may call something else, and a recording is worth more than our list
  * being right. What nobody could need for recording, and everybody for harm, is deadly. */
-#include "loader/process/privileges.h"
+#include "loader/system/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

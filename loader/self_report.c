@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Written into the recording now and then, or when it has changed. In a ring every segment has its own: they
  * count from its beginning, so that those of several add up. */
-#include "loader/figures.h"
+#include "loader/self_report.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Segments, one after the other: each has to explain alone, so whatever is said once in a recording is said
  * again in each, and what is counted is counted from its beginning. */
-#include "loader/keep.h"
+#include "loader/flight_recorder.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/figures.h"
 #include "loader/manifest.h"
+#include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
 #include "recording/json/json_block.h"
 

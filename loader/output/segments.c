@@ -5,7 +5,7 @@
  *
  * A segment's age is what was recorded after it. Of those found at the beginning it is estimated, by the
  * times at which they were last written to: nothing of them has to be read. */
-#include "loader/output/ring.h"
+#include "loader/output/segments.h"
 
 #include <dirent.h>
 #include <errno.h>

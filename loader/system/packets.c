@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One descriptor a packet: room for more would let the other side leave some with us. */
-#include "loader/process/descriptors.h"
+#include "loader/system/packets.h"
 
 #include <errno.h>
 #include <string.h>

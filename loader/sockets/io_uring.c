@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A ring is a file of no file system, with a name of its own. */
-#include "loader/sockets/rings.h"
+#include "loader/sockets/io_uring.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Files are opened once and read again with pread: ten times a second over a whole test, opening them would
  * be half the cost. Everything is a named value, either a level or a counter whose rate is wanted, so one
  * table of series serves all files. */
-#include "loader/output/metrics.h"
+#include "loader/output/proc_metrics.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

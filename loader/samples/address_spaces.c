@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which process has which address space. Its size is that of the targets: beyond twice as many as there can
  * be, the one that was sampled longest ago makes room. */
-#include "loader/samples/spaces.h"
+#include "loader/samples/address_spaces.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The initial pid namespace is known by its number, which the kernel has kept since there are any
  * (PROC_PID_INIT_INO). */
-#include "loader/process/namespaces.h"
+#include "loader/system/pid_namespace.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
  * never interrupts a server that is at work. No further: a thread at nice 19, or an idle one, gets 1.5 or 0.3
  * % of a CPU that others keep busy, and a ring that is emptied too late costs what the recording is for. At
  * nice 10 it is 10 %, of which it needs one. */
-#include "loader/process/place.h"
+#include "loader/system/affinity.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #include "tests/support/process.h"
 #include "tests/unit/loader/support.h"
 
-#include "loader/output/metrics.h"
+#include "loader/output/proc_metrics.h"
 
 using namespace forktail::test;
 

@@ -2,7 +2,7 @@
 /* Samples wait in a ring, by serial numbers that only grow: an answer to one that was given up is told by its
  * number, and is nobody's. What is sent is charged to the budget by what such an answer took lately, and set
  * right when it comes; else all samples of a turn would go out before the first has a price. */
-#include "loader/samples/unwinding.h"
+#include "loader/samples/unwind_queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/process/descriptors.h"
-#include "loader/samples/spaces.h"
+#include "loader/samples/address_spaces.h"
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_helper.h"
 #include "loader/samples/unwind_messages.h"
+#include "loader/system/packets.h"
 #include "recording/recording.h"
 
 enum {
