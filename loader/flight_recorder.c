@@ -19,26 +19,26 @@
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
 
-int keep_open(struct recorder *r)
+int flight_recorder_open(struct recorder *r)
 {
 	const struct record_options *o = r->options;
-	struct ring_user user;
+	struct file_owner user;
 	const char *why;
-	if (ring_user_find(o->user, &user)) {
+	if (file_owner_find(o->user, &user)) {
 		fprintf(stderr, "forktail record: there is no user %s\n", o->user);
 		return 3;
 	}
-	if (ring_open(&r->ring, o->output, &o->keep, &user, &why)) {
+	if (segments_open(&r->ring, o->output, &o->keep, &user, &why)) {
 		fprintf(stderr, "forktail record: can't keep a ring in %s: %s\n", o->output, why);
 		return 3;
 	}
 	return 0;
 }
 
-int keep_guarded(struct recorder *r)
+int flight_recorder_start_guard(struct recorder *r)
 {
 	const struct record_options *o = r->options;
-	int err = o->guard.count ? guard_start(&o->guard, o->output, ring_owner(r->ring)) : 0;
+	int err = o->guard.count ? guard_start(&o->guard, o->output, segments_owner(r->ring)) : 0;
 	if (err)
 		fprintf(stderr,
 			"forktail record: can't start forktail-guard, which has to lie beside "
@@ -63,32 +63,32 @@ static char *segment_manifest(struct recorder *r, uint64_t number)
 	return r->manifest ? json_dumps(r->manifest, JSON_COMPACT) : NULL;
 }
 
-int keep_begin(struct recorder *r)
+int flight_recorder_begin(struct recorder *r)
 {
 	r->ring_start_ns = r->start_ns;
 	r->segments = 1;
-	char *text = segment_manifest(r, ring_number(r->ring) + 1);
-	int err = text ? ring_begin(r->ring, &r->writer, text, r->start_ns) : -ENOMEM;
+	char *text = segment_manifest(r, segments_number(r->ring) + 1);
+	int err = text ? segments_begin(r->ring, &r->writer, text, r->start_ns) : -ENOMEM;
 	free(text);
 	return err;
 }
 
 /* What the new segment has to have of what earlier ones have. */
-static void say_again(struct recorder *r)
+static void begin_segment(struct recorder *r)
 {
-	write_clock(r);
-	threads_anew(&r->threads, r->writer);
-	drain_anew(&r->drain);
-	samples_anew(r->drain.samples);
-	metrics_anew(r->metrics);
-	quotas_anew(r->quotas);
-	sockets_anew(r->drain.sockets);
+	report_clock(r);
+	threads_begin_segment(&r->threads, r->writer);
+	drain_begin_segment(&r->drain);
+	samples_begin_segment(r->drain.samples);
+	proc_metrics_begin_segment(r->metrics);
+	quotas_begin_segment(r->quotas);
+	sockets_begin_segment(r->drain.sockets);
 	drain_write_open(&r->drain);
-	figures_anew(r);
+	self_report_begin_segment(r);
 }
 
 /* Once a second, or so seldom that a host of very many threads takes a thousandth of a CPU for it. */
-static void look_at_open(struct recorder *r)
+static void ask_for_open(struct recorder *r)
 {
 	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
 	r->drain.open_count = 0;
@@ -101,18 +101,18 @@ static void look_at_open(struct recorder *r)
 
 static void next_segment(struct recorder *r)
 {
-	look_at_open(r);
-	look_at_drops(r);
-	look_at_misses(r);
-	write_clock(r);
-	write_cost(r);
+	ask_for_open(r);
+	report_drops(r);
+	report_misses(r);
+	report_clock(r);
+	report_cost(r);
 	uint64_t now = ft_now_ns();
 	char *summary = summary_text(r, "segment", now, json_array());
 	r->start_ns = now;
-	char *text = segment_manifest(r, ring_number(r->ring) + 1);
-	if (summary && text && ring_next(r->ring, r->writer, text, summary, now) == 0) {
+	char *text = segment_manifest(r, segments_number(r->ring) + 1);
+	if (summary && text && segments_next(r->ring, r->writer, text, summary, now) == 0) {
 		r->segments++;
-		say_again(r);
+		begin_segment(r);
 	}
 	free(summary);
 	free(text);
@@ -120,7 +120,7 @@ static void next_segment(struct recorder *r)
 
 /* Nothing of it ends the recorder: a ring with a hole is better than none. It is over when there has been no
  * error for a while: what goes to make room lets a little be written, again and again. */
-static void tell_of_disk(struct recorder *r, uint64_t now)
+static void print_disk_state(struct recorder *r, uint64_t now)
 {
 	int err = ft_writer_error(r->writer);
 	if (err)
@@ -136,24 +136,24 @@ static void tell_of_disk(struct recorder *r, uint64_t now)
 	}
 }
 
-void keep_tick(struct recorder *r)
+void flight_recorder_tick(struct recorder *r)
 {
 	uint64_t now = ft_now_ns();
-	bool again = ring_recovers(r->ring, r->writer, now);
-	tell_of_disk(r, now);
+	bool again = segments_recover(r->ring, r->writer, now);
+	print_disk_state(r, now);
 	if (now >= r->open_due_ns)
-		look_at_open(r);
-	if (again || ring_is_due(r->ring, r->writer, now))
+		ask_for_open(r);
+	if (again || segments_due(r->ring, r->writer, now))
 		next_segment(r);
 }
 
-void keep_reload(struct recorder *r)
+void flight_recorder_reload(struct recorder *r)
 {
 	write_json_note(r->writer, json_note(ft_now_ns(), "reload"));
 	ft_writer_flush(r->writer);
 }
 
-void keep_trigger(struct recorder *r)
+void flight_recorder_trigger(struct recorder *r)
 {
 	json_t *note = json_note(ft_now_ns(), "trigger");
 	json_put_text(note, "name", "SIGUSR1");

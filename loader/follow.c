@@ -14,7 +14,7 @@
 #include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull
-/* A server that has just begun doesn't listen yet: the manifest is made anew as long. */
+/* A server that has just begun doesn't listen yet: the manifest is renewed as long. */
 #define YOUNG_NS 15000000000ull
 #define LONGEST_NS 5000000000ull
 enum { SHARE = 500 }; /* of a CPU's time at most one part in so many is spent on looking */

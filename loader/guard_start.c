@@ -42,7 +42,7 @@ static int find_guard(char path[PATH_MAX])
 }
 
 /* Signals as a program expects to find them, and nothing open but the standard descriptors. */
-static void begin_anew(void)
+static void reset_process(void)
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDONLY);
@@ -81,9 +81,9 @@ static int run(pid_t recorder, const char *path, char *const *argv)
 }
 
 __attribute__((noreturn)) static void live(pid_t recorder, const char *path, char *const *argv,
-					   const struct ring_user *user)
+					   const struct file_owner *user)
 {
-	begin_anew();
+	reset_process();
 	prctl(PR_SET_NAME, "forktail-start");
 	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, with which it ends */
 	if (privileges_become_user(recorder, user->uid, user->gid))
@@ -102,7 +102,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, const char *path, cha
 	}
 }
 
-int guard_start(const struct guard_args *g, const char *ring, const struct ring_user *user)
+int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user)
 {
 	char path[PATH_MAX];
 	const char *argv[GUARD_ARGS_MAX + 3] = {path, ring};

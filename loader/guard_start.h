@@ -28,7 +28,7 @@ int guard_args_add(struct guard_args *g, const char *option, const char *value);
 /* Starts a process of that user that has the guard run as long as the recorder lives: should it end, again,
  * after a pause that grows from a second to a minute. One that didn't understand its command line isn't
  * started again. -ENOENT: it isn't beside this program. */
-int guard_start(const struct guard_args *g, const char *ring, const struct ring_user *user);
+int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user);
 
 #ifdef __cplusplus
 }

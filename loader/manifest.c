@@ -85,11 +85,12 @@ json_t *manifest_target(pid_t pid)
 	char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
 	read_proc(pid, "comm", comm, sizeof comm);
 	read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-	json_t *process = json_pack(
-	    "{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)), "cmdline",
-	    json_text(cmdline, strlen(cmdline)), "listens", listened_by(pid), "io_uring", has_ring(pid));
+	json_t *process =
+	    json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)),
+		      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listen_addresses(pid),
+		      "io_uring", has_io_uring(pid));
 	json_object_set_new(process, "addresses", addresses_of(pid));
-	if (cgroup_told("", pid, cgroup)) {
+	if (cgroup_best("", pid, cgroup)) {
 		cgroup_name("", cgroup, name);
 		json_put_text(process, "cgroup", cgroup);
 		json_put_text(process, "cgroup_of", name);

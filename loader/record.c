@@ -2,7 +2,7 @@
 /* The recorder's beginning, loop and end.
  *
  * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, on every second
- * turn reads /proc, and twice a second hands on what it has, so that a kill -9 loses less than a second. The
+ * tick reads /proc, and twice a second hands on what it has, so that a kill -9 loses less than a second. The
  * writer's thread gives it to the disk, which nothing here waits for. It does little, on purpose: it shares
  * the host with the server it watches, and a recording can be interpreted later. */
 #include "loader/record.h"
@@ -162,22 +162,22 @@ static int start(struct recorder *r)
 	const char *output = r->options->output;
 	r->start_ns = ft_now_ns();
 	losses_begin(&r->losses, r->start_ns);
-	int err = r->ring ? keep_begin(r) : begin_file(r);
+	int err = r->ring ? flight_recorder_begin(r) : begin_file(r);
 	if (err) {
 		fprintf(stderr, "forktail record: can't create %s: %s\n", output, ft_writer_why(err));
 		return 3;
 	}
 	r->drain.writer = r->writer;
 	r->drain.threads = &r->threads;
-	r->metrics = metrics_open(r->writer, "/proc");
+	r->metrics = proc_metrics_open(r->writer, "/proc");
 	r->quotas = quotas_open(r->writer, r->metrics, "/proc");
 	look_at_quotas(r);
-	if (r->unwinding && r->support.has_cpu_clock)
-		r->drain.samples = samples_open(r->writer, &r->threads, r->unwinding);
+	if (r->unwind_queue && r->support.has_cpu_clock)
+		r->drain.samples = samples_open(r->writer, &r->threads, r->unwind_queue);
 	for (size_t i = 0; i < r->targets->count; i++)
 		samples_prepare(r->drain.samples, r->targets->pids[i]);
 	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
-	write_clock(r);
+	report_clock(r);
 	err = programs_attach(r->programs, skipped, r);
 	if (!err)
 		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
@@ -192,7 +192,8 @@ static int start(struct recorder *r)
 	}
 	r->attached_ns = ft_now_ns();
 	r->load_cpu_ns = own_cpu_ns() - r->base.cpu_ns;
-	r->base = (struct figures_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
+	r->base =
+	    (struct self_report_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
 	programs_drain(r->programs);
 	if (!r->threads.begun && !r->ring) {
 		fprintf(stderr,
@@ -211,7 +212,7 @@ static bool any_target_alive(struct recorder *r)
 	return false;
 }
 
-/* Ticks from one turn of the loop to the next. One that goes on for ever beside a server that can spare
+/* Ticks from one wake-up to the next. One that goes on for ever beside a server that can spare
  * nothing is woken half as often: the kernel's ring wakes it when more comes. */
 static uint64_t step(const struct recorder *r)
 {
@@ -230,11 +231,11 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
 	programs_drain(r->programs);
-	look_at_drops(r);
+	report_drops(r);
 	threads_tick(&r->threads, r->writer);
 	sockets_look(r->drain.sockets, ft_now_ns());
 	if (due(before, number, 2 * step(r))) {
-		metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
 	}
 	if (due(before, number, FLUSH_TICKS))
@@ -242,13 +243,13 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	if (due(before, number, SWEEP_TICKS))
 		threads_sweep(&r->threads);
 	if (due(before, number, MISSES_TICKS))
-		look_at_misses(r);
-	measure(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
+		report_misses(r);
+	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
-		write_cost(r);
+		report_cost(r);
 	if (r->ring) {
 		follow_tick(r);
-		keep_tick(r);
+		flight_recorder_tick(r);
 	}
 }
 
@@ -259,10 +260,10 @@ static bool takes_signal(struct recorder *r, int signals)
 	if (!r->ring || read(signals, &s, sizeof s) != sizeof s)
 		return true;
 	if (s.ssi_signo == SIGUSR1)
-		keep_trigger(r);
+		flight_recorder_trigger(r);
 	if (s.ssi_signo == SIGHUP) {
 		follow_soon(r);
-		keep_reload(r);
+		flight_recorder_reload(r);
 	}
 	return s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM;
 }
@@ -276,7 +277,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
-		fds[3].fd = unwinding_fd(r->unwinding);
+		fds[3].fd = unwind_queue_fd(r->unwind_queue);
 		/* A child names itself soon after it began, and may end soon after that. */
 		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
@@ -284,7 +285,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 		if (fds[2].revents)
 			programs_drain(r->programs);
 		if (fds[3].revents)
-			unwinding_questions(r->unwinding);
+			unwind_queue_questions(r->unwind_queue);
 		if (fds[1].revents) {
 			uint64_t ticks;
 			if (read(timer, &ticks, sizeof ticks) == sizeof ticks) {
@@ -319,7 +320,7 @@ static json_t *ended_targets(const struct recorder *r)
 	return all;
 }
 
-/* Of one among several nothing else would tell: a target that is started anew is another process, which is
+/* Of one among several nothing else would tell: a target that is restarted is another process, which is
  * not in the recording. */
 static void print_ended(const struct recorder *r)
 {
@@ -337,7 +338,7 @@ static void print_ended(const struct recorder *r)
 /* Ends the recording and says what it holds. Returns the exit status. */
 static int finish(struct recorder *r, const char *reason)
 {
-	measure(r, false);
+	measure_cost(r, false);
 	programs_drain(r->programs); /* threads that have ended */
 	sockets_look(r->drain.sockets, ft_now_ns());
 	r->threads.closing = true;
@@ -345,12 +346,12 @@ static int finish(struct recorder *r, const char *reason)
 	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
-	look_at_drops(r);
-	look_at_misses(r);
-	metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	report_drops(r);
+	report_misses(r);
+	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 	look_at_quotas(r);
-	write_clock(r);
-	write_cost(r);
+	report_clock(r);
+	report_cost(r);
 	ft_writer_drain(r->writer);
 	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer);
 	char *text = summary_text(r, reason, end_ns, ended_targets(r));
@@ -389,8 +390,8 @@ static void start_helpers(struct recorder *r)
 		note_missing(r, "what the recorder's programs cost the kernel", strerror(-err));
 	if (!r->options->wanted.samples_slow)
 		return;
-	r->unwinding = unwinding_open();
-	if (!r->unwinding)
+	r->unwind_queue = unwind_queue_open();
+	if (!r->unwind_queue)
 		note_missing(r, "what the server's own code was: no CPU samples",
 			     "the process that names them could not be started");
 }
@@ -398,13 +399,13 @@ static void start_helpers(struct recorder *r)
 /* From here on nothing is attached or opened for writing any more. */
 static int confine(struct recorder *r)
 {
-	int err = r->ring ? ring_become_user(r->ring) : 0;
+	int err = r->ring ? segments_become_owner(r->ring) : 0;
 	err = err ? err
 		  : privileges_drop_recorder(r->drain.samples,
 					     r->ring && selectors_look_at_descriptors(r->options->selectors));
 	/* The writer's thread begins without what was dropped, and shares the filter. */
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
-	err = err ? err : privileges_filter_recorder(r->ring ? ring_directory(r->ring) : -1);
+	err = err ? err : privileges_filter_recorder(r->ring ? segments_directory(r->ring) : -1);
 	if (err)
 		fprintf(stderr,
 			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
@@ -442,22 +443,22 @@ int record(const struct record_options *options, struct targets *targets)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	int status = options->keep.age_ns ? keep_open(&r) : 0;
+	int status = options->keep.age_ns ? flight_recorder_open(&r) : 0;
 	const long tick_ns = (long)step(&r) * TICK_MS * 1000000;
 	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
 	timerfd_settime(timer, 0, &every, NULL);
 	/* Its helpers go where it goes. */
-	place_beside(targets->pids, targets->count);
+	affinity_avoid(targets->pids, targets->count);
 	if (status == 0) {
 		start_helpers(&r);
-		status = r.ring ? keep_guarded(&r) : 0;
+		status = r.ring ? flight_recorder_start_guard(&r) : 0;
 	}
 	if (status == 0)
 		status = load(&r);
 	if (status == 0)
 		status = start(&r);
 	if (status == 0) {
-		int err = place_behind();
+		int err = priority_lower();
 		if (err)
 			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
 				strerror(-err));
@@ -471,16 +472,16 @@ int record(const struct record_options *options, struct targets *targets)
 		ft_writer_close(r.writer, NULL);
 	programs_free(r.programs);
 	quotas_close(r.quotas);
-	metrics_close(r.metrics);
+	proc_metrics_close(r.metrics);
 	samples_close(r.drain.samples);
 	sockets_close(r.drain.sockets);
-	unwinding_close(r.unwinding);
+	unwind_queue_close(r.unwind_queue);
 	stats_switch_end();
 	drain_free(&r.drain);
 	threads_free(&r.threads);
 	json_decref(r.missing);
 	json_decref(r.manifest);
-	ring_close(r.ring);
+	segments_close(r.ring);
 	close(signals);
 	close(timer);
 	return status;

@@ -14,7 +14,7 @@ struct record_options {
 	const char *output;	     /* a file, or with `keep` a directory */
 	struct ring_limits keep;     /* age 0: all, in one file */
 	const char *keep_text;	     /* as it was given */
-	const char *user;	     /* whose a ring is to be; NULL: ring_user_find's choice */
+	const char *user;	     /* whose a ring is to be; NULL: file_owner_find's choice */
 	struct guard_args guard;     /* of a ring */
 	struct selectors *selectors; /* what leads to targets, of a ring again and again */
 	uint64_t duration_ns;	     /* 0: until a signal or the last target's end */

@@ -21,7 +21,7 @@
 #include "loader/targets/threads.h"
 
 /* What was so when the recording began, or the segment. */
-struct figures_base {
+struct self_report_base {
 	uint64_t t_ns, cpu_ns, helper_cpu_ns, unwound, unwind_ns, lost;
 	uint64_t counters[FT_COUNTERS];
 };
@@ -34,17 +34,17 @@ struct recorder {
 	struct programs *programs;
 	struct threads threads;
 	struct drain drain;
-	struct metrics *metrics;
+	struct proc_metrics *metrics;
 	struct quotas *quotas;
-	struct unwinding *unwinding;
+	struct unwind_queue *unwind_queue;
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns;		       /* what --duration counts from */
 	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
 	uint64_t load_cpu_ns;		       /* what getting there took */
-	struct figures_base base;
+	struct self_report_base base;
 	json_t *missing;
-	struct ring *ring; /* NULL: one file, until it ends */
+	struct segments *ring; /* NULL: one file, until it ends */
 	uint64_t ring_start_ns;
 	json_t *manifest; /* of a ring's segments, but for what is each one's own */
 	uint64_t manifest_ns;

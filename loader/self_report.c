@@ -11,7 +11,7 @@
 
 #include "recording/json/json_block.h"
 
-void look_at_drops(struct recorder *r)
+void report_drops(struct recorder *r)
 {
 	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
 	programs_drops(r->programs, drops);
@@ -20,7 +20,7 @@ void look_at_drops(struct recorder *r)
 }
 
 /* A look is a system call a program, so these are rarer than those at drops. */
-void look_at_misses(struct recorder *r)
+void report_misses(struct recorder *r)
 {
 	struct program_cost costs[PROGRAMS_MAX];
 	uint64_t now = ft_now_ns();
@@ -45,7 +45,7 @@ static uint64_t rss_bytes(pid_t pid)
 }
 
 /* Switches the kernel's statistics and keeps count of the time they were on. */
-void measure(struct recorder *r, bool on)
+void measure_cost(struct recorder *r, bool on)
 {
 	uint64_t now = ft_now_ns();
 	if (!on && r->measure_from_ns) {
@@ -57,7 +57,7 @@ void measure(struct recorder *r, bool on)
 }
 
 /* Totals are extrapolated from the time the statistics were on to the whole recording, or segment. */
-void write_cost(struct recorder *r)
+void report_cost(struct recorder *r)
 {
 	struct program_cost costs[PROGRAMS_MAX];
 	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
@@ -68,7 +68,7 @@ void write_cost(struct recorder *r)
 	programs_counters(r->programs, counters);
 	for (int i = 0; i < FT_COUNTERS; i++)
 		counters[i] -= r->base.counters[i];
-	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
+	const struct unwind_queue_figures unwinding = samples_so_far(r->drain.samples).unwinding;
 	json_t *programs = json_array();
 	double total_ns = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -103,22 +103,22 @@ void write_cost(struct recorder *r)
 	write_json_block(r->writer, FT_BLOCK_COST, o);
 }
 
-void write_clock(struct recorder *r)
+void report_clock(struct recorder *r)
 {
 	struct ft_clock c;
 	ft_clock_read(&c);
 	ft_writer_record(r->writer, FT_BLOCK_CLOCK, &c);
 }
 
-void figures_anew(struct recorder *r)
+void self_report_begin_segment(struct recorder *r)
 {
-	const struct unwinding_figures unwinding = samples_so_far(r->drain.samples).unwinding;
-	r->base = (struct figures_base){.t_ns = ft_now_ns(),
-					.cpu_ns = own_cpu_ns(),
-					.helper_cpu_ns = unwinding.helper_cpu_ns,
-					.unwound = unwinding.unwound,
-					.unwind_ns = unwinding.unwind_ns,
-					.lost = losses_total(&r->losses) + ft_writer_lost(r->writer)};
+	const struct unwind_queue_figures unwinding = samples_so_far(r->drain.samples).unwinding;
+	r->base = (struct self_report_base){.t_ns = ft_now_ns(),
+					    .cpu_ns = own_cpu_ns(),
+					    .helper_cpu_ns = unwinding.helper_cpu_ns,
+					    .unwound = unwinding.unwound,
+					    .unwind_ns = unwinding.unwind_ns,
+					    .lost = losses_total(&r->losses) + ft_writer_lost(r->writer)};
 	programs_counters(r->programs, r->base.counters);
 }
 

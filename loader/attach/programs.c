@@ -42,9 +42,9 @@ struct programs {
 	event_handler handler;
 	void *context;
 	struct bpf_link *open_walk, *tell_walk; /* walks over all tasks that are begun again and again */
-	int closing_fd;	   /* a walk over all tasks that closes their accounts when it is read */
-	struct pace *pace; /* NULL: no samples */
-	struct pace_wanted pace_wanted;
+	int closing_fd; /* a walk over all tasks that closes their accounts when it is read */
+	struct sampling_rate *sampling_rate; /* NULL: no samples */
+	struct sampling_periods sampling_periods;
 	bool fault_events, samples, keep, measuring;
 };
 
@@ -73,7 +73,7 @@ static int on_event(void *context, void *data, size_t bytes)
 	struct programs *p = context;
 	const struct ft_event_sample *sample = data;
 	if (sample->type == FT_EVENT_SAMPLE_STACK)
-		pace_hurry(p->pace, sample->cpu, sample->t_ns);
+		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
 	return 0;
 }
@@ -177,7 +177,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->with_client = wanted->with_client;
 	s->rodata->exact = support->exact != EXACT_NOT;
 	s->rodata->fast_period = wanted->samples_fast;
-	p->pace_wanted = (struct pace_wanted){wanted->samples_slow, wanted->samples_fast};
+	p->sampling_periods = (struct sampling_periods){wanted->samples_slow, wanted->samples_fast};
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
@@ -317,8 +317,8 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 	int err = p->fault_events ? watch_faults(p) : 0;
 	if (err)
 		skipped(context, "page-fault events of a CPU", err);
-	err = p->samples ? pace_open(&p->pace, &p->pace_wanted,
-				     bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
+	err = p->samples ? sampling_rate_open(&p->sampling_rate, &p->sampling_periods,
+					      bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
 			 : 0;
 	if (err)
 		skipped(context, bpf_program__name(p->skeleton->progs.cpu_sample), err);
@@ -399,7 +399,7 @@ int programs_fd(struct programs *p)
 
 int programs_drain(struct programs *p)
 {
-	pace_relax(p->pace, ft_now_ns());
+	sampling_rate_lower(p->sampling_rate, ft_now_ns());
 	return ring_buffer__consume(p->ring);
 }
 
@@ -413,8 +413,8 @@ static void detach(struct programs *p)
 	bpf_link__destroy(p->tell_walk);
 	p->open_walk = p->tell_walk = NULL;
 	p->event_count = p->link_count = 0;
-	pace_close(p->pace);
-	p->pace = NULL;
+	sampling_rate_close(p->sampling_rate);
+	p->sampling_rate = NULL;
 }
 
 int programs_stop(struct programs *p)

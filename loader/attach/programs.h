@@ -24,14 +24,14 @@ typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 struct programs_wanted {
 	uint64_t min_span_ns; /* shorter intervals are summed up */
 	bool with_client;     /* when load generators run is traced too */
-	/* Of what runs on the CPUs: every so many sixteenths of a millisecond (1 to 255); while a turn of an
-	 * event loop is long, every so many of these. 0: none. */
+	/* Of what runs on the CPUs: every so many sixteenths of a millisecond (1 to 255); while an
+	 * event-loop iteration is long, every so many of these. 0: none. */
 	uint32_t samples_slow, samples_fast;
 	bool interrupts; /* of devices, timers and other CPUs, on top of traced threads */
 	bool softirqs;	 /* on top of them */
 	bool keep; /* on and on: what threads are in the middle of is asked for, further processes come */
-	enum exact_way
-	    exact; /* system calls are traced: turns that never wait, connections, the whole of an fsync */
+	enum exact_way exact; /* system calls are traced: iterations that never wait, connections, the whole
+				 of an fsync */
 };
 
 /* Opens, sets and loads what is wanted and `support` says the host has. Messages of libbpf go to *log (a

@@ -12,7 +12,7 @@
 
 #include "loader/attach/support.h"
 
-/* As long as most long turns come again within it, nothing is set back and forth. */
+/* As long as most long iterations come again within it, nothing is set back and forth. */
 #define CALM_NS 200000000ull
 
 struct sampled_cpu {
@@ -21,9 +21,9 @@ struct sampled_cpu {
 	uint64_t hurried_ns;
 };
 
-struct pace {
-	struct pace_wanted wanted;
-	void (*told)(void *context, int cpu, uint32_t period);
+struct sampling_rate {
+	struct sampling_periods wanted;
+	void (*on_period)(void *context, int cpu, uint32_t period);
 	void *context;
 	int count;
 	struct sampled_cpu cpus[];
@@ -35,20 +35,21 @@ static uint64_t period_ns(uint32_t sixteenths)
 	return sixteenths * 1000000ull / 16 * 1001 / 1000;
 }
 
-int pace_open(struct pace **out, const struct pace_wanted *wanted, int prog,
-	      void (*told)(void *context, int cpu, uint32_t period), void *context)
+int sampling_rate_open(struct sampling_rate **out, const struct sampling_periods *wanted, int prog,
+		       void (*on_period)(void *context, int cpu, uint32_t period), void *context)
 {
 	int count = libbpf_num_possible_cpus(), err = 0;
 	*out = NULL;
 	if (count < 0)
 		return count;
-	struct pace *p = malloc(sizeof *p + (size_t)count * sizeof *p->cpus);
+	struct sampling_rate *p = malloc(sizeof *p + (size_t)count * sizeof *p->cpus);
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pace){.wanted = *wanted, .told = told, .context = context, .count = count};
+	*p = (struct sampling_rate){
+	    .wanted = *wanted, .on_period = on_period, .context = context, .count = count};
 	struct perf_event_attr attr = support_cpu_clock(period_ns(wanted->slow));
 	for (int cpu = 0; cpu < count; cpu++) {
-		told(context, cpu, wanted->slow);
+		on_period(context, cpu, wanted->slow);
 		p->cpus[cpu] = (struct sampled_cpu){.fd = support_open_event(attr, -1, cpu)};
 		int fd = p->cpus[cpu].fd;
 		if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog)) {
@@ -63,16 +64,16 @@ int pace_open(struct pace **out, const struct pace_wanted *wanted, int prog,
 	return err;
 }
 
-static void set(struct pace *p, int cpu, bool fast)
+static void set(struct sampling_rate *p, int cpu, bool fast)
 {
 	uint32_t period = fast ? p->wanted.fast : p->wanted.slow;
 	uint64_t ns = period_ns(period);
-	p->told(p->context, cpu, period);
+	p->on_period(p->context, cpu, period);
 	p->cpus[cpu].fast = fast;
 	ioctl(p->cpus[cpu].fd, PERF_EVENT_IOC_PERIOD, &ns);
 }
 
-void pace_hurry(struct pace *p, int cpu, uint64_t now_ns)
+void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns)
 {
 	if (!p || cpu < 0 || cpu >= p->count || p->cpus[cpu].fd < 0)
 		return;
@@ -81,14 +82,14 @@ void pace_hurry(struct pace *p, int cpu, uint64_t now_ns)
 		set(p, cpu, true);
 }
 
-void pace_relax(struct pace *p, uint64_t now_ns)
+void sampling_rate_lower(struct sampling_rate *p, uint64_t now_ns)
 {
 	for (int cpu = 0; p && cpu < p->count; cpu++)
 		if (p->cpus[cpu].fast && now_ns - p->cpus[cpu].hurried_ns > CALM_NS)
 			set(p, cpu, false);
 }
 
-void pace_close(struct pace *p)
+void sampling_rate_close(struct sampling_rate *p)
 {
 	for (int cpu = 0; p && cpu < p->count; cpu++)
 		if (p->cpus[cpu].fd >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How often each CPU is sampled: seldom, until a turn of a server's event loop is found to be long.
+/* How often each CPU is sampled: seldom, until an iteration of a server's event loop is found to be long.
  *
  * Every sample is a timer's interrupt, 7 to 18 us in a virtual machine, which only a stall is worth. */
-#ifndef FORKTAIL_LOADER_PACE_H
-#define FORKTAIL_LOADER_PACE_H
+#ifndef FORKTAIL_LOADER_SAMPLING_RATE_H
+#define FORKTAIL_LOADER_SAMPLING_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,25 +13,25 @@ extern "C" {
 #endif
 
 /* Periods in sixteenths of a millisecond: what a sample's record has room for. */
-struct pace_wanted {
+struct sampling_periods {
 	uint32_t slow, fast;
 };
 
-struct pace;
+struct sampling_rate;
 
-/* Samples every CPU that is online now, slowly, with the BPF program `prog`. `told(context, cpu, period)` is
- * called for each new period, before it holds. 0, or the first negative errno: those CPUs that could be are
- * sampled all the same. */
-int pace_open(struct pace **out, const struct pace_wanted *wanted, int prog,
-	      void (*told)(void *context, int cpu, uint32_t period), void *context);
+/* Samples every CPU that is online now, slowly, with the BPF program `prog`. `on_period(context, cpu,
+ * period)` is called for each new period, before it holds. 0, or the first negative errno: those CPUs that
+ * could be are sampled all the same. */
+int sampling_rate_open(struct sampling_rate **out, const struct sampling_periods *wanted, int prog,
+		       void (*on_period)(void *context, int cpu, uint32_t period), void *context);
 
-/* A turn on this CPU is long: samples it fast from now on. */
-void pace_hurry(struct pace *p, int cpu, uint64_t now_ns);
+/* An event-loop iteration on this CPU is long: samples it fast from now on. */
+void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns);
 
-/* Slows down again where no turn has been long for a while. To be called every so often. */
-void pace_relax(struct pace *p, uint64_t now_ns);
+/* Slows down again where no iteration has been long for a while. To be called every so often. */
+void sampling_rate_lower(struct sampling_rate *p, uint64_t now_ns);
 
-void pace_close(struct pace *p);
+void sampling_rate_close(struct sampling_rate *p);
 
 #ifdef __cplusplus
 }

@@ -126,7 +126,7 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	if (e->span.owner != FT_PTRACED)
 		memcpy(t.name, e->name, sizeof t.name);
 	else if (e->name[0])
-		holds_traced(&d->holds, d->writer, e);
+		suspensions_traced(&d->suspensions, d->writer, e);
 	if (e->stack_bytes > 0) {
 		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
 		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
@@ -173,7 +173,7 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 	if (e->type == FT_EVENT_SPAN_DETAIL && bytes >= sizeof(struct ft_event_span_detail))
 		add_detail(d, (const struct ft_event_span_detail *)e, &s);
 	if (e->owner == FT_FROZEN)
-		holds_frozen(&d->holds, d->writer, d->threads, e);
+		suspensions_frozen(&d->suspensions, d->writer, d->threads, e);
 	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
 	d->spans++;
 }
@@ -284,7 +284,7 @@ void drain_event(void *context, const void *event, size_t bytes)
 	}
 }
 
-void drain_anew(struct drain *d)
+void drain_begin_segment(struct drain *d)
 {
 	tdestroy(d->details, free);
 	d->details = NULL;
@@ -293,14 +293,14 @@ void drain_anew(struct drain *d)
 	if (d->turns_written)
 		memset(d->turns_written, 0, FT_MAX_CPUS * sizeof *d->turns_written);
 	d->spans = d->tallies = d->io = 0;
-	holds_anew(&d->holds, d->writer);
+	suspensions_begin_segment(&d->suspensions, d->writer);
 }
 
 void drain_free(struct drain *d)
 {
 	tdestroy(d->details, free);
 	d->details = NULL;
-	holds_free(&d->holds);
+	suspensions_free(&d->suspensions);
 	free(d->turns_written);
 	d->turns_written = NULL;
 	free(d->open);

@@ -29,7 +29,7 @@ struct drain {
 	struct threads *threads;
 	struct samples *samples; /* NULL: none wanted */
 	struct sockets *sockets; /* NULL: nobody asks for them */
-	struct holds holds;
+	struct suspensions suspensions;
 	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;
 	bool details_full;
@@ -44,7 +44,7 @@ void drain_event(void *context, const void *event, size_t bytes);
 /* Writes what threads were in the middle of. */
 void drain_write_open(struct drain *d);
 /* A file begins in which nothing that is said once has been said, and nothing counted. */
-void drain_anew(struct drain *d);
+void drain_begin_segment(struct drain *d);
 void drain_free(struct drain *d);
 
 #ifdef __cplusplus

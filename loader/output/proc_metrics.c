@@ -36,7 +36,7 @@ struct series {
 enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
 static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "diskstats", "softirqs", "net/dev"};
 
-struct metrics {
+struct proc_metrics {
 	struct ft_writer *writer;
 	void *tree; /* of struct series, by key */
 	struct series *all;
@@ -53,7 +53,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct series *)a)->key, ((const struct series *)b)->key);
 }
 
-static struct series *add(struct metrics *m, const struct series *like)
+static struct series *add(struct proc_metrics *m, const struct series *like)
 {
 	struct series *s = m->count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
 	if (!s)
@@ -70,8 +70,9 @@ static struct series *add(struct metrics *m, const struct series *like)
 }
 
 /* The series of this name and labels; at its first use it is announced in the recording. */
-static struct series *series_of(struct metrics *m, const char *name, const char *unit, const char *label1,
-				const char *value1, const char *label2, const char *value2)
+static struct series *series_of(struct proc_metrics *m, const char *name, const char *unit,
+				const char *label1, const char *value1, const char *label2,
+				const char *value2)
 {
 	struct series probe;
 	snprintf(probe.key, sizeof probe.key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
@@ -91,7 +92,7 @@ static struct series *series_of(struct metrics *m, const char *name, const char 
 	return s;
 }
 
-static void write_value(struct metrics *m, struct series *s, double value)
+static void write_value(struct proc_metrics *m, struct series *s, double value)
 {
 	if (s->written && s->value == value)
 		return;
@@ -101,8 +102,8 @@ static void write_value(struct metrics *m, struct series *s, double value)
 	ft_writer_record(m->writer, FT_BLOCK_SAMPLE, &sample);
 }
 
-void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
-		   const char *label_value)
+void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,
+			const char *label, const char *label_value)
 {
 	struct series *s = series_of(m, name, unit, label, label_value, NULL, NULL);
 	if (s)
@@ -110,7 +111,7 @@ void metrics_level(struct metrics *m, const char *name, const char *unit, double
 }
 
 /* A counter: writes its growth times `scale` per second since the last sample. */
-static void rate(struct metrics *m, const char *name, const char *unit, double counter, double scale,
+static void rate(struct proc_metrics *m, const char *name, const char *unit, double counter, double scale,
 		 const char *label1, const char *value1, const char *label2, const char *value2)
 {
 	struct series *s = series_of(m, name, unit, label1, value1, label2, value2);
@@ -122,7 +123,7 @@ static void rate(struct metrics *m, const char *name, const char *unit, double c
 	s->read = true;
 }
 
-static bool make_room(struct metrics *m)
+static bool make_room(struct proc_metrics *m)
 {
 	size_t room = m->room ? 2 * m->room : 1 << 16;
 	char *grown = room > TEXT_MAX ? NULL : realloc(m->text, room);
@@ -135,7 +136,7 @@ static bool make_room(struct metrics *m)
 
 /* Reads all of a file from its beginning. One read() of a /proc file gives a page of it, whole lines, however
  * much it is asked for; the end is where one gives nothing. */
-static bool read_all(struct metrics *m, int fd)
+static bool read_all(struct proc_metrics *m, int fd)
 {
 	size_t length = 0;
 	ssize_t n = 0;
@@ -150,12 +151,12 @@ static bool read_all(struct metrics *m, int fd)
 	return length > 0;
 }
 
-static bool read_source(struct metrics *m, enum source which)
+static bool read_source(struct proc_metrics *m, enum source which)
 {
 	return read_all(m, m->fds[which]);
 }
 
-static void sample_cpu(struct metrics *m)
+static void sample_cpu(struct proc_metrics *m)
 {
 	static const char *const names[] = {
 	    "host.cpu.user",   NULL,	       "host.cpu.system",  "host.cpu.idle",
@@ -190,7 +191,7 @@ static bool find_number(const char *text, const char *name, double *value)
 	return false;
 }
 
-static void sample_memory(struct metrics *m)
+static void sample_memory(struct proc_metrics *m)
 {
 	static const char *const levels[][2] = {
 	    {"MemAvailable", "host.memory.available"}, {"MemFree", "host.memory.free"},
@@ -204,14 +205,14 @@ static void sample_memory(struct metrics *m)
 	if (read_source(m, MEMINFO))
 		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
 			if (find_number(m->text, levels[i][0], &value))
-				metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
+				proc_metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
 	if (read_source(m, VMSTAT))
 		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
 			if (find_number(m->text, rates[i][0], &value))
 				rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
 }
 
-static void sample_disks(struct metrics *m)
+static void sample_disks(struct proc_metrics *m)
 {
 	if (!read_source(m, DISKSTATS))
 		return;
@@ -228,7 +229,7 @@ static void sample_disks(struct metrics *m)
 }
 
 /* A table of vectors by CPU, whose first line names the CPUs. */
-static void sample_softirqs(struct metrics *m)
+static void sample_softirqs(struct proc_metrics *m)
 {
 	if (!read_source(m, SOFTIRQS))
 		return;
@@ -251,7 +252,7 @@ static void sample_softirqs(struct metrics *m)
 	}
 }
 
-static void sample_network(struct metrics *m)
+static void sample_network(struct proc_metrics *m)
 {
 	if (!read_source(m, NETDEV))
 		return;
@@ -267,7 +268,7 @@ static void sample_network(struct metrics *m)
 	}
 }
 
-static void sample_target(struct metrics *m, pid_t pid)
+static void sample_target(struct proc_metrics *m, pid_t pid)
 {
 	char path[48], name[16];
 	snprintf(path, sizeof path, "%d/stat", pid);
@@ -290,12 +291,12 @@ static void sample_target(struct metrics *m, pid_t pid)
 	     NULL, NULL);
 	rate(m, "target.minor_faults", "1/s", minor, 1, "pid", name, NULL, NULL);
 	rate(m, "target.major_faults", "1/s", major, 1, "pid", name, NULL, NULL);
-	metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
+	proc_metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
-struct metrics *metrics_open(struct ft_writer *w, const char *proc)
+struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc)
 {
-	struct metrics *m = calloc(1, sizeof *m);
+	struct proc_metrics *m = calloc(1, sizeof *m);
 	if (!m)
 		return NULL;
 	m->writer = w;
@@ -306,7 +307,7 @@ struct metrics *metrics_open(struct ft_writer *w, const char *proc)
 	return m;
 }
 
-void metrics_sample(struct metrics *m, const pid_t *pids, size_t count)
+void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count)
 {
 	m->now_ns = ft_now_ns();
 	sample_cpu(m);
@@ -319,7 +320,7 @@ void metrics_sample(struct metrics *m, const pid_t *pids, size_t count)
 	m->last_ns = m->now_ns;
 }
 
-void metrics_anew(struct metrics *m)
+void proc_metrics_begin_segment(struct proc_metrics *m)
 {
 	m->ids = 0;
 	for (struct series **at = &m->all; *at;) {
@@ -336,7 +337,7 @@ void metrics_anew(struct metrics *m)
 	}
 }
 
-void metrics_close(struct metrics *m)
+void proc_metrics_close(struct proc_metrics *m)
 {
 	if (!m)
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Host and target metrics from /proc: what the machine was doing around a spike. */
-#ifndef FORKTAIL_LOADER_METRICS_H
-#define FORKTAIL_LOADER_METRICS_H
+#ifndef FORKTAIL_LOADER_PROC_METRICS_H
+#define FORKTAIL_LOADER_PROC_METRICS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-struct metrics;
+struct proc_metrics;
 
 /* Series are named on first use:
  *   host.cpu.{user,system,idle,iowait,irq,softirq,steal}   percent of all CPUs together
@@ -26,16 +26,16 @@ struct metrics;
  *   cgroup.{throttles,throttled}   as the kernel counts them: times, ns; label cgroup (quota.h)
  * A value is written when it differs from the one before, so a series holds its last value until the next.
  * `proc` is where proc is mounted. NULL when memory is out. */
-struct metrics *metrics_open(struct ft_writer *w, const char *proc);
+struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc);
 /* Reads everything once; rates are over the time since the last call. */
-void metrics_sample(struct metrics *m, const pid_t *pids, size_t count);
-/* Writes a value that somebody else has read, as of the last metrics_sample. */
-void metrics_level(struct metrics *m, const char *name, const char *unit, double value, const char *label,
-		   const char *label_value);
+void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count);
+/* Writes a value that somebody else has read, as of the last proc_metrics_sample. */
+void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,
+			const char *label, const char *label_value);
 /* A file begins: series are named in it again, and their values written again, whether or not they have
  * changed. Those that the file before didn't need are forgotten. */
-void metrics_anew(struct metrics *m);
-void metrics_close(struct metrics *m);
+void proc_metrics_begin_segment(struct proc_metrics *m);
+void proc_metrics_close(struct proc_metrics *m);
 
 #ifdef __cplusplus
 }

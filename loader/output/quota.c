@@ -30,7 +30,7 @@ struct quota {
 
 struct quotas {
 	struct ft_writer *writer;
-	struct metrics *metrics;
+	struct proc_metrics *metrics;
 	bool v2;
 	char proc[PATH_BYTES];
 	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
@@ -77,7 +77,7 @@ static bool find_hierarchy(struct quotas *q)
 	return found;
 }
 
-struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *proc)
+struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const char *proc)
 {
 	struct quotas *q = calloc(1, sizeof *q);
 	if (!q)
@@ -203,9 +203,10 @@ static void sample_throttling(struct quotas *q, const char *cgroup)
 	const char *count = strstr(text, "nr_throttled "),
 		   *sum = strstr(text, q->v2 ? "throttled_usec " : "throttled_time ");
 	if (count && sscanf(count, "%*s %lf", &times) == 1)
-		metrics_level(q->metrics, "cgroup.throttles", "", times, "cgroup", cgroup);
+		proc_metrics_level(q->metrics, "cgroup.throttles", "", times, "cgroup", cgroup);
 	if (sum && sscanf(sum, "%*s %lf", &ns) == 1)
-		metrics_level(q->metrics, "cgroup.throttled", "ns", q->v2 ? ns * 1000 : ns, "cgroup", cgroup);
+		proc_metrics_level(q->metrics, "cgroup.throttled", "ns", q->v2 ? ns * 1000 : ns, "cgroup",
+				   cgroup);
 }
 
 /* Quotas of a cgroup and of those above it, but for the root, which has none. Cuts the path. */
@@ -263,7 +264,7 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 	return q->count > 0;
 }
 
-void quotas_anew(struct quotas *q)
+void quotas_begin_segment(struct quotas *q)
 {
 	for (size_t i = 0; q && i < q->count; i++)
 		q->all[i].quota_us = -1; /* so that it differs from what is found */

@@ -18,14 +18,14 @@ struct quotas;
 
 /* NULL when this host has no cgroups with a CPU controller, or memory is out: no quotas then.
  * `proc` is where proc is mounted. */
-struct quotas *quotas_open(struct ft_writer *w, struct metrics *m, const char *proc);
+struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const char *proc);
 
 /* Looks at the cgroups of each process and of its threads, and those above them. A quota that is new, changed
  * or gone is written as a note; of each in force the kernel's count of throttles and their sum are written as
  * series. Returns whether any is in force. `q` may be NULL. */
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count);
 /* A file begins: the next look notes again what is in force. */
-void quotas_anew(struct quotas *q);
+void quotas_begin_segment(struct quotas *q);
 void quotas_close(struct quotas *q);
 
 #ifdef __cplusplus

@@ -37,9 +37,9 @@ struct segment {
 	uint64_t number, bytes, lasts_ns;
 };
 
-struct ring {
+struct segments {
 	struct ring_limits limits;
-	struct ring_user user;
+	struct file_owner user;
 	int directory;
 	uint64_t segment_ns, segment_bytes; /* when the next one is due */
 	uint64_t number, began_ns;	    /* of the one that is being written */
@@ -62,24 +62,24 @@ static bool number_of(const char *variable, uint32_t *number)
 	return true;
 }
 
-int ring_user_find(const char *name, struct ring_user *user)
+int file_owner_find(const char *name, struct file_owner *user)
 {
 	uint32_t uid, gid;
-	*user = (struct ring_user){geteuid(), getegid()};
+	*user = (struct file_owner){geteuid(), getegid()};
 	if (!name && geteuid() == 0 && number_of("SUDO_UID", &uid) && number_of("SUDO_GID", &gid)) {
-		*user = (struct ring_user){uid, gid};
+		*user = (struct file_owner){uid, gid};
 		return 0;
 	}
 	const struct passwd *p = getpwnam(name ? name : "forktail");
 	if (!p)
 		return name ? -ENOENT : 0;
 	if (geteuid() == 0 || name)
-		*user = (struct ring_user){p->pw_uid, p->pw_gid};
+		*user = (struct file_owner){p->pw_uid, p->pw_gid};
 	return 0;
 }
 
 /* Makes the directory, or opens the one that is there. */
-static int open_directory(const char *path, const struct ring_user *user, const char **why)
+static int open_directory(const char *path, const struct file_owner *user, const char **why)
 {
 	bool made = mkdir(path, 0700) == 0;
 	int fd, err = made || errno == EEXIST ? 0 : -errno;
@@ -124,7 +124,7 @@ static uint64_t number_in(const char *name)
 	return strcmp(name, again) == 0 ? number : 0;
 }
 
-static bool add(struct ring *r, const struct segment *s)
+static bool add(struct segments *r, const struct segment *s)
 {
 	if (r->count == r->room) {
 		size_t room = r->room ? 2 * r->room : 64;
@@ -147,7 +147,7 @@ static int by_number(const void *a, const void *b)
 
 /* Finds the segments that are there. `lasts_ns` is first when each was last written to, then how long that is
  * after the one before: an outage is no recorded time, so no more than a segment lasts. */
-static int find_segments(struct ring *r)
+static int find_segments(struct segments *r)
 {
 	int fd = openat(r->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -183,10 +183,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-int ring_open(struct ring **out, const char *path, const struct ring_limits *limits,
-	      const struct ring_user *user, const char **why)
+int segments_open(struct segments **out, const char *path, const struct ring_limits *limits,
+		  const struct file_owner *user, const char **why)
 {
-	struct ring *r = calloc(1, sizeof *r);
+	struct segments *r = calloc(1, sizeof *r);
 	*out = NULL;
 	*why = strerror(ENOMEM);
 	if (!r)
@@ -202,14 +202,14 @@ int ring_open(struct ring **out, const char *path, const struct ring_limits *lim
 	if (err) {
 		if (r->directory >= 0)
 			*why = strerror(-err);
-		ring_close(r);
+		segments_close(r);
 		return err;
 	}
 	*out = r;
 	return 0;
 }
 
-void ring_close(struct ring *r)
+void segments_close(struct segments *r)
 {
 	if (!r)
 		return;
@@ -219,7 +219,7 @@ void ring_close(struct ring *r)
 	free(r);
 }
 
-int ring_become_user(const struct ring *r)
+int segments_become_owner(const struct segments *r)
 {
 	setfsgid(r->user.gid);
 	setfsuid(r->user.uid);
@@ -229,7 +229,7 @@ int ring_become_user(const struct ring *r)
 		   : -EPERM;
 }
 
-static void remove_oldest(struct ring *r)
+static void remove_oldest(struct segments *r)
 {
 	char name[NAME_BYTES];
 	name_of(r->all[0].number, name);
@@ -242,7 +242,7 @@ static void remove_oldest(struct ring *r)
 
 /* Has go what newer segments make superfluous: they alone last as long as is kept. The one that is being
  * written may yet become as large as it may be. */
-static void evict(struct ring *r)
+static void evict(struct segments *r)
 {
 	uint64_t newer_ns = 0;
 	for (size_t i = 1; i < r->count; i++)
@@ -255,7 +255,7 @@ static void evict(struct ring *r)
 
 /* What there is to do when a segment has been sealed. */
 struct sealed {
-	struct ring *ring;
+	struct segments *ring;
 	struct segment segment;
 };
 
@@ -263,7 +263,7 @@ struct sealed {
 static void take_sealed(void *arg)
 {
 	struct sealed *s = arg;
-	struct ring *r = s->ring;
+	struct segments *r = s->ring;
 	char name[NAME_BYTES];
 	struct stat st;
 	name_of(s->segment.number, name);
@@ -277,12 +277,12 @@ static void take_sealed(void *arg)
 
 static void make_room(void *arg)
 {
-	struct ring *r = arg;
+	struct segments *r = arg;
 	if (r->count)
 		remove_oldest(r);
 }
 
-int ring_begin(struct ring *r, struct ft_writer **out, const char *manifest, uint64_t now_ns)
+int segments_begin(struct segments *r, struct ft_writer **out, const char *manifest, uint64_t now_ns)
 {
 	char name[NAME_BYTES];
 	int err;
@@ -301,7 +301,7 @@ int ring_begin(struct ring *r, struct ft_writer **out, const char *manifest, uin
 	return err;
 }
 
-bool ring_is_due(const struct ring *r, const struct ft_writer *w, uint64_t now_ns)
+bool segments_due(const struct segments *r, const struct ft_writer *w, uint64_t now_ns)
 {
 	/* Until the writer has begun the one it was last asked for, its bytes are those of the one before;
 	 * and a disk that stands still is not asked for more. */
@@ -309,7 +309,8 @@ bool ring_is_due(const struct ring *r, const struct ft_writer *w, uint64_t now_n
 	       (now_ns - r->began_ns >= r->segment_ns || ft_writer_bytes(w) >= r->segment_bytes);
 }
 
-int ring_next(struct ring *r, struct ft_writer *w, const char *manifest, const char *summary, uint64_t now_ns)
+int segments_next(struct segments *r, struct ft_writer *w, const char *manifest, const char *summary,
+		  uint64_t now_ns)
 {
 	char name[NAME_BYTES];
 	struct sealed *s = malloc(sizeof *s);
@@ -330,7 +331,7 @@ int ring_next(struct ring *r, struct ft_writer *w, const char *manifest, const c
 	return 0;
 }
 
-bool ring_recovers(struct ring *r, struct ft_writer *w, uint64_t now_ns)
+bool segments_recover(struct segments *r, struct ft_writer *w, uint64_t now_ns)
 {
 	int err = ft_writer_error(w);
 	if (!err || now_ns - r->tried_ns < SECOND_NS)
@@ -341,27 +342,27 @@ bool ring_recovers(struct ring *r, struct ft_writer *w, uint64_t now_ns)
 	return true;
 }
 
-uint64_t ring_number(const struct ring *r)
+uint64_t segments_number(const struct segments *r)
 {
 	return r->number;
 }
 
-const struct ring_user *ring_owner(const struct ring *r)
+const struct file_owner *segments_owner(const struct segments *r)
 {
 	return &r->user;
 }
 
-int ring_directory(const struct ring *r)
+int segments_directory(const struct segments *r)
 {
 	return r->directory;
 }
 
-size_t ring_count(const struct ring *r)
+size_t segments_count(const struct segments *r)
 {
 	return r->count;
 }
 
-uint64_t ring_bytes(const struct ring *r)
+uint64_t segments_bytes(const struct segments *r)
 {
 	return r->bytes;
 }

@@ -44,7 +44,7 @@ struct process {
 	char program[NAME_MAX + 1];
 };
 
-struct spaces {
+struct address_spaces {
 	request_sender send;
 	void *context;
 	struct process *processes;
@@ -53,13 +53,13 @@ struct spaces {
 	uint64_t finds;
 };
 
-static void send(struct spaces *s, enum unwind_request_kind kind, uint32_t id, bool flag)
+static void send(struct address_spaces *s, enum unwind_request_kind kind, uint32_t id, bool flag)
 {
 	const struct unwind_request r = {.kind = kind, .space = id, .flag = flag};
 	s->send(s->context, &r, offsetof(struct unwind_request, file), -1);
 }
 
-static void release(struct spaces *s, struct space *space)
+static void release(struct address_spaces *s, struct space *space)
 {
 	if (!space || --space->users)
 		return;
@@ -67,7 +67,7 @@ static void release(struct spaces *s, struct space *space)
 	free(space);
 }
 
-static struct process *known(struct spaces *s, pid_t pid)
+static struct process *known(struct address_spaces *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->processes[i].pid == pid)
@@ -77,7 +77,7 @@ static struct process *known(struct spaces *s, pid_t pid)
 
 /* What is gathered of a process' maps. */
 struct gathered {
-	struct spaces *spaces;
+	struct address_spaces *spaces;
 	pid_t pid;
 	uint32_t id;
 	struct space *space;
@@ -115,7 +115,7 @@ static bool same(const struct space *a, const struct space *b)
 }
 
 /* The address space that a process' maps describe: its parent's if it is the same, else a new one. */
-static struct space *describe(struct spaces *s, pid_t pid, pid_t parent, const char *maps, bool ahead)
+static struct space *describe(struct address_spaces *s, pid_t pid, pid_t parent, const char *maps, bool ahead)
 {
 	struct space *space = calloc(1, sizeof *space + MAPPED_FILES * sizeof *space->places);
 	struct gathered g = {s, pid, 0, space};
@@ -138,14 +138,14 @@ static struct space *describe(struct spaces *s, pid_t pid, pid_t parent, const c
 	return space;
 }
 
-static void close_process(struct spaces *s, struct process *p)
+static void close_process(struct address_spaces *s, struct process *p)
 {
 	release(s, p->space);
 	*p = s->processes[--s->count];
 }
 
 /* A place for one more process; NULL when memory is out. */
-static struct process *add(struct spaces *s)
+static struct process *add(struct address_spaces *s)
 {
 	if (s->count == PROCESSES_MAX) {
 		struct process *oldest = s->processes;
@@ -166,7 +166,7 @@ static struct process *add(struct spaces *s)
 }
 
 /* NULL if its mappings can't be read: it has ended, as a rule. */
-static struct process *open_process(struct spaces *s, pid_t pid, pid_t parent, bool ahead)
+static struct process *open_process(struct address_spaces *s, pid_t pid, pid_t parent, bool ahead)
 {
 	char path[64], program[PATH_MAX], *maps = mappings_read(pid);
 	struct process *p = maps ? add(s) : NULL;
@@ -192,7 +192,7 @@ static bool holds(const struct process *p, uint64_t address)
 	return false;
 }
 
-static struct process *look_again(struct spaces *s, struct process *p, pid_t parent, uint64_t address)
+static struct process *look_again(struct address_spaces *s, struct process *p, pid_t parent, uint64_t address)
 {
 	unsigned patience = p->patience;
 	pid_t pid = p->pid;
@@ -203,9 +203,9 @@ static struct process *look_again(struct spaces *s, struct process *p, pid_t par
 	return p;
 }
 
-struct spaces *spaces_open(request_sender sender, void *context)
+struct address_spaces *address_spaces_open(request_sender sender, void *context)
 {
-	struct spaces *s = calloc(1, sizeof *s);
+	struct address_spaces *s = calloc(1, sizeof *s);
 	if (s) {
 		s->send = sender;
 		s->context = context;
@@ -213,7 +213,7 @@ struct spaces *spaces_open(request_sender sender, void *context)
 	return s;
 }
 
-void spaces_forget_all(struct spaces *s)
+void address_spaces_forget_all(struct address_spaces *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->processes[i].space && !--s->processes[i].space->users)
@@ -221,17 +221,17 @@ void spaces_forget_all(struct spaces *s)
 	s->count = 0;
 }
 
-void spaces_close(struct spaces *s)
+void address_spaces_close(struct address_spaces *s)
 {
 	if (!s)
 		return;
-	spaces_forget_all(s);
+	address_spaces_forget_all(s);
 	free(s->processes);
 	free(s);
 }
 
-uint32_t spaces_find(struct spaces *s, pid_t pid, pid_t parent, uint64_t address, bool ahead,
-		     const char **program)
+uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address, bool ahead,
+			     const char **program)
 {
 	*program = "";
 	if (!pid)
@@ -251,7 +251,7 @@ uint32_t spaces_find(struct spaces *s, pid_t pid, pid_t parent, uint64_t address
 	return p->space ? p->space->id : 0;
 }
 
-void spaces_forget(struct spaces *s, pid_t pid)
+void address_spaces_forget(struct address_spaces *s, pid_t pid)
 {
 	struct process *p = known(s, pid);
 	if (p)

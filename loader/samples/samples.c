@@ -25,14 +25,14 @@ struct stack {
 struct samples {
 	struct ft_writer *writer;
 	const struct threads *threads;
-	struct unwinding *unwinding;
+	struct unwind_queue *unwind_queue;
 	void *stacks; /* tsearch tree of those written */
 	uint32_t stack_count;
 	size_t stack_bytes;
 	uint64_t samples;
 };
 
-static void describe(struct stack_text *t, const struct unwinding_result *r)
+static void describe(struct stack_text *t, const struct unwind_queue_result *r)
 {
 	struct stack_line line;
 	const char *frames = r->frames;
@@ -103,8 +103,8 @@ static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 	return wanted->id;
 }
 
-/* An unwinding_handler. */
-static void on_result(void *context, const struct unwinding_result *r)
+/* An unwind_queue_handler. */
+static void on_result(void *context, const struct unwind_queue_result *r)
 {
 	struct samples *s = context;
 	struct ft_cpu_sample record = r->record;
@@ -119,14 +119,14 @@ static void on_result(void *context, const struct unwinding_result *r)
 }
 
 struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
-			     struct unwinding *unwinding)
+			     struct unwind_queue *unwind_queue)
 {
 	struct samples *s = calloc(1, sizeof *s);
 	if (s) {
 		s->writer = writer;
 		s->threads = threads;
-		s->unwinding = unwinding;
-		unwinding_handle(unwinding, on_result, s);
+		s->unwind_queue = unwind_queue;
+		unwind_queue_handle(unwind_queue, on_result, s);
 	}
 	return s;
 }
@@ -142,7 +142,7 @@ void samples_close(struct samples *s)
 void samples_prepare(struct samples *s, pid_t pid)
 {
 	if (s)
-		unwinding_prepare(s->unwinding, pid);
+		unwind_queue_prepare(s->unwind_queue, pid);
 }
 
 void samples_add(struct samples *s, const void *event, size_t bytes)
@@ -160,28 +160,28 @@ void samples_add(struct samples *s, const void *event, size_t bytes)
 				       .syscall = (uint16_t)(e->syscall + 1),
 				       .file = e->file,
 				       .period = e->period};
-	unwinding_add(s->unwinding, &record, e, whole, threads_parent(s->threads, (pid_t)e->tgid));
+	unwind_queue_add(s->unwind_queue, &record, e, whole, threads_parent(s->threads, (pid_t)e->tgid));
 }
 
 void samples_thread_ended(struct samples *s, const struct ft_event_thread *e)
 {
 	if (s && e->tid == e->tgid)
-		unwinding_forget(s->unwinding, (pid_t)e->tgid);
+		unwind_queue_forget(s->unwind_queue, (pid_t)e->tgid);
 }
 
 void samples_tick(struct samples *s)
 {
 	if (s)
-		unwinding_turn(s->unwinding);
+		unwind_queue_tick(s->unwind_queue);
 }
 
 void samples_settle(struct samples *s)
 {
 	if (s)
-		unwinding_settle(s->unwinding);
+		unwind_queue_settle(s->unwind_queue);
 }
 
-void samples_anew(struct samples *s)
+void samples_begin_segment(struct samples *s)
 {
 	if (!s)
 		return;
@@ -197,7 +197,7 @@ struct samples_figures samples_so_far(const struct samples *s)
 	struct samples_figures f = {0};
 	if (s) {
 		f.samples = s->samples;
-		f.unwinding = unwinding_so_far(s->unwinding);
+		f.unwinding = unwind_queue_so_far(s->unwind_queue);
 	}
 	return f;
 }

@@ -21,7 +21,7 @@ struct samples;
 /* `threads` and `unwinding` must outlive it. NULL when memory is out. All of the others take NULL: no samples
  * are wanted. */
 struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
-			     struct unwinding *unwinding);
+			     struct unwind_queue *unwind_queue);
 void samples_close(struct samples *s);
 
 /* Reads the process' symbols ahead. */
@@ -31,17 +31,17 @@ void samples_prepare(struct samples *s, pid_t pid);
 void samples_add(struct samples *s, const void *event, size_t bytes);
 void samples_thread_ended(struct samples *s, const struct ft_event_thread *e);
 
-/* Every turn of the recorder's loop: writes samples whose stacks are known by now. */
+/* At every tick of the recorder: writes samples whose stacks are known by now. */
 void samples_tick(struct samples *s);
 /* Waits for the last ones; a second at most. */
 void samples_settle(struct samples *s);
 
 /* A file begins in which no stack has been written. */
-void samples_anew(struct samples *s);
+void samples_begin_segment(struct samples *s);
 
 struct samples_figures {
 	uint64_t samples; /* written, to this file */
-	struct unwinding_figures unwinding;
+	struct unwind_queue_figures unwinding;
 };
 struct samples_figures samples_so_far(const struct samples *s);
 

@@ -443,19 +443,19 @@ void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead)
 		dwfl_getmodules(s->dwfl, load_module, NULL, 0);
 }
 
-static void add_frame(struct unwound *out, struct space *s, uint64_t address)
+static void add_frame(struct unwind_stack *out, struct space *s, uint64_t address)
 {
 	Dwfl_Module *dwfl_module = dwfl_addrmodule(s->dwfl, address);
 	const struct module *m = module_of(dwfl_module);
 	GElf_Addr bias = 0;
 	if (m)
 		dwfl_module_getelf(dwfl_module, &bias);
-	out->frames[out->count++] = m ? (struct unwound_frame){function_at(m->file, address - bias), m->name}
-				      : (struct unwound_frame){"", ""};
+	out->frames[out->count++] = m ? (struct unwind_frame){function_at(m->file, address - bias), m->name}
+				      : (struct unwind_frame){"", ""};
 }
 
 struct frames {
-	struct unwound *out;
+	struct unwind_stack *out;
 	struct space *space;
 };
 
@@ -472,10 +472,10 @@ static int on_frame(Dwfl_Frame *frame, void *context)
 }
 
 void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_sample_stack *e, bool callers,
-		     struct unwound *out)
+		     struct unwind_stack *out)
 {
 	struct space *s = space_of(u, id);
-	*out = (struct unwound){.count = 0};
+	*out = (struct unwind_stack){.count = 0};
 	if (!s || !s->ready)
 		return;
 	s->sample = e;

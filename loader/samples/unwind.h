@@ -29,15 +29,15 @@ struct unwind_file {
 };
 
 /* Names are valid until the next call. */
-struct unwound_frame {
+struct unwind_frame {
 	const char *function; /* "" if the file has no name for the address */
 	const char *module;   /* file name of the program or library; "" if it is in none */
 };
 
-struct unwound {
+struct unwind_stack {
 	size_t count;
-	struct unwound_frame frames[UNWIND_FRAMES]; /* innermost first */
-	bool cut;				    /* there are more callers than could be found */
+	struct unwind_frame frames[UNWIND_FRAMES]; /* innermost first */
+	bool cut;				   /* there are more callers than could be found */
 };
 
 struct unwinder;
@@ -58,7 +58,7 @@ void unwinder_forget_space(struct unwinder *u, uint32_t id);
 
 /* The function at the sample's address, and, with `callers`, all callers that the copied stack has. */
 void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_sample_stack *e, bool callers,
-		     struct unwound *out);
+		     struct unwind_stack *out);
 
 #ifdef __cplusplus
 }

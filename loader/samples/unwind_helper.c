@@ -23,7 +23,7 @@
 #include "loader/system/privileges.h"
 
 enum {
-	SOCKET_BYTES = 8 << 20, /* for what comes in a turn of the recorder's loop, on a large host */
+	SOCKET_BYTES = 8 << 20, /* for what comes in a tick of the recorder, on a large host */
 };
 
 static uint64_t own_cpu_ns(void)
@@ -55,7 +55,7 @@ static void answer(int socket, struct unwinder *u, const struct unwind_request *
 	static struct stack_text text;
 	static struct unwind_answer a;
 	uint64_t start_ns = own_cpu_ns();
-	struct unwound unwound;
+	struct unwind_stack unwound;
 	unwinder_unwind(u, r->space, &r->sample, r->flag, &unwound);
 	stack_text_begin(&text, "");
 	size_t program = text.length, i = 0;
@@ -115,7 +115,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, int requests, int que
 {
 	unsetenv("DEBUGINFOD_URLS");
 	close_all_but(requests, questions);
-	place_behind();
+	priority_lower();
 	prctl(PR_SET_NAME, "forktail-unwind");
 	if (privileges_confine_unwinding(recorder))
 		_exit(3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples wait in a ring, by serial numbers that only grow: an answer to one that was given up is told by its
  * number, and is nobody's. What is sent is charged to the budget by what such an answer took lately, and set
- * right when it comes; else all samples of a turn would go out before the first has a price. */
+ * right when it comes; else all samples of a tick would go out before the first has a price. */
 #include "loader/samples/unwind_queue.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@ enum {
 	HELPERS = 3,
 	WAITING = 4096, /* samples that are not answered yet; a power of two */
 	QUEUE_BYTES = 8 << 20,
-	/* Of CPU time in a turn of the recorder's loop: a fifth of a CPU. Callers are looked for with what
+	/* Of CPU time in a tick of the recorder: a fifth of a CPU. Callers are looked for with what
 	   there is, functions alone with as much again. */
-	NS_PER_TURN = 10000000,
+	NS_PER_TICK = 10000000,
 	FIRST_ESTIMATE_NS = 50000,
 	ANSWER_NS = 1000000000, /* to wait for an answer */
 	TAKES_AT_MOST_NS = 1000000000,
@@ -50,12 +50,12 @@ struct outgoing {
 	char request[];
 };
 
-struct unwinding {
-	unwinding_handler handler;
+struct unwind_queue {
+	unwind_queue_handler handler;
 	void *context;
 	struct unwind_helper helpers[HELPERS];
 	size_t at_work; /* index; HELPERS: none is left */
-	struct spaces *spaces;
+	struct address_spaces *spaces;
 	struct waiting *waiting; /* a ring */
 	uint64_t first, next;	 /* serials of the oldest that waits and of the next one */
 	uint64_t answered;	 /* the last one that was */
@@ -64,15 +64,15 @@ struct unwinding {
 	size_t queue_bytes;
 	int64_t budget_ns;
 	uint64_t estimate_ns[2]; /* what an answer takes, without and with callers */
-	struct unwinding_figures figures;
+	struct unwind_queue_figures figures;
 };
 
-static bool has_helper(const struct unwinding *u)
+static bool has_helper(const struct unwind_queue *u)
 {
 	return u->at_work < HELPERS && u->helpers[u->at_work].pid;
 }
 
-static struct unwind_helper *helper(struct unwinding *u)
+static struct unwind_helper *helper(struct unwind_queue *u)
 {
 	return &u->helpers[u->at_work];
 }
@@ -87,7 +87,7 @@ static uint64_t cpu_of(pid_t pid)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-static void drop_queue(struct unwinding *u)
+static void drop_queue(struct unwind_queue *u)
 {
 	while (u->queue) {
 		struct outgoing *o = u->queue;
@@ -100,15 +100,15 @@ static void drop_queue(struct unwinding *u)
 	u->queue_bytes = 0;
 }
 
-static void finish(struct unwinding *u, const struct waiting *w, const char *frames, bool cut)
+static void finish(struct unwind_queue *u, const struct waiting *w, const char *frames, bool cut)
 {
-	const struct unwinding_result result = {.record = w->record,
-						.program = w->program,
-						.frames = frames,
-						.callers = w->callers && frames,
-						.cut = cut,
-						.kernel_count = w->kernel_count,
-						.kernel = w->kernel};
+	const struct unwind_queue_result result = {.record = w->record,
+						   .program = w->program,
+						   .frames = frames,
+						   .callers = w->callers && frames,
+						   .cut = cut,
+						   .kernel_count = w->kernel_count,
+						   .kernel = w->kernel};
 	if (frames && w->callers)
 		u->figures.unwound++;
 	if (!frames)
@@ -117,21 +117,21 @@ static void finish(struct unwinding *u, const struct waiting *w, const char *fra
 }
 
 /* All that wait, up to a serial, are given up. */
-static void give_up(struct unwinding *u, uint64_t serial)
+static void give_up(struct unwind_queue *u, uint64_t serial)
 {
 	for (; u->first < u->next && u->first <= serial; u->first++)
 		finish(u, &u->waiting[u->first % WAITING], NULL, false);
 }
 
 /* The helper has died, or won't answer: the next one starts from nothing. */
-static void replace_helper(struct unwinding *u)
+static void replace_helper(struct unwind_queue *u)
 {
 	u->figures.helper_cpu_ns += cpu_of(helper(u)->pid);
 	u->figures.helpers_ended++;
 	unwind_helper_end(helper(u));
 	drop_queue(u);
 	give_up(u, UINT64_MAX);
-	spaces_forget_all(u->spaces);
+	address_spaces_forget_all(u->spaces);
 	u->answered = u->next - 1;
 	u->word_ns = ft_now_ns();
 	u->at_work++;
@@ -141,7 +141,7 @@ static void replace_helper(struct unwinding *u)
 }
 
 /* Sends what is queued, as far as the socket takes it. */
-static void send_queue(struct unwinding *u)
+static void send_queue(struct unwind_queue *u)
 {
 	while (u->queue) {
 		struct outgoing *o = u->queue;
@@ -162,7 +162,7 @@ static void send_queue(struct unwinding *u)
 /* A request_sender. */
 static void enqueue(void *context, const struct unwind_request *request, size_t bytes, int fd)
 {
-	struct unwinding *u = context;
+	struct unwind_queue *u = context;
 	struct outgoing *o = has_helper(u) ? malloc(sizeof *o + bytes) : NULL;
 	if (!o) {
 		if (fd >= 0)
@@ -177,16 +177,16 @@ static void enqueue(void *context, const struct unwind_request *request, size_t 
 	send_queue(u);
 }
 
-struct unwinding *unwinding_open(void)
+struct unwind_queue *unwind_queue_open(void)
 {
-	struct unwinding *u = calloc(1, sizeof *u);
+	struct unwind_queue *u = calloc(1, sizeof *u);
 	if (!u)
 		return NULL;
 	u->queue_end = &u->queue;
 	u->first = u->next = 1;
-	u->budget_ns = NS_PER_TURN;
+	u->budget_ns = NS_PER_TICK;
 	u->estimate_ns[0] = u->estimate_ns[1] = FIRST_ESTIMATE_NS;
-	u->spaces = spaces_open(enqueue, u);
+	u->spaces = address_spaces_open(enqueue, u);
 	u->waiting = calloc(WAITING, sizeof *u->waiting);
 	int err = u->spaces && u->waiting ? 0 : -ENOMEM;
 	for (size_t i = 0; i < HELPERS; i++)
@@ -194,19 +194,19 @@ struct unwinding *unwinding_open(void)
 	for (size_t i = 0; i < HELPERS && !err; i++)
 		err = unwind_helper_start(&u->helpers[i]);
 	if (err) {
-		unwinding_close(u);
+		unwind_queue_close(u);
 		return NULL;
 	}
 	return u;
 }
 
-void unwinding_handle(struct unwinding *u, unwinding_handler handler, void *context)
+void unwind_queue_handle(struct unwind_queue *u, unwind_queue_handler handler, void *context)
 {
 	u->handler = handler;
 	u->context = context;
 }
 
-void unwinding_close(struct unwinding *u)
+void unwind_queue_close(struct unwind_queue *u)
 {
 	if (!u)
 		return;
@@ -214,23 +214,23 @@ void unwinding_close(struct unwinding *u)
 	for (size_t i = 0; i < HELPERS; i++)
 		unwind_helper_end(&u->helpers[i]);
 	u->at_work = HELPERS;
-	spaces_close(u->spaces);
+	address_spaces_close(u->spaces);
 	free(u->waiting);
 	free(u);
 }
 
-void unwinding_prepare(struct unwinding *u, pid_t pid)
+void unwind_queue_prepare(struct unwind_queue *u, pid_t pid)
 {
 	const char *program;
-	spaces_find(u->spaces, pid, 0, 0, true, &program);
+	address_spaces_find(u->spaces, pid, 0, 0, true, &program);
 }
 
-void unwinding_forget(struct unwinding *u, pid_t pid)
+void unwind_queue_forget(struct unwind_queue *u, pid_t pid)
 {
-	spaces_forget(u->spaces, pid);
+	address_spaces_forget(u->spaces, pid);
 }
 
-static void request(struct unwinding *u, uint32_t space, const struct ft_event_sample *e,
+static void request(struct unwind_queue *u, uint32_t space, const struct ft_event_sample *e,
 		    const struct ft_event_sample_stack *whole, bool callers)
 {
 	static struct unwind_request r;
@@ -251,14 +251,16 @@ static void request(struct unwinding *u, uint32_t space, const struct ft_event_s
 	enqueue(u, &r, bytes, -1);
 }
 
-void unwinding_add(struct unwinding *u, const struct ft_cpu_sample *record, const struct ft_event_sample *e,
-		   const struct ft_event_sample_stack *whole, pid_t parent)
+void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record,
+		      const struct ft_event_sample *e, const struct ft_event_sample_stack *whole,
+		      pid_t parent)
 {
 	const char *program = "";
-	bool time = has_helper(u) && u->budget_ns > -NS_PER_TURN && u->next - u->first < WAITING &&
+	bool time = has_helper(u) && u->budget_ns > -NS_PER_TICK && u->next - u->first < WAITING &&
 		    u->queue_bytes < QUEUE_BYTES;
 	bool callers = whole && time && u->budget_ns > 0;
-	uint32_t space = time ? spaces_find(u->spaces, (pid_t)e->tgid, parent, e->ip, false, &program) : 0;
+	uint32_t space =
+	    time ? address_spaces_find(u->spaces, (pid_t)e->tgid, parent, e->ip, false, &program) : 0;
 	struct waiting *w = &u->waiting[u->next % WAITING], alone;
 	w = space ? w : &alone;
 	*w = (struct waiting){.since_ns = ft_now_ns(), .record = *record, .callers = callers};
@@ -284,7 +286,7 @@ void unwinding_add(struct unwinding *u, const struct ft_cpu_sample *record, cons
 }
 
 /* Gives a sample its answer. One that was given up meanwhile, or never asked for, is no sample's. */
-static void on_answer(struct unwinding *u, const struct unwind_answer *a)
+static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 {
 	if (a->serial <= u->answered || a->serial >= u->next)
 		return;
@@ -301,7 +303,7 @@ static void on_answer(struct unwinding *u, const struct unwind_answer *a)
 	finish(u, w, a->text, a->cut);
 }
 
-static void take_answers(struct unwinding *u)
+static void take_answers(struct unwind_queue *u)
 {
 	static struct {
 		struct unwind_answer answer;
@@ -326,7 +328,7 @@ static void take_answers(struct unwinding *u)
 	}
 }
 
-int unwinding_fd(const struct unwinding *u)
+int unwind_queue_fd(const struct unwind_queue *u)
 {
 	return u && has_helper(u) ? u->helpers[u->at_work].questions : -1;
 }
@@ -345,7 +347,7 @@ static int open_debug_file(const struct debug_file_question *q)
 	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-void unwinding_questions(struct unwinding *u)
+void unwind_queue_questions(struct unwind_queue *u)
 {
 	struct debug_file_question q;
 	while (has_helper(u)) {
@@ -367,9 +369,9 @@ void unwinding_questions(struct unwinding *u)
 	}
 }
 
-void unwinding_turn(struct unwinding *u)
+void unwind_queue_tick(struct unwind_queue *u)
 {
-	unwinding_questions(u);
+	unwind_queue_questions(u);
 	take_answers(u);
 	if (has_helper(u))
 		send_queue(u);
@@ -378,10 +380,10 @@ void unwinding_turn(struct unwinding *u)
 		give_up(u, u->first);
 	if (has_helper(u) && u->answered + 1 < u->next && u->word_ns + HUNG_NS < now)
 		replace_helper(u);
-	u->budget_ns = u->budget_ns > 0 ? NS_PER_TURN : u->budget_ns + NS_PER_TURN;
+	u->budget_ns = u->budget_ns > 0 ? NS_PER_TICK : u->budget_ns + NS_PER_TICK;
 }
 
-void unwinding_settle(struct unwinding *u)
+void unwind_queue_settle(struct unwind_queue *u)
 {
 	uint64_t end_ns = ft_now_ns() + ANSWER_NS, now;
 	while (has_helper(u) && u->first < u->next && (now = ft_now_ns()) < end_ns) {
@@ -389,7 +391,7 @@ void unwinding_settle(struct unwinding *u)
 		    {.fd = helper(u)->requests, .events = (short)(POLLIN | (u->queue ? POLLOUT : 0))},
 		    {.fd = helper(u)->questions, .events = POLLIN}};
 		poll(fds, 2, (int)((end_ns - now) / 1000000) + 1);
-		unwinding_questions(u);
+		unwind_queue_questions(u);
 		take_answers(u);
 		if (has_helper(u))
 			send_queue(u);
@@ -397,9 +399,9 @@ void unwinding_settle(struct unwinding *u)
 	give_up(u, UINT64_MAX);
 }
 
-struct unwinding_figures unwinding_so_far(const struct unwinding *u)
+struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u)
 {
-	struct unwinding_figures f = u->figures;
+	struct unwind_queue_figures f = u->figures;
 	for (size_t i = 0; i < HELPERS; i++)
 		f.helper_cpu_ns += cpu_of(u->helpers[i].pid);
 	f.helper = has_helper(u) ? u->helpers[u->at_work].pid : 0;

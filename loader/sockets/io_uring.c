@@ -6,13 +6,13 @@
 
 #include "loader/sockets/proc_sockets.h"
 
-static bool is_ring(void *context, const char *link)
+static bool is_io_uring(void *context, const char *link)
 {
 	(void)context;
 	return strcmp(link, "anon_inode:[io_uring]") == 0;
 }
 
-bool has_ring(pid_t pid)
+bool has_io_uring(pid_t pid)
 {
-	return any_link(pid, is_ring, NULL);
+	return any_link(pid, is_io_uring, NULL);
 }

@@ -171,7 +171,7 @@ static bool collect(void *context, unsigned long inode)
 	return false;
 }
 
-json_t *listened_by(pid_t pid)
+json_t *listen_addresses(pid_t pid)
 {
 	char text[16];
 	struct listening l = {json_object(), json_array()};

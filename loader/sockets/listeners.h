@@ -31,7 +31,7 @@ bool holds_socket(pid_t pid, const struct inodes *wanted);
 
 /* What a process listens on: ["tcp:6379", "unix:/path"]. Empty when it listens on nothing that can be seen.
  */
-json_t *listened_by(pid_t pid);
+json_t *listen_addresses(pid_t pid);
 
 #ifdef __cplusplus
 }

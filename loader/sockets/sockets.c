@@ -452,7 +452,7 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 	s->tables_took_ns = ft_now_ns() - now_ns - s->took_ns;
 }
 
-void sockets_anew(struct sockets *s)
+void sockets_begin_segment(struct sockets *s)
 {
 	for (const struct known_socket *k = s ? s->all : NULL; k; k = k->next)
 		if (k->told)

@@ -29,7 +29,7 @@ void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
  * come or go). */
 void sockets_look(struct sockets *s, uint64_t now_ns);
 /* A file begins: writes again where they are. */
-void sockets_anew(struct sockets *s);
+void sockets_begin_segment(struct sockets *s);
 void sockets_close(struct sockets *s);
 
 #ifdef __cplusplus

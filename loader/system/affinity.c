@@ -34,7 +34,7 @@ static void add_cpus_of(pid_t pid, cpu_set_t *all, cpu_set_t *one, size_t bytes)
 		closedir(d);
 }
 
-void place_beside(const pid_t *pids, size_t count)
+void affinity_avoid(const pid_t *pids, size_t count)
 {
 	const size_t bytes = CPU_ALLOC_SIZE(FT_MAX_CPUS);
 	cpu_set_t *own = CPU_ALLOC(FT_MAX_CPUS), *theirs = CPU_ALLOC(FT_MAX_CPUS),
@@ -55,7 +55,7 @@ void place_beside(const pid_t *pids, size_t count)
 	CPU_FREE(one);
 }
 
-int place_behind(void)
+int priority_lower(void)
 {
 	const struct sched_param none = {0};
 	int err = sched_setscheduler(0, SCHED_BATCH, &none) ? -errno : 0;

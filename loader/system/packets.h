@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets that carry a file descriptor. */
-#ifndef FORKTAIL_LOADER_DESCRIPTORS_H
-#define FORKTAIL_LOADER_DESCRIPTORS_H
+#ifndef FORKTAIL_LOADER_PACKETS_H
+#define FORKTAIL_LOADER_PACKETS_H
 
 #include <stddef.h>
 #include <sys/types.h>

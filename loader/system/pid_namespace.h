@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which pid namespace the recorder is in. Ids that users give and that /proc shows are of that one; the
  * kernel programs translate. */
-#ifndef FORKTAIL_LOADER_NAMESPACES_H
-#define FORKTAIL_LOADER_NAMESPACES_H
+#ifndef FORKTAIL_LOADER_PID_NAMESPACE_H
+#define FORKTAIL_LOADER_PID_NAMESPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -162,14 +162,14 @@ bool cgroup_unit(const char *path, char *name, size_t size)
 }
 
 /* The better of the paths so far. */
-struct told {
+struct best_path {
 	char *path;
 	int rank;
 };
 
-static bool is_told(const char *controllers, const char *path, void *context)
+static bool rank_path(const char *controllers, const char *path, void *context)
 {
-	struct told *t = context;
+	struct best_path *t = context;
 	char name[CONTAINER_BYTES];
 	int rank = cgroup_container(path, name)		     ? 4
 		   : cgroup_unit(path, name, sizeof name)    ? 3
@@ -183,10 +183,10 @@ static bool is_told(const char *controllers, const char *path, void *context)
 	return false;
 }
 
-bool cgroup_told(const char *root, pid_t pid, char path[CGROUP_BYTES])
+bool cgroup_best(const char *root, pid_t pid, char path[CGROUP_BYTES])
 {
-	struct told t = {path, -1};
-	any_line(root, pid, is_told, &t);
+	struct best_path t = {path, -1};
+	any_line(root, pid, rank_path, &t);
 	return t.rank >= 0;
 }
 
@@ -233,7 +233,7 @@ bool container_name(const char *root, const char *id, char name[CONTAINER_BYTES]
 	return docker_name(root, id, name) || podman_container(root, id, NULL, name);
 }
 
-bool container_named(const char *root, const char *name, char id[CONTAINER_BYTES])
+bool container_id(const char *root, const char *name, char id[CONTAINER_BYTES])
 {
 	char path[PATH_MAX], known[CONTAINER_BYTES];
 	snprintf(path, sizeof path, "%s%s", root, docker);

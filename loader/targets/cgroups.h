@@ -24,7 +24,7 @@ enum {
  * or, with "", in that of version 2. False: it is in none, or has ended. */
 bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CGROUP_BYTES]);
 /* The one of its paths that says most: which container, else which unit, else the first that is no root. */
-bool cgroup_told(const char *root, pid_t pid, char path[CGROUP_BYTES]);
+bool cgroup_best(const char *root, pid_t pid, char path[CGROUP_BYTES]);
 
 /* The container whose cgroup, or a part of whose cgroup, the path is. */
 bool cgroup_container(const char *path, char id[CONTAINER_BYTES]);
@@ -35,7 +35,7 @@ bool cgroup_unit(const char *path, char *name, size_t size);
 void cgroup_name(const char *root, const char *path, char name[CGROUP_NAME_BYTES]);
 
 /* The id of the container of that name, as Docker and Podman have written it down. False: none has it. */
-bool container_named(const char *root, const char *name, char id[CONTAINER_BYTES]);
+bool container_id(const char *root, const char *name, char id[CONTAINER_BYTES]);
 /* The reverse. */
 bool container_name(const char *root, const char *id, char name[CONTAINER_BYTES]);
 

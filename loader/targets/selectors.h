@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a user named as targets, in the user's words: looked up once, or by a recorder that goes on for ever
- * again and again, because a server that is started anew is another process. */
+ * again and again, because a server that is restarted is another process. */
 #ifndef FORKTAIL_LOADER_SELECTORS_H
 #define FORKTAIL_LOADER_SELECTORS_H
 

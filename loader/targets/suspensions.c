@@ -12,7 +12,7 @@
 enum { GROUPS_MAX = 4096 };
 
 /* Whether this process was seen frozen in that group before; it is from now on. */
-static bool is_noted(struct holds *h, uint32_t tgid, const char *path)
+static bool is_noted(struct suspensions *h, uint32_t tgid, const char *path)
 {
 	for (size_t i = 0; i < h->count; i++)
 		if (h->groups[i].tgid == tgid && strcmp(h->groups[i].path, path) == 0)
@@ -33,8 +33,8 @@ static bool is_noted(struct holds *h, uint32_t tgid, const char *path)
 	return false;
 }
 
-void holds_frozen(struct holds *h, struct ft_writer *w, const struct threads *threads,
-		  const struct ft_event_span *e)
+void suspensions_frozen(struct suspensions *h, struct ft_writer *w, const struct threads *threads,
+			const struct ft_event_span *e)
 {
 	char path[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
 	uint32_t tgid = threads_tgid(threads, e->tid);
@@ -58,7 +58,7 @@ static void write_tracer(struct ft_writer *w, const struct tracer *t)
 	write_json_note(w, note);
 }
 
-void holds_traced(struct holds *h, struct ft_writer *w, const struct ft_event_span_detail *e)
+void suspensions_traced(struct suspensions *h, struct ft_writer *w, const struct ft_event_span_detail *e)
 {
 	struct tracer t = {.t_ns = e->span.start_ns, .pid = e->span.arg[0]};
 	memcpy(t.comm, e->name, sizeof t.comm);
@@ -71,14 +71,14 @@ void holds_traced(struct holds *h, struct ft_writer *w, const struct ft_event_sp
 	h->tracers[h->tracer_count++] = t;
 }
 
-void holds_anew(struct holds *h, struct ft_writer *w)
+void suspensions_begin_segment(struct suspensions *h, struct ft_writer *w)
 {
 	h->count = 0;
 	for (size_t i = 0; i < h->tracer_count; i++)
 		write_tracer(w, &h->tracers[i]);
 }
 
-void holds_free(struct holds *h)
+void suspensions_free(struct suspensions *h)
 {
 	free(h->groups);
 	h->groups = NULL;

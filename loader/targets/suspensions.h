@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Who kept traced threads from running: the cgroup that was frozen, the process that traced them. Written
  * once each, as notes. */
-#ifndef FORKTAIL_LOADER_HOLDS_H
-#define FORKTAIL_LOADER_HOLDS_H
+#ifndef FORKTAIL_LOADER_SUSPENSIONS_H
+#define FORKTAIL_LOADER_SUSPENSIONS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct tracer {
 };
 enum { TRACERS_MAX = 64 };
 
-struct holds {
+struct suspensions {
 	const char *root;	     /* of the file system; "" but for tests */
 	struct frozen_group *groups; /* noted so far */
 	size_t count, room;
@@ -36,15 +36,15 @@ struct holds {
 };
 
 /* A thread has come back from being frozen. */
-void holds_frozen(struct holds *h, struct ft_writer *w, const struct threads *threads,
-		  const struct ft_event_span *e);
+void suspensions_frozen(struct suspensions *h, struct ft_writer *w, const struct threads *threads,
+			const struct ft_event_span *e);
 /* A thread has come back from being stopped by a tracer that nothing was written of yet. */
-void holds_traced(struct holds *h, struct ft_writer *w, const struct ft_event_span_detail *e);
+void suspensions_traced(struct suspensions *h, struct ft_writer *w, const struct ft_event_span_detail *e);
 /* A file begins that has none of it: freezers are noted again when they have frozen something, tracers at
  * once.
  */
-void holds_anew(struct holds *h, struct ft_writer *w);
-void holds_free(struct holds *h);
+void suspensions_begin_segment(struct suspensions *h, struct ft_writer *w);
+void suspensions_free(struct suspensions *h);
 
 #ifdef __cplusplus
 }

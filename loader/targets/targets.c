@@ -237,7 +237,7 @@ int targets_add_cgroup(struct targets *t, const char *path)
 static bool is_in_unit(pid_t pid, const void *what)
 {
 	char path[CGROUP_BYTES], name[CONTAINER_BYTES];
-	return cgroup_told("", pid, path) && cgroup_unit(path, name, sizeof name) &&
+	return cgroup_best("", pid, path) && cgroup_unit(path, name, sizeof name) &&
 	       strcmp(name, what) == 0 && is_traceable(pid);
 }
 
@@ -269,7 +269,7 @@ static bool is_in_container(pid_t pid, const void *what)
 {
 	const struct container *c = what;
 	char path[CGROUP_BYTES], id[CONTAINER_BYTES];
-	if (!cgroup_told("", pid, path) || !cgroup_container(path, id) ||
+	if (!cgroup_best("", pid, path) || !cgroup_container(path, id) ||
 	    (c->whole ? strcmp(id, c->id) : strncmp(id, c->id, strlen(c->id))) || !is_traceable(pid))
 		return false;
 	if (c->found->id[0] && strcmp(c->found->id, id) != 0)
@@ -282,8 +282,7 @@ int targets_add_container(struct targets *t, const char *which)
 {
 	struct found found = {.several = false};
 	char id[CONTAINER_BYTES];
-	struct container c = {
-	    .id = container_named("", which, id) ? id : which, .whole = true, .found = &found};
+	struct container c = {.id = container_id("", which, id) ? id : which, .whole = true, .found = &found};
 	size_t before = t->count;
 	if (!*which)
 		return -ENOENT;

@@ -144,7 +144,7 @@ void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *
 	ft_writer_record(w, FT_BLOCK_LOOP, l);
 }
 
-void threads_anew(struct threads *t, struct ft_writer *w)
+void threads_begin_segment(struct threads *t, struct ft_writer *w)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		ft_writer_record(w, FT_BLOCK_THREAD, &t->all[i].record);

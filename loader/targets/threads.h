@@ -46,7 +46,7 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w);
 /* A file begins that knows nothing of what was written: writes all that are alive, and what they wait for.
  * Targets that have ended are the files' before. */
-void threads_anew(struct threads *t, struct ft_writer *w);
+void threads_begin_segment(struct threads *t, struct ft_writer *w);
 /* Ten times a second: redis-server names its threads and its children a moment after they begin. */
 void threads_tick(struct threads *t, struct ft_writer *w);
 /* Whether a child has begun within the last 200 ms and not yet said what it is for. */

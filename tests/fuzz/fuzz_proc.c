@@ -64,15 +64,15 @@ static void write_files(const char *data, size_t size)
 static void look(const char *proc, struct ft_writer *writer)
 {
 	static const pid_t pid = PID;
-	struct metrics *metrics = metrics_open(writer, proc);
+	struct proc_metrics *metrics = proc_metrics_open(writer, proc);
 	struct quotas *quotas = metrics ? quotas_open(writer, metrics, proc) : NULL;
 
 	for (int i = 0; i < 2 && metrics; i++) {
-		metrics_sample(metrics, &pid, 1);
+		proc_metrics_sample(metrics, &pid, 1);
 		quotas_look(quotas, &pid, 1);
 	}
 	quotas_close(quotas);
-	metrics_close(metrics);
+	proc_metrics_close(metrics);
 }
 
 /* Every listener of every line has to be in what is made of them. */

@@ -50,7 +50,7 @@ static uint64_t number(const uint8_t *data, size_t size, size_t which)
 	return n;
 }
 
-static void check(const struct unwound *u)
+static void check(const struct unwind_stack *u)
 {
 	static struct stack_text text;
 	struct stack_line line;
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct ft_event_sample_stack e;
 	struct unwind_file file = {.start = AT, .end = AT + (size + PAGE - 1) / PAGE * PAGE, .name = "input"};
 	struct unwinder *u = size ? unwinder_open(none, NULL) : NULL;
-	struct unwound unwound;
+	struct unwind_stack unwound;
 	if (!u)
 		return 0;
 	unwinder_begin_space(u, SPACE);

@@ -406,7 +406,7 @@ TEST_CASE("who traces a thread and which group it was frozen with are noted once
 	Drained drained;
 	Proc root;
 	const std::string path = root.path();
-	drained.d.holds.root = path.c_str();
+	drained.d.suspensions.root = path.c_str();
 	root.write("proc/100/cgroup", "6:freezer:/lxc/web\n0::/v2\n");
 	ft_event_span_detail traced = detail(kStart, 40 * us, "strace", {});
 	traced.span.owner = FT_PTRACED;

@@ -60,15 +60,15 @@ TEST_CASE("levels are written as they are, rates from the second look on")
 	Proc proc;
 	write_first(proc);
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	metrics_sample(m, &kPid, 1);
+	proc_metrics_sample(m, &kPid, 1);
 	proc.write("stat", "cpu  140 20 70 820 25 5 13 7 0 0\n"); // 100 jiffies later
 	proc.write("vmstat", "nr_free_pages 1\npgfault 1500\npgmajfault 10\n");
 	proc.write("softirqs", "          CPU0  CPU1\n      HI:  1  2\n  NET_RX:  100  260\n");
 	proc.write("net/dev", "Inter-|\n face |\n    lo: 7000 1 2 3 4 5 6 7 9000 1 2 3 4 5 6 7\n");
-	metrics_sample(m, &kPid, 1);
-	metrics_close(m);
+	proc_metrics_sample(m, &kPid, 1);
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 
 	const auto available = samples_of(r, "host.memory.available");
@@ -101,16 +101,16 @@ TEST_CASE("a target is told from its own line, whatever it is called")
 	Proc proc;
 	write_first(proc);
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	metrics_sample(m, &kPid, 1);
+	proc_metrics_sample(m, &kPid, 1);
 	proc.write("4711/stat",
 		   "4711 (redis) 1 (x) S 1 2 3 0 -1 4194560 900 0 6 0 60 40 0 0 20 0 4 0 99 1000000 "
 		   "300 18446744073709551615 1 1\n");
-	metrics_sample(m, &kPid, 1);
+	proc_metrics_sample(m, &kPid, 1);
 	const pid_t gone = 4712;
-	metrics_sample(m, &gone, 1);
-	metrics_close(m);
+	proc_metrics_sample(m, &gone, 1);
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	const double page = static_cast<double>(sysconf(_SC_PAGESIZE));
 	const auto rss = samples_of(r, "target.rss");
@@ -142,13 +142,13 @@ TEST_CASE("all of many devices are told, but those that never did anything")
 		proc.write("diskstats", text);
 	};
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
 	write(1);
-	metrics_sample(m, nullptr, 0);
+	proc_metrics_sample(m, nullptr, 0);
 	write(2);
-	metrics_sample(m, nullptr, 0);
-	metrics_close(m);
+	proc_metrics_sample(m, nullptr, 0);
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	size_t series = 0;
 	for (const auto &[id, json] : r.series)
@@ -173,11 +173,11 @@ TEST_CASE("of series there is an end")
 		text += "  V" + std::to_string(i) + ":  1\n";
 	proc.write("softirqs", text);
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	metrics_sample(m, nullptr, 0);
-	metrics_sample(m, nullptr, 0);
-	metrics_close(m);
+	proc_metrics_sample(m, nullptr, 0);
+	proc_metrics_sample(m, nullptr, 0);
+	proc_metrics_close(m);
 	CHECK(written.finish().series.size() == 40'000);
 }
 
@@ -200,11 +200,11 @@ TEST_CASE("a file is read to its end, and every target is looked at, however man
 			       std::to_string(i) + " 18446744073709551615 1 1\n");
 	}
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	metrics_sample(m, pids.data(), pids.size());
-	metrics_sample(m, pids.data(), pids.size());
-	metrics_close(m);
+	proc_metrics_sample(m, pids.data(), pids.size());
+	proc_metrics_sample(m, pids.data(), pids.size());
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	CHECK(only_value(r, R"("vector":"LAST")") == 0);
 	const double page = static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -224,27 +224,27 @@ TEST_CASE("files that are missing or make no sense leave their series out")
 	proc.write("softirqs", "nothing");
 	proc.write("4711/stat", "4711 (cut");
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	metrics_sample(m, &kPid, 1);
-	metrics_sample(m, &kPid, 1);
-	metrics_close(m);
+	proc_metrics_sample(m, &kPid, 1);
+	proc_metrics_sample(m, &kPid, 1);
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	CHECK(r.series.size() == 1);
 	CHECK(only_value(r, "host.memory.free") == 12 * 1024);
-	metrics_close(nullptr);
+	proc_metrics_close(nullptr);
 }
 
 TEST_CASE("the real /proc tells of this process")
 {
 	Written written;
-	metrics *m = metrics_open(written.writer(), "/proc");
+	proc_metrics *m = proc_metrics_open(written.writer(), "/proc");
 	REQUIRE(m);
 	const pid_t self = getpid();
-	metrics_sample(m, &self, 1);
+	proc_metrics_sample(m, &self, 1);
 	sleep_for(Seconds(0.03));
-	metrics_sample(m, &self, 1);
-	metrics_close(m);
+	proc_metrics_sample(m, &self, 1);
+	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	const auto rss = samples_of(r, "target.rss");
 	REQUIRE(!rss.empty());
@@ -271,10 +271,10 @@ TEST_CASE("of a file of the real /proc that is longer than a page, all is read")
 		    run({"ip", "link", "add", "a" + n, "type", "veth", "peer", "name", "b" + n}).status == 0;
 	}
 	Written written;
-	metrics *m = metrics_open(written.writer(), "/proc");
+	proc_metrics *m = proc_metrics_open(written.writer(), "/proc");
 	REQUIRE(m);
-	metrics_sample(m, nullptr, 0);
-	metrics_close(m);
+	proc_metrics_sample(m, nullptr, 0);
+	proc_metrics_close(m);
 	REQUIRE(setns(before, CLONE_NEWNET) == 0);
 	close(before);
 	if (!made) {

@@ -16,7 +16,7 @@ constexpr pid_t kPid = 4711;
 struct Host {
 	Proc proc, cgroups;
 	Written written;
-	metrics *m = metrics_open(written.writer(), proc.path().c_str());
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	quotas *q = nullptr;
 
 	// `type` as in "cgroup2 cgroup2 rw"; `of`: the part of the hierarchy that is mounted.
@@ -31,11 +31,11 @@ struct Host {
 	~Host()
 	{
 		quotas_close(q);
-		metrics_close(m);
+		proc_metrics_close(m);
 	}
 	bool look()
 	{
-		metrics_sample(m, nullptr, 0);
+		proc_metrics_sample(m, nullptr, 0);
 		return quotas_look(q, &kPid, 1);
 	}
 };
@@ -121,7 +121,7 @@ TEST_CASE("every target's quotas are looked at, however many there are")
 		host.cgroups.write("pod/" + name + "/cpu.max", name + "000 100000\n");
 	}
 	host.cgroups.write("pod/cpu.max", "50000 100000\n"); // two for each
-	metrics_sample(host.m, nullptr, 0);
+	proc_metrics_sample(host.m, nullptr, 0);
 	CHECK(quotas_look(host.q, pids.data(), pids.size()));
 	CHECK(quotas_look(host.q, pids.data(), pids.size())); // nothing new
 	CHECK_FALSE(quotas_look(host.q, nullptr, 0));	      // all are gone

@@ -52,17 +52,17 @@ struct Ring {
 	Ring(const std::string &path, const std::string &limits)
 	{
 		const ring_limits l = limits_of(limits);
-		const ring_user user = {geteuid(), getegid()};
-		error = ring_open(&ring, path.c_str(), &l, &user, &why);
+		const file_owner user = {geteuid(), getegid()};
+		error = segments_open(&ring, path.c_str(), &l, &user, &why);
 	}
 	~Ring()
 	{
 		ft_writer_close(writer, "{}");
-		ring_close(ring);
+		segments_close(ring);
 	}
-	void begin(uint64_t now_ns) { REQUIRE(ring_begin(ring, &writer, "{}", now_ns) == 0); }
-	void next(uint64_t now_ns) { REQUIRE(ring_next(ring, writer, "{}", "{}", now_ns) == 0); }
-	struct ring *ring = nullptr;
+	void begin(uint64_t now_ns) { REQUIRE(segments_begin(ring, &writer, "{}", now_ns) == 0); }
+	void next(uint64_t now_ns) { REQUIRE(segments_next(ring, writer, "{}", "{}", now_ns) == 0); }
+	struct segments *ring = nullptr;
 	ft_writer *writer = nullptr;
 	const char *why = nullptr;
 	int error = 0;
@@ -136,7 +136,7 @@ TEST_CASE("segments go when newer ones last as long as is kept, however long nob
 	REQUIRE(ring.error == 0);
 	uint64_t now = 5000 * kSecond;
 	ring.begin(now);
-	CHECK(ring_count(ring.ring) == 3);
+	CHECK(segments_count(ring.ring) == 3);
 	for (int i = 0; i < 8; i++)
 		ring.next(now += kSecond);
 	// 1.25 + 1 + 1 s of old ones, and eight seconds since: 10 s are kept by the two that remain.
@@ -145,7 +145,7 @@ TEST_CASE("segments go when newer ones last as long as is kept, however long nob
 	for (int i = 0; i < 4; i++)
 		ring.next(now += kSecond);
 	CHECK(files_in(dir.path()).count(segment(3)) == 0);
-	CHECK(ring_count(ring.ring) == 10);
+	CHECK(segments_count(ring.ring) == 10);
 }
 
 TEST_CASE("the oldest go when there are too many bytes, also at the beginning")
@@ -158,7 +158,7 @@ TEST_CASE("the oldest go when there are too many bytes, also at the beginning")
 	REQUIRE(ring.error == 0);
 	ring.begin(0);
 	// Half a megabyte is the current one's.
-	CHECK(ring_bytes(ring.ring) == 3000000);
+	CHECK(segments_bytes(ring.ring) == 3000000);
 	CHECK(files_in(dir.path()) == std::set<std::string>{segment(4), segment(5), segment(6), segment(7)});
 }
 
@@ -169,11 +169,11 @@ TEST_CASE("the next one is due by time or size, and not before the writer has be
 	Ring ring(dir.path(), "10m,4MB");
 	REQUIRE(ring.error == 0);
 	ring.begin(kSecond);
-	CHECK(!ring_is_due(ring.ring, ring.writer, 5 * kSecond));
-	CHECK(ring_is_due(ring.ring, ring.writer, 6 * kSecond));
+	CHECK(!segments_due(ring.ring, ring.writer, 5 * kSecond));
+	CHECK(segments_due(ring.ring, ring.writer, 6 * kSecond));
 	const std::string half(600000, 'x'); // request columns are stored as they are
 	REQUIRE(ft_writer_block(ring.writer, FT_BLOCK_REQUEST, 0, 1, half.data(), half.size()) == 0);
-	CHECK(ring_is_due(ring.ring, ring.writer, 2 * kSecond));
+	CHECK(segments_due(ring.ring, ring.writer, 2 * kSecond));
 	ring.next(2 * kSecond);
-	CHECK(!ring_is_due(ring.ring, ring.writer, 3 * kSecond));
+	CHECK(!segments_due(ring.ring, ring.writer, 3 * kSecond));
 }

@@ -26,23 +26,23 @@ struct Named {
 };
 
 struct Unwinding {
-	unwinding *u = unwinding_open();
+	unwind_queue *u = unwind_queue_open();
 	std::vector<Named> results;
 	uint64_t asked = 0;
 
 	Unwinding()
 	{
 		REQUIRE(u);
-		unwinding_handle(
+		unwind_queue_handle(
 		    u,
-		    [](void *context, const unwinding_result *r) {
+		    [](void *context, const unwind_queue_result *r) {
 			    static_cast<std::vector<Named> *>(context)->push_back(
 				{r->record.t_ns, r->frames ? r->frames : "", r->program,
 				 r->frames != nullptr});
 		    },
 		    &results);
 	}
-	~Unwinding() { unwinding_close(u); }
+	~Unwinding() { unwind_queue_close(u); }
 	void add(const void *address, pid_t pid = getpid(), pid_t parent = 0)
 	{
 		ft_cpu_sample record = {};
@@ -51,9 +51,9 @@ struct Unwinding {
 		e.type = FT_EVENT_SAMPLE;
 		e.tgid = static_cast<uint32_t>(pid);
 		e.ip = reinterpret_cast<uint64_t>(address);
-		unwinding_add(u, &record, &e, nullptr, parent);
+		unwind_queue_add(u, &record, &e, nullptr, parent);
 	}
-	pid_t helper() const { return unwinding_so_far(u).helper; }
+	pid_t helper() const { return unwind_queue_so_far(u).helper; }
 };
 
 // Of a function of the C library that no sanitizer has its own of.
@@ -67,16 +67,16 @@ const void *address_of(const char *name)
 TEST_CASE("a process' function is named by the helper, which was given its files")
 {
 	Unwinding w;
-	unwinding_prepare(w.u, getpid());
+	unwind_queue_prepare(w.u, getpid());
 	w.add(address_of("l64a"));
 	w.add(reinterpret_cast<const void *>(16));
-	unwinding_settle(w.u);
+	unwind_queue_settle(w.u);
 	REQUIRE(w.results.size() == 2);
 	CHECK(w.results[0].frames == "l64a\tlibc.so.6\n");
 	CHECK(w.results[0].program == "test_loader");
 	CHECK(w.results[1].frames == "\t\n");
-	CHECK(unwinding_so_far(w.u).not_unwound == 0);
-	CHECK(unwinding_so_far(w.u).helper_cpu_ns > 0);
+	CHECK(unwind_queue_so_far(w.u).not_unwound == 0);
+	CHECK(unwind_queue_so_far(w.u).helper_cpu_ns > 0);
 }
 
 TEST_CASE("a stripped library's functions are named by its debug file, which the helper asks for by build id")
@@ -92,7 +92,7 @@ TEST_CASE("a stripped library's functions are named by its debug file, which the
 	const auto named = [&] {
 		Unwinding w;
 		w.add(function);
-		unwinding_settle(w.u);
+		unwind_queue_settle(w.u);
 		REQUIRE(w.results.size() == 1);
 		return w.results[0].frames;
 	};
@@ -114,7 +114,7 @@ TEST_CASE("results come in the order of the samples, each once")
 	Unwinding w;
 	for (int i = 0; i < 300; i++)
 		w.add(address_of(i % 2 ? "l64a" : "lsearch"));
-	unwinding_settle(w.u);
+	unwind_queue_settle(w.u);
 	REQUIRE(w.results.size() == 300);
 	size_t wrong = 0;
 	for (size_t i = 0; i < 300; i++)
@@ -129,24 +129,24 @@ TEST_CASE("a helper that dies costs what waits for it, and the next one goes on,
 	for (int helpers = 3; helpers > 0; helpers--) {
 		w.results.clear();
 		w.add(address_of("l64a"));
-		unwinding_settle(w.u);
+		unwind_queue_settle(w.u);
 		REQUIRE(w.results.size() == 1);
 		CHECK(w.results[0].frames == "l64a\tlibc.so.6\n");
 		kill(w.helper(), SIGKILL);
 		w.add(address_of("l64a"));
 		REQUIRE(eventually([&] {
-			unwinding_turn(w.u);
+			unwind_queue_tick(w.u);
 			return w.results.size() == 2;
 		}));
 		CHECK_FALSE(w.results[1].known);
-		CHECK(unwinding_so_far(w.u).not_unwound == static_cast<uint64_t>(4 - helpers));
+		CHECK(unwind_queue_so_far(w.u).not_unwound == static_cast<uint64_t>(4 - helpers));
 	}
 	CHECK(w.helper() == 0);
 	w.add(address_of("l64a"));
 	CHECK(w.results.size() == 3);
 	CHECK_FALSE(w.results[2].known);
-	CHECK(unwinding_fd(w.u) == -1);
-	unwinding_settle(w.u);
+	CHECK(unwind_queue_fd(w.u) == -1);
+	unwind_queue_settle(w.u);
 }
 
 TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stopped with a full queue")
@@ -156,11 +156,11 @@ TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stoppe
 	for (int i = 0; i < 6000; i++) {
 		w.add(address_of("l64a"));
 		if (i % 100 == 0)
-			unwinding_turn(w.u); // gives time for more
+			unwind_queue_tick(w.u); // gives time for more
 	}
 	CHECK(w.results.size() >= 6000 - 4096); // no more than that may wait
 	REQUIRE(eventually([&] {
-		unwinding_turn(w.u);
+		unwind_queue_tick(w.u);
 		return w.results.size() == 6000;
 	}));
 	for (const Named &n : w.results)
@@ -170,7 +170,7 @@ TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stoppe
 	REQUIRE(eventually([&] {
 		const size_t before = w.results.size();
 		w.add(address_of("lsearch"));
-		unwinding_settle(w.u);
+		unwind_queue_settle(w.u);
 		return w.results.size() == before + 1 && w.results.back().known;
 	}));
 	CHECK(w.results.back().frames == "lsearch\tlibc.so.6\n");
@@ -184,16 +184,16 @@ TEST_CASE("a helper that says nothing for ten seconds is ended, and the next one
 	w.add(address_of("l64a"));
 	REQUIRE(eventually(
 	    [&] {
-		    unwinding_turn(w.u);
+		    unwind_queue_tick(w.u);
 		    return w.helper() != first;
 	    },
 	    Seconds(30)));
 	CHECK(w.results.size() == 1);
 	w.add(address_of("l64a"));
-	unwinding_settle(w.u);
+	unwind_queue_settle(w.u);
 	REQUIRE(w.results.size() == 2);
 	CHECK(w.results[1].known);
-	CHECK(unwinding_so_far(w.u).helpers_ended == 1);
+	CHECK(unwind_queue_so_far(w.u).helpers_ended == 1);
 }
 
 TEST_CASE("a child that has ended is named by its parent's files")
@@ -201,7 +201,7 @@ TEST_CASE("a child that has ended is named by its parent's files")
 	Unwinding w;
 	w.add(address_of("l64a"), 4194304, getpid());
 	w.add(address_of("l64a"), 4194304, 0);
-	unwinding_settle(w.u);
+	unwind_queue_settle(w.u);
 	REQUIRE(w.results.size() == 2);
 	CHECK(w.results[1].t_ns + w.results[0].t_ns == 3);
 	for (const Named &n : w.results)

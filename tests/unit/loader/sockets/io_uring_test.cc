@@ -12,15 +12,15 @@
 
 TEST_CASE("a process works over io_uring while it has a ring open")
 {
-	CHECK(!has_ring(getpid()));
+	CHECK(!has_io_uring(getpid()));
 	io_uring_params parameters = {};
 	const int ring = static_cast<int>(syscall(SYS_io_uring_setup, 4, &parameters));
 	if (ring < 0) {
 		WARN("left out: this kernel refuses rings: " << strerror(errno));
 		return;
 	}
-	CHECK(has_ring(getpid()));
+	CHECK(has_io_uring(getpid()));
 	close(ring);
-	CHECK(!has_ring(getpid()));
-	CHECK(!has_ring(0));
+	CHECK(!has_io_uring(getpid()));
+	CHECK(!has_io_uring(0));
 }

@@ -24,7 +24,7 @@ unsigned long inode_of(const Socket &s)
 std::vector<std::string> listened(pid_t pid)
 {
 	std::vector<std::string> all;
-	json_t *list = listened_by(pid);
+	json_t *list = listen_addresses(pid);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		all.emplace_back(json_string_value(json_array_get(list, i)));
 	json_decref(list);

@@ -75,22 +75,22 @@ TEST_CASE("a process' cgroup, by hierarchy, and the path that says most")
 	CHECK_FALSE(cgroup_of(r.c_str(), 7, "mem", path));
 	CHECK_FALSE(cgroup_of(r.c_str(), 7, "cpua", path));
 	CHECK_FALSE(cgroup_of(r.c_str(), 8, "freezer", path));
-	REQUIRE(cgroup_told(r.c_str(), 7, path));
+	REQUIRE(cgroup_best(r.c_str(), 7, path));
 	CHECK(path == "/docker/" + kId);
 
 	root.write("proc/9/cgroup", "2:cpu:/a:b\n1:name=systemd:/system.slice/redis.service\n0::/v2\n");
 	REQUIRE(cgroup_of(r.c_str(), 9, "cpu", path)); // a path may hold colons
 	CHECK(path == std::string("/a:b"));
-	REQUIRE(cgroup_told(r.c_str(), 9, path));
+	REQUIRE(cgroup_best(r.c_str(), 9, path));
 	CHECK(path == std::string("/system.slice/redis.service"));
 	root.write("proc/10/cgroup", "2:cpu:/\n0::/\n");
-	REQUIRE(cgroup_told(r.c_str(), 10, path));
+	REQUIRE(cgroup_best(r.c_str(), 10, path));
 	CHECK(path == std::string("/"));
 	root.write("proc/11/cgroup", "nonsense\n:\n");
-	CHECK_FALSE(cgroup_told(r.c_str(), 11, path));
+	CHECK_FALSE(cgroup_best(r.c_str(), 11, path));
 	// Too long for its place: cut, not written beyond it.
 	root.write("proc/12/cgroup", "0::/" + std::string(4000, 'x') + "\n");
-	REQUIRE(cgroup_told(r.c_str(), 12, path));
+	REQUIRE(cgroup_best(r.c_str(), 12, path));
 	CHECK(std::string(path).size() == CGROUP_BYTES - 1);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a container has the name that its engine wrote down")
 	char text[CONTAINER_BYTES];
 	const std::string r = root.path(), docker = "var/lib/docker/containers/";
 	CHECK(name_of(root, "/docker/" + kId) == "container 1f2e3d4c5b6a");
-	CHECK_FALSE(container_named(r.c_str(), "web", text));
+	CHECK_FALSE(container_id(r.c_str(), "web", text));
 	root.write(docker + kId + "/config.v2.json", R"({"State":{"Running":true},"Name":"/web"})");
 	root.write(docker + kOther + "/config.v2.json", "broken {");
 	root.write("var/lib/containers/storage/overlay-containers/containers.json",
@@ -112,9 +112,9 @@ TEST_CASE("a container has the name that its engine wrote down")
 	CHECK(name_of(root, "/system.slice/redis.service") == "unit redis.service");
 	CHECK(name_of(root, "/user.slice/session-3.scope/x") == "unit session-3.scope");
 	CHECK(name_of(root, "/") == "");
-	REQUIRE(container_named(r.c_str(), "web", text));
+	REQUIRE(container_id(r.c_str(), "web", text));
 	CHECK(text == kId);
-	REQUIRE(container_named(r.c_str(), "second", text));
+	REQUIRE(container_id(r.c_str(), "second", text));
 	CHECK(text == kOther);
-	CHECK_FALSE(container_named(r.c_str(), "we", text));
+	CHECK_FALSE(container_id(r.c_str(), "we", text));
 }
