@@ -9,7 +9,7 @@
 #include "state.h" /* first: libbpf's headers want the integer types */
 
 #include "files.h"
-#include "turn.h"
+#include "iteration.h"
 
 static __always_inline int call_begins(u32 owner, u64 arg0, u64 arg1)
 {

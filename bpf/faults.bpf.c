@@ -25,7 +25,7 @@
  */
 #include "state.h" /* first: libbpf's headers want the integer types */
 
-#include "turn.h"
+#include "iteration.h"
 
 #include <bpf/bpf_tracing.h>
 

@@ -20,7 +20,7 @@
 
 #include "calls.h"
 #include "ids.h"
-#include "turn.h"
+#include "iteration.h"
 
 enum futex_command {
 	FUTEX_WAIT = 0,

@@ -15,7 +15,7 @@
 #include "state.h" /* first: libbpf's headers want the integer types */
 
 #include "files.h"
-#include "turn.h"
+#include "iteration.h"
 
 enum {
 	USER_MODE = 3,	     /* the privilege level in the code segment's selector */

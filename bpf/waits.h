@@ -16,7 +16,7 @@
 #include "files.h"
 #include "ids.h"
 #include "locks.h"
-#include "turn.h"
+#include "iteration.h"
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 

@@ -12,8 +12,8 @@
  * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
  * Accepted connections and closed sockets it doesn't count: `exact` does.
  */
-#ifndef FORKTAIL_BPF_TURN_H
-#define FORKTAIL_BPF_TURN_H
+#ifndef FORKTAIL_BPF_ITERATION_H
+#define FORKTAIL_BPF_ITERATION_H
 
 #include "calls.h"
 #include "state.h"
