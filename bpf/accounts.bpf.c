@@ -69,7 +69,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 static __always_inline void fork_ends_here(struct thread_state *parent, struct task_struct *task, u64 now)
 {
 	parent->busy = 1;
-	look_at_turn(parent, task, now, -1);
+	look_at_iteration(parent, task, now, -1);
 	pop(parent, now, FT_FORK);
 	parent->fork_over = 1;
 	parent->busy = 0;
@@ -137,10 +137,10 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 		struct frame *f = top(st);
 		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
 	}
-	/* One that began before the account did is known to be a turn only where it is likely: in a process'
-	 * main thread. */
-	if (st->turn_seen || st->tid == st->tgid)
-		end_turn(st, task, now, FT_SPAN_UNFINISHED);
+	/* One that began before the account did is known to be an iteration only where it is likely: in a
+	 * process' main thread. */
+	if (st->iteration_seen || st->tid == st->tgid)
+		end_iteration(st, task, now, FT_SPAN_UNFINISHED);
 	tally_flush(st);
 	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
 	st->dead = 1;
@@ -209,9 +209,10 @@ int open_accounts(struct bpf_iter__task *ctx)
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
-	/* In a turn already, be it on the CPU (adopt_current looks again) or driven off it for a moment. */
+	/* In an iteration already, be it on the CPU (adopt_current looks again) or driven off it for a
+	 * moment. */
 	if (!state && !st->client)
-		take_up_turn(st, task, now);
+		adopt_iteration(st, task, now);
 	st->ready = 1;
 	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
 	u32 now_state = task_state(task);
@@ -229,7 +230,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 }
 
 /* Run once on each CPU when the accounts are open. A thread that is on the CPU meanwhile was opened as
- * runnable, and may not be switched for seconds: this is what finds it. Where its turn of the event loop
+ * runnable, and may not be switched for seconds: this is what finds it. Where its event-loop iteration
  * began nobody knows; it is at least as long as it is seen. */
 SEC("raw_tp")
 int adopt_current(void *ctx)
@@ -245,7 +246,7 @@ int adopt_current(void *ctx)
 		st->off_cpu = 0;
 		st->wake_ns = 0;
 		if (!st->client)
-			take_up_turn(st, task, now);
+			adopt_iteration(st, task, now);
 	}
 	runs_here(this_cpu(), st);
 	return 0;

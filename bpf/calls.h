@@ -29,7 +29,7 @@ static __always_inline bool waits_for_epoll(s64 nr)
 	return nr == __NR_epoll_wait || nr == __NR_epoll_pwait || nr == __NR_epoll_pwait2;
 }
 
-/* The event loop's wait: a turn ends where it begins. */
+/* The event loop's wait: an iteration ends where it begins. */
 static __always_inline bool waits_for_events(s64 nr)
 {
 	return waits_for_epoll(nr) || nr == __NR_io_uring_enter;

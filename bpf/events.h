@@ -21,7 +21,7 @@ enum {
 				       reclaim) */
 	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
-	FT_STINTS = 16,		    /* last tasks on a CPU, to say who held it; a power of two */
+	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to say who held it; a power of two */
 };
 
 #define FT_TALLY_WINDOW_NS 1000000ull
@@ -60,8 +60,8 @@ struct ft_event_span {
 	__u8 owner, depth, flags, off_cpu;
 };
 
-/* One turn of a task on a CPU; it ends where the next one starts. */
-struct stint {
+/* One stay of a task on a CPU; it ends where the next one starts. */
+struct cpu_slice {
 	__u64 start_ns;
 	__u32 tid;
 	__u32 pad;
@@ -72,12 +72,12 @@ struct ft_event_span_detail {
 	struct ft_event_span span;
 	char name[FT_NAME_BYTES]; /* file, of FT_PTRACED the tracer's comm, or "" */
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
-	__u32 newest;		  /* stint that begins at the span's end: the thread's own */
-	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the stints */
-	__u32 queue_cpu;	  /* whose stints they are: it may have run on another in the end */
+	__u32 newest;		  /* slice that begins at the span's end: the thread's own */
+	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the slices */
+	__u32 queue_cpu;	  /* whose slices they are: it may have run on another in the end */
 	__u32 pad;
 	__u64 stack[FT_STACK_FRAMES];
-	struct stint stints[FT_STINTS]; /* a ring of the CPU's last turns: who held it since wake_ns */
+	struct cpu_slice slices[FT_CPU_SLICES]; /* a ring of the CPU's last ones: who held it since wake_ns */
 };
 
 struct ft_tally_entry {
@@ -194,7 +194,7 @@ enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTE
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
 	__u32 target;	       /* the current task is a target, all of whose time is accounted for */
-	__u32 newest;	       /* stint of the current task */
+	__u32 newest;	       /* slice of the current task */
 	__u32 interrupt_depth; /* of open interrupts on top of it */
 	__u32 sample_period;   /* in sixteenths of a millisecond; the recorder sets it */
 	__u32 fault_ends;      /* ends of page faults are seen here; likewise */
@@ -204,7 +204,7 @@ struct cpu_state {
 	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
-	struct stint stints[FT_STINTS];
+	struct cpu_slice slices[FT_CPU_SLICES];
 };
 
 /* Reasons an event was lost; counted by owner for spans. Index into the programs' `drops`. */

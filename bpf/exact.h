@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* With `exact`: system calls that are frames (the fork and fsync families), the event loop's turns, and the
- * connections that came and went in them. What is done is here; when, by the kernel's functions themselves
- * (functions.bpf.c) or by tracepoints (syscalls.bpf.c), is the loader's choice.
+/* With `exact`: system calls that are frames (the fork and fsync families), the event loop's iterations, and
+ * the connections that came and went in them. What is done is here; when, by the kernel's functions
+ * themselves (functions.bpf.c) or by tracepoints (syscalls.bpf.c), is the loader's choice.
  */
 #ifndef FORKTAIL_BPF_EXACT_H
 #define FORKTAIL_BPF_EXACT_H
@@ -44,7 +44,7 @@ static __always_inline int fsync_ends(void)
 	return frame_ends(current_state(), FT_FSYNC);
 }
 
-/* One turn of the event loop ends where the next wait begins. */
+/* One event-loop iteration ends where the next wait begins. */
 static __always_inline int wait_begins(void)
 {
 	struct thread_state *st = current_state();
@@ -54,7 +54,7 @@ static __always_inline int wait_begins(void)
 	u64 now = bpf_ktime_get_ns();
 	if (st->depth)
 		abandon_all(st, now);
-	end_turn(st, current_task(), now, 0);
+	end_iteration(st, current_task(), now, 0);
 	st->busy = 0;
 	return 0;
 }
@@ -64,7 +64,7 @@ static __always_inline int wait_ends(s64 ready)
 	struct thread_state *st = current_state();
 	if (!st)
 		return 0;
-	begin_turn(st, current_task(), bpf_ktime_get_ns(), ready > 0 ? (u64)ready : 0);
+	begin_iteration(st, current_task(), bpf_ktime_get_ns(), ready > 0 ? (u64)ready : 0);
 	return 0;
 }
 

@@ -83,7 +83,7 @@ static __always_inline int fork_begins(struct thread_state *st)
 	u64 now = bpf_ktime_get_ns();
 	if (st->depth)
 		abandon_stale(st, now, nr);
-	look_at_turn(st, current_task(), now, nr);
+	look_at_iteration(st, current_task(), now, nr);
 	push(st, now, FT_FORK, 0, nr == __NR_clone ? BPF_CORE_READ(regs, di) : 0);
 	st->busy = 0;
 	return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A turn of the event loop: where it begins and ends, and how many calls it made, which tells an answer to
+/* An event-loop iteration: where it begins and ends, and how many calls it made, which tells an answer to
  * 5,000 subscribers from one.
  *
- * A turn begins where a thread gets the CPU after it waited for events, and ends where it waits for them
- * again; both are switches, which are traced anyway. A loop that always finds something to do doesn't wait:
- * there looks at it tell, by CPU samples and around other switches and forks. While a thread reads nothing,
- * it is in one and the same turn, and what reads is in another. `exact` has programs in the wait itself
- * instead (exact.h), for what that costs.
+ * An iteration begins where a thread gets the CPU after it waited for events, and ends where it waits for
+ * them again; both are switches, which are traced anyway. A loop that always finds something to do doesn't
+ * wait: there looks at it tell, by CPU samples and around other switches and forks. While a thread reads
+ * nothing, it is in one and the same iteration, and what reads is in another. `exact` has programs in the
+ * wait itself instead (exact.h), for what that costs.
  *
  * Reads and writes are never traced. The kernel counts them per task itself (as /proc/PID/io shows them), so
  * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
@@ -77,21 +77,22 @@ static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs
 	note_loop(st, (u32)BPF_CORE_READ(regs, di), now);
 }
 
-static __always_inline void begin_turn(struct thread_state *st, struct task_struct *task, u64 now, u64 events)
+static __always_inline void begin_iteration(struct thread_state *st, struct task_struct *task, u64 now,
+					    u64 events)
 {
 	st->iteration_start_ns = st->sampled_ns = now;
 	st->iteration_events = events;
-	st->turn_seen = 1;
+	st->iteration_seen = 1;
 	st->has_loop = 1;
 	count_from_here(st, task);
 }
 
-/* From here on a turn is known that began some time before. */
-static __always_inline void take_up_turn(struct thread_state *st, struct task_struct *task, u64 now)
+/* From here on an iteration is known that began some time before. */
+static __always_inline void adopt_iteration(struct thread_state *st, struct task_struct *task, u64 now)
 {
 	st->iteration_start_ns = st->sampled_ns = now;
 	st->iteration_events = 0;
-	st->turn_seen = 0;
+	st->iteration_seen = 0;
 	count_from_here(st, task);
 }
 
@@ -100,16 +101,17 @@ static __always_inline u64 at_most_16_bits(u64 n)
 	return n < 0xffff ? n : 0xffff;
 }
 
-/* The open turn's calls until there were so many of the thread's, as an iteration's arg[1] holds them. */
+/* The open iteration's calls until there were so many of the thread's, as an iteration's arg[1] holds them.
+ */
 static __always_inline u64 calls_until(const struct thread_state *st, u64 reads, u64 writes)
 {
 	return at_most_16_bits(reads - st->reads_before) | at_most_16_bits(writes - st->writes_before) << 16 |
 	       at_most_16_bits(st->accepted) << 32 | at_most_16_bits(st->closed) << 48;
 }
 
-/* Hands over the open turn of the event loop, if it was long enough to be looked at. `calls`: as calls_until
+/* Hands over the open event-loop iteration, if it was long enough to be looked at. `calls`: as calls_until
  * has them. */
-static __always_inline void hand_over_turn(struct thread_state *st, u64 end_ns, u64 calls, u8 flags)
+static __always_inline void submit_iteration(struct thread_state *st, u64 end_ns, u64 calls, u8 flags)
 {
 	u64 start_ns = st->iteration_start_ns, duration_ns = end_ns - start_ns;
 	st->iteration_start_ns = 0;
@@ -128,32 +130,35 @@ static __always_inline void hand_over_turn(struct thread_state *st, u64 end_ns, 
 	count(FT_COUNT_SPAN);
 }
 
-/* The turn that is open ends now; or where it was seen last, if its thread has gone on since. */
-static __always_inline void end_turn(struct thread_state *st, struct task_struct *task, u64 now, u8 flags)
+/* The iteration that is open ends now; or where it was seen last, if its thread has gone on since. */
+static __always_inline void end_iteration(struct thread_state *st, struct task_struct *task, u64 now,
+					  u8 flags)
 {
 	u64 reads, writes;
 	if (!st->iteration_start_ns)
 		return;
 	read_counts(task, &reads, &writes);
-	if (st->turn_seen)
-		hand_over_turn(st, now, calls_until(st, reads, writes), flags);
+	if (st->iteration_seen)
+		submit_iteration(st, now, calls_until(st, reads, writes), flags);
 	else if (exact || reads == st->sampled_reads)
-		hand_over_turn(st, now, exact ? 0 : calls_until(st, reads, writes), flags | FT_SPAN_SAMPLED);
+		submit_iteration(st, now, exact ? 0 : calls_until(st, reads, writes),
+				 flags | FT_SPAN_SAMPLED);
 	else
-		hand_over_turn(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
-			       flags | FT_SPAN_SAMPLED);
-	st->turn_seen = 0;
+		submit_iteration(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
+				 flags | FT_SPAN_SAMPLED);
+	st->iteration_seen = 0;
 }
 
-/* Whether a call means that a turn is over, or that it reads as none of the kernel's counts tells. */
+/* Whether a call means that an iteration is over, or that it reads as none of the kernel's counts tells. */
 static __always_inline bool begins_another(s64 nr)
 {
 	return waits_for_events(nr) || nr == __NR_recvfrom || nr == __NR_recvmsg || nr == __NR_recvmmsg;
 }
 
-/* A look at the open turn of a thread that is in system call `nr`, or none (-1): by CPU samples, and around
- * all that may take long, so that a stall is in a turn whether or not the loop waits. */
-static __always_inline void look_at_turn(struct thread_state *st, struct task_struct *task, u64 now, s64 nr)
+/* A look at the open iteration of a thread that is in system call `nr`, or none (-1): by CPU samples, and
+ * around all that may take long, so that a stall is in an iteration whether or not the loop waits. */
+static __always_inline void look_at_iteration(struct thread_state *st, struct task_struct *task, u64 now,
+					      s64 nr)
 {
 	u64 reads, writes;
 	if (waits_for_events(nr))
@@ -161,8 +166,8 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 	if (!st->iteration_start_ns)
 		return;
 	read_counts(task, &reads, &writes);
-	/* A turn that was seen to begin reads a request first. */
-	bool same = reads == st->sampled_reads || (st->turn_seen && reads - st->reads_before <= 1);
+	/* An iteration that was seen to begin reads a request first. */
+	bool same = reads == st->sampled_reads || (st->iteration_seen && reads - st->reads_before <= 1);
 	if (same && !begins_another(nr)) {
 		st->sampled_ns = now;
 		st->sampled_reads = reads;
@@ -170,14 +175,14 @@ static __always_inline void look_at_turn(struct thread_state *st, struct task_st
 		return;
 	}
 	/* It ended where it was last seen, or, never looked at before, is what lies before this look. Of a
-	 * thread that may have no loop at all it is not said to be a whole turn. */
+	 * thread that may have no loop at all it is not said to be a whole iteration. */
 	u8 flags = st->has_loop ? FT_SPAN_SAMPLED : FT_SPAN_SAMPLED | FT_SPAN_UNFINISHED;
-	if (st->turn_seen && st->sampled_ns == st->iteration_start_ns)
-		hand_over_turn(st, now, calls_until(st, reads, writes), flags);
+	if (st->iteration_seen && st->sampled_ns == st->iteration_start_ns)
+		submit_iteration(st, now, calls_until(st, reads, writes), flags);
 	else
-		hand_over_turn(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
-			       flags);
-	take_up_turn(st, task, now);
+		submit_iteration(st, st->sampled_ns, calls_until(st, st->sampled_reads, st->sampled_writes),
+				 flags);
+	adopt_iteration(st, task, now);
 }
 
 #endif

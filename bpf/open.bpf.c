@@ -30,14 +30,15 @@ static __noinline int tell(struct thread_state *st, struct ft_event_span *like, 
 	return 0;
 }
 
-/* The turn of the event loop that it is in, unless it has gone on to another one unseen. */
-static __always_inline void tell_turn(struct thread_state *st, struct task_struct *task, u64 mark_ns)
+/* The event-loop iteration that it is in, unless it has gone on to another one unseen. */
+static __always_inline void tell_iteration(struct thread_state *st, struct task_struct *task, u64 mark_ns)
 {
 	u64 reads, writes, start_ns = st->iteration_start_ns;
 	if (!start_ns || st->client)
 		return;
 	read_counts(task, &reads, &writes);
-	bool same = exact || reads == st->sampled_reads || (st->turn_seen && reads - st->reads_before <= 1);
+	bool same =
+	    exact || reads == st->sampled_reads || (st->iteration_seen && reads - st->reads_before <= 1);
 	struct ft_event_span e = {
 	    .start_ns = start_ns, .owner = FT_ITERATION, .syscall = -1, .arg = {st->iteration_events}};
 	if (same)
@@ -100,7 +101,7 @@ int tell_open(struct bpf_iter__task *ctx)
 	bool runs = !st->off_cpu;
 	if (mark_ns >= open_ns || depth > FT_FRAME_DEPTH)
 		return 0;
-	tell_turn(st, task, mark_ns);
+	tell_iteration(st, task, mark_ns);
 	for (u32 i = 0; i < FT_FRAME_DEPTH && i < depth; i++)
 		tell_frame(st, i, runs && i + 1 == depth, mark_ns);
 	if (!runs) {

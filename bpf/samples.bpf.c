@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a target's thread is executing, looked at 249 times a second, and 999 times where a turn of the event
- * loop has become long: in a virtual machine a timer's interrupt costs 7 to 18 us, in vain while all goes
- * well. The recorder sets the pace (pace.h), a sample says for how long it stands.
+/* What a target's thread is executing, looked at 249 times a second, and 999 times where an iteration of the
+ * event loop has become long: in a virtual machine a timer's interrupt costs 7 to 18 us, in vain while all
+ * goes well. The recorder sets the rate (loader/attach/sampling_rate.h), a sample says for how long it
+ * stands.
  *
  * One cpu-clock event per CPU rather than one per thread: nothing is added to the switch path, and a thread
  * that has just begun needs no event of its own. Not 250 Hz, so that samples don't march in step with a
  * timer.
  *
  * Samples are taken to say what a stall of the server's own code was. So the stack is copied only once a
- * thread has been in its turn of the event loop for a while; before that, and in threads without an event
+ * thread has been in its event-loop iteration for a while; before that, and in threads without an event
  * loop, the instruction's address has to do, at a fiftieth of the bytes. The stack is unwound in user space,
  * because servers are built without frame pointers.
  */
@@ -98,7 +99,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (!st->off_cpu)
 		note_loop_in(st, regs, number, now);
 	if (!exact && !st->busy && !st->off_cpu)
-		look_at_turn(st, task, now, number);
+		look_at_iteration(st, task, now, number);
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
 	count(FT_COUNT_SAMPLE);
 	if (!start_ns || now - start_ns < sample_stack_ns) {

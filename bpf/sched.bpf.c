@@ -11,7 +11,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 {
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	bool told = c->stints[c->newest & (FT_STINTS - 1)].tid == (u32)prev->pid;
+	bool told = c->slices[c->newest & (FT_CPU_SLICES - 1)].tid == (u32)prev->pid;
 	if (c->traced || opening || !told) {
 		struct thread_state *st = state_of(prev);
 		if (st && st->off_cpu && !opening)
@@ -19,8 +19,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 		if (st)
 			switch_out(st, prev, now, preempt || state == 0, state);
 	}
-	u32 i = (c->newest + 1) & (FT_STINTS - 1);
-	struct stint *s = &c->stints[i];
+	u32 i = (c->newest + 1) & (FT_CPU_SLICES - 1);
+	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
 	s->tid = (u32)next->pid;
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);

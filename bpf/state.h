@@ -35,10 +35,10 @@ struct thread_state {
 	u64 wake_ns;		/* off CPU: when it became runnable; 0: not yet */
 	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
 	u64 iteration_events;
-	u64 reads_before, writes_before; /* the thread's reads and writes at the turn's begin */
-	u64 sampled_ns;			 /* the last look at an open turn that found it to be the same one */
+	u64 reads_before, writes_before; /* the thread's reads and writes at the iteration's begin */
+	u64 sampled_ns; /* the last look at an open iteration that found it to be the same one */
 	u64 sampled_reads, sampled_writes; /* the thread's, then */
-	u32 accepted, closed;		   /* connections, in this turn */
+	u32 accepted, closed;		   /* connections, in this iteration */
 	struct cfs_rq *quota_queue; /* off the CPU: the run queue whose quota may be what it waits for */
 	u64 throttled_before_ns;    /* of that queue when the wait began */
 	u64 ran_ns;		    /* off the CPU: how long the scheduler says that it had run before */
@@ -62,11 +62,11 @@ struct thread_state {
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited for something */
 	u8 dirty;				/* the tally holds something */
-	u8 turn_seen; /* the open turn of the event loop: its begin was seen, not taken for one */
-	u8 has_loop;  /* it was seen waiting for events */
-	u8 in_wait;   /* off CPU: it waits for events */
-	u8 in_futex;  /* off CPU: it waits in futex */
-	u8 fork_over; /* the call that forks, which it may still be in, has forked */
+	u8 iteration_seen; /* the open event-loop iteration: its begin was seen, not taken for one */
+	u8 has_loop;	   /* it was seen waiting for events */
+	u8 in_wait;	   /* off CPU: it waits for events */
+	u8 in_futex;	   /* off CPU: it waits in futex */
+	u8 fork_over;	   /* the call that forks, which it may still be in, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent as it is */
 };
@@ -100,8 +100,8 @@ extern struct targets_map targets SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
-extern const volatile __u64 sample_stack_ns; /* in a turn of the event loop before a stack is copied */
-extern const volatile __u32 fast_period; /* of samples while a turn is long, in sixteenths of a millisecond */
+extern const volatile __u64 sample_stack_ns; /* in an event-loop iteration before a stack is copied */
+extern const volatile __u32 fast_period;     /* of samples while an iteration is long, in 1/16 ms */
 extern const volatile __u64 ring_wake_bytes;
 extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
 extern const volatile bool with_client; /* load generators get accounts too */

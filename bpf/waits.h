@@ -2,7 +2,7 @@
 /* A thread off the CPU: what is noted when it leaves, and what is made of it when it is back.
  *
  * An off-CPU interval is blocked until the wakeup and runnable from there on. Which call it was blocked in is
- * noted as it begins, because a turn of the event loop may end there; who held the CPU meanwhile, which file,
+ * noted as it begins, because an event-loop iteration may end there; who held the CPU meanwhile, which file,
  * which stack is looked up when the thread comes back, and most of it only if the wait was long, so a short
  * wait costs next to nothing. The stack of a thread that is about to run again is still the one it slept
  * with.
@@ -15,8 +15,8 @@
 #include "calls.h"
 #include "files.h"
 #include "ids.h"
-#include "locks.h"
 #include "iteration.h"
+#include "locks.h"
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 
@@ -131,12 +131,12 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	}
 	if (want_holder) {
 		/* It may have been moved: who had the CPU that it waited for is what counts. There the newest
-		 * stint is somebody else's, here it is its own. */
+		 * slice is somebody else's, here it is its own. */
 		u32 cpu = st->queue_cpu & (FT_MAX_CPUS - 1);
 		e->wake_ns = wake;
 		e->queue_cpu = cpu;
 		e->newest = cpus[cpu].newest + (&cpus[cpu] != c);
-		__builtin_memcpy(e->stints, cpus[cpu].stints, sizeof e->stints);
+		__builtin_memcpy(e->slices, cpus[cpu].slices, sizeof e->slices);
 	}
 	bpf_ringbuf_submit(e, ring_flags());
 	return true;
@@ -192,9 +192,9 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 	if (st->in_futex)
 		note_lock(st);
 	if (st->in_wait)
-		end_turn(st, task, now, 0);
+		end_iteration(st, task, now, 0);
 	else if (!exact)
-		look_at_turn(st, task, now, nr);
+		look_at_iteration(st, task, now, nr);
 }
 
 static __always_inline void switch_out(struct thread_state *st, struct task_struct *task, u64 now,
@@ -205,7 +205,7 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	if (!runnable)
 		begin_wait(st, task, now);
 	else if (!exact)
-		look_at_turn(st, task, now, -1);
+		look_at_iteration(st, task, now, -1);
 	st->ran_ns = task->se.sum_exec_runtime;
 	st->off_cpu = 1;
 	st->wake_ns = runnable ? now : 0;
@@ -298,9 +298,9 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	st->wake_ns = 0;
 	if (st->in_wait) {
 		st->in_wait = 0;
-		begin_turn(st, task, st->mark_ns, 0);
+		begin_iteration(st, task, st->mark_ns, 0);
 	} else if (!exact) {
-		look_at_turn(st, task, st->mark_ns, -1); /* the same one: it contains the wait */
+		look_at_iteration(st, task, st->mark_ns, -1); /* the same one: it contains the wait */
 	}
 }
 

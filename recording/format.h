@@ -46,7 +46,7 @@ enum ft_block_kind {
 	FT_BLOCK_STACK = 19, /* JSON object: {"id":n,"program":"...","frames":[[function,module],...],...} */
 	FT_BLOCK_CPU_SAMPLE = 20, /* struct ft_cpu_sample */
 	FT_BLOCK_WRITES = 21,	  /* struct ft_writes */
-	FT_BLOCK_TURN = 22,	  /* struct ft_turn */
+	FT_BLOCK_CPU_SLICE = 22,  /* struct ft_cpu_slice */
 	FT_BLOCK_LOOP = 23,	  /* struct ft_loop */
 	FT_BLOCK_SOCKET = 24,	  /* struct ft_socket */
 	FT_BLOCK_PROBE = 25,	  /* struct ft_probe */
@@ -116,14 +116,14 @@ struct ft_span {
 	int16_t syscall;    /* number of the system call blocked in; -1: none or not known */
 	uint8_t flags;	    /* enum ft_span_flags */
 	uint8_t off_cpu;    /* 1: an off-CPU interval, 0: a frame or an overlay */
-	uint16_t queue_cpu; /* 1 + the CPU whose turns (struct ft_turn) it waited through; 0: not known */
+	uint16_t queue_cpu; /* 1 + the CPU whose slices (ft_cpu_slice) it waited through; 0: not known */
 	uint16_t pad[3];
 };
 
-/* A task's turn on a CPU for which a traced thread was waiting, as far as the turn had come when the wait
- * ended: one that went on may be there again with a later end. A CPU's turns don't overlap. Those of one wait
- * are known up to FT_STINTS - 1 back (bpf/events.h). */
-struct ft_turn {
+/* A task's slice of a CPU for which a traced thread was waiting, as far as the slice had come when the wait
+ * ended: one that went on may be there again with a later end. A CPU's slices don't overlap. Those of one
+ * wait are known up to FT_CPU_SLICES - 1 back (bpf/events.h). */
+struct ft_cpu_slice {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint32_t tid; /* 0: the CPU was idle */

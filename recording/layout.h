@@ -18,7 +18,7 @@
 _Static_assert(sizeof(struct ft_block_header) == 36, "block header");
 _Static_assert(sizeof(struct ft_thread) == 80, "thread");
 _Static_assert(sizeof(struct ft_span) == 80, "span");
-_Static_assert(sizeof(struct ft_turn) == 40, "turn");
+_Static_assert(sizeof(struct ft_cpu_slice) == 40, "CPU slice");
 _Static_assert(sizeof(struct ft_loop) == 24, "loop");
 _Static_assert(sizeof(struct ft_socket) == 48, "socket");
 _Static_assert(sizeof(struct ft_tally) == 48, "tally");
@@ -46,8 +46,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_tally);
 	case FT_BLOCK_IO:
 		return sizeof(struct ft_io);
-	case FT_BLOCK_TURN:
-		return sizeof(struct ft_turn);
+	case FT_BLOCK_CPU_SLICE:
+		return sizeof(struct ft_cpu_slice);
 	case FT_BLOCK_LOOP:
 		return sizeof(struct ft_loop);
 	case FT_BLOCK_SOCKET:

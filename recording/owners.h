@@ -66,15 +66,15 @@ enum ft_sample_file {
 enum ft_span_flags {
 	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
 	FT_SPAN_THROTTLED = 2,	/* off the CPU: its runnable part is the CPU quota's, not the run queue's */
-	/* Off the CPU: ksoftirqd held the CPU for most of its runnable part. Recorders write the turns
-	 * instead (FT_BLOCK_TURN) and leave it to the analysis; those before them wrote this. */
+	/* Off the CPU: ksoftirqd held the CPU for most of its runnable part. Recorders write the slices
+	 * instead (FT_BLOCK_CPU_SLICE) and leave it to the analysis; those before them wrote this. */
 	FT_SPAN_KSOFTIRQD = 4,
 	/* A page fault began here and never ended (it became a signal): owner and time are those of what it
 	 * lay in, own code if in nothing. */
 	FT_SPAN_ABANDONED = 8,
-	/* A turn of the event loop: nobody saw it begin or end (the thread did not wait for events), CPU
+	/* An event-loop iteration: nobody saw it begin or end (the thread did not wait for events), CPU
 	 * samples did. It is what lay between them, so at least as long; with reads in it, it may be many
-	 * turns. */
+	 * iterations. */
 	FT_SPAN_SAMPLED = 16,
 };
 

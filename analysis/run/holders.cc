@@ -20,14 +20,14 @@ namespace
 constexpr char kKsoftirqd[] = "ksoftirqd/";
 
 // By CPU and time, each turn once, as far as it is known.
-void OrderTurns(std::vector<ft_turn> *turns)
+void OrderTurns(std::vector<ft_cpu_slice> *turns)
 {
-	std::sort(turns->begin(), turns->end(), [](const ft_turn &a, const ft_turn &b) {
+	std::sort(turns->begin(), turns->end(), [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
 		if (a.cpu != b.cpu)
 			return a.cpu < b.cpu;
 		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
 	});
-	auto same = [](const ft_turn &a, const ft_turn &b) {
+	auto same = [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
 		return a.cpu == b.cpu && a.start_ns == b.start_ns;
 	};
 	turns->erase(std::unique(turns->begin(), turns->end(), same), turns->end());
@@ -35,19 +35,19 @@ void OrderTurns(std::vector<ft_turn> *turns)
 
 struct Held {
 	uint64_t ns = 0;
-	const ft_turn *turn = nullptr; // the holder's last
+	const ft_cpu_slice *turn = nullptr; // the holder's last
 };
 
 // Who had the CPU longest in [from_ns, to_ns). Of equals, whoever had it last.
-Held LongestHolder(const std::vector<ft_turn> &turns, uint16_t cpu, uint64_t from_ns, uint64_t to_ns)
+Held LongestHolder(const std::vector<ft_cpu_slice> &turns, uint16_t cpu, uint64_t from_ns, uint64_t to_ns)
 {
-	auto before = [](const ft_turn &t, std::pair<uint16_t, uint64_t> at) {
+	auto before = [](const ft_cpu_slice &t, std::pair<uint16_t, uint64_t> at) {
 		return std::pair(t.cpu, t.start_ns) < at;
 	};
 	auto end = std::lower_bound(turns.begin(), turns.end(), std::pair(cpu, to_ns), before), first = end;
 	std::map<uint32_t, Held> held; // by tid
 	for (; first != turns.begin() && first[-1].cpu == cpu && first[-1].end_ns > from_ns; first--) {
-		const ft_turn &turn = first[-1];
+		const ft_cpu_slice &turn = first[-1];
 		Held &h = held[turn.tid];
 		h.ns += std::min(turn.end_ns, to_ns) - std::max(turn.start_ns, from_ns);
 		h.turn = h.turn ? h.turn : &turn;

@@ -305,7 +305,8 @@ uint64_t DropNonsense(Run *run)
 	dropped += std::erase_if(run->ios, wild_io);
 	dropped += std::erase_if(
 	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
-	dropped += std::erase_if(run->turns, [](const ft_turn &t) { return !Sane(t.start_ns, t.end_ns); });
+	dropped +=
+	    std::erase_if(run->turns, [](const ft_cpu_slice &t) { return !Sane(t.start_ns, t.end_ns); });
 	return dropped;
 }
 

@@ -297,7 +297,7 @@ struct Run {
 	std::vector<Stack> stacks;	   // [0] is empty
 	std::vector<ft_io> ios;		   // by start
 	std::vector<ft_writes> writes;	   // likewise
-	std::vector<ft_turn> turns;	   // by CPU and start, each once; those that somebody waited through
+	std::vector<ft_cpu_slice> turns;   // by CPU and start, each once; those that somebody waited through
 	std::vector<ft_loop> loops;	   // by time
 	std::vector<ft_socket> sockets;	   // by inode and time
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", as far as the recorder knew

@@ -380,8 +380,8 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 			run->ios.push_back(io);
 		});
 		break;
-	case FT_BLOCK_TURN:
-		ForRecords<ft_turn>(f, block, [&](ft_turn t) {
+	case FT_BLOCK_CPU_SLICE:
+		ForRecords<ft_cpu_slice>(f, block, [&](ft_cpu_slice t) {
 			t.tid = space.Id(t.tid);
 			t.cpu = space.Cpu(t.cpu);
 			run->turns.push_back(t);

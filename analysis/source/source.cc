@@ -183,7 +183,7 @@ bool IsServers(uint32_t kind)
 	case FT_BLOCK_SPAN:
 	case FT_BLOCK_TALLY:
 	case FT_BLOCK_IO:
-	case FT_BLOCK_TURN:
+	case FT_BLOCK_CPU_SLICE:
 	case FT_BLOCK_WRITES:
 	case FT_BLOCK_CPU_SAMPLE:
 		return true;

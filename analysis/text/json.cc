@@ -44,7 +44,7 @@ const char *DroppedKind(uint32_t kind)
 		return "tally";
 	case FT_BLOCK_IO:
 		return "block-io";
-	case FT_BLOCK_TURN:
+	case FT_BLOCK_CPU_SLICE:
 		return "turn";
 	case FT_BLOCK_LOOP:
 		return "loop";

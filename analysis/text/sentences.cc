@@ -54,7 +54,7 @@ const char *DroppedRecords(uint32_t kind)
 		return "tallies";
 	case FT_BLOCK_IO:
 		return "block requests";
-	case FT_BLOCK_TURN:
+	case FT_BLOCK_CPU_SLICE:
 		return "turns of other tasks";
 	case FT_BLOCK_LOOP:
 	case FT_BLOCK_SOCKET:

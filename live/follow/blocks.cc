@@ -161,8 +161,8 @@ void Follower::State::Read(const ft_block &block)
 		return ForRecords<ft_span>(block, [&](const ft_span &s) { OpenSpan(s); });
 	case FT_BLOCK_TALLY:
 		return ForRecords<ft_tally>(block, [&](const ft_tally &t) { Tally(t); });
-	case FT_BLOCK_TURN:
-		return ForRecords<ft_turn>(block, [&](const ft_turn &t) { held.Add(t); });
+	case FT_BLOCK_CPU_SLICE:
+		return ForRecords<ft_cpu_slice>(block, [&](const ft_cpu_slice &t) { held.Add(t); });
 	case FT_BLOCK_IO:
 		return ForRecords<ft_io>(block, [&](const ft_io &io) { Io(io); });
 	case FT_BLOCK_CLOCK:

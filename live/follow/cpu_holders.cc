@@ -16,13 +16,13 @@ constexpr size_t kMost = 1 << 14; // turns of a CPU
 
 } // namespace
 
-void Held::Add(const ft_turn &turn)
+void Held::Add(const ft_cpu_slice &turn)
 {
-	std::vector<ft_turn> &turns = by_cpu_[turn.cpu];
+	std::vector<ft_cpu_slice> &turns = by_cpu_[turn.cpu];
 	if (turns.size() >= kMost)
 		turns.erase(turns.begin(), turns.begin() + kMost / 2);
 	auto after = std::upper_bound(turns.begin(), turns.end(), turn.start_ns,
-				      [](uint64_t ns, const ft_turn &t) { return ns < t.start_ns; });
+				      [](uint64_t ns, const ft_cpu_slice &t) { return ns < t.start_ns; });
 	// One that went on is told again, with a later end.
 	if (after != turns.begin() && std::prev(after)->start_ns == turn.start_ns)
 		std::prev(after)->end_ns = std::max(std::prev(after)->end_ns, turn.end_ns);
@@ -34,7 +34,7 @@ void Held::Forget(uint64_t before_ns)
 {
 	for (auto &[cpu, turns] : by_cpu_) {
 		auto old = std::find_if(turns.begin(), turns.end(),
-					[&](const ft_turn &t) { return t.end_ns >= before_ns; });
+					[&](const ft_cpu_slice &t) { return t.end_ns >= before_ns; });
 		turns.erase(turns.begin(), old);
 	}
 }
@@ -45,10 +45,10 @@ std::vector<Held::Holder> Held::In(uint16_t cpu, uint64_t from_ns, uint64_t to_n
 	auto found = by_cpu_.find(cpu);
 	if (found == by_cpu_.end())
 		return holders;
-	const std::vector<ft_turn> &turns = found->second;
+	const std::vector<ft_cpu_slice> &turns = found->second;
 	// A CPU has one turn at a time, so that their ends are in order like their begins.
 	auto t = std::partition_point(turns.begin(), turns.end(),
-				      [&](const ft_turn &x) { return x.end_ns <= from_ns; });
+				      [&](const ft_cpu_slice &x) { return x.end_ns <= from_ns; });
 	for (; t != turns.end() && t->start_ns < to_ns; ++t) {
 		uint64_t from = std::max(t->start_ns, from_ns), to = std::min(t->end_ns, to_ns);
 		if (from >= to || t->tid == 0)

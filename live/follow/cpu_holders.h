@@ -16,7 +16,7 @@ namespace forktail::live
 class Held
 {
 public:
-	void Add(const ft_turn &turn);
+	void Add(const ft_cpu_slice &turn);
 	// Forgets turns that ended before that.
 	void Forget(uint64_t before_ns);
 
@@ -28,7 +28,7 @@ public:
 	std::vector<Holder> In(uint16_t cpu, uint64_t from_ns, uint64_t to_ns) const;
 
 private:
-	std::unordered_map<uint16_t, std::vector<ft_turn>> by_cpu_; // by start
+	std::unordered_map<uint16_t, std::vector<ft_cpu_slice>> by_cpu_; // by start
 };
 
 // Whether soft interrupts in their own thread held up a wait of that length: Cause::SoftirqDeferred.

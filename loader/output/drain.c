@@ -84,38 +84,38 @@ static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 	return t->id;
 }
 
-/* Whether a turn has been written as far as it is known: waits that overlap see the same ones. A CPU's turns
- * lie in a ring, so the place in it says which one it can be. */
-static bool turn_is_written(struct drain *d, uint32_t cpu, unsigned place, const struct ft_turn *turn)
+/* Whether a CPU slice has been written as far as it is known: waits that overlap see the same ones. A CPU's
+ * slices lie in a ring, so the place in it says which one it can be. */
+static bool slice_is_written(struct drain *d, uint32_t cpu, unsigned place, const struct ft_cpu_slice *slice)
 {
-	if (!d->turns_written)
-		d->turns_written = calloc(FT_MAX_CPUS, sizeof *d->turns_written);
-	if (!d->turns_written) /* twice does no harm */
+	if (!d->slices_written)
+		d->slices_written = calloc(FT_MAX_CPUS, sizeof *d->slices_written);
+	if (!d->slices_written) /* twice does no harm */
 		return false;
-	struct turn_extent *last = &d->turns_written[cpu % FT_MAX_CPUS][place];
-	if (last->start_ns == turn->start_ns && last->end_ns >= turn->end_ns)
+	struct slice_extent *last = &d->slices_written[cpu % FT_MAX_CPUS][place];
+	if (last->start_ns == slice->start_ns && last->end_ns >= slice->end_ns)
 		return true;
-	*last = (struct turn_extent){turn->start_ns, turn->end_ns};
+	*last = (struct slice_extent){slice->start_ns, slice->end_ns};
 	return false;
 }
 
-/* Writes who had the CPU in [wake, end): the turns before the waiter's own, as far back as the CPU's ring
+/* Writes who had the CPU in [wake, end): the slices before the waiter's own, as far back as the CPU's ring
  * goes. */
-static void write_turns(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
+static void write_slices(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
 {
 	uint64_t until_ns = end_ns;
-	for (unsigned back = 1; back < FT_STINTS && until_ns > e->wake_ns; back++) {
-		unsigned place = (e->newest - back) & (FT_STINTS - 1);
-		const struct stint *held = &e->stints[place];
+	for (unsigned back = 1; back < FT_CPU_SLICES && until_ns > e->wake_ns; back++) {
+		unsigned place = (e->newest - back) & (FT_CPU_SLICES - 1);
+		const struct cpu_slice *held = &e->slices[place];
 		if (!held->start_ns || held->start_ns >= until_ns)
 			continue;
-		struct ft_turn turn = {.start_ns = held->start_ns,
-				       .end_ns = until_ns,
-				       .tid = held->tid,
-				       .cpu = (uint16_t)e->queue_cpu};
-		memcpy(turn.comm, held->comm, sizeof turn.comm);
-		if (!turn_is_written(d, e->queue_cpu, place, &turn))
-			ft_writer_record(d->writer, FT_BLOCK_TURN, &turn);
+		struct ft_cpu_slice slice = {.start_ns = held->start_ns,
+					     .end_ns = until_ns,
+					     .tid = held->tid,
+					     .cpu = (uint16_t)e->queue_cpu};
+		memcpy(slice.comm, held->comm, sizeof slice.comm);
+		if (!slice_is_written(d, e->queue_cpu, place, &slice))
+			ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);
 		until_ns = held->start_ns;
 	}
 }
@@ -133,7 +133,7 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	}
 	if (e->wake_ns) {
 		s->queue_cpu = (uint16_t)(1 + e->queue_cpu);
-		write_turns(d, e, s->start_ns + s->duration_ns);
+		write_slices(d, e, s->start_ns + s->duration_ns);
 	}
 	s->detail = detail_id(d, &t);
 }
@@ -290,8 +290,8 @@ void drain_begin_segment(struct drain *d)
 	d->details = NULL;
 	d->detail_count = 0;
 	d->details_full = false;
-	if (d->turns_written)
-		memset(d->turns_written, 0, FT_MAX_CPUS * sizeof *d->turns_written);
+	if (d->slices_written)
+		memset(d->slices_written, 0, FT_MAX_CPUS * sizeof *d->slices_written);
 	d->spans = d->tallies = d->io = 0;
 	suspensions_begin_segment(&d->suspensions, d->writer);
 }
@@ -301,8 +301,8 @@ void drain_free(struct drain *d)
 	tdestroy(d->details, free);
 	d->details = NULL;
 	suspensions_free(&d->suspensions);
-	free(d->turns_written);
-	d->turns_written = NULL;
+	free(d->slices_written);
+	d->slices_written = NULL;
 	free(d->open);
 	d->open = NULL;
 	d->open_count = d->open_room = 0;

@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* How far a turn on a CPU has been written. */
-struct turn_extent {
+/* How far a CPU slice has been written. */
+struct slice_extent {
 	uint64_t start_ns, end_ns;
 };
 
@@ -33,7 +33,7 @@ struct drain {
 	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;
 	bool details_full;
-	struct turn_extent (*turns_written)[FT_STINTS]; /* by CPU and place in its ring; made at first use */
+	struct slice_extent (*slices_written)[FT_CPU_SLICES]; /* by CPU and place in its ring */
 	struct ft_span *open; /* what threads were in the middle of, when it was last asked */
 	size_t open_count, open_room;
 	uint64_t spans, tallies, io;

@@ -275,7 +275,7 @@ void PerfettoExporter::AddDevices(const Run &run)
 // Who had a CPU while a server's thread waited for it.
 void PerfettoExporter::AddCpus(const Run &run)
 {
-	for (const ft_turn &t : run.turns)
+	for (const ft_cpu_slice &t : run.turns)
 		if (t.tid && Begins(t.start_ns))
 			At(&cpus_, t.cpu, "CPU " + ShownCpu(run, t.cpu) + " held by")
 			    ->Put({.start_ns = t.start_ns,

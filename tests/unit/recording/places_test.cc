@@ -111,7 +111,7 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 	p = covered(FT_BLOCK_WRITES, std::vector<ft_writes>{{10, 25, 0, 0, 0, ""}});
 	CHECK(p.start_ns == 10);
 	CHECK(p.end_ns == 25);
-	p = covered(FT_BLOCK_TURN, std::vector<ft_turn>{{10, 35, 0, 0, 0, ""}});
+	p = covered(FT_BLOCK_CPU_SLICE, std::vector<ft_cpu_slice>{{10, 35, 0, 0, 0, ""}});
 	CHECK(p.start_ns == 10);
 	CHECK(p.end_ns == 35);
 	p = covered(FT_BLOCK_DROP, std::vector<ft_drop>{{7, 45, 0, 0, 0}});
@@ -212,7 +212,7 @@ TEST_CASE("times that make no sense lose no block")
 {
 	constexpr uint64_t kLimit = 1ull << 62;
 	// An end before the start; a sum that overflows; times beyond what a clock has.
-	ft_place p = covered(FT_BLOCK_TURN, std::vector<ft_turn>{{100, 50, 1, 1, 0, ""}});
+	ft_place p = covered(FT_BLOCK_CPU_SLICE, std::vector<ft_cpu_slice>{{100, 50, 1, 1, 0, ""}});
 	CHECK(p.start_ns == 100);
 	CHECK(p.end_ns == 100);
 	p = covered(FT_BLOCK_SPAN, std::vector{span_from(1000, UINT64_MAX), span_from(2000, 5)});

@@ -76,7 +76,8 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(same(record_of<ft_tally>(only(c, FT_BLOCK_TALLY)), ft_tally{1, 2, 3, 4, 5, 6, 7, 0}));
 	CHECK(same(record_of<ft_io>(only(c, FT_BLOCK_IO)), ft_io{1, 2, 3, 4, 5, 6, 1, 0, 0, "kworker"}));
 	CHECK(same(record_of<ft_writes>(only(c, FT_BLOCK_WRITES)), ft_writes{1, 2, 3, 4, 5, "dd"}));
-	CHECK(same(record_of<ft_turn>(only(c, FT_BLOCK_TURN)), ft_turn{1, 2, 3, 4, 0, "ksoftirqd/4"}));
+	CHECK(same(record_of<ft_cpu_slice>(only(c, FT_BLOCK_CPU_SLICE)),
+		   ft_cpu_slice{1, 2, 3, 4, 0, "ksoftirqd/4"}));
 	CHECK(record_of<ft_sample>(only(c, FT_BLOCK_SAMPLE)).value == 2.5);
 	CHECK(
 	    same(record_of<ft_drop>(only(c, FT_BLOCK_DROP)), ft_drop{1, 2, 3, FT_DROP_RING, FT_DROP_TALLY}));

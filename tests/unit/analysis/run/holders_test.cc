@@ -15,15 +15,15 @@ namespace
 
 constexpr uint16_t kCpu = 1;
 
-ft_turn Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
+ft_cpu_slice Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
 {
-	ft_turn t = {kBase + start, kBase + end, tid, cpu, 0, {}};
+	ft_cpu_slice t = {kBase + start, kBase + end, tid, cpu, 0, {}};
 	memcpy(t.comm, comm, strnlen(comm, sizeof t.comm));
 	return t;
 }
 
 // A wait for kCpu from 1 ms to 2 ms.
-RunBuilder Waiting(const std::vector<ft_turn> &turns)
+RunBuilder Waiting(const std::vector<ft_cpu_slice> &turns)
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
@@ -161,9 +161,9 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 		ft_span s = b.Off(FT_IDLE, from - 2 * ms, from, until);
 		if (with_turns) {
 			s.queue_cpu = kCpu + 1;
-			Write(w, FT_BLOCK_TURN, Turn("ksoftirqd/1", 17, from - 1 * ms, from + softirqs));
+			Write(w, FT_BLOCK_CPU_SLICE, Turn("ksoftirqd/1", 17, from - 1 * ms, from + softirqs));
 			if (softirqs < 4 * ms)
-				Write(w, FT_BLOCK_TURN, Turn("sh", 50, from + softirqs, until));
+				Write(w, FT_BLOCK_CPU_SLICE, Turn("sh", 50, from + softirqs, until));
 		} else if (softirqs > 2 * ms) {
 			s.detail = 1;
 			s.arg[1] = 17 | softirqs << 32;

@@ -178,7 +178,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 	{
 		const uint32_t kind =
 		    GENERATE(FT_BLOCK_SPAN, FT_BLOCK_TALLY, FT_BLOCK_THREAD, FT_BLOCK_CPU_SAMPLE,
-			     FT_BLOCK_SAMPLE, FT_BLOCK_IO, FT_BLOCK_TURN, FT_BLOCK_DETAIL);
+			     FT_BLOCK_SAMPLE, FT_BLOCK_IO, FT_BLOCK_CPU_SLICE, FT_BLOCK_DETAIL);
 		const bool of_time =
 		    kind == FT_BLOCK_SPAN || kind == FT_BLOCK_TALLY || kind == FT_BLOCK_THREAD;
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);

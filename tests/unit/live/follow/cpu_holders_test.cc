@@ -12,9 +12,9 @@ using forktail::live::IsDeferred;
 namespace
 {
 
-ft_turn turn(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t end_ns)
+ft_cpu_slice turn(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t end_ns)
 {
-	ft_turn t = {};
+	ft_cpu_slice t = {};
 	t.start_ns = start_ns;
 	t.end_ns = end_ns;
 	t.cpu = cpu;
@@ -59,8 +59,8 @@ TEST_CASE("a turn that went on is told again, and is one")
 
 TEST_CASE("nobody had a CPU that was idle")
 {
-	forktail::live::Held held;
-	ft_turn idle = turn(0, "swapper/0", 100, 200);
+	Held held;
+	ft_cpu_slice idle = turn(0, "swapper/0", 100, 200);
 	idle.tid = 0;
 	held.Add(idle);
 	CHECK(held.In(0, 0, 1000).empty());

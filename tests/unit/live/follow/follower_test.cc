@@ -196,8 +196,8 @@ TEST_CASE("a turn is told with what it was made of and who had the CPU")
 		wait.queue_cpu = 1 + 2;
 		return wait;
 	}());
-	ft_turn taken = {kStart + 117 * kMs, kStart + 120 * kMs, 77, 2, 0, "stress-ng"};
-	w.Record(FT_BLOCK_TURN, taken);
+	ft_cpu_slice taken = {kStart + 117 * kMs, kStart + 120 * kMs, 77, 2, 0, "stress-ng"};
+	w.Record(FT_BLOCK_CPU_SLICE, taken);
 	w.Record(FT_BLOCK_SPAN, w.Frame(FT_ITERATION, 100 * kMs, 30 * kMs, 0));
 	w.Flush();
 	f.To(700 * kMs);

@@ -74,8 +74,8 @@ struct Held {
 	const char *comm;
 };
 
-// A wait for CPU 3 of [from, until) us, with the turns of that CPU; the last is the waiter's own.
-ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<Held> &turns,
+// A wait for CPU 3 of [from, until) us, with the slices of that CPU; the last is the waiter's own.
+ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<Held> &slices,
 				  uint32_t newest = 5)
 {
 	ft_event_span_detail e = detail(kStart + from_us * us, (until_us - from_us) * us, "", {});
@@ -84,16 +84,17 @@ ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std
 	e.queue_cpu = 3;
 	e.wake_ns = e.span.start_ns;
 	e.newest = newest;
-	for (size_t i = 0; i < turns.size(); i++) {
-		stint &s = e.stints[(newest + FT_STINTS - (turns.size() - 1 - i)) % FT_STINTS];
-		s.tid = turns[i].tid;
-		s.start_ns = kStart + turns[i].from_us * us;
-		strncpy(s.comm, turns[i].comm, sizeof s.comm);
+	for (size_t i = 0; i < slices.size(); i++) {
+		cpu_slice &s = e.slices[(newest + FT_CPU_SLICES - (slices.size() - 1 - i)) % FT_CPU_SLICES];
+		s.tid = slices[i].tid;
+		s.start_ns = kStart + slices[i].from_us * us;
+		strncpy(s.comm, slices[i].comm, sizeof s.comm);
 	}
 	return e;
 }
 
-void check_turn(const ft_turn &t, uint32_t tid, uint64_t from_us, uint64_t until_us, const std::string &comm)
+void check_slice(const ft_cpu_slice &t, uint32_t tid, uint64_t from_us, uint64_t until_us,
+		 const std::string &comm)
 {
 	INFO(comm << " from " << from_us);
 	CHECK(t.tid == tid);
@@ -219,10 +220,10 @@ TEST_CASE("who had the CPU is written as it was, whoever it was")
 				  {100, 1500, "redis-server"}}));
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.turns.size() == 4); // the newest first
-	check_turn(r.turns[0], 0, 1480, 1500, "swapper/3");
-	check_turn(r.turns[1], 9, 1400, 1480, "sh");
-	check_turn(r.turns[2], 17, 1050, 1400, "ksoftirqd/3");
-	check_turn(r.turns[3], 8, 900, 1050, "was");
+	check_slice(r.turns[0], 0, 1480, 1500, "swapper/3");
+	check_slice(r.turns[1], 9, 1400, 1480, "sh");
+	check_slice(r.turns[2], 17, 1050, 1400, "ksoftirqd/3");
+	check_slice(r.turns[3], 8, 900, 1050, "was");
 	REQUIRE(r.spans.size() == 1);
 	CHECK(r.spans[0].queue_cpu == 4);
 	CHECK(r.spans[0].flags == 0); // nothing is made of it here
@@ -233,7 +234,7 @@ TEST_CASE("who had the CPU is written as it was, whoever it was")
 	CHECK(r.held_ns(r.spans[0], 100) == 0);
 }
 
-TEST_CASE("a turn that several waits saw is written once, and again when it has become longer")
+TEST_CASE("a CPU slice that several waits saw is written once, and again when it has become longer")
 {
 	Drained drained;
 	const std::vector<Held> first = {{8, 900, "a"}, {9, 1100, "b"}, {100, 1200, "redis"}};
@@ -246,24 +247,24 @@ TEST_CASE("a turn that several waits saw is written once, and again when it has 
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 4);
 	REQUIRE(r.turns.size() == 5);
-	check_turn(r.turns[0], 9, 1100, 1200, "b");
-	check_turn(r.turns[1], 8, 900, 1100, "a");
-	check_turn(r.turns[2], 9, 1205, 1300, "b");
-	check_turn(r.turns[3], 8, 1350, 1400, "a");
-	check_turn(r.turns[4], 9, 1205, 1350, "b");
+	check_slice(r.turns[0], 9, 1100, 1200, "b");
+	check_slice(r.turns[1], 8, 900, 1100, "a");
+	check_slice(r.turns[2], 9, 1205, 1300, "b");
+	check_slice(r.turns[3], 8, 1350, 1400, "a");
+	check_slice(r.turns[4], 9, 1205, 1350, "b");
 	CHECK(r.held_ns(r.spans[3], 9) == 100 * us);
 }
 
-TEST_CASE("a wait longer than the CPU's last turns has what is known of it")
+TEST_CASE("a wait longer than the CPU's last slices has what is known of it")
 {
 	Drained drained;
-	std::vector<Held> turns;
-	for (uint32_t i = 0; i < FT_STINTS; i++)
-		turns.push_back({50 + i, 5000 + i * 10, "busy"});
-	drained.put(wait_for_cpu(0, 5000 + (FT_STINTS - 1) * 10, turns, 2)); // the ring wraps around
+	std::vector<Held> slices;
+	for (uint32_t i = 0; i < FT_CPU_SLICES; i++)
+		slices.push_back({50 + i, 5000 + i * 10, "busy"});
+	drained.put(wait_for_cpu(0, 5000 + (FT_CPU_SLICES - 1) * 10, slices, 2)); // the ring wraps around
 	const Recorded r = drained.written.finish();
-	REQUIRE(r.turns.size() == FT_STINTS - 1);
-	check_turn(r.turns.back(), 50, 5000, 5010, "busy");
+	REQUIRE(r.turns.size() == FT_CPU_SLICES - 1);
+	check_slice(r.turns.back(), 50, 5000, 5010, "busy");
 }
 
 TEST_CASE("a tally has a record for each owner that was seen")
