@@ -11,6 +11,7 @@
 #include "loader/manifest.h"
 #include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
+#include "loader/system/cpu_time.h"
 #include "recording/json/json_block.h"
 
 /* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.

@@ -10,6 +10,8 @@
 
 #include "loader/manifest.h"
 #include "loader/self_report.h"
+#include "loader/system/cpu_time.h"
+#include "loader/system/text.h"
 #include "common/text/visible.h"
 #include "recording/json/json_block.h"
 

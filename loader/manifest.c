@@ -13,6 +13,7 @@
 #include "loader/sockets/addresses.h"
 #include "loader/sockets/io_uring.h"
 #include "loader/sockets/listeners.h"
+#include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"

@@ -6,9 +6,10 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "loader/system/cpu_time.h"
+#include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
 void report_drops(struct recorder *r)
@@ -25,14 +26,6 @@ void report_misses(struct recorder *r)
 	struct program_cost costs[PROGRAMS_MAX];
 	uint64_t now = ft_now_ns();
 	losses_missed(&r->losses, r->writer, costs, programs_costs(r->programs, costs, PROGRAMS_MAX), now);
-}
-
-uint64_t own_cpu_ns(void)
-{
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000ull +
-	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ull;
 }
 
 static uint64_t rss_bytes(pid_t pid)

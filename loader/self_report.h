@@ -9,8 +9,6 @@
 
 #include "loader/recorder.h"
 
-uint64_t own_cpu_ns(void);
-
 void report_drops(struct recorder *r);
 /* A look is a system call a program, so these are rarer than those at drops. */
 void report_misses(struct recorder *r);

@@ -23,6 +23,7 @@
 #include "forktail.skel.h"
 #include "loader/attach/sampling_rate.h"
 #include "loader/attach/stats_switch.h"
+#include "loader/system/grow.h"
 #include "loader/system/pid_namespace.h"
 #include "recording/recording.h"
 
@@ -203,15 +204,9 @@ fail:
 
 static int keep_link(struct programs *p, struct bpf_link *link)
 {
-	if (p->link_count == p->link_room) {
-		size_t room = p->link_room ? p->link_room * 2 : 64;
-		struct bpf_link **links = realloc(p->links, room * sizeof *links);
-		if (!links) {
-			bpf_link__destroy(link);
-			return -ENOMEM;
-		}
-		p->links = links;
-		p->link_room = room;
+	if (!grow(&p->links, &p->link_room, p->link_count, sizeof *p->links)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
 	}
 	p->links[p->link_count++] = link;
 	return 0;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/system/grow.h"
+
 /* No function is longer: what lies further behind a name has none. */
 enum { FUNCTION_BYTES = 1 << 20 };
 
@@ -41,13 +43,8 @@ size_t symbols_load(void)
 		    (type != 't' && type != 'T'))
 			continue;
 		size_t length = strlen(name) + 1;
-		if (symbol_count == room) {
-			room = room ? room * 2 : 1 << 16;
-			struct symbol *grown = realloc(symbols, room * sizeof *grown);
-			if (!grown)
-				break;
-			symbols = grown;
-		}
+		if (!grow(&symbols, &room, symbol_count, sizeof *symbols))
+			break;
 		if (names_size + length > names_room) {
 			names_room = names_room ? names_room * 2 : 1 << 20;
 			char *grown = realloc(names, names_room);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "loader/attach/symbols.h"
+#include "loader/system/grow.h"
 #include "recording/json/json_block.h"
 
 enum { DETAILS_MAX = 20000 };
@@ -180,14 +181,8 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 
 static void drain_open(struct drain *d, const struct ft_event_span *e)
 {
-	if (d->open_count == d->open_room) {
-		size_t room = d->open_room ? 2 * d->open_room : 64;
-		struct ft_span *grown = realloc(d->open, room * sizeof *grown);
-		if (!grown)
-			return;
-		d->open = grown;
-		d->open_room = room;
-	}
+	if (!grow(&d->open, &d->open_room, d->open_count, sizeof *d->open))
+		return;
 	d->open[d->open_count++] = span_of(e);
 }
 

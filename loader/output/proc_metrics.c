@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
 /* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
@@ -44,8 +45,7 @@ struct proc_metrics {
 	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
 	uint64_t last_ns, now_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
-	char *text;	     /* of the file being read; grows to what the longest has */
-	size_t room;
+	struct text text;    /* of the file being read */
 };
 
 static int by_key(const void *a, const void *b)
@@ -123,37 +123,10 @@ static void rate(struct proc_metrics *m, const char *name, const char *unit, dou
 	s->read = true;
 }
 
-static bool make_room(struct proc_metrics *m)
-{
-	size_t room = m->room ? 2 * m->room : 1 << 16;
-	char *grown = room > TEXT_MAX ? NULL : realloc(m->text, room);
-	if (!grown)
-		return false;
-	m->text = grown;
-	m->room = room;
-	return true;
-}
-
-/* Reads all of a file from its beginning. One read() of a /proc file gives a page of it, whole lines, however
- * much it is asked for; the end is where one gives nothing. */
-static bool read_all(struct proc_metrics *m, int fd)
-{
-	size_t length = 0;
-	ssize_t n = 0;
-	while (fd >= 0 && (length + 1 < m->room || make_room(m))) {
-		n = pread(fd, m->text + length, m->room - 1 - length, (off_t)length);
-		if (n <= 0)
-			break;
-		length += (size_t)n;
-	}
-	if (m->room)
-		m->text[length] = 0;
-	return length > 0;
-}
-
 static bool read_source(struct proc_metrics *m, enum source which)
 {
-	return read_all(m, m->fds[which]);
+	text_read(&m->text, m->fds[which], TEXT_MAX);
+	return m->text.length > 0;
 }
 
 static void sample_cpu(struct proc_metrics *m)
@@ -162,8 +135,8 @@ static void sample_cpu(struct proc_metrics *m)
 	    "host.cpu.user",   NULL,	       "host.cpu.system",  "host.cpu.idle",
 	    "host.cpu.iowait", "host.cpu.irq", "host.cpu.softirq", "host.cpu.steal"};
 	double v[8];
-	if (!read_source(m, STAT) || sscanf(m->text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0], &v[1],
-					    &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
+	if (!read_source(m, STAT) || sscanf(m->text.bytes, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0],
+					    &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
 		return;
 	v[0] += v[1]; /* nice is user time */
 	m->cpu_total[0] = m->cpu_total[1];
@@ -204,11 +177,11 @@ static void sample_memory(struct proc_metrics *m)
 	double value;
 	if (read_source(m, MEMINFO))
 		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-			if (find_number(m->text, levels[i][0], &value))
+			if (find_number(m->text.bytes, levels[i][0], &value))
 				proc_metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
 	if (read_source(m, VMSTAT))
 		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-			if (find_number(m->text, rates[i][0], &value))
+			if (find_number(m->text.bytes, rates[i][0], &value))
 				rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
 }
 
@@ -217,7 +190,7 @@ static void sample_disks(struct proc_metrics *m)
 	if (!read_source(m, DISKSTATS))
 		return;
 	char *rest;
-	for (char *line = strtok_r(m->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = strtok_r(m->text.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char name[32];
 		double reads, writes;
 		if (sscanf(line, "%*d %*d %31s %*f %*f %lf %*f %*f %*f %lf", name, &reads, &writes) != 3 ||
@@ -234,7 +207,7 @@ static void sample_softirqs(struct proc_metrics *m)
 	if (!read_source(m, SOFTIRQS))
 		return;
 	char *rest;
-	strtok_r(m->text, "\n", &rest);
+	strtok_r(m->text.bytes, "\n", &rest);
 	for (char *line; (line = strtok_r(NULL, "\n", &rest));) {
 		char vector[16], cpu_name[16];
 		int at = 0;
@@ -257,7 +230,7 @@ static void sample_network(struct proc_metrics *m)
 	if (!read_source(m, NETDEV))
 		return;
 	char *rest;
-	for (char *line = strtok_r(m->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = strtok_r(m->text.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char name[32];
 		double receive, transmit;
 		if (sscanf(line, " %31[^:]: %lf %*f %*f %*f %*f %*f %*f %*f %lf", name, &receive,
@@ -272,14 +245,10 @@ static void sample_target(struct proc_metrics *m, pid_t pid)
 {
 	char path[48], name[16];
 	snprintf(path, sizeof path, "%d/stat", pid);
-	int fd = openat(m->proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	text_read_at(&m->text, m->proc, path, TEXT_MAX);
+	if (!m->text.length)
 		return;
-	bool any = read_all(m, fd);
-	close(fd);
-	if (!any)
-		return;
-	const char *rest = strrchr(m->text, ')'); /* comm may hold anything */
+	const char *rest = strrchr(m->text.bytes, ')'); /* comm may hold anything */
 	double minor, major, user, system, rss;
 	if (!rest || sscanf(rest + 2,
 			    "%*c %*d %*d %*d %*d %*d %*u %lf %*f %lf %*f %lf %lf %*d %*d %*d %*d %*d %*d %*u "
@@ -347,6 +316,6 @@ void proc_metrics_close(struct proc_metrics *m)
 	if (m->proc >= 0)
 		close(m->proc);
 	tdestroy(m->tree, free);
-	free(m->text);
+	free(m->text.bytes);
 	free(m);
 }

@@ -8,14 +8,14 @@
 #include "loader/output/quota.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "loader/system/grow.h"
+#include "loader/system/text.h"
+#include "loader/targets/cgroups.h"
 #include "recording/json/json_block.h"
 
 enum { PATH_BYTES = 256 };
@@ -92,36 +92,18 @@ struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const ch
 	return q;
 }
 
-/* Reads a file; false when there is none, or nothing in it. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, size - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0;
-}
-
 /* The cgroup in the hierarchy, "/a/b", of a process or thread, whose directory in proc this is; false when it
  * has none. */
-static bool cgroup_of(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
+static bool find_cgroup(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
 {
-	char path[PATH_MAX], text[4096], *rest;
-	snprintf(path, sizeof path, "%s/%s/cgroup", q->proc, directory);
-	if (!read_text(path, text, sizeof text))
+	char file[PATH_MAX], path[CGROUP_BYTES];
+	snprintf(file, sizeof file, "%s/%s/cgroup", q->proc, directory);
+	if (!cgroup_in(file, q->v2 ? "" : "cpu", path))
 		return false;
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *controllers = strchr(line, ':'), *at = controllers ? strchr(++controllers, ':') : NULL;
-		if (!at || (q->v2 ? at != controllers : !lists(controllers, "cpu")))
-			continue;
-		size_t root = strcmp(q->root, "/") ? strlen(q->root) : 0;
-		at++;
-		snprintf(cgroup, PATH_BYTES, "%s", strncmp(at, q->root, root) ? at : at + root);
-		return true;
-	}
-	return false;
+	size_t root = strcmp(q->root, "/") ? strlen(q->root) : 0;
+	snprintf(cgroup, PATH_BYTES, "%.*s", PATH_BYTES - 1,
+		 strncmp(path, q->root, root) ? path : path + root);
+	return true;
 }
 
 /* Reads a file of a cgroup; false when there is none. */
@@ -129,7 +111,7 @@ static bool read_file(const struct quotas *q, const char *cgroup, const char *fi
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s%s/%s", q->mount, cgroup, file);
-	return read_text(path, text, size);
+	return read_text(path, text, size) >= 0;
 }
 
 /* A cgroup's own quota; false: it has none. */
@@ -155,19 +137,6 @@ static void write_note(struct quotas *q, const struct quota *x)
 				   (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us));
 }
 
-static struct quota *new_quota(struct quotas *q)
-{
-	if (q->count == q->room) {
-		size_t room = q->room ? 2 * q->room : 16;
-		struct quota *grown = realloc(q->all, room * sizeof *grown);
-		if (!grown)
-			return NULL;
-		q->all = grown;
-		q->room = room;
-	}
-	return &q->all[q->count++];
-}
-
 /* Returns whether it is the first in this look that finds it. */
 static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
 		       long long period_us)
@@ -177,9 +146,9 @@ static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long lon
 		if (q->all[i].pid == pid && strcmp(q->all[i].cgroup, cgroup) == 0)
 			x = &q->all[i];
 	if (!x) {
-		x = new_quota(q);
-		if (!x)
+		if (!grow(&q->all, &q->room, q->count, sizeof *q->all))
 			return false;
+		x = &q->all[q->count++];
 		*x = (struct quota){.pid = pid};
 		snprintf(x->cgroup, sizeof x->cgroup, "%s", cgroup);
 	}
@@ -229,7 +198,7 @@ static void look_at_threads(struct quotas *q, pid_t pid, const char *of_process)
 	DIR *threads = opendir(path);
 	for (struct dirent *e; threads && (e = readdir(threads));) {
 		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
-		if (e->d_name[0] != '.' && cgroup_of(q, path, cgroup) && strcmp(cgroup, of_process))
+		if (e->d_name[0] != '.' && find_cgroup(q, path, cgroup) && strcmp(cgroup, of_process))
 			look_up(q, pid, cgroup);
 	}
 	if (threads)
@@ -245,7 +214,7 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		char pid[16], cgroup[PATH_BYTES], of_process[PATH_BYTES];
 		snprintf(pid, sizeof pid, "%d", pids[i]);
-		if (!cgroup_of(q, pid, cgroup))
+		if (!find_cgroup(q, pid, cgroup))
 			continue;
 		memcpy(of_process, cgroup, sizeof of_process);
 		look_up(q, pids[i], cgroup);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/system/grow.h"
 #include "common/text/parse.h"
 
 #define SECOND_NS 1000000000ull
@@ -126,14 +127,8 @@ static uint64_t number_in(const char *name)
 
 static bool add(struct segments *r, const struct segment *s)
 {
-	if (r->count == r->room) {
-		size_t room = r->room ? 2 * r->room : 64;
-		struct segment *grown = realloc(r->all, room * sizeof *grown);
-		if (!grown)
-			return false;
-		r->all = grown;
-		r->room = room;
-	}
+	if (!grow(&r->all, &r->room, r->count, sizeof *r->all))
+		return false;
 	r->all[r->count++] = *s;
 	r->bytes += s->bytes;
 	return true;

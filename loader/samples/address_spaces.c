@@ -13,6 +13,7 @@
 
 #include "loader/samples/mapped_open.h"
 #include "loader/samples/mappings.h"
+#include "loader/system/grow.h"
 #include "recording/recording.h"
 
 enum {
@@ -154,14 +155,8 @@ static struct process *add(struct address_spaces *s)
 				oldest = &s->processes[i];
 		close_process(s, oldest);
 	}
-	if (s->count == s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-		struct process *grown = realloc(s->processes, room * sizeof *grown);
-		if (!grown)
-			return NULL;
-		s->processes = grown;
-		s->room = room;
-	}
+	if (!grow(&s->processes, &s->room, s->count, sizeof *s->processes))
+		return NULL;
 	return memset(&s->processes[s->count++], 0, sizeof *s->processes);
 }
 

@@ -3,13 +3,13 @@
  * end in a path as \012, so lines are lines. */
 #include "loader/samples/mappings.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "loader/system/text.h"
 
 enum { MAPS_BYTES_MAX = 16 << 20 };
 
@@ -95,33 +95,14 @@ void mappings_each(const char *text, mapping_handler found, void *context)
 
 char *mappings_read(pid_t pid)
 {
-	char path[48], *text = NULL;
+	char path[48];
+	struct text maps = {NULL};
 	snprintf(path, sizeof path, "/proc/%d/maps", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	size_t room = 0, length = 0;
-	ssize_t n;
-	do {
-		if (room - length < 4096) {
-			room = room ? room * 2 : 1 << 16;
-			char *grown = room <= MAPS_BYTES_MAX ? realloc(text, room) : NULL;
-			if (!grown) {
-				n = -1;
-				break;
-			}
-			text = grown;
-		}
-		n = read(fd, text + length, room - length - 1);
-		length += n > 0 ? (size_t)n : 0;
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	close(fd);
-	if (n < 0 || !length) { /* a process that has ended has an empty one */
-		free(text);
-		return NULL;
-	}
-	text[length] = 0;
-	return text;
+	/* A process that has ended has an empty one. */
+	if (text_read_at(&maps, AT_FDCWD, path, MAPS_BYTES_MAX) && maps.length)
+		return maps.bytes;
+	free(maps.bytes);
+	return NULL;
 }
 
 void mappings_base_name(const char *path, char *name, size_t size)

@@ -14,6 +14,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "loader/system/grow.h"
+
 enum {
 	FILES_KEPT = 64, /* that no space has any more: a child's, as a rule, and there will be another one */
 	FUNCTION_NAME = 256,
@@ -371,15 +373,8 @@ void unwinder_forget_space(struct unwinder *u, uint32_t id)
 void unwinder_begin_space(struct unwinder *u, uint32_t id)
 {
 	unwinder_forget_space(u, id);
-	if (u->count == u->room) {
-		size_t room = u->room ? u->room * 2 : 16;
-		struct space **grown = realloc(u->spaces, room * sizeof *grown);
-		if (!grown)
-			return;
-		u->spaces = grown;
-		u->room = room;
-	}
-	struct space *s = calloc(1, sizeof *s);
+	struct space *s =
+	    grow(&u->spaces, &u->room, u->count, sizeof *u->spaces) ? calloc(1, sizeof *s) : NULL;
 	if (!s)
 		return;
 	s->id = id;

@@ -13,25 +13,18 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_messages.h"
 #include "loader/system/affinity.h"
+#include "loader/system/cpu_time.h"
 #include "loader/system/packets.h"
 #include "loader/system/privileges.h"
 
 enum {
 	SOCKET_BYTES = 8 << 20, /* for what comes in a tick of the recorder, on a large host */
 };
-
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
 
 /* A debug_file_finder: the recorder is asked. */
 static int ask(void *context, const uint8_t *build_id, size_t bytes)

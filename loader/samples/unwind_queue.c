@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loader/samples/address_spaces.h"
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_helper.h"
 #include "loader/samples/unwind_messages.h"
+#include "loader/system/cpu_time.h"
 #include "loader/system/packets.h"
 #include "recording/recording.h"
 
@@ -77,16 +77,6 @@ static struct unwind_helper *helper(struct unwind_queue *u)
 	return &u->helpers[u->at_work];
 }
 
-/* CPU time of a process that is still ours. */
-static uint64_t cpu_of(pid_t pid)
-{
-	clockid_t clock;
-	struct timespec t;
-	if (!pid || clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
-		return 0;
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 static void drop_queue(struct unwind_queue *u)
 {
 	while (u->queue) {
@@ -126,7 +116,7 @@ static void give_up(struct unwind_queue *u, uint64_t serial)
 /* The helper has died, or won't answer: the next one starts from nothing. */
 static void replace_helper(struct unwind_queue *u)
 {
-	u->figures.helper_cpu_ns += cpu_of(helper(u)->pid);
+	u->figures.helper_cpu_ns += cpu_time_ns(helper(u)->pid);
 	u->figures.helpers_ended++;
 	unwind_helper_end(helper(u));
 	drop_queue(u);
@@ -403,7 +393,7 @@ struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u)
 {
 	struct unwind_queue_figures f = u->figures;
 	for (size_t i = 0; i < HELPERS; i++)
-		f.helper_cpu_ns += cpu_of(u->helpers[i].pid);
+		f.helper_cpu_ns += cpu_time_ns(u->helpers[i].pid);
 	f.helper = has_helper(u) ? u->helpers[u->at_work].pid : 0;
 	return f;
 }

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "loader/sockets/proc_sockets.h"
+#include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
 enum {
@@ -71,8 +72,7 @@ struct sockets {
 	uint64_t looks, last_look_ns;
 	uint64_t took_ns, tables_took_ns; /* the last look */
 	uint64_t descriptors;		  /* that the processes had open then */
-	char *text;
-	size_t room;
+	struct text text;
 };
 
 static int compare_sockets(const void *a, const void *b)
@@ -179,34 +179,6 @@ void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
 	s->fresh = true;
 }
 
-/* The text of /proc/PID/fdinfo/FD, or NULL: gone. */
-static const char *read_set(struct sockets *s, const struct instance *instance)
-{
-	char path[64];
-	snprintf(path, sizeof path, "/proc/%d/fdinfo/%u", instance->pid, instance->epoll);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	size_t used = 0;
-	ssize_t n = 0;
-	do {
-		used += (size_t)n;
-		if (s->room < used + 4096) {
-			size_t room = s->room ? 2 * s->room : 65536;
-			char *grown = realloc(s->text, room);
-			if (!grown)
-				break;
-			s->text = grown;
-			s->room = room;
-		}
-	} while ((n = read(fd, s->text + used, s->room - used - 1)) > 0);
-	close(fd);
-	if (n < 0 || !s->text)
-		return NULL;
-	s->text[used] = 0;
-	return s->text;
-}
-
 static void note_full(struct sockets *s)
 {
 	if (s->full)
@@ -263,11 +235,13 @@ static void see(struct sockets *s, const struct instance *instance, uint64_t ino
 /* Reads an instance's set. False: it is gone. */
 static bool look_at(struct sockets *s, const struct instance *instance)
 {
-	const char *text = read_set(s, instance);
-	if (!text)
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%u", instance->pid, instance->epoll);
+	text_read_at(&s->text, AT_FDCWD, path, SIZE_MAX);
+	if (!s->text.length)
 		return false;
 	uint64_t now = ft_now_ns();
-	for (const char *line = strstr(text, "tfd:"); line; line = strstr(line + 4, "tfd:")) {
+	for (const char *line = strstr(s->text.bytes, "tfd:"); line; line = strstr(line + 4, "tfd:")) {
 		unsigned long inode, device;
 		const char *at = strstr(line, " ino:");
 		if (at && sscanf(at, " ino:%lx sdev:%lx", &inode, &device) == 2 && device == s->device)
@@ -468,6 +442,6 @@ void sockets_close(struct sockets *s)
 	for (size_t i = 0; i < s->diag_count; i++)
 		close(s->diag[i]);
 	tdestroy(s->by_inode, free);
-	free(s->text);
+	free(s->text.bytes);
 	free(s);
 }

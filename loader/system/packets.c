@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 union control {
 	char bytes[CMSG_SPACE(sizeof(int))];

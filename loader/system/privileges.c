@@ -303,7 +303,6 @@ int privileges_filter_recorder(int ring)
 				    SCMP_SYS(epoll_pwait),
 				    SCMP_SYS(nanosleep),
 				    SCMP_SYS(clock_nanosleep),
-				    SCMP_SYS(getrusage),
 				    SCMP_SYS(uname),
 				    SCMP_SYS(sysinfo),
 				    SCMP_SYS(prlimit64),

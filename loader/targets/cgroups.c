@@ -7,40 +7,25 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "loader/system/text.h"
 
 enum { ID_DIGITS = 64, SHORT_ID_DIGITS = 12 };
 
 static const char docker[] = "/var/lib/docker/containers";
 static const char podman[] = "/var/lib/containers/storage/overlay-containers/containers.json";
 
-static bool read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	size_t length = 0;
-	ssize_t n;
-	while ((n = read(fd, text + length, size - 1 - length)) > 0)
-		length += (size_t)n;
-	close(fd);
-	text[length] = 0;
-	return n == 0;
-}
-
 /* Calls each(controllers, path, context) for the lines of a process' cgroup file, until one returns true. */
-static bool any_line(const char *root, pid_t pid,
-		     bool (*each)(const char *controllers, const char *path, void *context), void *context)
+static bool any_line(const char *file, bool (*each)(const char *controllers, const char *path, void *context),
+		     void *context)
 {
-	char file[PATH_MAX], text[16384], *rest;
-	snprintf(file, sizeof file, "%s/proc/%d/cgroup", root, pid);
-	if (!read_text(file, text, sizeof text))
+	char text[16384], *rest;
+	if (read_text(file, text, sizeof text) < 0)
 		return false;
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char *controllers = strchr(line, ':'),
@@ -71,10 +56,17 @@ static bool is_wanted(const char *controllers, const char *path, void *context)
 	return lists;
 }
 
-bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CGROUP_BYTES])
+bool cgroup_in(const char *file, const char *controller, char path[CGROUP_BYTES])
 {
 	struct wanted w = {controller, path};
-	return any_line(root, pid, is_wanted, &w);
+	return any_line(file, is_wanted, &w);
+}
+
+bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CGROUP_BYTES])
+{
+	char file[PATH_MAX];
+	snprintf(file, sizeof file, "%s/proc/%d/cgroup", root, pid);
+	return cgroup_in(file, controller, path);
 }
 
 /* The next part of a path from its end: *length bytes at what is returned; NULL: there are no more. `end` is
@@ -185,8 +177,10 @@ static bool rank_path(const char *controllers, const char *path, void *context)
 
 bool cgroup_best(const char *root, pid_t pid, char path[CGROUP_BYTES])
 {
+	char file[PATH_MAX];
 	struct best_path t = {path, -1};
-	any_line(root, pid, rank_path, &t);
+	snprintf(file, sizeof file, "%s/proc/%d/cgroup", root, pid);
+	any_line(file, rank_path, &t);
 	return t.rank >= 0;
 }
 

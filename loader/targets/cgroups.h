@@ -23,6 +23,8 @@ enum {
 /* The path of a process' cgroup, "/docker/1f2e...", in the hierarchy of a version 1 controller ("freezer")
  * or, with "", in that of version 2. False: it is in none, or has ended. */
 bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CGROUP_BYTES]);
+/* The same from a file like /proc/PID/cgroup. */
+bool cgroup_in(const char *file, const char *controller, char path[CGROUP_BYTES]);
 /* The one of its paths that says most: which container, else which unit, else the first that is no root. */
 bool cgroup_best(const char *root, pid_t pid, char path[CGROUP_BYTES]);
 

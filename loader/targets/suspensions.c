@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/system/grow.h"
 #include "recording/json/json_block.h"
 
 /* Children that are frozen in a group come on top of the targets, and there is no end of them. */
@@ -17,16 +18,8 @@ static bool is_noted(struct suspensions *h, uint32_t tgid, const char *path)
 	for (size_t i = 0; i < h->count; i++)
 		if (h->groups[i].tgid == tgid && strcmp(h->groups[i].path, path) == 0)
 			return true;
-	if (h->count == GROUPS_MAX)
+	if (h->count == GROUPS_MAX || !grow(&h->groups, &h->room, h->count, sizeof *h->groups))
 		return true;
-	if (h->count == h->room) {
-		size_t room = h->room ? h->room * 2 : 4;
-		struct frozen_group *grown = realloc(h->groups, room * sizeof *grown);
-		if (!grown)
-			return true;
-		h->groups = grown;
-		h->room = room;
-	}
 	struct frozen_group *g = &h->groups[h->count++];
 	g->tgid = tgid;
 	strcpy(g->path, path);

@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,28 +14,8 @@
 #include <unistd.h>
 
 #include "loader/sockets/listeners.h"
+#include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
-
-int read_proc(pid_t pid, const char *file, char *text, size_t size)
-{
-	char path[96];
-	snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
-	text[0] = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, text, size - 1);
-	close(fd);
-	if (n < 0)
-		return -errno;
-	for (ssize_t i = 0; i < n; i++)
-		if (text[i] == 0)
-			text[i] = ' ';
-	while (n > 0 && isspace((unsigned char)text[n - 1]))
-		n--;
-	text[n] = 0;
-	return (int)n;
-}
 
 int targets_add_pid(struct targets *t, pid_t pid)
 {

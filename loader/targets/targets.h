@@ -42,10 +42,6 @@ int targets_add_container(struct targets *t, const char *which);
 /* A TCP port, 1 to 65535, or -EINVAL. */
 int port_number(const char *text);
 
-/* Reads /proc/PID/FILE as text, NUL bytes turned into spaces, trailing blanks cut. Returns its length or a
- * negative errno; `text` is always terminated. */
-int read_proc(pid_t pid, const char *file, char *text, size_t size);
-
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/targets/targets.h"
+#include "loader/system/grow.h"
+#include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
 enum { LOOKS = 50, YOUNG_NS = 200000000 }; /* five seconds; 200 ms */
@@ -53,14 +54,8 @@ static void look(struct ft_thread *r)
 
 void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
 {
-	if (t->count == t->room) {
-		size_t room = t->room ? t->room * 2 : 64;
-		struct thread *grown = realloc(t->all, room * sizeof *grown);
-		if (!grown)
-			return;
-		t->all = grown;
-		t->room = room;
-	}
+	if (!grow(&t->all, &t->room, t->count, sizeof *t->all))
+		return;
 	struct thread *n = &t->all[t->count++];
 	memset(n, 0, sizeof *n);
 	n->record.start_ns = e->begin_ns;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <sys/wait.h>
 
+#include "loader/system/text.h"
 #include "loader/targets/targets.h"
 
 using namespace forktail::test;
