@@ -4,8 +4,8 @@ forktail_test(loadgen unit
   SOURCES unit/loadgen/protocol/resp_test.cc unit/loadgen/protocol/memcached_test.cc unit/loadgen/protocol/meta_test.cc unit/loadgen/workload/pacing_test.cc
           unit/loadgen/options/address_test.cc
           unit/loadgen/protocol/command_test.cc unit/loadgen/protocol/protocols_test.cc unit/loadgen/command/values_test.cc unit/loadgen/command/keynames_test.cc
-          unit/loadgen/run/suite_test.cc unit/loadgen/engine/timers_test.cc unit/loadgen/engine/pending_test.cc unit/loadgen/engine/gathered_test.cc
-          unit/loadgen/output/summary_test.cc unit/loadgen/workload/workload_test.cc unit/loadgen/results/figures_test.cc
+          unit/loadgen/run/suite_test.cc unit/loadgen/engine/timers_test.cc unit/loadgen/engine/pending_queue_test.cc unit/loadgen/workload/reply_buffer_test.cc
+          unit/loadgen/output/summary_test.cc unit/loadgen/workload/workload_test.cc unit/loadgen/results/result_figures_test.cc
           unit/loadgen/options/options_test.cc unit/loadgen/workload/keys_test.cc unit/loadgen/workload/ycsb_test.cc
           unit/loadgen/workload/profile_test.cc unit/loadgen/workload/pacing_profile_test.cc unit/loadgen/results/hdr_log_test.cc
           unit/loadgen/cluster/routing_test.cc unit/loadgen/run/intrinsic_test.cc unit/loadgen/replay/replay_test.cc

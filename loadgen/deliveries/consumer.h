@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A consumer: what it says and hears (consumer.c), its connection (consumer_connection.c) and what its
- * messages count as (received.c). Of what all consumers share, struct deliveries, the thread is in
- * deliveries.c. */
+ * messages count as (messages.c). Of what all consumers share, struct deliveries, the thread is in
+ * consumer_thread.c. */
 #ifndef FORKTAIL_LOADGEN_CONSUMER_H
 #define FORKTAIL_LOADGEN_CONSUMER_H
 
@@ -62,7 +62,7 @@ struct deliveries {
 
 enum { READ_AT_ONCE = 64 << 10 };
 
-/* ---- received.c ---- */
+/* ---- messages.c ---- */
 
 /* A message came. The lock is held. */
 void take_message(struct consumer *c, const redisReply *payload, uint64_t end_ns);

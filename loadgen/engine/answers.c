@@ -7,11 +7,11 @@
  */
 #include "answers.h"
 
-#include "gathered.h"
 #include "lifecycle.h"
+#include "loadgen/workload/reply_buffer.h"
 #include "meta_answer.h"
-#include "record.h"
 #include "recording/recording.h"
+#include "request_end.h"
 
 /* ---- an answer to the oldest request ---- */
 

@@ -4,7 +4,7 @@
 #ifndef FORKTAIL_LOADGEN_ANSWERS_H
 #define FORKTAIL_LOADGEN_ANSWERS_H
 
-#include "thread.h"
+#include "load_thread.h"
 
 /* Takes the answers in the `size` bytes that lie in the thread's read buffer since now_ns. False: the
  * connection is gone. */

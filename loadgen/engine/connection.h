@@ -10,8 +10,8 @@
 #include <sys/queue.h>
 
 #include "loadgen/protocol/reply.h"
-#include "pending.h"
-#include "waiting.h"
+#include "pending_queue.h"
+#include "pending_request.h"
 
 /* Of a log entry that never got as far as a connection. */
 #define NO_CONNECTION UINT32_MAX
@@ -37,7 +37,7 @@ struct connection {
 	struct unsent *unsent;	      /* NULL: the kernel took all */
 	struct gathered *gathered;    /* NULL: nobody looks at replies beyond their end */
 	struct tls_session *tls;      /* NULL: plain */
-	struct connection_list *room; /* the list it's on (room.h); NULL: on none */
+	struct connection_list *room; /* the list it's on (connection_list.h); NULL: on none */
 	TAILQ_ENTRY(connection) with_room;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
@@ -51,7 +51,7 @@ struct connection {
 	bool arrival_times; /* the kernel says when answers came */
 	union {
 		struct {
-			uint32_t asks;	   /* of those in flight, ASKINGs: requests of ours (routed.c) */
+			uint32_t asks; /* of those in flight, ASKINGs: requests of ours (routed_loops.c) */
 			uint8_t greetings; /* answers to set-up commands still to come */
 			bool batch_ends;   /* the next answer is to a batch's end (meta_answer.c) */
 			bool meta;	   /* memcached's meta commands: answers say whose they are */
@@ -63,9 +63,10 @@ struct connection {
 };
 
 /* A thread's connections to one server. Against a single server there is one group; with several, requests
- * have to go to a certain one of them, and wait with it while none of its connections has room (routed.c). */
+ * have to go to a certain one of them, and wait with it while none of its connections has room
+ * (routed_loops.c). */
 struct group {
-	struct connection_list idle, partial; /* those with room (room.h) */
+	struct connection_list idle, partial; /* those with room (connection_list.h) */
 	struct connection *connections;
 	struct pending *rings;
 	uint32_t count;
@@ -100,7 +101,7 @@ static inline void ring_drop(struct connection *c)
 	c->in_flight--;
 }
 
-/* The event handlers of an open connection (connection.c). */
+/* The event handlers of an open connection (connection_events.c). */
 void connection_readable(evutil_socket_t fd, short what, void *arg);
 void connection_writable(evutil_socket_t fd, short what, void *arg);
 

@@ -11,13 +11,13 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "ending.h"
-#include "gathered.h"
-#include "record.h"
+#include "connection_list.h"
+#include "finish.h"
+#include "loadgen/workload/reply_buffer.h"
 #include "recording/recording.h"
-#include "room.h"
+#include "request_end.h"
 #include "transport.h"
-#include "unsent.h"
+#include "write_backlog.h"
 
 /* Of a TLS handshake, as at set-up. */
 #define HANDSHAKE_NS 5000000000u
@@ -376,7 +376,7 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 			t->trouble.lost++;
 	} else if (t->base && !c->waiting) {
 		/* Else it thinks, and whoever set its one timer sees to it; or there is no loop, and
-		 * blocking.c does. */
+		 * blocking_loops.c does. */
 		connection_try_later(c, now);
 	}
 	if (model->take_over) /* answers before this one may have put requests on other connections */

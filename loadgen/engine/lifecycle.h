@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADGEN_LIFECYCLE_H
 #define FORKTAIL_LOADGEN_LIFECYCLE_H
 
-#include "thread.h"
+#include "load_thread.h"
 
 /* Makes connection `id` of a group, whose fd (and tls) is set; -1: to be opened with connection_begin. */
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
@@ -30,7 +30,8 @@ void connection_keep_unsent(struct connection *c, const char *bytes, size_t leng
 void fail_in_flight(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
 		    unsigned status, uint64_t now_ns);
 
-/* Parts of it, for a thread that opens its connection itself (blocking.c). Closes, with nothing in flight. */
+/* Parts of it, for a thread that opens its connection itself (blocking_loops.c). Closes, with nothing in
+ * flight. */
 void connection_close(struct connection *c, uint64_t now_ns);
 /* It has another socket: nothing was sent, nothing came, but answers to the greeting will. */
 void connection_reset(struct connection *c);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The load model: what decides which request goes out when, and on which connection.
  *
- * A thread has one for all its life, chosen once (thread.c), and what every model shares asks it by these
- * functions: it calls up to the model, and the model calls down to it, so no file calls back to one that
- * calls it. The models:
+ * A thread has one for all its life, chosen once (thread_lifecycle.c), and what every model shares asks it by
+ * these functions: it calls up to the model, and the model calls down to it, so no file calls back to one
+ * that calls it. The models:
  *
- *   closed_loop.c  a connection keeps up to `pipeline` requests on their way, sent `batch` at a time
- *   open_loop.c    a request that falls due goes to the connection that has been idle longest
- *   routed.c       either of these over several servers: a request goes to the one that has its key
- *   replay_send.c  a recording: each connection follows the chain of its own records
- *   blocking.c     either of the first two without an event loop: write, then read, as a plain client does
+ *   closed_loop.c     a connection keeps up to `pipeline` requests on their way, sent `batch` at a time
+ *   open_loop.c       a request that falls due goes to the connection that has been idle longest
+ *   routed_loops.c    either of these over several servers: a request goes to the one that has its key
+ *   replay_send.c     a recording: each connection follows the chain of its own records
+ *   blocking_loops.c  either of the first two without an event loop: write, then read, as a plain client does
  *
  * The table is asked on the hot path, too: by callgrind it costs nothing there. With the branches that it
  * replaced, inlined, a load thread took 1,235 instructions for a GET in a closed loop at pipeline 1 and 525

@@ -12,7 +12,7 @@
 #include "meta_answer.h"
 
 #include "lifecycle.h"
-#include "record.h"
+#include "request_end.h"
 
 #define BATCH_END "mn\r\n"
 

@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADGEN_META_ANSWER_H
 #define FORKTAIL_LOADGEN_META_ANSWER_H
 
-#include "thread.h"
+#include "load_thread.h"
 
 enum meta_match { META_ANSWERS_OLDEST, META_ANSWERS_NONE, META_LOST };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "load_thread.h"
 #include "loadgen/net/tls.h"
-#include "thread.h"
 
 static inline ssize_t transport_read(const struct connection *c, void *to, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session as its two files see it: tls.c reads and writes, tls_context.c makes it for a host and puts
- * failures into words. For everybody else it stays closed. */
+/* A session as its two files see it: tls_session.c reads and writes, tls_context.c makes it for a host and
+ * puts failures into words. For everybody else it stays closed. */
 #ifndef FORKTAIL_LOADGEN_TLS_PARTS_H
 #define FORKTAIL_LOADGEN_TLS_PARTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The observer's thread: connect, ask once a second, connect again when that fails. What is asked of whom
- * stands in observer_redis.c and observer_memcached.c, what becomes of the answers in observed.c. */
+ * stands in observer_redis.c and observer_memcached.c, what becomes of the answers in observer_series.c. */
 #include "observer.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "observer_view.h"
 #include "recording/json/json_block.h"
-#include "view.h"
 
 #define MS_NS 1000000u
 #define SECOND_NS 1000000000u

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "loadgen/server/reach.h"
+#include "observer_view.h"
 #include "recording/json/json_block.h"
-#include "view.h"
 
 enum { STATS_LIMIT = 1 << 18 }; /* a hundred lines are 3 KiB */
 

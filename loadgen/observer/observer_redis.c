@@ -10,9 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "observer_view.h"
 #include "common/text/visible.h"
 #include "recording/json/json_block.h"
-#include "view.h"
 
 #define OBSERVER_NAME "forktail-observer"
 

@@ -14,7 +14,7 @@
 #include "deployment.h"
 #include "loadgen/net/tls.h"
 #include "loadgen/replay/replay.h"
-#include "loadgen/results/figures.h"
+#include "loadgen/results/result_figures.h"
 #include "loadgen/workload/keys.h"
 #include "loadgen/workload/pacing.h"
 #include "loadgen/workload/profile.h"

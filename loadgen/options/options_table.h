@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options there are, for options.c to read: keys of those that have no letter, and argp's table. */
+/* The options there are, for options_read.c to read: keys of those that have no letter, and argp's table. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_TABLE_H
 #define FORKTAIL_LOADGEN_OPTIONS_TABLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options' values, one function per kind, for options.c: each puts what it reads where it belongs, or says in
- * one sentence on stderr what it should have been and returns what argp_parse is to return. */
+/* Options' values, one function per kind, for options_read.c: each puts what it reads where it belongs, or
+ * says in one sentence on stderr what it should have been and returns what argp_parse is to return. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_VALUES_H
 #define FORKTAIL_LOADGEN_OPTIONS_VALUES_H
 

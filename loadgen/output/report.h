@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "loadgen/options/options.h"
-#include "loadgen/results/figures.h"
+#include "loadgen/results/result_figures.h"
 #include "loadgen/workload/workload.h"
 #include "recording/json/json_block.h"
 

@@ -9,8 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loadgen/cluster/behind.h"
-#include "recording/json/json_block.h"
+#include "loadgen/cluster/proxy_ring.h"
 #include "recording/recording.h"
 
 static void describe_host(json_t *j)

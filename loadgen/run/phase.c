@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "loadgen/engine/group.h"
-#include "loadgen/engine/hand_over.h"
-#include "loadgen/engine/replay_send.h"
+#include "loadgen/models/group.h"
+#include "loadgen/models/hand_over.h"
+#include "loadgen/models/replay_send.h"
 #include "loadgen/server/connect.h"
 #include "phase_deliveries.h"
 #include "prepare.h"

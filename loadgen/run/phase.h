@@ -8,7 +8,7 @@
 
 #include "loadgen/cluster/nodes.h"
 #include "loadgen/deliveries/deliveries.h"
-#include "loadgen/engine/thread.h"
+#include "loadgen/engine/load_thread.h"
 #include "loadgen/options/options.h"
 #include "loadgen/output/each_second.h"
 #include "loadgen/output/report.h"

@@ -6,9 +6,9 @@
 
 #include "common/text/visible.h"
 #include "complain.h"
-#include "loadgen/engine/replay_send.h"
-#include "loadgen/engine/routing.h"
-#include "loadgen/output/servers.h"
+#include "loadgen/models/replay_send.h"
+#include "loadgen/models/routing.h"
+#include "loadgen/output/node_report.h"
 #include "phase_deliveries.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"

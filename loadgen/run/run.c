@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "loadgen/cluster/behind.h"
+#include "loadgen/cluster/proxy_ring.h"
 #include "loadgen/cluster/route.h"
 #include "loadgen/cluster/topology.h"
 #include "loadgen/net/link.h"

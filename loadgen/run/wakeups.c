@@ -14,8 +14,8 @@
 
 #include "complain.h"
 #include "intrinsic.h"
-#include "loadgen/engine/hand_over.h"
-#include "loadgen/engine/record.h"
+#include "loadgen/engine/request_end.h"
+#include "loadgen/models/hand_over.h"
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ull

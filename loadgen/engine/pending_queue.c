@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The ring of requests without a connection: it doubles when it is full, and never shrinks. */
+#include "pending_queue.h"
+
+#include <stdlib.h>
+
+void waiting_push(struct waiting *w, const struct pending *p)
+{
+	if (w->count == w->room) {
+		uint32_t room = w->room ? w->room * 2 : 64;
+		struct pending *grown = malloc(room * sizeof(*grown));
+
+		if (!grown)
+			abort(); /* a request lost here would never end */
+		for (uint32_t i = 0; i < w->count; i++)
+			grown[i] = w->ring[(w->first + i) % w->room];
+		free(w->ring);
+		*w = (struct waiting){grown, 0, w->count, room};
+	}
+	w->ring[(w->first + w->count++) % w->room] = *p;
+}
+
+bool waiting_pop(struct waiting *w, struct pending *p)
+{
+	if (w->count == 0)
+		return false;
+	*p = w->ring[w->first];
+	w->first = (w->first + 1) % w->room;
+	w->count--;
+	return true;
+}

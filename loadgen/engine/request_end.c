@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a request: the histogram, the log, and errors against the plan's limits. On the hot path. */
+#include "request_end.h"
+
+#include "finish.h"
+#include "loadgen/cluster/proxy_ring.h"
+#include "recording/recording.h"
+
+/* When its answer arrived: at the last of the bytes that are being taken. A request that failed has none. */
+static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q)
+{
+	uint64_t at_ns = t->arriving.at_ns;
+
+	if (q->status > FT_STATUS_ERROR_REPLY || at_ns < q->start_ns || at_ns > q->end_ns)
+		return;
+	q->arrival_ns = at_ns;
+	if (q->intended_ns >= t->plan->measure_ns)
+		stats_arrived(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns);
+}
+
+void record_request(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
+		    unsigned status, uint64_t bytes)
+{
+	const struct workload *w = t->plan->workload;
+	struct ft_request q = {
+	    .intended_ns = p->intended_ns,
+	    .start_ns = p->start_ns,
+	    .end_ns = end_ns,
+	    .connection = connection,
+	    .op = p->operation,
+	    .status = (uint8_t)status,
+	};
+
+	if (__builtin_expect(t->arriving.at_ns != 0, 0))
+		note_arrival(t, &q);
+	if (__builtin_expect(p->intended_ns >= t->plan->measure_ns, 1)) {
+		t->counting = true;
+		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
+	}
+	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
+		/* What never got a connection never got a key. */
+		if (__builtin_expect(t->plan->behind != NULL, 0) && connection != NO_CONNECTION)
+			q.behind = behind_of(t->plan->behind, w, p->operation, p->key, &t->key_name);
+		log_append(&t->lane, &q);
+	}
+	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
+		key_base_ack(w->base, p->key);
+	if (__builtin_expect(status_is_error(status), 0)) {
+		if (p->intended_ns >= t->plan->measure_ns)
+			stats_note_error(t->stats, status, end_ns);
+		count_error(t);
+	}
+}

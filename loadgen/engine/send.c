@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* The hot path's first half: requests are taken up and written, a batch of a connection with one write().
+ *
+ * Clocks. A request's start is read once per write(), just before it; in a closed loop a batch of up to
+ * SHARED_CLOCK_REQUESTS uses the reading that ended the answers before it, so its start is early by what
+ * handling those took: some 50 ns a request, counted as latency.
+ */
+#include "send.h"
+
+#include "lifecycle.h"
+#include "loadgen/workload/reply_buffer.h"
+#include "meta_answer.h"
+#include "recording/recording.h"
+#include "request_end.h"
+#include "transport.h"
+
+enum { SHARED_CLOCK_REQUESTS = 2 };
+
+static char asking_bytes[] = "*1\r\n$6\r\nASKING\r\n";
+static const struct step asking = {.bytes = asking_bytes, .length = sizeof(asking_bytes) - 1};
+
+/* What a continued scan reads next. */
+static void choose_captured(const struct connection *c, const struct pending *p, struct request_values *v)
+{
+	const struct gathered *i = c->gathered;
+	uint32_t k = p->step - 1u;
+
+	if (i && p->step > 0 && k < i->captured) {
+		v->captured = i->reply.at + i->captured_at[k];
+		v->captured_length = i->captured_length[k];
+	}
+}
+
+/* What is to be sent goes out now; those that were due before then are late. */
+static inline void stamp_batch(struct connection *c, uint32_t from, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	for (uint32_t i = from; c->to_send > 0; c->to_send--) {
+		struct pending *p = &c->pending[i];
+
+		if (pending_sent(p, now_ns) && p->intended_ns >= t->plan->measure_ns &&
+		    p->operation != NO_OPERATION) {
+			stats_sent_late(t->stats, now_ns - p->intended_ns);
+			t->stats->sent++;
+		}
+		i = i + 1 < c->ring_size ? i + 1 : 0;
+	}
+}
+
+void send_batch(struct connection *c, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	const struct workload *w = t->plan->workload;
+	uint32_t count = c->to_send, from = ring_index(c, c->in_flight - count);
+	uint32_t operation = 0, number = 0;
+	const struct step *step = NULL;
+	struct request_values v = {.opaque = c->taken - count};
+	size_t at = 0, after;
+	ssize_t n;
+
+	if (__builtin_expect(c->unsent != NULL, 0))
+		return;
+	for (uint32_t k = 0, i = from; k < count; k++) {
+		const struct pending *p = &c->pending[i];
+
+		v.key = p->key;
+		v.intended_ns = p->intended_ns;
+		if (!step || p->operation != operation || (p->step | number)) {
+			operation = p->operation;
+			number = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
+			step = __builtin_expect(operation == NO_OPERATION, 0)
+				   ? &asking
+				   : &w->operations[operation].steps[number];
+			choose_captured(c, p, &v);
+		}
+		after = request_put(&t->requests, w, k, at, step, operation * STEPS_MAX + number, &v);
+		if (after == 0) {
+			connection_fail(c, FT_STATUS_RESET, "out of memory");
+			return;
+		}
+		if (__builtin_expect(!step->bytes, 0))
+			count_bytes(t, operation, after - at); /* a template's are counted with its answer */
+		at = after;
+		v.opaque++;
+		i = i + 1 < c->ring_size ? i + 1 : 0;
+	}
+	if (__builtin_expect(w->quiet, 0)) {
+		at = meta_end_batch(c, count, at);
+		if (at == 0) {
+			connection_fail(c, FT_STATUS_RESET, "out of memory");
+			return;
+		}
+	}
+	if (now_ns == 0 || count > SHARED_CLOCK_REQUESTS)
+		now_ns = ft_now_ns();
+	stamp_batch(c, from, now_ns);
+	do {
+		n = transport_write(c, t->requests.bytes.at, at);
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)at)
+		return;
+	if (n < 0 && errno != EAGAIN)
+		connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
+	else
+		t->model->unsent(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
+}
+
+void send_step(struct connection *c, const struct pending *p)
+{
+	*ring_add(c) = *p;
+}
+
+void take_up(struct connection *c, uint64_t intended_ns)
+{
+	struct load_thread *t = c->thread;
+	const struct load_plan *plan = t->plan;
+	struct pending *p = ring_add(c);
+	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
+
+	*p = (struct pending){
+	    .intended_ns = intended_ns,
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation,
+			      (uint32_t)(c - c->group->connections)),
+	    .operation = (uint8_t)operation,
+	};
+	c->taken++;
+	t->in_flight++;
+}

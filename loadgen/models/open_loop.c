@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The open loop: when a request falls due it goes to the connection that has been idle longest, else to one
+ * with room in its pipeline; while none has room it waits, and its latency counts from when it was due. On
+ * the hot path. */
+#include "open_loop.h"
+
+#include "due_requests.h"
+#include "event_loop.h"
+#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_list.h"
+#include "loadgen/engine/finish.h"
+#include "loadgen/engine/lifecycle.h"
+#include "loadgen/engine/load_thread.h"
+#include "loadgen/engine/send.h"
+#include "recording/recording.h"
+
+static void pump(struct load_thread *t, uint64_t now_ns)
+{
+	const struct group *g = t->groups[0];
+	struct connection *c;
+
+	while (t->pacing.due_ns <= now_ns && first_with_room(g)) {
+		struct connection *batch = NULL, **last = &batch;
+
+		/* Hand out all that is due, then write once per connection. */
+		while (t->pacing.due_ns <= now_ns && (c = first_with_room(g))) {
+			if (c->to_send == 0) {
+				c->next_to_send = NULL;
+				*last = c;
+				last = &c->next_to_send;
+			}
+			take_up(c, t->pacing.due_ns);
+			pacing_take(&t->pacing);
+			settle_room(c);
+		}
+		while ((c = batch)) {
+			batch = c->next_to_send;
+			send_batch(c, 0);
+		}
+		now_ns = ft_now_ns();
+	}
+	if (first_with_room(g))
+		due_arm(t, t->pacing.due_ns);
+	check_finished(t, now_ns);
+}
+
+static void room(struct connection *c, uint64_t now_ns)
+{
+	settle_room(c);
+	pump(c->thread, now_ns);
+}
+
+static void answered(struct connection *c, uint64_t now_ns)
+{
+	const struct load_plan *plan = c->thread->plan;
+
+	if (__builtin_expect(c->to_send > 0, 0)) { /* further steps */
+		send_batch(c, 0);
+		if (c->fd < 0)
+			return;
+	}
+	if (__builtin_expect(plan->reconnect_after && c->in_flight == 0, 0) &&
+	    c->taken >= plan->reconnect_after)
+		connection_renew(c, now_ns);
+	else
+		settle_room(c);
+	pump(c->thread, now_ns);
+}
+
+const struct load_model open_loop = {
+    .init = event_loop_init,
+    .run = event_loop_run,
+    .pump = pump,
+    .more = due_more,
+    .fail_unsent = due_fail_unsent,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle_room,
+    .room = room,
+    .answered = answered,
+    .unsent = connection_keep_unsent,
+    .lost = fail_in_flight,
+    .step = send_step,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Sending a recording again: a thread's connections each follow the chain of their own records.
+ *
+ * A recorded client's commands stay in order on one connection, so that transactions stay whole; so the open
+ * loop's rule, whoever has been idle longest, has no place here. A record that falls due while its connection
+ * has no room waits for it, and its latency counts from when it was due. At full speed nothing is due by the
+ * clock: each connection sends its next as soon as there is room.
+ */
+#ifndef FORKTAIL_LOADGEN_REPLAY_SEND_H
+#define FORKTAIL_LOADGEN_REPLAY_SEND_H
+
+#include <stdint.h>
+
+#include "loadgen/engine/load_model.h"
+
+extern const struct load_model replay_send;
+
+/* Gives the thread its part: the connections from number `first` on, among all of the test's. -ENOMEM. */
+int replay_begin(struct load_thread *t, uint32_t first);
+/* Records that lost connections left behind at full speed. */
+uint64_t replay_abandoned(const struct load_thread *t);
+/* A database that the server didn't let a connection of this thread have; -1: none. */
+int64_t replay_refused(const struct load_thread *t);
+
+#endif

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+/* The load on several servers: each request goes to the server that its key belongs to, follows redirects,
+ * and waits while no server has it. docs/load-routing.md draws the way of a request.
+ *
+ * A closed loop keeps -c times -P requests on their way over all servers, as it does with one; each server
+ * has -c connections (over all threads), so a request only waits for a connection when its server is in
+ * trouble. In an open loop all that falls due is taken up at once, so that what waits for one server holds up
+ * no other.
+ *
+ * What is on its way ends exactly once, whatever happens to it: answered, failed with the connection that it
+ * was sent on (nobody knows whether it was executed), or given up after --retry or at the end. What was never
+ * written finds another way without having failed. The time that it's due, and the time that it was first
+ * sent, stay.
+ */
+#include "routed_loops.h"
+
+#include <string.h>
+
+#include "due_requests.h"
+#include "event_loop.h"
+#include "group.h"
+#include "loadgen/cluster/route.h"
+#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_list.h"
+#include "loadgen/engine/finish.h"
+#include "loadgen/engine/lifecycle.h"
+#include "loadgen/engine/load_thread.h"
+#include "loadgen/engine/request_end.h"
+#include "loadgen/engine/send.h"
+#include "recording/recording.h"
+#include "routing.h"
+
+/* How often what waits is looked at, and sent again without news of the topology; and the most that may wait,
+ * before an open loop holds back what is due. */
+#define TICK_NS 5000000u
+#define AGAIN_NS 20000000u
+enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16 };
+
+/* ---- a thread's part ---- */
+
+static int init(struct load_thread *t)
+{
+	int rc = routing_init(t);
+
+	return rc ? rc : event_loop_init(t);
+}
+
+/* Requests to the group's node go to the group from now on. */
+static void group_added(struct load_thread *t, struct group *g)
+{
+	t->routing->of_node[g->node] = g;
+}
+
+static void tick(void *who, uint64_t now_ns);
+
+/* Something waits: have a look at it in a moment. */
+static void watch_waiting(struct load_thread *t, uint64_t now_ns)
+{
+	if (t->routing->ticking || t->finished)
+		return;
+	t->routing->ticking = true;
+	timers_add(&t->alarms.timers, now_ns + TICK_NS, tick, t);
+}
+
+static struct group *group_of(struct load_thread *t, uint16_t node)
+{
+	struct routing *r = t->routing;
+	uint32_t first;
+
+	if (r->of_node[node])
+		return r->of_node[node];
+	first = atomic_fetch_add(&t->plan->next_connection, t->connection_count);
+	r->of_node[node] = group_connect(t, &nodes_at(r->nodes, node)->endpoint, node, NULL, first);
+	return r->of_node[node];
+}
+
+/* ---- out ---- */
+
+static void put_last(struct connection *c, const struct pending *p)
+{
+	struct routing *r = c->thread->routing;
+
+	if (c->to_send == 0) {
+		c->next_to_send = NULL;
+		if (!r->to_send)
+			r->last = &r->to_send;
+		*r->last = c;
+		r->last = &c->next_to_send;
+	}
+	*ring_add(c) = *p;
+}
+
+/* Puts a request on a connection, behind an ASKING if that is wanted. */
+static void put_on(struct connection *c, const struct pending *p, bool asking)
+{
+	const struct pending ask = {.intended_ns = p->intended_ns, .operation = NO_OPERATION};
+
+	if (asking) {
+		put_last(c, &ask);
+		c->asks++;
+	}
+	put_last(c, p);
+	c->taken++;
+	settle_room(c);
+}
+
+/* Writes what was put on connections. */
+static void flush(struct load_thread *t)
+{
+	struct routing *r = t->routing;
+	struct connection *c;
+
+	r->flushing = true;
+	while ((c = r->to_send)) {
+		r->to_send = c->next_to_send;
+		if (c->to_send > 0 && c->fd >= 0)
+			send_batch(c, 0);
+	}
+	r->flushing = false;
+}
+
+static void put_off(struct load_thread *t, struct waiting *w, const struct pending *p)
+{
+	struct pending late = *p;
+	uint64_t now = ft_now_ns();
+
+	pending_due(&late, now);
+	waiting_push(w, &late);
+	watch_waiting(t, now);
+}
+
+static void send_to(struct load_thread *t, const struct pending *p, uint16_t node, bool asking)
+{
+	struct group *g = node == NODE_NONE ? NULL : group_of(t, node);
+	struct connection *c = g ? first_with_room(g) : NULL;
+
+	if (c)
+		put_on(c, p, asking);
+	else
+		put_off(t, !g ? &t->routing->later : asking ? &g->asks : &g->queue, p);
+}
+
+/* Sends a request where its key belongs now. */
+static void send_on(struct load_thread *t, const struct pending *p)
+{
+	struct routing *r = t->routing;
+	uint32_t slot = routing_slot(t, p);
+	uint16_t node = slot == ROUTE_ANYWHERE
+			    ? nodes_any(r->nodes, r->turn++)
+			    : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->turn++);
+
+	send_to(t, p, node, false);
+}
+
+/* ---- ends ---- */
+
+static void ended(struct connection *c, const struct pending *p, uint64_t now_ns, unsigned status)
+{
+	routing_ended(c->thread, c->group, p, now_ns, status);
+}
+
+/* Ends a request that has no connection any more, or never had one. */
+static void end_without(struct load_thread *t, struct group *g, uint32_t connection, struct pending *p,
+			uint64_t now_ns, unsigned status)
+{
+	pending_sent(p, now_ns);
+	record_end(t, connection, p, now_ns, status, 0);
+	if (!g)
+		g = routing_blame(t, p);
+	if (g)
+		routing_ended(t, g, p, now_ns, status);
+	t->in_flight--;
+}
+
+static unsigned given_up_status(const struct pending *p)
+{
+	return p->start_ns ? FT_STATUS_TIMEOUT : FT_STATUS_UNSENT;
+}
+
+static void give_up_queue(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+{
+	struct pending p;
+
+	while (waiting_pop(w, &p))
+		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
+}
+
+static void give_up(struct load_thread *t, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < t->group_count; i++) {
+		give_up_queue(t, t->groups[i], &t->groups[i]->queue, now_ns);
+		give_up_queue(t, t->groups[i], &t->groups[i]->asks, now_ns);
+	}
+	give_up_queue(t, NULL, &t->routing->later, now_ns);
+}
+
+/* What was sent has failed, the rest finds another way. */
+static void lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+		 unsigned status, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	routing_trouble(c, now_ns);
+	for (uint32_t i = 0; i < in_flight; i++) {
+		struct pending *p = &c->pending[(first + i) % c->ring_size];
+
+		if (p->operation == NO_OPERATION)
+			continue;
+		if (i >= in_flight - unwritten && !t->stopping)
+			put_off(t, &t->routing->later, p);
+		else
+			end_without(t, c->group, c->id, p, now_ns, status);
+	}
+}
+
+/* ---- answers that are no answer ---- */
+
+enum refusal { REFUSAL_NONE, REFUSAL_MOVED, REFUSAL_ASK, REFUSAL_LATER };
+
+static enum refusal refusal_of(const char *word, bool *outage)
+{
+	static const struct {
+		const char *word;
+		enum refusal refusal;
+		bool outage; /* the keys have no server now */
+	} all[] = {
+	    {"MOVED", REFUSAL_MOVED, false},	 {"ASK", REFUSAL_ASK, false},
+	    {"TRYAGAIN", REFUSAL_LATER, false},	 {"CLUSTERDOWN", REFUSAL_LATER, true},
+	    {"READONLY", REFUSAL_LATER, true},	 {"LOADING", REFUSAL_LATER, true},
+	    {"MASTERDOWN", REFUSAL_LATER, true},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (strcmp(word, all[i].word) == 0) {
+			*outage = all[i].outage;
+			return all[i].refusal;
+		}
+	}
+	return REFUSAL_NONE;
+}
+
+/* Follows "3999 127.0.0.1:6381". False: it leads nowhere. */
+static bool follow(struct connection *c, struct pending *p, bool asking)
+{
+	struct load_thread *t = c->thread;
+	struct nodes *n = t->routing->nodes;
+	uint32_t slot;
+	uint16_t node;
+
+	if (p->tries >= REDIRECTS_MAX || !nodes_redirect(n, c->scan.resp.rest, c->group->node, &slot, &node))
+		return false;
+	if (!asking && !routing_step(t, p)->route.reads && atomic_load(&n->owner[slot]) != node) {
+		atomic_store(&n->owner[slot], node);
+		nodes_changed(n);
+	}
+	nodes_look(n);
+	p->tries++;
+	send_to(t, p, node, asking);
+	return true;
+}
+
+static bool sent_away(struct connection *c, const struct pending *answered, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	struct pending p = *answered;
+	bool outage = false;
+	enum refusal refusal = refusal_of(c->scan.resp.word, &outage);
+
+	if (refusal == REFUSAL_NONE || !protocol_of(t->plan->workload->protocol)->redirects)
+		return false;
+	if (outage)
+		routing_trouble(c, now_ns);
+	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
+		p.tries = 1; /* patience ends with --retry; redirects that come after it are counted anew */
+		nodes_look(t->routing->nodes);
+		put_off(t, &t->routing->later, &p);
+	} else if (refusal == REFUSAL_LATER || !follow(c, &p, refusal == REFUSAL_ASK)) {
+		return false;
+	}
+	stats_redirect(t->stats, c->group->node,
+		       refusal == REFUSAL_MOVED ? REDIRECT_MOVED
+		       : refusal == REFUSAL_ASK ? REDIRECT_ASK
+						: REDIRECT_LATER);
+	return true;
+}
+
+static void step(struct connection *c, const struct pending *p)
+{
+	/* What has no key (WAIT) is about the connection it comes on. */
+	if (routing_step(c->thread, p)->route.kind == ROUTE_ANY)
+		put_on(c, p, false);
+	else
+		send_on(c->thread, p);
+}
+
+/* ---- more ---- */
+
+/* Queued requests for which there is room. */
+static void serve_queue(struct group *g)
+{
+	struct connection *c;
+	struct pending p;
+
+	while (g->asks.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->asks, &p))
+		put_on(c, &p, true);
+	while (g->queue.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->queue, &p))
+		put_on(c, &p, false);
+}
+
+/* Takes up a request and sends it where it belongs. */
+static void take_another(struct load_thread *t, uint64_t intended_ns)
+{
+	const struct load_plan *plan = t->plan;
+	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
+	const struct pending p = {
+	    .intended_ns = intended_ns,
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, 0),
+	    .operation = (uint8_t)operation,
+	};
+
+	t->in_flight++;
+	send_on(t, &p);
+}
+
+static void closed_pump(struct load_thread *t, uint64_t now_ns)
+{
+	uint64_t most = (uint64_t)t->connection_count * t->plan->pipeline;
+
+	while (closed_more(t, now_ns) && t->in_flight < most) {
+		t->left--;
+		take_another(t, 0);
+	}
+	flush(t);
+	check_finished(t, now_ns);
+}
+
+static void open_pump(struct load_thread *t, uint64_t now_ns)
+{
+	while (!t->stopping && t->pacing.due_ns <= now_ns && t->in_flight < WAITING_MAX) {
+		uint64_t due_ns = t->pacing.due_ns;
+
+		pacing_take(&t->pacing);
+		take_another(t, due_ns);
+	}
+	flush(t);
+	due_arm(t, t->pacing.due_ns);
+	check_finished(t, now_ns);
+}
+
+/* A connection is there, or has room again. */
+static void room(struct connection *c, uint64_t now_ns)
+{
+	settle_room(c);
+	serve_queue(c->group);
+	c->thread->model->pump(c->thread, now_ns);
+}
+
+static void arrived(struct connection *c)
+{
+	nodes_reached(c->thread->routing->nodes, c->group->node, true);
+}
+
+static void take_over(struct load_thread *t, uint64_t now_ns)
+{
+	if (!t->routing->flushing)
+		t->model->pump(t, now_ns);
+}
+
+/* ---- what waits ---- */
+
+static bool waited_too_long(const struct load_plan *plan, const struct pending *p, uint64_t now_ns)
+{
+	uint64_t limit_ns =
+	    plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
+
+	/* No difference: it may have come here after now_ns was read. */
+	return p->intended_ns + limit_ns <= now_ns;
+}
+
+/* Gives up what has waited too long for one server. The oldest are first, but for those that were sent away
+ * once. */
+static void expire(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+{
+	struct pending p;
+
+	while (w->count > 0 && waited_too_long(t->plan, &w->ring[w->first], now_ns) && waiting_pop(w, &p))
+		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
+}
+
+/* All that waits there now, once, finds its way again, or is given up. */
+static void send_again(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+{
+	uint32_t count = w->count;
+	struct pending p;
+
+	while (count-- > 0 && waiting_pop(w, &p)) {
+		if (waited_too_long(t->plan, &p, now_ns))
+			end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
+		else
+			send_on(t, &p);
+	}
+}
+
+static bool anything_waits(const struct load_thread *t)
+{
+	for (uint32_t i = 0; i < t->group_count; i++)
+		if (t->groups[i]->queue.count + t->groups[i]->asks.count > 0)
+			return true;
+	return t->routing->later.count > 0;
+}
+
+static void tick(void *who, uint64_t now_ns)
+{
+	struct load_thread *t = who;
+	struct routing *r = t->routing;
+	uint32_t version = atomic_load(&r->nodes->version), groups = t->group_count;
+	bool changed = version != r->version;
+
+	r->ticking = false;
+	r->version = version;
+	if (changed || now_ns >= r->again_ns) {
+		r->again_ns = now_ns + AGAIN_NS;
+		send_again(t, NULL, &r->later, now_ns);
+	}
+	for (uint32_t i = 0; i < groups; i++) {
+		struct group *g = t->groups[i];
+
+		if (changed) {
+			send_again(t, g, &g->queue, now_ns);
+			send_again(t, g, &g->asks, now_ns);
+		} else {
+			expire(t, g, &g->queue, now_ns);
+			expire(t, g, &g->asks, now_ns);
+		}
+	}
+	if (anything_waits(t))
+		watch_waiting(t, now_ns);
+	t->model->pump(t, now_ns);
+}
+
+const struct load_model routed_closed_loop = {
+    .init = init,
+    .run = event_loop_run,
+    .free = routing_free,
+    .group_added = group_added,
+    .pump = closed_pump,
+    .more = closed_more,
+    .give_up = give_up,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle_room,
+    .room = room,
+    .answered = room,
+    .unsent = connection_keep_unsent,
+    .arrived = arrived,
+    .refused = routing_trouble,
+    .lost = lost,
+    .take_over = take_over,
+    .reopens_in_drain = true, /* it is time to get through to another server */
+    .ended = ended,
+    .sent_away = sent_away,
+    .step = step,
+};
+
+const struct load_model routed_open_loop = {
+    .init = init,
+    .run = event_loop_run,
+    .free = routing_free,
+    .group_added = group_added,
+    .pump = open_pump,
+    .more = due_more,
+    .fail_unsent = due_fail_unsent,
+    .give_up = give_up,
+    .readable = connection_readable,
+    .writable = connection_writable,
+    .settle = settle_room,
+    .room = room,
+    .answered = room,
+    .unsent = connection_keep_unsent,
+    .arrived = arrived,
+    .refused = routing_trouble,
+    .lost = lost,
+    .take_over = take_over,
+    .reopens_in_drain = true, /* it is time to get through to another server */
+    .ended = ended,
+    .sent_away = sent_away,
+    .step = step,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* A series is announced once, and a value written only when it has changed: most of what a server tells
+ * stays as it was. Names are found in a tree, which ends growing should a server make up new ones. */
+#include "observer_series.h"
+
+#include <ctype.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recording/json/json_block.h"
+
+enum { SERIES_LIMIT = 4096 }; /* a server that makes up new names every second ends here */
+
+struct series {
+	char name[96];
+	uint32_t id;
+	double value; /* last written */
+	bool written;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct series *)a)->name, ((const struct series *)b)->name);
+}
+
+static void announce(struct observed *to, const struct series *s)
+{
+	json_t *b = json_object();
+
+	json_put_count(b, "id", s->id);
+	json_put_text(b, "name", s->name);
+	json_put_text(b, "unit", "");
+	json_put_object(b, "labels");
+	write_json_block(to->writer, FT_BLOCK_SERIES, b);
+}
+
+static struct series *find_series(struct observed *to, const struct series *probe)
+{
+	struct series **found = tfind(probe, &to->tree, by_name), *s;
+
+	if (found)
+		return *found;
+	if (to->ids >= SERIES_LIMIT)
+		return NULL;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = *probe;
+	s->id = to->ids + 1;
+	if (!tsearch(s, &to->tree, by_name)) {
+		free(s);
+		return NULL;
+	}
+	to->ids++;
+	announce(to, s);
+	return s;
+}
+
+void observed_value(struct observed *to, const char *prefix, const char *name, const char *part, double value,
+		    uint64_t t_ns)
+{
+	struct series probe = {0}, *s;
+	int length =
+	    snprintf(probe.name, sizeof(probe.name), "%s.%s%s%s", prefix, name, *part ? "." : "", part);
+
+	if (length < 0 || (size_t)length >= sizeof(probe.name))
+		return; /* no field of any server has such a name */
+	s = find_series(to, &probe);
+	if (!s || (s->written && s->value == value))
+		return;
+	s->value = value;
+	s->written = true;
+	struct ft_sample sample = {.t_ns = t_ns, .value = value, .series = s->id};
+	ft_writer_record(to->writer, FT_BLOCK_SAMPLE, &sample);
+}
+
+bool observed_number(const char *text, double *value)
+{
+	const char *digits = text + (*text == '-'), *at = digits;
+
+	while (isdigit((unsigned char)*at))
+		at++;
+	if (at == digits)
+		return false;
+	if (*at == '.')
+		do
+			at++;
+		while (isdigit((unsigned char)*at));
+	if (*at)
+		return false; /* a version, a time, a name: "7.0.15" is no number */
+	*value = strtod(text, NULL);
+	return true;
+}
+
+void note_refused(struct observed *to, const char *asked, const char *answer)
+{
+	json_t *n = json_note(ft_now_ns(), "observer-refused");
+
+	json_put_text(n, "command", asked);
+	json_put_text(n, "error", answer);
+	write_json_note(to->writer, n);
+}
+
+void observed_free(struct observed *to)
+{
+	tdestroy(to->tree, free);
+}

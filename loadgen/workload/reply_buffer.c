@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The scanner has found a reply well-formed before it gets here, so that what is in it can be taken as it
+ * stands. */
+#include "reply_buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "loadgen/protocol/reply.h"
+
+struct gathered *gathered_new(void)
+{
+	return calloc(1, sizeof(struct gathered));
+}
+
+void gathered_free(struct gathered *g)
+{
+	if (g)
+		free(g->reply.at);
+	free(g);
+}
+
+void gathered_add(struct gathered *g, const char *from, const char *to)
+{
+	size_t count = (size_t)(to - from);
+
+	if (g->overflow || g->reply.length + count > GATHERED_BYTES_MAX || !bytes_reserve(&g->reply, count)) {
+		g->overflow = true;
+		return;
+	}
+	bytes_add(&g->reply, from, count);
+}
+
+void gathered_reset(struct gathered *g)
+{
+	g->reply.length = 0;
+	g->overflow = false;
+}
+
+int64_t gathered_check_value(const struct gathered *g, const struct workload *w, uint64_t key)
+{
+	uint64_t seed = value_seed_of_key(key);
+	uint32_t wanted = value_size(&w->values, seed), common;
+	size_t at, length;
+	int64_t wrong;
+
+	if (g->overflow || !protocol_of(w->protocol)->find_value(g->reply.at, g->reply.length, &at, &length))
+		return -2;
+	common = length < wanted ? (uint32_t)length : wanted;
+	wrong = value_check(&w->values, seed, 0, g->reply.at + at, common);
+	return wrong >= 0 || length == wanted ? wrong : (int64_t)common;
+}
+
+uint64_t gathered_number(const struct gathered *g)
+{
+	return g->reply.length > 1 ? reply_number(g->reply.at + 1, g->reply.at + g->reply.length) : 0;
+}
+
+void gathered_take_keys(struct gathered *g)
+{
+	const char *p = g->reply.at, *end = p + g->reply.length;
+	uint64_t count;
+	char *after;
+
+	g->captured = 0;
+	if (g->overflow || g->reply.length < 4 || *p != '*')
+		return;
+	count = strtoull(p + 1, &after, 10);
+	p = after + 2;
+	for (uint64_t k = 0; k < count && k < YCSB_SCAN_MAX && p < end && *p == '$'; k++) {
+		size_t length = strtoull(p + 1, &after, 10);
+
+		p = after + 2;
+		g->captured_at[g->captured] = (uint32_t)(p - g->reply.at);
+		g->captured_length[g->captured++] = (uint32_t)length;
+		p += length + 2;
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The instants that a request is judged by: when it is due, and when it is sent.
+#include <cstdint>
+#include <cstdlib>
+
+#include "loadgen/engine/pending_queue.h"
+#include "loadgen/engine/pending_request.h"
+#include "tests/support/catch.h"
+
+TEST_CASE("a request without an instant is due when it is sent")
+{
+	pending p = {};
+
+	CHECK(!pending_sent(&p, 100)); // no later than due
+	CHECK(p.intended_ns == 100);
+	CHECK(p.start_ns == 100);
+}
+
+TEST_CASE("a request that was due earlier is sent late")
+{
+	pending p = {};
+
+	p.intended_ns = 70;
+	CHECK(pending_sent(&p, 100));
+	CHECK(p.intended_ns == 70);
+	CHECK(p.start_ns == 100);
+}
+
+TEST_CASE("what is sent again keeps the instants of the first time")
+{
+	pending p = {};
+
+	pending_sent(&p, 100);
+	CHECK(!pending_sent(&p, 200));
+	CHECK(p.intended_ns == 100);
+	CHECK(p.start_ns == 100);
+}
+
+TEST_CASE("a request that begins to wait is due from then on, and not sent")
+{
+	pending p = {};
+
+	CHECK(pending_due(&p, 50));
+	CHECK(!pending_due(&p, 60));
+	CHECK(p.intended_ns == 50);
+	CHECK(p.start_ns == 0);
+	CHECK(pending_sent(&p, 100));
+	CHECK(p.intended_ns == 50);
+}
+
+TEST_CASE("requests without a connection come out in the order in which they went in, while the ring grows")
+{
+	waiting w = {};
+	pending p = {};
+	uint64_t next = 0;
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		p.intended_ns = i;
+		waiting_push(&w, &p);
+		if (i % 3 == 0) {
+			REQUIRE(waiting_pop(&w, &p));
+			CHECK(p.intended_ns == next++);
+		}
+	}
+	while (waiting_pop(&w, &p))
+		CHECK(p.intended_ns == next++);
+	CHECK(next == 1000);
+	CHECK(w.count == 0);
+	free(w.ring);
+}
