@@ -101,8 +101,4 @@ static inline void ring_drop(struct connection *c)
 	c->in_flight--;
 }
 
-/* The event handlers of an open connection (connection_events.c). */
-void connection_readable(evutil_socket_t fd, short what, void *arg);
-void connection_writable(evutil_socket_t fd, short what, void *arg);
-
 #endif

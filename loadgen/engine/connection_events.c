@@ -9,7 +9,7 @@
  *
  * An answer's end is read once per read(): all answers that one read() returned end then.
  */
-#include "connection.h"
+#include "connection_events.h"
 
 #include "answers.h"
 #include "lifecycle.h"

@@ -48,7 +48,7 @@ struct load_model {
 	/* Ends requests that wait without a connection. May be NULL. */
 	void (*give_up)(struct load_thread *t, uint64_t now_ns);
 
-	/* Handlers of an open connection's events (connection.h); NULL without an event loop. */
+	/* Handlers of an open connection's events (connection_events.h); NULL without an event loop. */
 	void (*readable)(evutil_socket_t fd, short what, void *arg);
 	void (*writable)(evutil_socket_t fd, short what, void *arg);
 	/* A connection may have begun or ceased to have room: has it on the list that it belongs to now. May

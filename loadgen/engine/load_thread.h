@@ -112,14 +112,4 @@ static inline struct connection *thread_connection(const struct load_thread *t, 
 	return &t->groups[i / t->connection_count]->connections[i % t->connection_count];
 }
 
-/* A thread of `count` (> 0) connections to each server, without any yet (group.h). Negative errno. */
-int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t index, uint32_t count,
-		     struct request_log *log);
-/* `left`, `chooser`, `pacing` and `cpu` are this thread's part; plan->start_ns must be set. */
-int load_thread_start(struct load_thread *t);
-/* Tells it that the plan's `stop` or `abandon` was set. */
-void load_thread_wake(struct load_thread *t);
-void load_thread_join(struct load_thread *t);
-void load_thread_free(struct load_thread *t);
-
 #endif

@@ -5,7 +5,7 @@
  * It is here to measure what that way of working costs and gains, so it makes the system calls such a client
  * makes and no others: no poll, no timer, but a time-out on the socket, which costs no call.
  */
-#include "blocking_loops.h"
+#include "load_models.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The closed loop: a connection keeps up to `pipeline` requests on their way, sent `batch` at a time, and
  * sends the next when answers have made room, at once or after a think time. On the hot path. */
-#include "closed_loop.h"
+#include "load_models.h"
 
 #include "event_loop.h"
-#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_events.h"
 #include "loadgen/engine/connection_list.h"
 #include "loadgen/engine/finish.h"
 #include "loadgen/engine/lifecycle.h"

@@ -2,11 +2,11 @@
 /* The open loop: when a request falls due it goes to the connection that has been idle longest, else to one
  * with room in its pipeline; while none has room it waits, and its latency counts from when it was due. On
  * the hot path. */
-#include "open_loop.h"
+#include "load_models.h"
 
 #include "due_requests.h"
 #include "event_loop.h"
-#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_events.h"
 #include "loadgen/engine/connection_list.h"
 #include "loadgen/engine/finish.h"
 #include "loadgen/engine/lifecycle.h"

@@ -8,7 +8,7 @@
 
 #include "due_requests.h"
 #include "event_loop.h"
-#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_events.h"
 #include "loadgen/engine/connection_list.h"
 #include "loadgen/engine/finish.h"
 #include "loadgen/engine/lifecycle.h"

@@ -12,7 +12,7 @@
  * written finds another way without having failed. The time that it's due, and the time that it was first
  * sent, stay.
  */
-#include "routed_loops.h"
+#include "load_models.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #include "event_loop.h"
 #include "group.h"
 #include "loadgen/cluster/route.h"
-#include "loadgen/engine/connection.h"
+#include "loadgen/engine/connection_events.h"
 #include "loadgen/engine/connection_list.h"
 #include "loadgen/engine/finish.h"
 #include "loadgen/engine/lifecycle.h"

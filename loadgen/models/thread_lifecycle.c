@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A load thread's life: its set-up, with the load model that it keeps, its start and its end. */
-#include "loadgen/engine/load_thread.h"
+#include "thread_lifecycle.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,13 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "blocking_loops.h"
-#include "closed_loop.h"
 #include "group.h"
-#include "open_loop.h"
+#include "load_models.h"
 #include "recording/recording.h"
 #include "replay_send.h"
-#include "routed_loops.h"
 
 #define SECOND_NS 1000000000ull
 

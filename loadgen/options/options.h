@@ -149,29 +149,6 @@ void options_free(struct options *o);
  * "not verified" (options_tls.c). */
 bool options_tls(const struct options *o);
 const char *options_tls_word(const struct options *o);
-/* Puts --tls into every server's address, and checks what goes with it. A sentence, or "". */
-void options_check_tls(struct options *o, char *error, size_t size);
-
-/* What only shows when all options are known; fills in defaults that hang on others. A sentence for the user,
- * or "" when all is well. */
-struct given {
-	const char *host, *socket;
-	uint32_t port; /* 0: not given */
-	bool consumers;
-	bool replay; /* one of --replay's own options */
-	bool pipeline, batch, connections, rate_kind, sizes, key_space;
-	bool on_error, cluster, master;
-	bool says_redis, says_memcached; /* an address' scheme */
-};
-void options_check(struct options *o, const struct given *g, char *error, size_t size);
-/* What schemes of addresses say of the protocol (options_address.c); before all else. */
-void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size);
-/* The part of it that is about where the load goes (options_servers.c); the first. */
-void options_check_servers(struct options *o, const struct given *g, char *error, size_t size);
-/* Reads the recording that --replay names, and fills in what hangs on it. 0, or EXIT_ENVIRONMENT after one
- * sentence on stderr. */
-int options_read_replay(struct options *o, const struct given *g);
-
 #ifdef __cplusplus
 }
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options_values.h"
+#include "options_check.h"
 
 /* Two addresses, or an address and an option, that want different things. */
 static error_t take_login(const struct address *a, const char *what, struct options *o)

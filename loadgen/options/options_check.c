@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that don't go together, each refused in one sentence, and defaults that hang on other options. */
+#include "options_check.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,6 @@
 #include <unistd.h>
 
 #include "catalogue.h"
-#include "options.h"
-#include "options_values.h"
 
 /* -P times the value size: what one connection's batch may need in memory. */
 #define BATCH_BYTES_MAX (256u << 20)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "options.h"
+#include "options_check.h"
 
 /* --server's places, or the one that -h, -p and -s make. */
 static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)

@@ -3,7 +3,7 @@
  * all addresses are known. */
 #include <stdio.h>
 
-#include "options.h"
+#include "options_check.h"
 
 bool options_tls(const struct options *o)
 {

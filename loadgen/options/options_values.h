@@ -8,6 +8,17 @@
 
 #include "options.h"
 
+/* Which options were given, where that tells apart what their values do not. */
+struct given {
+	const char *host, *socket;
+	uint32_t port; /* 0: not given */
+	bool consumers;
+	bool replay; /* one of --replay's own options */
+	bool pipeline, batch, connections, rate_kind, sizes, key_space;
+	bool on_error, cluster, master;
+	bool says_redis, says_memcached; /* an address' scheme */
+};
+
 /* One sentence on stderr; the value for argp_parse to return. */
 __attribute__((format(printf, 1, 2))) error_t options_refuse(const char *format, ...);
 error_t options_read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out);

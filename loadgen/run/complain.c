@@ -4,7 +4,6 @@
 #include "complain.h"
 
 #include "common/text/visible.h"
-#include "phase.h"
 
 void end_progress(struct run *r)
 {

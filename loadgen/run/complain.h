@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADGEN_COMPLAIN_H
 #define FORKTAIL_LOADGEN_COMPLAIN_H
 
-struct run;
+#include "run_state.h"
 
 /* One sentence on stderr, below the line of progress; the run's exit status says it too. */
 void complain(struct run *r, const char *text);

@@ -1,56 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run's tests have in common, and running one of them. */
+/* Running one of a run's tests. */
 #ifndef FORKTAIL_LOADGEN_PHASE_H
 #define FORKTAIL_LOADGEN_PHASE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "loadgen/cluster/nodes.h"
-#include "loadgen/deliveries/deliveries.h"
-#include "loadgen/engine/load_thread.h"
-#include "loadgen/options/options.h"
-#include "loadgen/output/each_second.h"
-#include "loadgen/output/report.h"
-#include "loadgen/results/log.h"
-#include "loadgen/server/connect.h"
-#include "recording/json/json_block.h"
-#include "suite.h"
-
-struct run {
-	const struct options *o;
-	struct server server;
-	struct nodes *nodes;  /* NULL: there is one server */
-	struct ketama behind; /* the ring of servers behind a proxy; empty: there are none */
-	struct workload *workload;
-	struct suite suite;
-	struct request_log *log;
-	struct outputs outputs;
-	FILE *csv;	 /* NULL: tables */
-	bool log_failed; /* and it was said */
-	int signal_fd;
-	uint32_t next_connection;
-	bool awaited;	    /* --start-at */
-	bool progress_open; /* a progress line without its end stands on the terminal */
-	enum run_end end;
-	int status;
-	json_t *runs; /* an array: the figures of each test */
-	struct test_summary *summaries;
-	size_t summary_count;
-};
-
-/* A test: what is sent, by which threads, and what they counted. */
-struct phase {
-	const char *name;
-	struct load_plan plan;
-	struct load_thread *threads;
-	uint32_t thread_count, started;
-	struct stats *totals, *second; /* all so far; the second that was handed over last */
-	uint64_t second_ns;	       /* when that began */
-	struct deliveries *deliveries; /* consumers; NULL: none */
-	struct delivered delivered;
-	uint64_t log_offset; /* where in the log this test's requests begin */
-};
+#include "run_state.h"
 
 /* Runs one test from connecting to its table, and adds its figures to r->runs. */
 void run_phase(struct run *r, const struct test *test);
@@ -60,9 +13,5 @@ double cpu_seconds(void);
 
 /* Takes over what the threads handed out last, and shows it. */
 void phase_tick(struct run *r, struct phase *p);
-
-/* phase_report.c: figures, table, limits and JSON of a test that has ended. `cpu_s`: what the program used.
- */
-void phase_report(struct run *r, struct phase *p, double cpu_s);
 
 #endif

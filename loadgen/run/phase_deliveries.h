@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_LOADGEN_PHASE_DELIVERIES_H
 #define FORKTAIL_LOADGEN_PHASE_DELIVERIES_H
 
-#include "phase.h"
+#include "run_state.h"
 
 /* Connects and subscribes them, before anything is sent. Negative errno, after a sentence. */
 int phase_deliveries_start(struct run *r, struct phase *p);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A test has ended: its figures, what went wrong in words, its table, and whether it kept its limits. */
+#include "phase_report.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

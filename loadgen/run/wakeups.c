@@ -16,6 +16,8 @@
 #include "intrinsic.h"
 #include "loadgen/engine/request_end.h"
 #include "loadgen/models/hand_over.h"
+#include "phase.h"
+#include "phase_report.h"
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ull

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "phase.h"
+#include "run_state.h"
 
 /* Makes the run's one operation, WAKE. 0, or negative and a sentence. */
 int wakeups_build(struct run *r, char *error, size_t size);

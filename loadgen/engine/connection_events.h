@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens to an open connection in an event loop: most load models' `readable` and `writable`. */
+#ifndef FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
+#define FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
+
+#include <event2/util.h>
+
+void connection_readable(evutil_socket_t fd, short what, void *arg);
+void connection_writable(evutil_socket_t fd, short what, void *arg);
+
+#endif
