@@ -310,8 +310,3 @@ int memcached_meta_scan(struct memcached_meta_scanner *s, const char **at, const
 		result = scan_state(s, at, end);
 	return result;
 }
-
-bool memcached_meta_out_of_memory(const struct memcached_meta_scanner *s)
-{
-	return s->kind == MEMCACHED_META_ERROR && memcached_line_out_of_memory(&s->line);
-}

@@ -59,9 +59,6 @@ struct memcached_meta_scanner {
  * -1: this is no reply; *at is at the offending byte. */
 int memcached_meta_scan(struct memcached_meta_scanner *s, const char **at, const char *end);
 
-/* Whether the ERROR just scanned says that the server had no memory left for an item. */
-bool memcached_meta_out_of_memory(const struct memcached_meta_scanner *s);
-
 #ifdef __cplusplus
 }
 #endif

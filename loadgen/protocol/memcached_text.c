@@ -400,8 +400,3 @@ int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const
 	}
 	return result;
 }
-
-bool memcached_text_out_of_memory(const struct memcached_text_scanner *s)
-{
-	return s->kind == MEMCACHED_TEXT_ERROR && memcached_line_out_of_memory(&s->line);
-}

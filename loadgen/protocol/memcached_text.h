@@ -58,9 +58,6 @@ struct memcached_text_scanner {
  * -1: this is no reply; *at is at the offending byte. */
 int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const char *end);
 
-/* Whether the ERROR just scanned says that the server had no memory left for an item. */
-bool memcached_text_out_of_memory(const struct memcached_text_scanner *s);
-
 #ifdef __cplusplus
 }
 #endif

@@ -69,6 +69,22 @@ bool memcached_line_login(const char *user, const char *password, struct bytes *
 	return true;
 }
 
+unsigned memcached_line_status(const struct memcached_meaning *m, const struct memcached_line *line,
+			       const struct expected *e, const char **word)
+{
+	if (e->kind != REPLY_ANY && m->answers[0] != REPLY_ANY &&
+	    !memchr(m->answers, e->kind, sizeof(m->answers)))
+		return FT_STATUS_WRONG;
+	if (m->status == FT_STATUS_ERROR_REPLY)
+		*word = memcached_line_out_of_memory(line) ? "OOM" : line->word;
+	return m->status;
+}
+
+bool memcached_line_unauthenticated(const struct memcached_line *line)
+{
+	return strcmp(line->explanation, "unauthenticated") == 0;
+}
+
 bool memcached_find_value(const char *reply, size_t length, int blanks, size_t *at, size_t *bytes)
 {
 	const char *line = memchr(reply, '\r', length), *p = reply;

@@ -5,6 +5,7 @@
 #ifndef FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
 #define FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
 
+#include "memcached_line.h"
 #include "protocol.h"
 
 enum verb_form { FORM_KEY, FORM_STORE, FORM_NUMBER, FORM_EXPIRY, FORM_BARE };
@@ -25,6 +26,18 @@ bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v
 /* Of the text protocol and the meta commands: a `set` whose value is "user password" and whose key and flags
  * say nothing, the first command of a connection (memcached's -Y). */
 bool memcached_line_login(const char *user, const char *password, struct bytes *to);
+
+/* Of the same two: what a kind of reply means. */
+struct memcached_meaning {
+	uint8_t status;	    /* FT_STATUS_* */
+	uint8_t answers[5]; /* enum reply_kind that a command may expect; REPLY_ANY alone: whatever it does */
+};
+
+/* The status of a reply of this meaning to a command that expects `e`; of an error *word is its class. */
+unsigned memcached_line_status(const struct memcached_meaning *m, const struct memcached_line *line,
+			       const struct expected *e, const char **word);
+/* Whether an error's line says that a login has to come first. */
+bool memcached_line_unauthenticated(const struct memcached_line *line);
 
 /* Of the same two: the value behind a line that has its length after `blanks` blanks. As in struct protocol.
  */

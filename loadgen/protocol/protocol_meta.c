@@ -178,67 +178,25 @@ static int scan(union reply_scanner *s, const char **at, const char *end)
 	return memcached_meta_scan(&s->meta, at, end);
 }
 
-static unsigned status_of(const struct memcached_meta_scanner *s, const char **word)
-{
-	switch ((enum memcached_meta_kind)s->kind) {
-	case MEMCACHED_META_VALUE:
-	case MEMCACHED_META_DONE:
-	case MEMCACHED_META_NOOP:
-	case MEMCACHED_META_DEBUG:
-	case MEMCACHED_META_VERSION:
-		return FT_STATUS_OK;
-	case MEMCACHED_META_MISS:
-	case MEMCACHED_META_NOT_FOUND:
-	case MEMCACHED_META_NOT_STORED:
-	case MEMCACHED_META_EXISTS:
-		return FT_STATUS_MISS;
-	case MEMCACHED_META_ERROR:
-		*word = memcached_meta_out_of_memory(s) ? "OOM" : s->line.word;
-		return FT_STATUS_ERROR_REPLY;
-	case MEMCACHED_META_STORED:
-	case MEMCACHED_META_NONE:
-		break;
-	}
-	return FT_STATUS_WRONG;
-}
-
-/* Whether a meta reply may answer a command of this kind. Errors answer any. */
-static bool answers(uint8_t reply, uint8_t kind)
-{
-	switch ((enum memcached_meta_kind)reply) {
-	case MEMCACHED_META_VALUE:
-		return kind == REPLY_VALUE || kind == REPLY_ITEM || kind == REPLY_INTEGER;
-	case MEMCACHED_META_DONE:
-		return kind != REPLY_VALUE && kind != REPLY_NOOP && kind != REPLY_DEBUG &&
-		       kind != REPLY_VERSION;
-	case MEMCACHED_META_MISS:
-		return kind == REPLY_VALUE || kind == REPLY_ITEM || kind == REPLY_TOUCHED ||
-		       kind == REPLY_DEBUG;
-	case MEMCACHED_META_NOT_FOUND:
-		return kind == REPLY_STORED || kind == REPLY_DELETED || kind == REPLY_INTEGER;
-	case MEMCACHED_META_NOT_STORED:
-		return kind == REPLY_STORED || kind == REPLY_INTEGER;
-	case MEMCACHED_META_EXISTS:
-		return kind == REPLY_STORED || kind == REPLY_DELETED || kind == REPLY_INTEGER;
-	case MEMCACHED_META_NOOP:
-		return kind == REPLY_NOOP;
-	case MEMCACHED_META_DEBUG:
-		return kind == REPLY_DEBUG;
-	case MEMCACHED_META_VERSION:
-		return kind == REPLY_VERSION;
-	case MEMCACHED_META_STORED:
-		return false;
-	case MEMCACHED_META_NONE:
-	case MEMCACHED_META_ERROR:
-		break;
-	}
-	return true;
-}
+static const struct memcached_meaning meanings[] = {
+    [MEMCACHED_META_NONE] = {FT_STATUS_WRONG, {REPLY_ANY}},
+    [MEMCACHED_META_VALUE] = {FT_STATUS_OK, {REPLY_VALUE, REPLY_ITEM, REPLY_INTEGER}},
+    [MEMCACHED_META_DONE] = {FT_STATUS_OK,
+			     {REPLY_ITEM, REPLY_STORED, REPLY_DELETED, REPLY_TOUCHED, REPLY_INTEGER}},
+    [MEMCACHED_META_MISS] = {FT_STATUS_MISS, {REPLY_VALUE, REPLY_ITEM, REPLY_TOUCHED, REPLY_DEBUG}},
+    [MEMCACHED_META_NOT_FOUND] = {FT_STATUS_MISS, {REPLY_STORED, REPLY_DELETED, REPLY_INTEGER}},
+    [MEMCACHED_META_NOT_STORED] = {FT_STATUS_MISS, {REPLY_STORED, REPLY_INTEGER}},
+    [MEMCACHED_META_EXISTS] = {FT_STATUS_MISS, {REPLY_STORED, REPLY_DELETED, REPLY_INTEGER}},
+    [MEMCACHED_META_NOOP] = {FT_STATUS_OK, {REPLY_NOOP}},
+    [MEMCACHED_META_DEBUG] = {FT_STATUS_OK, {REPLY_DEBUG}},
+    [MEMCACHED_META_VERSION] = {FT_STATUS_OK, {REPLY_VERSION}},
+    [MEMCACHED_META_STORED] = {FT_STATUS_WRONG, {REPLY_ANY}}, /* but to what logs in */
+    [MEMCACHED_META_ERROR] = {FT_STATUS_ERROR_REPLY, {REPLY_ANY}},
+};
 
 static unsigned status(const union reply_scanner *s, const struct expected *e, const char **word)
 {
-	return e->kind != REPLY_ANY && !answers(s->meta.kind, e->kind) ? FT_STATUS_WRONG
-								       : status_of(&s->meta, word);
+	return memcached_line_status(&meanings[s->meta.kind], &s->meta.line, e, word);
 }
 
 static bool accepted(const union reply_scanner *s)
@@ -248,8 +206,7 @@ static bool accepted(const union reply_scanner *s)
 
 static bool wants_login(const union reply_scanner *s)
 {
-	return s->meta.kind == MEMCACHED_META_ERROR &&
-	       strcmp(s->meta.line.explanation, "unauthenticated") == 0;
+	return s->meta.kind == MEMCACHED_META_ERROR && memcached_line_unauthenticated(&s->meta.line);
 }
 
 /* VA bytes [flags] */

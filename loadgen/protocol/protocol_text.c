@@ -66,66 +66,27 @@ static int scan(union reply_scanner *s, const char **at, const char *end)
 	return memcached_text_scan(&s->text, at, end);
 }
 
-static unsigned status_of(const struct memcached_text_scanner *s, const char **word)
-{
-	switch ((enum memcached_text_kind)s->kind) {
-	case MEMCACHED_TEXT_MISS:
-	case MEMCACHED_TEXT_NOT_FOUND:
-	case MEMCACHED_TEXT_NOT_STORED:
-	case MEMCACHED_TEXT_EXISTS:
-		return FT_STATUS_MISS;
-	case MEMCACHED_TEXT_ERROR:
-		*word = memcached_text_out_of_memory(s) ? "OOM" : s->line.word;
-		return FT_STATUS_ERROR_REPLY;
-	case MEMCACHED_TEXT_NONE:
-		return FT_STATUS_WRONG;
-	case MEMCACHED_TEXT_HIT:
-	case MEMCACHED_TEXT_STORED:
-	case MEMCACHED_TEXT_DELETED:
-	case MEMCACHED_TEXT_TOUCHED:
-	case MEMCACHED_TEXT_OK:
-	case MEMCACHED_TEXT_NUMBER:
-	case MEMCACHED_TEXT_VERSION:
-	case MEMCACHED_TEXT_STATS:
-		break;
-	}
-	return FT_STATUS_OK;
-}
-
-/* Whether a text reply may answer a command of this kind. Errors answer any. */
-static bool answers(uint8_t reply, uint8_t kind)
-{
-	switch ((enum memcached_text_kind)reply) {
-	case MEMCACHED_TEXT_HIT:
-	case MEMCACHED_TEXT_MISS:
-		return kind == REPLY_VALUE;
-	case MEMCACHED_TEXT_STORED:
-	case MEMCACHED_TEXT_NOT_STORED:
-	case MEMCACHED_TEXT_EXISTS:
-		return kind == REPLY_STORED;
-	case MEMCACHED_TEXT_NOT_FOUND:
-		return kind != REPLY_VALUE && kind != REPLY_OTHER;
-	case MEMCACHED_TEXT_DELETED:
-		return kind == REPLY_DELETED;
-	case MEMCACHED_TEXT_TOUCHED:
-		return kind == REPLY_TOUCHED;
-	case MEMCACHED_TEXT_NUMBER:
-		return kind == REPLY_INTEGER;
-	case MEMCACHED_TEXT_OK:
-	case MEMCACHED_TEXT_VERSION:
-	case MEMCACHED_TEXT_STATS:
-		return kind == REPLY_OTHER;
-	case MEMCACHED_TEXT_NONE:
-	case MEMCACHED_TEXT_ERROR:
-		break;
-	}
-	return true;
-}
+static const struct memcached_meaning meanings[] = {
+    [MEMCACHED_TEXT_NONE] = {FT_STATUS_WRONG, {REPLY_ANY}},
+    [MEMCACHED_TEXT_HIT] = {FT_STATUS_OK, {REPLY_VALUE}},
+    [MEMCACHED_TEXT_MISS] = {FT_STATUS_MISS, {REPLY_VALUE}},
+    [MEMCACHED_TEXT_STORED] = {FT_STATUS_OK, {REPLY_STORED}},
+    [MEMCACHED_TEXT_NOT_STORED] = {FT_STATUS_MISS, {REPLY_STORED}},
+    [MEMCACHED_TEXT_EXISTS] = {FT_STATUS_MISS, {REPLY_STORED}},
+    [MEMCACHED_TEXT_NOT_FOUND] = {FT_STATUS_MISS,
+				  {REPLY_STORED, REPLY_DELETED, REPLY_TOUCHED, REPLY_INTEGER}},
+    [MEMCACHED_TEXT_DELETED] = {FT_STATUS_OK, {REPLY_DELETED}},
+    [MEMCACHED_TEXT_TOUCHED] = {FT_STATUS_OK, {REPLY_TOUCHED}},
+    [MEMCACHED_TEXT_OK] = {FT_STATUS_OK, {REPLY_OTHER}},
+    [MEMCACHED_TEXT_NUMBER] = {FT_STATUS_OK, {REPLY_INTEGER}},
+    [MEMCACHED_TEXT_VERSION] = {FT_STATUS_OK, {REPLY_OTHER}},
+    [MEMCACHED_TEXT_STATS] = {FT_STATUS_OK, {REPLY_OTHER}},
+    [MEMCACHED_TEXT_ERROR] = {FT_STATUS_ERROR_REPLY, {REPLY_ANY}},
+};
 
 static unsigned status(const union reply_scanner *s, const struct expected *e, const char **word)
 {
-	return e->kind != REPLY_ANY && !answers(s->text.kind, e->kind) ? FT_STATUS_WRONG
-								       : status_of(&s->text, word);
+	return memcached_line_status(&meanings[s->text.kind], &s->text.line, e, word);
 }
 
 static bool accepted(const union reply_scanner *s)
@@ -135,8 +96,7 @@ static bool accepted(const union reply_scanner *s)
 
 static bool wants_login(const union reply_scanner *s)
 {
-	return s->text.kind == MEMCACHED_TEXT_ERROR &&
-	       strcmp(s->text.line.explanation, "unauthenticated") == 0;
+	return s->text.kind == MEMCACHED_TEXT_ERROR && memcached_line_unauthenticated(&s->text.line);
 }
 
 /* VALUE key flags bytes [unique] */

@@ -19,7 +19,7 @@ static size_t said(const void *state, char *said)
 
 	if (s->kind == MEMCACHED_META_ERROR)
 		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->line.word, s->line.explanation,
-				  memcached_meta_out_of_memory(s));
+				  memcached_line_out_of_memory(&s->line));
 	else
 		length = snprintf(said, FUZZ_SAID, "%u %d %" PRIu64, s->kind, s->has_opaque, s->opaque);
 	return (size_t)length;

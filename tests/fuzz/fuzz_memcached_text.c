@@ -25,7 +25,7 @@ static size_t said(const void *state, char *said)
 		break;
 	case MEMCACHED_TEXT_ERROR:
 		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->line.word, s->line.explanation,
-				  memcached_text_out_of_memory(s));
+				  memcached_line_out_of_memory(&s->line));
 		break;
 	default:
 		length = snprintf(said, FUZZ_SAID, "%u", s->kind);

@@ -274,10 +274,10 @@ TEST_CASE("memcached text: numbers, counts of values and errors' words are told,
 		    seen(value("a", "1") + "SERVER_ERROR out of memory writing get response\r\n");
 		const memcached_text_scanner refused = seen("SERVER_ERROR Connection refused\r\n");
 		const memcached_text_scanner client = seen("CLIENT_ERROR out of memory\r\n");
-		CHECK(memcached_text_out_of_memory(&no_memory));
-		CHECK(memcached_text_out_of_memory(&midway));
-		CHECK_FALSE(memcached_text_out_of_memory(&refused));
-		CHECK_FALSE(memcached_text_out_of_memory(&client));
+		CHECK(memcached_line_out_of_memory(&no_memory.line));
+		CHECK(memcached_line_out_of_memory(&midway.line));
+		CHECK_FALSE(memcached_line_out_of_memory(&refused.line));
+		CHECK_FALSE(memcached_line_out_of_memory(&client.line));
 	}
 }
 
@@ -287,9 +287,9 @@ TEST_CASE("memcached text: a reply after an error is not taken for one")
 	const std::string stream = "SERVER_ERROR out of memory\r\nSTORED\r\n";
 	const char *at = stream.data(), *end = at + stream.size();
 	REQUIRE(memcached_text_scan(&s, &at, end) == 1);
-	CHECK(memcached_text_out_of_memory(&s));
+	CHECK(memcached_line_out_of_memory(&s.line));
 	REQUIRE(memcached_text_scan(&s, &at, end) == 1);
-	CHECK_FALSE(memcached_text_out_of_memory(&s));
+	CHECK(s.kind == MEMCACHED_TEXT_STORED);
 	CHECK(at == end);
 }
 

@@ -205,10 +205,10 @@ TEST_CASE("memcached meta: errors' words are told, cut or not")
 		const Seen seen = scan(full, {cut});
 		CHECK(seen.s.line.word == std::string("SERVER_ERROR"));
 		CHECK(seen.s.line.explanation == std::string("out of memory storing object"));
-		CHECK(memcached_meta_out_of_memory(&seen.s));
+		CHECK(memcached_line_out_of_memory(&seen.s.line));
 	}
 	const Seen client = scan("CLIENT_ERROR out of memory\r\n");
-	CHECK_FALSE(memcached_meta_out_of_memory(&client.s));
+	CHECK_FALSE(memcached_line_out_of_memory(&client.s.line));
 	CHECK(scan("SERVER_ERROR " + std::string(100, 'x') + "\r\n").s.line.explanation ==
 	      std::string(MEMCACHED_EXPLANATION - 1, 'x'));
 }
