@@ -438,51 +438,24 @@ static void tick(void *who, uint64_t now_ns)
 	t->model->pump(t, now_ns);
 }
 
+/* What the two have in common. */
+#define ROUTED                                                                                               \
+	.init = init, .run = event_loop_run, .free = routing_free, .group_added = group_added,               \
+	.give_up = give_up, .readable = connection_readable, .writable = connection_writable,                \
+	.settle = settle_room, .room = room, .answered = room, .unsent = connection_keep_unsent,             \
+	.arrived = arrived, .refused = routing_trouble, .lost = lost, .take_over = take_over,                \
+	.reopens_in_drain = true /* it is time to get through to another server */, .ended = ended,          \
+	.sent_away = sent_away, .step = step
+
 const struct load_model routed_closed_loop = {
-    .init = init,
-    .run = event_loop_run,
-    .free = routing_free,
-    .group_added = group_added,
+    ROUTED,
     .pump = closed_pump,
     .more = closed_more,
-    .give_up = give_up,
-    .readable = connection_readable,
-    .writable = connection_writable,
-    .settle = settle_room,
-    .room = room,
-    .answered = room,
-    .unsent = connection_keep_unsent,
-    .arrived = arrived,
-    .refused = routing_trouble,
-    .lost = lost,
-    .take_over = take_over,
-    .reopens_in_drain = true, /* it is time to get through to another server */
-    .ended = ended,
-    .sent_away = sent_away,
-    .step = step,
 };
 
 const struct load_model routed_open_loop = {
-    .init = init,
-    .run = event_loop_run,
-    .free = routing_free,
-    .group_added = group_added,
+    ROUTED,
     .pump = open_pump,
     .more = due_more,
     .fail_unsent = due_fail_unsent,
-    .give_up = give_up,
-    .readable = connection_readable,
-    .writable = connection_writable,
-    .settle = settle_room,
-    .room = room,
-    .answered = room,
-    .unsent = connection_keep_unsent,
-    .arrived = arrived,
-    .refused = routing_trouble,
-    .lost = lost,
-    .take_over = take_over,
-    .reopens_in_drain = true, /* it is time to get through to another server */
-    .ended = ended,
-    .sent_away = sent_away,
-    .step = step,
 };

@@ -72,30 +72,16 @@ static void log_connections(struct run *r, const struct load_thread *t, bool end
 static int make_group(struct run *r, struct phase *p, struct load_thread *t, struct server *server,
 		      const struct endpoint *endpoint, uint16_t node)
 {
-	uint32_t made = 0, first = atomic_fetch_add(&p->plan.next_connection, t->connection_count);
-	int *fds = malloc(sizeof(*fds) * t->connection_count);
-	struct group *g = NULL;
+	uint32_t first = atomic_fetch_add(&p->plan.next_connection, t->connection_count);
 	char error[512];
+	int *fds = server_connect_all(server, first, t->connection_count, error, sizeof(error));
+	struct group *g;
 
-	while (fds && made < t->connection_count) {
-		fds[made] = server_connect(server, first + made, error, sizeof(error));
-		if (fds[made] < 0)
-			break;
-		made++;
+	if (!fds && !r->nodes) {
+		complain(r, error);
+		return -ECONNREFUSED;
 	}
-	if (fds && made == t->connection_count) {
-		g = group_connect(t, endpoint, node, fds, first);
-	} else {
-		while (fds && made > 0)
-			tls_close(fds[--made]);
-		if (fds && r->nodes) {
-			g = group_connect(t, endpoint, node, NULL, first);
-		} else if (fds) {
-			complain(r, error);
-			free(fds);
-			return -ECONNREFUSED;
-		}
-	}
+	g = group_connect(t, endpoint, node, fds, first);
 	free(fds);
 	if (!g)
 		complain(r, "not enough memory for the connections");

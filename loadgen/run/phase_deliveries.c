@@ -10,28 +10,6 @@
 #include "complain.h"
 #include "loadgen/server/connect.h"
 
-/* Connections for all consumers, or NULL after a sentence. */
-static int *connect_consumers(struct run *r, uint32_t first_id)
-{
-	uint32_t count = r->o->consumers, made = 0;
-	int *fds = malloc(sizeof(*fds) * count);
-	char error[512] = "not enough memory for the consumers";
-
-	while (fds && made < count) {
-		fds[made] = server_connect(&r->server, first_id + made, error, sizeof(error));
-		if (fds[made] < 0)
-			break;
-		made++;
-	}
-	if (fds && made == count)
-		return fds;
-	complain(r, error);
-	while (made > 0)
-		tls_close(fds[--made]);
-	free(fds);
-	return NULL;
-}
-
 int phase_deliveries_start(struct run *r, struct phase *p)
 {
 	const struct options *o = r->o;
@@ -57,9 +35,11 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 
 	mix_add(&plan.mix, plan.operation, 1);
 	plan.first_id = atomic_fetch_add(&p->plan.next_connection, o->consumers);
-	fds = connect_consumers(r, plan.first_id);
-	if (!fds)
+	fds = server_connect_all(&r->server, plan.first_id, o->consumers, error, sizeof(error));
+	if (!fds) {
+		complain(r, error);
 		return -ECONNREFUSED;
+	}
 	/* What another repeat has left behind is not ours. */
 	r->workload->stamps->run++;
 	rc = deliveries_start(&p->deliveries, &plan, fds, error, sizeof(error));

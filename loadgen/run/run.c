@@ -125,19 +125,11 @@ static void run_tests(struct run *r)
 /* Connections that are there and send nothing. */
 static int *open_idle(struct run *r)
 {
-	int *fds = malloc(sizeof(*fds) * (r->o->idle + 1u));
 	char error[512];
+	int *fds = server_connect_all(&r->server, r->o->connections, r->o->idle, error, sizeof(error));
 
-	for (uint32_t i = 0; fds && i < r->o->idle; i++) {
-		fds[i] = server_connect(&r->server, r->o->connections + i, error, sizeof(error));
-		if (fds[i] < 0) {
-			complain(r, error);
-			while (i > 0)
-				tls_close(fds[--i]);
-			free(fds);
-			return NULL;
-		}
-	}
+	if (!fds)
+		complain(r, error);
 	return fds;
 }
 

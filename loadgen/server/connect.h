@@ -66,6 +66,9 @@ struct link *server_enter(struct server *s, uint32_t number, char *error, size_t
 /* Connection `number`, logged in, in the right database, non-blocking. The descriptor, or -1 and a sentence.
  */
 int server_connect(struct server *s, uint32_t number, char *error, size_t size);
+/* The same of `count` of them, from number `first` on. Their descriptors, for free; NULL, and a sentence:
+ * there is not one. */
+int *server_connect_all(struct server *s, uint32_t first, uint32_t count, char *error, size_t size);
 
 /* As tls_session_new's host; NULL: no TLS there. */
 const char *server_tls_name(const struct server *s);

@@ -103,6 +103,22 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 	return l ? link_release(l) : -1;
 }
 
+int *server_connect_all(struct server *s, uint32_t first, uint32_t count, char *error, size_t size)
+{
+	int *fds = malloc(sizeof(*fds) * (count + 1u));
+	uint32_t made = 0;
+
+	snprintf(error, size, "not enough memory for the connections");
+	while (fds && made < count && (fds[made] = server_connect(s, first + made, error, size)) >= 0)
+		made++;
+	if (!fds || made == count)
+		return fds;
+	while (made > 0)
+		tls_close(fds[--made]);
+	free(fds);
+	return NULL;
+}
+
 int descriptors_reserve(unsigned count, char *error, size_t size)
 {
 	rlim_t need = (rlim_t)count + SPARE_DESCRIPTORS;
