@@ -116,7 +116,7 @@ uint16_t nodes_add(struct nodes *n, const struct server_address *a, char *error,
 	return number;
 }
 
-void nodes_changed(struct nodes *n)
+void nodes_note_change(struct nodes *n)
 {
 	atomic_fetch_add(&n->version, 1);
 }
@@ -130,14 +130,14 @@ void nodes_look(struct nodes *n)
 	}
 }
 
-void nodes_reached(struct nodes *n, uint16_t number, bool reached)
+void nodes_set_reachable(struct nodes *n, uint16_t number, bool reached)
 {
 	struct node *node = nodes_at(n, number);
 
 	if (atomic_load_explicit(&node->down, memory_order_relaxed) == !reached)
 		return;
 	atomic_store(&node->down, !reached);
-	nodes_changed(n);
+	nodes_note_change(n);
 }
 
 static bool is_up(const struct nodes *n, uint16_t number)

@@ -63,11 +63,11 @@ static inline struct node *nodes_at(const struct nodes *n, uint16_t number)
 }
 
 /* Says that something changed. */
-void nodes_changed(struct nodes *n);
+void nodes_note_change(struct nodes *n);
 /* Asks for the topology to be read again, soon. */
 void nodes_look(struct nodes *n);
 /* Notes that a node can be reached, or can't. */
-void nodes_reached(struct nodes *n, uint16_t number, bool reached);
+void nodes_set_reachable(struct nodes *n, uint16_t number, bool reached);
 
 /* The node for a request of `slot`: the owner, or for one that reads and may (--read-from), one of its
  * replicas; `turn` spreads such requests evenly. NODE_NONE: nobody serves it now. */

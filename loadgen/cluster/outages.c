@@ -30,7 +30,8 @@ void outages_mark(struct outages *o, uint32_t slot)
 	o->of_slot[slot] = (uint8_t)o->count;
 }
 
-void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns, uint64_t now_ns)
+void outages_note_answer(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns,
+			 uint64_t now_ns)
 {
 	struct outage *x = o->of_slot[slot] ? &o->list[o->of_slot[slot] - 1] : 0;
 
@@ -50,7 +51,7 @@ void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t 
 		x->longest_ns = now_ns - intended_ns;
 }
 
-void outages_failed(struct outages *o, uint32_t slot)
+void outages_note_failure(struct outages *o, uint32_t slot)
 {
 	if (o->of_slot[slot])
 		o->list[o->of_slot[slot] - 1].failed++;

@@ -56,8 +56,9 @@ static inline bool outages_concern(const struct outages *o, uint64_t intended_ns
 	return o->open > 0 || intended_ns < o->latest_end_ns;
 }
 /* A request for `slot` was answered by `node`, or failed. */
-void outages_answered(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns, uint64_t now_ns);
-void outages_failed(struct outages *o, uint32_t slot);
+void outages_note_answer(struct outages *o, uint32_t slot, uint16_t node, uint64_t intended_ns,
+			 uint64_t now_ns);
+void outages_note_failure(struct outages *o, uint32_t slot);
 /* Adds a thread's outages to those of others. */
 void outages_add(struct outages *all, const struct outages *of_thread);
 /* Leaves out those that no request felt. */

@@ -9,7 +9,7 @@
 
 #include "route.h"
 
-void behind_name(const struct options *o, uint32_t i, char *out, size_t size)
+void proxy_ring_name(const struct options *o, uint32_t i, char *out, size_t size)
 {
 	if (o->behind_names[i])
 		snprintf(out, size, "%s", o->behind_names[i]);
@@ -17,7 +17,8 @@ void behind_name(const struct options *o, uint32_t i, char *out, size_t size)
 		ketama_name(&o->behind[i], out, size);
 }
 
-int behind_prepare(struct ketama *ring, const struct options *o, struct workload *w, char *error, size_t size)
+int proxy_ring_prepare(struct ketama *ring, const struct options *o, struct workload *w, char *error,
+		       size_t size)
 {
 	char names[BEHIND_MAX][300];
 	const char *list[BEHIND_MAX];
@@ -33,7 +34,7 @@ int behind_prepare(struct ketama *ring, const struct options *o, struct workload
 			s->route = (struct route){.kind = ROUTE_KEY, .word = 1};
 	}
 	for (uint32_t i = 0; i < o->behind_count; i++) {
-		behind_name(o, i, names[i], sizeof(names[i]));
+		proxy_ring_name(o, i, names[i], sizeof(names[i]));
 		list[i] = names[i];
 	}
 	rc = ketama_init(ring, list, o->behind_count);
@@ -43,8 +44,8 @@ int behind_prepare(struct ketama *ring, const struct options *o, struct workload
 	return rc;
 }
 
-uint8_t behind_of(const struct ketama *ring, const struct workload *w, unsigned operation, uint64_t key,
-		  struct bytes *scratch)
+uint8_t proxy_ring_server(const struct ketama *ring, const struct workload *w, unsigned operation,
+			  uint64_t key, struct bytes *scratch)
 {
 	const struct step *s = &w->operations[operation].steps[0];
 

@@ -88,7 +88,7 @@ static void set_owners(const struct topology *t, const uint16_t *owner, uint32_t
 		changed = true;
 	}
 	if (changed)
-		nodes_changed(n);
+		nodes_note_change(n);
 }
 
 static void set_replicas(struct node *primary, const uint16_t *replicas, uint32_t count)

@@ -148,7 +148,7 @@ static bool take_entries(struct consumer *c, const redisReply *r, uint64_t end_n
 }
 
 /* An answer to what makes it ready. */
-static const char *prepared(struct consumer *c, const redisReply *r)
+static const char *take_setup_reply(struct consumer *c, const redisReply *r)
 {
 	enum delivery_kind kind = c->deliveries->plan.kind;
 
@@ -168,7 +168,7 @@ static const char *prepared(struct consumer *c, const redisReply *r)
 	return NULL;
 }
 
-const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end_ns)
+const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_t end_ns)
 {
 	enum delivery_kind kind = c->deliveries->plan.kind;
 
@@ -185,7 +185,7 @@ const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end
 		return NULL;
 	}
 	if (c->awaited)
-		return prepared(c, r);
+		return take_setup_reply(c, r);
 	if (r->type == REDIS_REPLY_ERROR)
 		return "the server refused what a consumer asked";
 	switch (kind) {

@@ -57,7 +57,7 @@ struct deliveries {
 	pthread_mutex_t lock; /* of what follows */
 	uint64_t measure_ns;
 	struct stats *stats;
-	struct delivered how;
+	struct delivery_counts how;
 };
 
 enum { READ_AT_ONCE = 64 << 10 };
@@ -74,7 +74,7 @@ bool consumer_prepare(struct consumer *c);
 /* Queues the command that waits for the next message (lists and streams). */
 bool consumer_ask(struct consumer *c);
 /* A whole reply came. NULL, or why the connection is no good any more. */
-const char *consumer_heard(struct consumer *c, const redisReply *r, uint64_t end_ns);
+const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_t end_ns);
 
 /* ---- consumer_connection.c ---- */
 
@@ -83,7 +83,7 @@ bool consumer_admit(struct consumer *c);
 /* Writes what is queued, as far as it goes. */
 void consumer_flush(struct consumer *c);
 /* Closes its connection, for good. */
-void consumer_let_go(struct consumer *c);
+void consumer_close(struct consumer *c);
 /* Its connection, for the log. */
 void consumer_log(const struct consumer *c, bool ended);
 

@@ -71,7 +71,7 @@ static void forget(struct event *e)
 		event_del(e);
 }
 
-void consumer_let_go(struct consumer *c)
+void consumer_close(struct consumer *c)
 {
 	if (c->state == CONSUMER_READY)
 		c->deliveries->ready--;
@@ -88,12 +88,12 @@ void consumer_let_go(struct consumer *c)
 }
 
 /* A connection broke, or could not be opened again. */
-static void broke(struct consumer *c, unsigned status, const char *why)
+static void fail(struct consumer *c, unsigned status, const char *why)
 {
 	struct deliveries *d = c->deliveries;
 	uint64_t one = 1;
 
-	consumer_let_go(c);
+	consumer_close(c);
 	c->closed_ns = ft_now_ns();
 	pthread_mutex_lock(&d->lock);
 	stats_note_error(d->stats, status, c->closed_ns);
@@ -121,7 +121,7 @@ void consumer_flush(struct consumer *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno != EAGAIN) {
-			broke(c, FT_STATUS_RESET, strerror(errno));
+			fail(c, FT_STATUS_RESET, strerror(errno));
 			return;
 		}
 		if (n < 0)
@@ -142,20 +142,20 @@ static void on_retry(int unused_fd, short unused, void *arg)
 	(void)unused_fd, (void)unused;
 	c->fd = socket_begin(&e->socket, c->id, &pending);
 	if (c->fd < 0) {
-		broke(c, FT_STATUS_REFUSED, strerror(-c->fd));
+		fail(c, FT_STATUS_REFUSED, strerror(-c->fd));
 		return;
 	}
 	c->state = CONSUMER_CONNECTING;
 	c->closed_ns = 0;
 	if (!consumer_admit(c) || !bytes_reserve(&c->out, e->greeting_bytes + 1)) {
-		broke(c, FT_STATUS_REFUSED, "out of memory");
+		fail(c, FT_STATUS_REFUSED, "out of memory");
 		return;
 	}
 	if (e->greeting_bytes)
 		bytes_add(&c->out, e->greeting, e->greeting_bytes);
 	c->greetings = e->greetings;
 	if (!consumer_prepare(c)) {
-		broke(c, FT_STATUS_REFUSED, "out of memory");
+		fail(c, FT_STATUS_REFUSED, "out of memory");
 		return;
 	}
 	if (pending) {
@@ -171,7 +171,7 @@ static void on_connected(struct consumer *c)
 	int rc = socket_result(c->fd);
 
 	if (rc) {
-		broke(c, FT_STATUS_REFUSED, strerror(-rc));
+		fail(c, FT_STATUS_REFUSED, strerror(-rc));
 		return;
 	}
 	c->local_port = socket_local_port(c->fd);
@@ -192,7 +192,7 @@ static void on_writable(int unused_fd, short unused, void *arg)
 }
 
 /* All whole replies that the reader has. NULL, or why the connection is no good any more. */
-static const char *hear(struct consumer *c, uint64_t end_ns)
+static const char *take_replies(struct consumer *c, uint64_t end_ns)
 {
 	const char *why = NULL;
 	void *reply = NULL;
@@ -203,7 +203,7 @@ static const char *hear(struct consumer *c, uint64_t end_ns)
 			why = "the server sent what is no reply in this protocol";
 		if (!reply)
 			break;
-		why = consumer_heard(c, reply, end_ns);
+		why = consumer_take_reply(c, reply, end_ns);
 		freeReplyObject(reply);
 	}
 	pthread_mutex_unlock(&c->deliveries->lock);
@@ -228,16 +228,16 @@ static void on_readable(int unused_fd, short unused, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		broke(c, FT_STATUS_RESET, n == 0 ? "the server closed the connection" : strerror(errno));
+		fail(c, FT_STATUS_RESET, n == 0 ? "the server closed the connection" : strerror(errno));
 		return;
 	}
 	if (redisReaderFeed(c->reader, buffer, (size_t)n) != REDIS_OK) {
-		broke(c, FT_STATUS_WRONG, "out of memory");
+		fail(c, FT_STATUS_WRONG, "out of memory");
 		return;
 	}
-	why = hear(c, now);
+	why = take_replies(c, now);
 	if (why) {
-		broke(c, FT_STATUS_WRONG, why);
+		fail(c, FT_STATUS_WRONG, why);
 		return;
 	}
 	if (c->state == CONSUMER_PREPARING && c->greetings == 0 && c->awaited == 0) {

@@ -182,7 +182,7 @@ static void stop_thread(struct deliveries *d)
 }
 
 void deliveries_end(struct deliveries *d, uint64_t acknowledged, uint64_t drain_ns,
-		    const atomic_bool *abandon, struct delivered *how)
+		    const atomic_bool *abandon, struct delivery_counts *how)
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
 	uint64_t give_up_ns = ft_now_ns() + drain_ns;
@@ -209,7 +209,7 @@ void deliveries_free(struct deliveries *d)
 	stop_thread(d);
 	log_lane_close(&d->lane, ft_now_ns());
 	for (uint32_t i = 0; d->consumers && i < d->plan.consumers; i++) {
-		consumer_let_go(&d->consumers[i]);
+		consumer_close(&d->consumers[i]);
 		free(d->consumers[i].out.at);
 	}
 	free(d->consumers);

@@ -44,7 +44,7 @@ struct deliveries_plan {
 };
 
 /* How it went, once all has ended. */
-struct delivered {
+struct delivery_counts {
 	uint64_t expected;   /* acknowledged publishes times those who get each */
 	uint64_t received;   /* deliveries, without duplicates; warm-up left out, as in `expected` */
 	uint64_t duplicates; /* of a consumer (pub/sub, streams) or of any (lists, groups) */
@@ -65,7 +65,7 @@ void deliveries_take(struct deliveries *d, struct stats *into);
 /* Waits until `acknowledged` publishes have arrived everywhere, for drain_ns at most or until *abandon; ends
  * the thread. deliveries_take has the rest then. */
 void deliveries_end(struct deliveries *d, uint64_t acknowledged, uint64_t drain_ns,
-		    const atomic_bool *abandon, struct delivered *how);
+		    const atomic_bool *abandon, struct delivery_counts *how);
 void deliveries_free(struct deliveries *d);
 
 #endif

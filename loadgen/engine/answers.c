@@ -16,7 +16,7 @@
 /* ---- an answer to the oldest request ---- */
 
 /* Has a look at a whole reply that was gathered. Returns the request's status. */
-static unsigned inspect(struct connection *c, const struct pending *p, unsigned status)
+static unsigned inspect(struct connection *c, const struct pending_request *p, unsigned status)
 {
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
@@ -25,17 +25,17 @@ static unsigned inspect(struct connection *c, const struct pending *p, unsigned 
 	if (status != FT_STATUS_OK)
 		return status;
 	if (p->step < STEPS_MAX && w->operations[p->operation].steps[p->step].least) {
-		if (gathered_number(c->gathered) >= w->operations[p->operation].steps[p->step].least)
+		if (reply_buffer_number(c->reply) >= w->operations[p->operation].steps[p->step].least)
 			return status;
 		if (p->intended_ns >= t->plan->measure_ns)
 			stats_error_word(t->stats, "NOREPLICAS", ft_now_ns());
 		return FT_STATUS_ERROR_REPLY;
 	}
 	if (w->operations[p->operation].scan) {
-		gathered_take_keys(c->gathered);
+		reply_buffer_take_keys(c->reply);
 		return status;
 	}
-	wrong = gathered_check_value(c->gathered, w, p->key);
+	wrong = reply_buffer_check_value(c->reply, w, p->key);
 	if (wrong == -1)
 		return status;
 	if (!t->trouble.wrong.found)
@@ -46,19 +46,19 @@ static unsigned inspect(struct connection *c, const struct pending *p, unsigned 
 /* How many commands the operation takes on this connection. */
 static inline uint32_t steps_of(const struct connection *c, const struct operation *o)
 {
-	return o->scan ? 1 + (c->gathered ? c->gathered->captured : 0) : o->step_count;
+	return o->scan ? 1 + (c->reply ? c->reply->captured : 0) : o->step_count;
 }
 
 /* An error reply. True: it sends the request elsewhere (with several servers), and that is on its way. */
-static bool refused(struct connection *c, const struct pending *p, const char *word, uint64_t now_ns,
-		    uint64_t bytes)
+static bool take_error(struct connection *c, const struct pending_request *p, const char *word,
+		       uint64_t now_ns, uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
 
-	if (t->model->sent_away && t->model->sent_away(c, p, now_ns)) {
+	if (t->model->redirect && t->model->redirect(c, p, now_ns)) {
 		count_bytes(t, p->operation, bytes);
-		if (c->gathered)
-			gathered_reset(c->gathered);
+		if (c->reply)
+			reply_buffer_reset(c->reply);
 		ring_drop(c);
 		return true;
 	}
@@ -68,11 +68,11 @@ static bool refused(struct connection *c, const struct pending *p, const char *w
 }
 
 /* The answer to the oldest request is complete: the next step of its operation, or its end. */
-static inline void answered(struct connection *c, uint64_t now_ns, uint64_t bytes)
+static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
-	struct pending *p = &c->pending[c->first], old;
+	struct pending_request *p = &c->pending[c->first], old;
 	const struct operation *o = &w->operations[p->operation];
 	uint32_t step = p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u;
 	const char *word = NULL;
@@ -80,12 +80,12 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 
 	status = reply_status(w->protocol, &c->scan, &o->steps[step].expected, &word);
 	bytes += o->steps[step].length;
-	if (__builtin_expect(word != NULL, 0) && refused(c, p, word, now_ns, bytes))
+	if (__builtin_expect(word != NULL, 0) && take_error(c, p, word, now_ns, bytes))
 		return;
-	if (__builtin_expect(c->gathered != NULL, 0) && gathered_wanted(w, o, p->step))
+	if (__builtin_expect(c->reply != NULL, 0) && reply_buffer_needed(w, o, p->step))
 		status = inspect(c, p, status);
 	if (__builtin_expect(o->step_count > 1, 0) && o->internal) {
-		t->model->own_answered(c, status);
+		t->model->on_own_answer(c, status);
 		return;
 	}
 	if (__builtin_expect(o->step_count > 1, 0) && !status_is_error(status) &&
@@ -98,10 +98,10 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 		return;
 	}
 	record_request(t, c->id, p, now_ns, status, bytes);
-	if (__builtin_expect(t->model->ended != NULL, 0))
-		t->model->ended(c, p, now_ns, status);
-	if (__builtin_expect(c->gathered != NULL, 0))
-		gathered_reset(c->gathered);
+	if (__builtin_expect(t->model->on_end != NULL, 0))
+		t->model->on_end(c, p, now_ns, status);
+	if (__builtin_expect(c->reply != NULL, 0))
+		reply_buffer_reset(c->reply);
 	ring_drop(c);
 	t->in_flight--;
 }
@@ -109,7 +109,7 @@ static inline void answered(struct connection *c, uint64_t now_ns, uint64_t byte
 /* ---- what may be none ---- */
 
 /* An answer to a set-up command of a connection that was opened again. */
-static bool greeted(struct connection *c)
+static bool take_greeting(struct connection *c)
 {
 	enum protocol_id protocol = c->thread->plan->workload->protocol;
 	bool names_us = c->greetings == 1 && c->group->endpoint->named; /* a refusal of that does no harm */
@@ -128,7 +128,7 @@ static bool greeted(struct connection *c)
 static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 {
 	if (c->greetings)
-		return !complete || greeted(c) ? 1 : -1;
+		return !complete || take_greeting(c) ? 1 : -1;
 	if (c->batch_ends)
 		return !complete || meta_answer(c, now_ns) != META_LOST ? 1 : -1;
 	if (c->meta) {
@@ -138,8 +138,8 @@ static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 		case META_ANSWERS_OLDEST:
 			return 0;
 		case META_ANSWERS_NONE:
-			if (c->gathered)
-				gathered_reset(c->gathered);
+			if (c->reply)
+				reply_buffer_reset(c->reply);
 			return 1;
 		}
 	}
@@ -164,8 +164,8 @@ static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 	}
 	if (now_ns >= t->plan->measure_ns)
 		t->stats->pushes++;
-	if (c->gathered)
-		gathered_reset(c->gathered); /* parts of it were gathered as if it were the answer */
+	if (c->reply)
+		reply_buffer_reset(c->reply); /* parts of it were gathered as if it were the answer */
 	return true;
 }
 
@@ -197,7 +197,7 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 
 	while (at < end) {
 		const char *from = at;
-		const struct pending *p = &c->pending[c->first];
+		const struct pending_request *p = &c->pending[c->first];
 		bool gather;
 		int complete, odd;
 
@@ -219,16 +219,16 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 			if (odd > 0)
 				continue;
 		}
-		gather = __builtin_expect(c->gathered != NULL, 0) &&
-			 (gathered_wanted(w, &w->operations[p->operation], p->step) || w->quiet);
+		gather = __builtin_expect(c->reply != NULL, 0) &&
+			 (reply_buffer_needed(w, &w->operations[p->operation], p->step) || w->quiet);
 		if (gather)
-			gathered_add(c->gathered, from, at);
+			reply_buffer_add(c->reply, from, at);
 		if (complete == 0) {
 			if (!t->plan->resp3 || c->scan.resp.kind != RESP_PUSH)
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
-		answered(c, now_ns, (uint64_t)(at - from));
+		take_answer(c, now_ns, (uint64_t)(at - from));
 	}
 	return true;
 }

@@ -33,12 +33,12 @@ struct connection {
 	struct event readable;
 	struct load_thread *thread;
 	struct group *group;
-	struct pending *pending;      /* a ring of ring_size, the pipeline's depth */
-	struct unsent *unsent;	      /* NULL: the kernel took all */
-	struct gathered *gathered;    /* NULL: nobody looks at replies beyond their end */
-	struct tls_session *tls;      /* NULL: plain */
-	struct connection_list *room; /* the list it's on (connection_list.h); NULL: on none */
-	TAILQ_ENTRY(connection) with_room;
+	struct pending_request *pending; /* a ring of ring_size, the pipeline's depth */
+	struct write_backlog *backlog;	 /* NULL: the kernel took all */
+	struct reply_buffer *reply;	 /* NULL: nobody looks at replies beyond their end */
+	struct tls_session *tls;	 /* NULL: plain */
+	struct connection_list *list;	 /* the list it's on (connection_list.h); NULL: on none */
+	TAILQ_ENTRY(connection) list_entry;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
 	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
@@ -68,12 +68,12 @@ struct connection {
 struct group {
 	struct connection_list idle, partial; /* those with room (connection_list.h) */
 	struct connection *connections;
-	struct pending *rings;
+	struct pending_request *rings;
 	uint32_t count;
 	const struct endpoint *endpoint;
-	uint16_t node;		    /* its number among struct nodes */
-	struct waiting queue, asks; /* for room; those in `asks` behind an ASKING */
-	uint64_t last_ok_ns;	    /* the last answer that was no error */
+	uint16_t node;			  /* its number among struct nodes */
+	struct pending_queue queue, asks; /* for room; those in `asks` behind an ASKING */
+	uint64_t last_ok_ns;		  /* the last answer that was no error */
 };
 
 /* The place of the request that is `at` behind the oldest. */
@@ -85,9 +85,9 @@ static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 }
 
 /* A place behind the requests in flight, for one to be sent with the next batch. */
-static inline struct pending *ring_add(struct connection *c)
+static inline struct pending_request *ring_add(struct connection *c)
 {
-	struct pending *p = &c->pending[ring_index(c, c->in_flight)];
+	struct pending_request *p = &c->pending[ring_index(c, c->in_flight)];
 
 	c->in_flight++;
 	c->to_send++;

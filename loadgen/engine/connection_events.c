@@ -28,9 +28,9 @@ void connection_writable(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (c->connecting && !connection_arrived(c))
+	if (c->connecting && !connection_finish_connect(c))
 		return;
-	written = unsent_write(c);
+	written = write_backlog_write(c);
 	if (written < 0)
 		connection_fail(c, FT_STATUS_RESET, transport_why(c, written));
 	if (written <= 0)
@@ -40,7 +40,7 @@ void connection_writable(evutil_socket_t fd, short what, void *arg)
 		if (c->fd < 0)
 			return;
 	}
-	c->thread->model->room(c, ft_now_ns());
+	c->thread->model->on_room(c, ft_now_ns());
 	/* A read over TLS may have waited for room to write. */
 	if (c->tls && c->fd >= 0 && !c->connecting)
 		connection_readable(c->fd, EV_READ, c);
@@ -83,11 +83,11 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 				break;
 			tls_hold(c->tls); /* no event would tell of what TLS has taken off the socket */
 		}
-	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED) || transport_unread(c));
-	if (__builtin_expect(c->tls != NULL, 0) && tls_wants_write(c->tls) && !c->unsent)
-		connection_keep_unsent(c, NULL, 0);
+	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED) || transport_has_unread(c));
+	if (__builtin_expect(c->tls != NULL, 0) && tls_wants_write(c->tls) && !c->backlog)
+		connection_keep_backlog(c, NULL, 0);
 	if (now == 0)
 		return;
 	t->stats->last_end_ns = now;
-	t->model->answered(c, now);
+	t->model->on_answers(c, now);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to an open connection in an event loop: most load models' `readable` and `writable`. */
+/* What happens to an open connection in an event loop: most load models' `on_readable` and `on_writable`. */
 #ifndef FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
 #define FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
 

@@ -4,9 +4,9 @@
 #include "connection_list.h"
 
 /* At the end of its list: the connection idle longest is first. */
-void settle_room(struct connection *c)
+void connection_list_update(struct connection *c)
 {
-	leave_room(c);
-	if (may_send(c) && c->in_flight < c->thread->plan->pipeline)
-		enter_room(c, c->in_flight == 0 ? &c->group->idle : &c->group->partial);
+	connection_list_remove(c);
+	if (can_send(c) && c->in_flight < c->thread->plan->pipeline)
+		connection_list_add(c, c->in_flight == 0 ? &c->group->idle : &c->group->partial);
 }

@@ -15,7 +15,7 @@ void fail_unsent(struct load_thread *t, uint64_t now_ns)
 		t->model->fail_unsent(t, now_ns);
 }
 
-void check_finished(struct load_thread *t, uint64_t now_ns)
+void finish_if_done(struct load_thread *t, uint64_t now_ns)
 {
 	bool more = t->model->more(t, now_ns);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How a load thread comes to its end: nothing is left to do, or errors ended the run. */
-#ifndef FORKTAIL_LOADGEN_ENDING_H
-#define FORKTAIL_LOADGEN_ENDING_H
+#ifndef FORKTAIL_LOADGEN_FINISH_H
+#define FORKTAIL_LOADGEN_FINISH_H
 
 #include "load_thread.h"
 
 /* Ends the loop when nothing is on its way and nothing more will be sent. */
-void check_finished(struct load_thread *t, uint64_t now_ns);
+void finish_if_done(struct load_thread *t, uint64_t now_ns);
 /* Whether requests are left and it is time to send them: of closed loops the `more`. */
 bool closed_more(struct load_thread *t, uint64_t now_ns);
 /* Counts requests due up to now and never sent. */

@@ -24,21 +24,21 @@
 
 enum { BACKOFF_MAX_MS = 5000 };
 
-static bool any_looked_at(const struct load_plan *plan)
+static bool needs_replies(const struct load_plan *plan)
 {
 	const struct workload *w = plan->workload;
 
 	for (uint32_t i = 0; i < plan->mix.count; i++)
-		if (gathered_wanted(w, &w->operations[plan->mix.operations[i]], 0) ||
-		    gathered_wanted(w, &w->operations[plan->mix.operations[i]], 1))
+		if (reply_buffer_needed(w, &w->operations[plan->mix.operations[i]], 0) ||
+		    reply_buffer_needed(w, &w->operations[plan->mix.operations[i]], 1))
 			return true;
 	return false;
 }
 
-static void settle(struct connection *c)
+static void update_list(struct connection *c)
 {
-	if (c->thread->model->settle)
-		c->thread->model->settle(c);
+	if (c->thread->model->update_list)
+		c->thread->model->update_list(c);
 }
 
 static int watch_socket(struct connection *c)
@@ -46,7 +46,7 @@ static int watch_socket(struct connection *c)
 	if (!c->thread->base)
 		return 0;
 	if (event_assign(&c->readable, c->thread->base, c->fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST,
-			 c->thread->model->readable, c) ||
+			 c->thread->model->on_readable, c) ||
 	    event_add(&c->readable, NULL))
 		return -ENOMEM;
 	return 0;
@@ -76,7 +76,7 @@ static void note_socket(struct connection *c)
 	c->arrival_times = c->thread->plan->arrival_times && !c->tls && arrival_ask(c->fd);
 }
 
-void connection_is_open(struct connection *c)
+void connection_note_open(struct connection *c)
 {
 	c->life.opened_ns = c->life.begun_ns;
 	c->life.closed_ns = 0;
@@ -85,7 +85,7 @@ void connection_is_open(struct connection *c)
 }
 
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
-		    struct pending *ring)
+		    struct pending_request *ring)
 {
 	c->thread = t;
 	c->meta = protocol_of(t->plan->workload->protocol)->numbers;
@@ -96,12 +96,12 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	c->life.opened_ns = ft_now_ns();
 	if (c->fd >= 0)
 		note_socket(c);
-	if (any_looked_at(t->plan)) {
-		c->gathered = gathered_new();
-		if (!c->gathered)
+	if (needs_replies(t->plan)) {
+		c->reply = reply_buffer_new();
+		if (!c->reply)
 			return -ENOMEM;
 	}
-	settle(c);
+	update_list(c);
 	return c->fd < 0 ? 0 : watch_socket(c);
 }
 
@@ -125,7 +125,7 @@ void connection_try_later(struct connection *c, uint64_t now_ns)
 	connection_come_back(c, now_ns + (uint64_t)*backoff * 1000000, reopen);
 }
 
-void connection_note_refused(struct connection *c, const char *why, uint64_t now_ns)
+void connection_count_refusal(struct connection *c, const char *why, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
@@ -138,28 +138,28 @@ void connection_note_refused(struct connection *c, const char *why, uint64_t now
 }
 
 /* A connect() that failed: counted, and tried again or given up. */
-static void refused(struct connection *c, int error, uint64_t now_ns)
+static void take_refusal(struct connection *c, int error, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
-	connection_note_refused(c, strerror(-error), now_ns);
-	if (t->model->refused)
-		t->model->refused(c, now_ns);
+	connection_count_refusal(c, strerror(-error), now_ns);
+	if (t->model->on_refusal)
+		t->model->on_refusal(c, now_ns);
 	if (t->stopping || t->plan->on_error == ON_ERROR_STOP) {
 		t->alive--;
 		t->trouble.lost++;
-		check_finished(t, now_ns);
+		finish_if_done(t, now_ns);
 		return;
 	}
 	connection_try_later(c, now_ns);
 }
 
 /* A server was reached. */
-static void arrived(struct connection *c)
+static void take_connect(struct connection *c)
 {
-	connection_is_open(c);
-	if (c->thread->model->arrived)
-		c->thread->model->arrived(c);
+	connection_note_open(c);
+	if (c->thread->model->on_connect)
+		c->thread->model->on_connect(c);
 }
 
 void connection_reset(struct connection *c)
@@ -168,14 +168,14 @@ void connection_reset(struct connection *c)
 	c->greetings = c->group->endpoint->greetings;
 	c->batch_ends = false;
 	memset(&c->scan, 0, sizeof(c->scan));
-	if (c->gathered)
-		gathered_reset(c->gathered);
+	if (c->reply)
+		reply_buffer_reset(c->reply);
 }
 
-void connection_keep_unsent(struct connection *c, const char *bytes, size_t length)
+void connection_keep_backlog(struct connection *c, const char *bytes, size_t length)
 {
-	if (unsent_keep(c, bytes, length))
-		settle(c);
+	if (write_backlog_keep(c, bytes, length))
+		update_list(c);
 	else
 		connection_fail(c, FT_STATUS_RESET, "out of memory");
 }
@@ -193,7 +193,7 @@ static void reopen(void *who, uint64_t now_ns)
 		return;
 	fd = socket_begin(&e->socket, c->id, &pending);
 	if (fd < 0) {
-		refused(c, fd, now_ns);
+		take_refusal(c, fd, now_ns);
 		return;
 	}
 	c->fd = fd;
@@ -205,12 +205,12 @@ static void reopen(void *who, uint64_t now_ns)
 		return;
 	}
 	if (c->connecting || e->greeting_bytes)
-		connection_keep_unsent(c, e->greeting, e->greeting_bytes);
+		connection_keep_backlog(c, e->greeting, e->greeting_bytes);
 	if (c->connecting || c->fd < 0)
 		return;
-	arrived(c);
-	if (!c->unsent) /* else the greeting first; connection_writable goes on */
-		c->thread->model->room(c, now_ns);
+	take_connect(c);
+	if (!c->backlog) /* else the greeting first; connection_writable goes on */
+		c->thread->model->on_room(c, now_ns);
 }
 
 void connection_begin(struct connection *c, uint64_t now_ns)
@@ -240,18 +240,18 @@ static int shake_hands(struct connection *c)
 }
 
 /* A connection that was begun came to nothing. */
-static void not_arrived(struct connection *c, int error, const char *why)
+static void give_up_connect(struct connection *c, int error, const char *why)
 {
 	event_del(&c->readable);
-	unsent_drop(c);
+	write_backlog_drop(c);
 	c->connecting = false;
 	close_socket(c);
-	refused(c, error, ft_now_ns());
+	take_refusal(c, error, ft_now_ns());
 	if (why)
 		c->thread->trouble.why = why;
 }
 
-bool connection_arrived(struct connection *c)
+bool connection_finish_connect(struct connection *c)
 {
 	int rc = c->tls ? 0 : socket_result(c->fd);
 
@@ -259,16 +259,16 @@ bool connection_arrived(struct connection *c)
 		rc = shake_hands(c);
 	if (rc == 0) {
 		c->connecting = false;
-		unsent_watch(c, true);
-		arrived(c);
+		write_backlog_watch(c, true);
+		take_connect(c);
 		return true;
 	}
 	if (rc == -EAGAIN) {
 		/* Writable it is nearly always: only to be watched for when that is what we wait for. */
-		unsent_watch(c, tls_wants_write(c->tls));
+		write_backlog_watch(c, tls_wants_write(c->tls));
 		return false;
 	}
-	not_arrived(c, rc, rc == -EPROTO ? transport_tls_why(c) : NULL);
+	give_up_connect(c, rc, rc == -EPROTO ? transport_tls_why(c) : NULL);
 	return false;
 }
 
@@ -302,7 +302,7 @@ void expire_handshakes(struct load_thread *t, uint64_t now_ns)
 		struct connection *c = thread_connection(t, i);
 
 		if (c->fd >= 0 && c->connecting && c->tls && now_ns - c->life.begun_ns > HANDSHAKE_NS)
-			not_arrived(c, -ETIMEDOUT, too_long);
+			give_up_connect(c, -ETIMEDOUT, too_long);
 	}
 }
 
@@ -310,10 +310,10 @@ void connection_close(struct connection *c, uint64_t now_ns)
 {
 	bool connecting = c->connecting;
 
-	leave_room(c);
+	connection_list_remove(c);
 	if (c->thread->base)
 		event_del(&c->readable);
-	unsent_drop(c);
+	write_backlog_drop(c);
 	close_socket(c);
 	c->fd = -1;
 	c->connecting = false;
@@ -338,9 +338,9 @@ void fail_in_flight(struct connection *c, uint32_t first, uint32_t in_flight, ui
 	(void)unwritten;
 	c->thread->in_flight -= in_flight;
 	for (uint32_t i = 0; i < in_flight; i++) {
-		struct pending *p = &c->pending[(first + i) % c->ring_size];
+		struct pending_request *p = &c->pending[(first + i) % c->ring_size];
 
-		pending_sent(p, now_ns);
+		pending_set_sent(p, now_ns);
 		record_end(c->thread, c->id, p, now_ns, status, 0);
 	}
 }
@@ -361,7 +361,7 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	/* A connection that was accepted and never answered anything is no better than a refused one. */
 	if (c->taken > in_flight)
 		c->life.backoff_ms = 0;
-	model->lost(c, first, in_flight, unwritten, status, now);
+	model->on_loss(c, first, in_flight, unwritten, status, now);
 	if (in_flight == 0) {
 		stats_note_error(t->stats, status, now);
 		if (!t->stopping)
@@ -382,5 +382,5 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	if (model->take_over) /* answers before this one may have put requests on other connections */
 		model->take_over(t, now);
 	if (!again)
-		check_finished(t, now);
+		finish_if_done(t, now);
 }

@@ -7,7 +7,7 @@
 
 /* Makes connection `id` of a group, whose fd (and tls) is set; -1: to be opened with connection_begin. */
 int connection_init(struct connection *c, struct load_thread *t, struct group *g, uint32_t id,
-		    struct pending *ring);
+		    struct pending_request *ring);
 /* Opens a connection that is closed. */
 void connection_begin(struct connection *c, uint64_t now_ns);
 /* Fails what is in flight with `status` and closes; opens it again if that is the policy. */
@@ -19,14 +19,15 @@ void connection_try_later(struct connection *c, uint64_t now_ns);
 /* Sets the connection's one timer. */
 void connection_come_back(struct connection *c, uint64_t when_ns, void (*act)(void *, uint64_t));
 /* A pending connect() has ended, one way or the other. False: it failed, and was dealt with. */
-bool connection_arrived(struct connection *c);
+bool connection_finish_connect(struct connection *c);
 /* Ends handshakes that take too long. */
 void expire_handshakes(struct load_thread *t, uint64_t now_ns);
 
-/* Keeps what the kernel did not take, to be written when it can: of models with an event loop the `unsent`.
+/* Keeps what the kernel did not take, to be written when it can: of models with an event loop the
+ * `on_backlog`.
  */
-void connection_keep_unsent(struct connection *c, const char *bytes, size_t length);
-/* Ends all that was in flight with `status`: of most models the `lost`. */
+void connection_keep_backlog(struct connection *c, const char *bytes, size_t length);
+/* Ends all that was in flight with `status`: of most models the `on_loss`. */
 void fail_in_flight(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
 		    unsigned status, uint64_t now_ns);
 
@@ -39,9 +40,9 @@ void connection_reset(struct connection *c);
  * False: it failed, and *why says why. */
 bool connection_secure(struct connection *c, const char **why);
 /* It was opened again, begun at life.begun_ns: notes what the log has of that, and asks for arrival times. */
-void connection_is_open(struct connection *c);
+void connection_note_open(struct connection *c);
 /* A connect() failed: counts it. `why` NULL: as before. */
-void connection_note_refused(struct connection *c, const char *why, uint64_t now_ns);
+void connection_count_refusal(struct connection *c, const char *why, uint64_t now_ns);
 /* Closes the descriptor, with its TLS session. */
 void close_socket(struct connection *c);
 

@@ -26,7 +26,7 @@
 struct load_thread;
 struct connection;
 struct group;
-struct pending;
+struct pending_request;
 
 /* An entry may be NULL, for nothing to do, where it says so. */
 struct load_model {
@@ -37,7 +37,7 @@ struct load_model {
 	/* What init or later calls made, as far as they came. May be NULL. */
 	void (*free)(struct load_thread *t);
 	/* The thread has connections to one more server. May be NULL. */
-	void (*group_added)(struct load_thread *t, struct group *g);
+	void (*on_group)(struct load_thread *t, struct group *g);
 
 	/* Takes up the requests that are due or that there is room for, and sends them. */
 	void (*pump)(struct load_thread *t, uint64_t now_ns);
@@ -49,42 +49,43 @@ struct load_model {
 	void (*give_up)(struct load_thread *t, uint64_t now_ns);
 
 	/* Handlers of an open connection's events (connection_events.h); NULL without an event loop. */
-	void (*readable)(evutil_socket_t fd, short what, void *arg);
-	void (*writable)(evutil_socket_t fd, short what, void *arg);
+	void (*on_readable)(evutil_socket_t fd, short what, void *arg);
+	void (*on_writable)(evutil_socket_t fd, short what, void *arg);
 	/* A connection may have begun or ceased to have room: has it on the list that it belongs to now. May
 	 * be NULL. */
-	void (*settle)(struct connection *c);
+	void (*update_list)(struct connection *c);
 	/* A connection was opened, or the kernel has taken all of its bytes: it can send again. */
-	void (*room)(struct connection *c, uint64_t now_ns);
+	void (*on_room)(struct connection *c, uint64_t now_ns);
 	/* Answers were taken off a connection: what was put on it meanwhile is sent, and so is what they made
 	 * room for. */
-	void (*answered)(struct connection *c, uint64_t now_ns);
+	void (*on_answers)(struct connection *c, uint64_t now_ns);
 	/* The kernel did not take these bytes of a batch. */
-	void (*unsent)(struct connection *c, const char *bytes, size_t length);
+	void (*on_backlog)(struct connection *c, const char *bytes, size_t length);
 
 	/* A server was reached. May be NULL. */
-	void (*arrived)(struct connection *c);
+	void (*on_connect)(struct connection *c);
 	/* A connect() failed. May be NULL. */
-	void (*refused)(struct connection *c, uint64_t now_ns);
+	void (*on_refusal)(struct connection *c, uint64_t now_ns);
 	/* A connection broke, and this was in flight on it: from place `first` of its ring, the last
 	 * `unwritten` not handed to the kernel. */
-	void (*lost)(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
-		     unsigned status, uint64_t now_ns);
+	void (*on_loss)(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+			unsigned status, uint64_t now_ns);
 	/* After that, other connections may take over. May be NULL. */
 	void (*take_over)(struct load_thread *t, uint64_t now_ns);
 	/* Whether connections are opened again while answers are only awaited. */
 	bool reopens_in_drain;
 
 	/* A request ended with its answer. May be NULL. */
-	void (*ended)(struct connection *c, const struct pending *p, uint64_t now_ns, unsigned status);
+	void (*on_end)(struct connection *c, const struct pending_request *p, uint64_t now_ns,
+		       unsigned status);
 	/* The answer to the oldest request is an error. Whether that sends it elsewhere, or puts it off. May
 	 * be NULL. */
-	bool (*sent_away)(struct connection *c, const struct pending *p, uint64_t now_ns);
+	bool (*redirect)(struct connection *c, const struct pending_request *p, uint64_t now_ns);
 	/* Has the next step of an operation sent; the one before was dropped from the ring. */
-	void (*step)(struct connection *c, const struct pending *p);
+	void (*step)(struct connection *c, const struct pending_request *p);
 	/* A command of its own (an `internal` operation) was answered, with an FT_STATUS_*. NULL: it has
 	 * none. */
-	void (*own_answered)(struct connection *c, unsigned status);
+	void (*on_own_answer)(struct connection *c, unsigned status);
 };
 
 #endif

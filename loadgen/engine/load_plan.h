@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What all load threads of a test are to do; read-only while they run, but for what they tell each other and
  * the main thread about ending it. */
-#ifndef FORKTAIL_LOADGEN_PLAN_H
-#define FORKTAIL_LOADGEN_PLAN_H
+#ifndef FORKTAIL_LOADGEN_LOAD_PLAN_H
+#define FORKTAIL_LOADGEN_LOAD_PLAN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,11 +44,11 @@ struct load_plan {
 	uint32_t database;		   /* that a connection is in when it was opened */
 	enum on_error on_error;
 	uint32_t backoff_ms;
-	struct endpoint endpoint;    /* of the one server, when there is one */
-	struct nodes *nodes;	     /* NULL: there is one */
-	const struct ketama *behind; /* what the log says of each request (proxy_ring.h); NULL: nothing */
-	uint64_t retry_ns;	     /* how long a request is sent again when a server sent it away */
-	atomic_uint next_connection; /* numbers for connections opened while it runs */
+	struct endpoint endpoint;	 /* of the one server, when there is one */
+	struct nodes *nodes;		 /* NULL: there is one */
+	const struct ketama *proxy_ring; /* what the log says of each request (proxy_ring.h); NULL: nothing */
+	uint64_t retry_ns;		 /* how long a request is sent again when a server sent it away */
+	atomic_uint next_connection;	 /* numbers for connections opened while it runs */
 	struct ending ending;
 };
 

@@ -3,8 +3,8 @@
  * threads but the plan, read-only except for how it ends (load_plan.h); what it counts it hands over once a
  * second. Which request goes out when is its model's (load_model.h).
  */
-#ifndef FORKTAIL_LOADGEN_THREAD_H
-#define FORKTAIL_LOADGEN_THREAD_H
+#ifndef FORKTAIL_LOADGEN_LOAD_THREAD_H
+#define FORKTAIL_LOADGEN_LOAD_THREAD_H
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -19,12 +19,12 @@
 static const char *const out_of_step =
     "the server's answer is not to the oldest request: its opaque is another";
 
-static inline struct pending *oldest(const struct connection *c)
+static inline struct pending_request *oldest(const struct connection *c)
 {
 	return &c->pending[c->first];
 }
 
-static inline const struct step *step_of(const struct connection *c, const struct pending *p)
+static inline const struct step *step_of(const struct connection *c, const struct pending_request *p)
 {
 	return &c->thread->plan->workload->operations[p->operation].steps[0];
 }
@@ -32,7 +32,7 @@ static inline const struct step *step_of(const struct connection *c, const struc
 size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 {
 	struct load_thread *t = c->thread;
-	struct pending *p = NULL;
+	struct pending_request *p = NULL;
 
 	for (uint32_t k = 0; k < count; k++) {
 		p = &c->pending[ring_index(c, c->in_flight - count + k)];
@@ -50,18 +50,18 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 }
 
 /* The oldest request, a quiet read, has missed. */
-static void missed(struct connection *c, uint64_t now_ns)
+static void end_as_miss(struct connection *c, uint64_t now_ns)
 {
-	const struct pending p = *oldest(c);
+	const struct pending_request p = *oldest(c);
 
 	record_end(c->thread, c->id, &p, now_ns, FT_STATUS_MISS, step_of(c, &p)->length);
-	if (c->thread->model->ended)
-		c->thread->model->ended(c, &p, now_ns, FT_STATUS_MISS);
+	if (c->thread->model->on_end)
+		c->thread->model->on_end(c, &p, now_ns, FT_STATUS_MISS);
 	ring_drop(c);
 	c->thread->in_flight--;
 }
 
-static enum meta_match lost(struct connection *c, const char *why)
+static enum meta_match lose(struct connection *c, const char *why)
 {
 	connection_fail(c, FT_STATUS_WRONG, why);
 	return META_LOST;
@@ -92,28 +92,28 @@ enum meta_match meta_answer(struct connection *c, uint64_t now_ns)
 		c->batch_ends = false;
 		return s->kind == MEMCACHED_META_NOOP
 			   ? META_ANSWERS_NONE
-			   : lost(c, "the server did not answer the end of a batch");
+			   : lose(c, "the server did not answer the end of a batch");
 	}
 	while (c->in_flight > c->to_send) {
-		const struct pending *p = oldest(c);
+		const struct pending_request *p = oldest(c);
 		const struct command *command = &step_of(c, p)->command;
 		bool last = p->ends_batch, numbered = command->numbered;
 		uint32_t far = numbered && s->has_opaque ? distance(c, s->opaque) : 0;
 
 		if (far == UINT32_MAX || (far > 0 && !command->quiet))
-			return lost(c, out_of_step);
+			return lose(c, out_of_step);
 		if (numbered && !s->has_opaque && !command->quiet && carries_opaque(s->kind))
-			return lost(c, out_of_step);
+			return lose(c, out_of_step);
 		/* It is this one's answer: by its number, by its turn, or an error. */
 		if (!command->quiet || (s->has_opaque && far == 0) || s->kind == MEMCACHED_META_ERROR) {
 			c->batch_ends = last;
 			return META_ANSWERS_OLDEST;
 		}
-		missed(c, now_ns);
+		end_as_miss(c, now_ns);
 		if (last)
 			return s->kind == MEMCACHED_META_NOOP
 				   ? META_ANSWERS_NONE
-				   : lost(c, "the server did not answer the end of a batch");
+				   : lose(c, "the server did not answer the end of a batch");
 	}
-	return lost(c, "the server sent an answer to no request");
+	return lose(c, "the server sent an answer to no request");
 }

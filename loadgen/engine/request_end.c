@@ -15,11 +15,11 @@ static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct
 		return;
 	q->arrival_ns = at_ns;
 	if (q->intended_ns >= t->plan->measure_ns)
-		stats_arrived(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns);
+		stats_add_arrival(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns);
 }
 
-void record_request(struct load_thread *t, uint32_t connection, const struct pending *p, uint64_t end_ns,
-		    unsigned status, uint64_t bytes)
+void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
+		    uint64_t end_ns, unsigned status, uint64_t bytes)
 {
 	const struct workload *w = t->plan->workload;
 	struct ft_request q = {
@@ -39,8 +39,9 @@ void record_request(struct load_thread *t, uint32_t connection, const struct pen
 	}
 	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
 		/* What never got a connection never got a key. */
-		if (__builtin_expect(t->plan->behind != NULL, 0) && connection != NO_CONNECTION)
-			q.behind = behind_of(t->plan->behind, w, p->operation, p->key, &t->key_name);
+		if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)
+			q.behind =
+			    proxy_ring_server(t->plan->proxy_ring, w, p->operation, p->key, &t->key_name);
 		log_append(&t->lane, &q);
 	}
 	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)

@@ -20,9 +20,10 @@ static char asking_bytes[] = "*1\r\n$6\r\nASKING\r\n";
 static const struct step asking = {.bytes = asking_bytes, .length = sizeof(asking_bytes) - 1};
 
 /* What a continued scan reads next. */
-static void choose_captured(const struct connection *c, const struct pending *p, struct request_values *v)
+static void choose_captured(const struct connection *c, const struct pending_request *p,
+			    struct request_values *v)
 {
-	const struct gathered *i = c->gathered;
+	const struct reply_buffer *i = c->reply;
 	uint32_t k = p->step - 1u;
 
 	if (i && p->step > 0 && k < i->captured) {
@@ -37,11 +38,11 @@ static inline void stamp_batch(struct connection *c, uint32_t from, uint64_t now
 	struct load_thread *t = c->thread;
 
 	for (uint32_t i = from; c->to_send > 0; c->to_send--) {
-		struct pending *p = &c->pending[i];
+		struct pending_request *p = &c->pending[i];
 
-		if (pending_sent(p, now_ns) && p->intended_ns >= t->plan->measure_ns &&
+		if (pending_set_sent(p, now_ns) && p->intended_ns >= t->plan->measure_ns &&
 		    p->operation != NO_OPERATION) {
-			stats_sent_late(t->stats, now_ns - p->intended_ns);
+			stats_add_lateness(t->stats, now_ns - p->intended_ns);
 			t->stats->sent++;
 		}
 		i = i + 1 < c->ring_size ? i + 1 : 0;
@@ -59,10 +60,10 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	size_t at = 0, after;
 	ssize_t n;
 
-	if (__builtin_expect(c->unsent != NULL, 0))
+	if (__builtin_expect(c->backlog != NULL, 0))
 		return;
 	for (uint32_t k = 0, i = from; k < count; k++) {
-		const struct pending *p = &c->pending[i];
+		const struct pending_request *p = &c->pending[i];
 
 		v.key = p->key;
 		v.intended_ns = p->intended_ns;
@@ -103,10 +104,10 @@ void send_batch(struct connection *c, uint64_t now_ns)
 	if (n < 0 && errno != EAGAIN)
 		connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 	else
-		t->model->unsent(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
+		t->model->on_backlog(c, t->requests.bytes.at + (n < 0 ? 0 : n), at - (size_t)(n < 0 ? 0 : n));
 }
 
-void send_step(struct connection *c, const struct pending *p)
+void send_step(struct connection *c, const struct pending_request *p)
 {
 	*ring_add(c) = *p;
 }
@@ -115,10 +116,10 @@ void take_up(struct connection *c, uint64_t intended_ns)
 {
 	struct load_thread *t = c->thread;
 	const struct load_plan *plan = t->plan;
-	struct pending *p = ring_add(c);
+	struct pending_request *p = ring_add(c);
 	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
 
-	*p = (struct pending){
+	*p = (struct pending_request){
 	    .intended_ns = intended_ns,
 	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation,
 			      (uint32_t)(c - c->group->connections)),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests on their way out: taken up one by one, as their load model has time or room for them, and
  * written together, so that a batch of a connection costs one write(). */
-#ifndef FORKTAIL_LOADGEN_SENDING_H
-#define FORKTAIL_LOADGEN_SENDING_H
+#ifndef FORKTAIL_LOADGEN_SEND_H
+#define FORKTAIL_LOADGEN_SEND_H
 
 #include "load_thread.h"
 
@@ -13,6 +13,6 @@ void take_up(struct connection *c, uint64_t intended_ns);
 void send_batch(struct connection *c, uint64_t now_ns);
 /* Has the next step of an operation sent with the next batch, on the connection of the one before: of models
  * for one server the `step`. */
-void send_step(struct connection *c, const struct pending *p);
+void send_step(struct connection *c, const struct pending_request *p);
 
 #endif

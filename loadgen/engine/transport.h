@@ -24,9 +24,9 @@ static inline ssize_t transport_write(const struct connection *c, const void *fr
 }
 
 /* Whether the next read brings something though the last one returned less than asked for. */
-static inline bool transport_unread(const struct connection *c)
+static inline bool transport_has_unread(const struct connection *c)
 {
-	return __builtin_expect(c->tls != NULL, 0) && tls_unread(c->tls);
+	return __builtin_expect(c->tls != NULL, 0) && tls_has_unread(c->tls);
 }
 
 /* What a TLS session has to say of its failure, kept longer than the session: as long as the thread, or until

@@ -6,15 +6,15 @@
 
 #include "transport.h"
 
-struct unsent {
+struct write_backlog {
 	struct event writable;
 	size_t done, length;
 	char bytes[];
 };
 
-bool unsent_keep(struct connection *c, const char *bytes, size_t length)
+bool write_backlog_keep(struct connection *c, const char *bytes, size_t length)
 {
-	struct unsent *u = malloc(sizeof(*u) + length);
+	struct write_backlog *u = malloc(sizeof(*u) + length);
 
 	if (!u)
 		return false;
@@ -22,24 +22,24 @@ bool unsent_keep(struct connection *c, const char *bytes, size_t length)
 	u->length = length;
 	if (length)
 		memcpy(u->bytes, bytes, length);
-	c->unsent = u;
-	event_assign(&u->writable, c->thread->base, c->fd, EV_WRITE | EV_PERSIST, c->thread->model->writable,
-		     c);
+	c->backlog = u;
+	event_assign(&u->writable, c->thread->base, c->fd, EV_WRITE | EV_PERSIST,
+		     c->thread->model->on_writable, c);
 	event_add(&u->writable, NULL);
 	return true;
 }
 
-void unsent_watch(struct connection *c, bool watch)
+void write_backlog_watch(struct connection *c, bool watch)
 {
 	if (watch)
-		event_add(&c->unsent->writable, NULL);
+		event_add(&c->backlog->writable, NULL);
 	else
-		event_del(&c->unsent->writable);
+		event_del(&c->backlog->writable);
 }
 
-int unsent_write(struct connection *c)
+int write_backlog_write(struct connection *c)
 {
-	struct unsent *u = c->unsent;
+	struct write_backlog *u = c->backlog;
 	ssize_t n = u->done < u->length ? transport_write(c, u->bytes + u->done, u->length - u->done) : 0;
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -48,15 +48,15 @@ int unsent_write(struct connection *c)
 		u->done += (size_t)n;
 	if (u->done < u->length)
 		return 0;
-	unsent_drop(c);
+	write_backlog_drop(c);
 	return 1;
 }
 
-void unsent_drop(struct connection *c)
+void write_backlog_drop(struct connection *c)
 {
-	if (!c->unsent)
+	if (!c->backlog)
 		return;
-	event_del(&c->unsent->writable);
-	free(c->unsent);
-	c->unsent = NULL;
+	event_del(&c->backlog->writable);
+	free(c->backlog);
+	c->backlog = NULL;
 }

@@ -28,7 +28,7 @@
 /* How long a read may hold us up before we see whether the run is to end. */
 static const struct timeval look_up = {0, 100000};
 
-static bool over(struct load_thread *t, uint64_t now_ns)
+static bool is_over(struct load_thread *t, uint64_t now_ns)
 {
 	return atomic_load_explicit(&t->plan->ending.stop, memory_order_relaxed) || t->stopping ||
 	       now_ns >= t->plan->end_ns || !t->model->more(t, now_ns);
@@ -67,7 +67,7 @@ static bool has_patience(struct connection *c, uint64_t now_ns, uint64_t since_n
 }
 
 /* Writes the rest of a batch now, reading answers meanwhile so that neither side waits for ever. */
-static void push_unsent(struct connection *c, const char *bytes, size_t length)
+static void push_backlog(struct connection *c, const char *bytes, size_t length)
 {
 	struct load_thread *t = c->thread;
 	struct pollfd p = {.fd = c->fd, .events = POLLIN | POLLOUT};
@@ -125,7 +125,7 @@ static void read_answers(struct connection *c)
 				has_patience(c, now, since);
 			before = c->in_flight;
 		} else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			load_thread_tick(t, now);
+			hand_over_tick(t, now);
 			has_patience(c, now, since);
 		} else {
 			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
@@ -148,7 +148,7 @@ static void pause_until(struct load_thread *t, uint64_t ns)
 {
 	uint64_t now = ft_now_ns();
 
-	while (now < ns && !over(t, now)) {
+	while (now < ns && !is_over(t, now)) {
 		sleep_until(ns - now > SECOND_NS / 10 ? now + SECOND_NS / 10 : ns);
 		now = ft_now_ns();
 	}
@@ -168,11 +168,11 @@ static bool open_now(struct connection *c, unsigned patience_s)
 	else if (c->waiting) /* else why it broke says more */
 		why = strerror(-c->fd);
 	if (c->fd < 0) {
-		connection_note_refused(c, why, now);
+		connection_count_refusal(c, why, now);
 		return false;
 	}
 	connection_reset(c);
-	connection_is_open(c);
+	connection_note_open(c);
 	set_up(c);
 	(void)!transport_write(c, e->greeting, e->greeting_bytes);
 	return true;
@@ -184,7 +184,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
 
 	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) &&
-	       !over(t, ft_now_ns())) {
+	       !is_over(t, ft_now_ns())) {
 		pause_until(t, ft_now_ns() + wait_ns);
 		wait_ns = wait_ns * 2 < 5 * SECOND_NS ? wait_ns * 2 : 5 * SECOND_NS;
 		if (open_now(c, 1)) {
@@ -229,7 +229,7 @@ static void open_pump(struct load_thread *t, uint64_t now_ns)
 
 	if (t->pacing.due_ns > now_ns) {
 		pause_until(t, t->pacing.due_ns);
-		if (over(t, ft_now_ns()))
+		if (is_over(t, ft_now_ns()))
 			return;
 	}
 	take_up(c, t->pacing.due_ns);
@@ -252,7 +252,7 @@ static void run(struct load_thread *t)
 	uint64_t now = ft_now_ns(), next_tick = plan->start_ns + SECOND_NS;
 
 	set_up(c);
-	while (!over(t, now)) {
+	while (!is_over(t, now)) {
 		if (c->fd < 0 && !open_again(t, c))
 			break;
 		t->model->pump(t, now);
@@ -267,7 +267,7 @@ static void run(struct load_thread *t)
 			pause_until(t, ft_now_ns() + plan->think_ns);
 		now = t->stats->last_end_ns > now && !plan->think_ns ? t->stats->last_end_ns : ft_now_ns();
 		if (now >= next_tick) {
-			load_thread_tick(t, now);
+			hand_over_tick(t, now);
 			next_tick = now + SECOND_NS;
 		}
 	}
@@ -281,8 +281,8 @@ const struct load_model blocking_closed_loop = {
     .run = run,
     .pump = closed_pump,
     .more = closed_more,
-    .unsent = push_unsent,
-    .lost = fail_in_flight,
+    .on_backlog = push_backlog,
+    .on_loss = fail_in_flight,
     .step = send_step,
 };
 
@@ -292,7 +292,7 @@ const struct load_model blocking_open_loop = {
     .pump = open_pump,
     .more = due_more,
     .fail_unsent = due_fail_unsent,
-    .unsent = push_unsent,
-    .lost = fail_in_flight,
+    .on_backlog = push_backlog,
+    .on_loss = fail_in_flight,
     .step = send_step,
 };

@@ -18,7 +18,7 @@ static void refill(struct connection *c, uint64_t now_ns)
 	struct load_thread *t = c->thread;
 	const struct load_plan *plan = t->plan;
 
-	while (may_send(c)) {
+	while (can_send(c)) {
 		uint32_t count = plan->batch;
 
 		if (t->left < count)
@@ -35,7 +35,7 @@ static void refill(struct connection *c, uint64_t now_ns)
 		send_batch(c, now_ns);
 		now_ns = 0;
 	}
-	check_finished(t, now_ns ? now_ns : ft_now_ns());
+	finish_if_done(t, now_ns ? now_ns : ft_now_ns());
 }
 
 /* At the start, and when a profile lets other connections send. */
@@ -51,7 +51,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 }
 
 /* Whether the connection has had its requests and another is to be opened in its place. */
-static bool worn_out(const struct connection *c)
+static bool is_worn_out(const struct connection *c)
 {
 	const struct load_thread *t = c->thread;
 
@@ -59,12 +59,12 @@ static bool worn_out(const struct connection *c)
 	       !t->stopping;
 }
 
-static void think_over(void *who, uint64_t now_ns)
+static void end_think(void *who, uint64_t now_ns)
 {
 	struct connection *c = who;
 
 	c->waiting = false;
-	if (c->fd >= 0 && worn_out(c))
+	if (c->fd >= 0 && is_worn_out(c))
 		connection_renew(c, now_ns);
 	else if (c->fd >= 0)
 		refill(c, now_ns);
@@ -76,41 +76,41 @@ static void think_over(void *who, uint64_t now_ns)
 static void think(struct connection *c, uint64_t now_ns)
 {
 	if (c->thread->left > 0 && now_ns < c->thread->plan->end_ns)
-		connection_come_back(c, now_ns + c->thread->plan->think_ns, think_over);
+		connection_come_back(c, now_ns + c->thread->plan->think_ns, end_think);
 	else
-		check_finished(c->thread, now_ns);
+		finish_if_done(c->thread, now_ns);
 }
 
 /* There may be room. */
-static inline void go_on(struct connection *c, uint64_t now_ns)
+static inline void continue_load(struct connection *c, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
 
 	if (plan->think_ns) {
 		if (c->in_flight == 0 && !c->waiting)
 			think(c, now_ns);
-	} else if (c->in_flight == 0 && worn_out(c)) {
+	} else if (c->in_flight == 0 && is_worn_out(c)) {
 		connection_renew(c, now_ns);
 	} else if (c->ring_size - c->in_flight >= plan->batch || c->in_flight == 0) {
 		refill(c, now_ns);
 	}
 }
 
-/* Apart, so that answered() has nothing to keep over a call where there are no further steps: at pipeline 1
+/* Apart, so that on_answers() has nothing to keep over a call where there are no further steps: at pipeline 1
  * that is 1 % of a GET's instructions (callgrind). */
 static __attribute__((noinline)) void send_steps(struct connection *c, uint64_t now_ns)
 {
 	send_batch(c, 0);
 	if (c->fd >= 0)
-		go_on(c, now_ns);
+		continue_load(c, now_ns);
 }
 
-static void answered(struct connection *c, uint64_t now_ns)
+static void on_answers(struct connection *c, uint64_t now_ns)
 {
 	if (__builtin_expect(c->to_send > 0, 0))
 		send_steps(c, now_ns);
 	else
-		go_on(c, now_ns);
+		continue_load(c, now_ns);
 }
 
 const struct load_model closed_loop = {
@@ -118,11 +118,11 @@ const struct load_model closed_loop = {
     .run = event_loop_run,
     .pump = pump,
     .more = closed_more,
-    .readable = connection_readable,
-    .writable = connection_writable,
-    .room = refill,
-    .answered = answered,
-    .unsent = connection_keep_unsent,
-    .lost = fail_in_flight,
+    .on_readable = connection_readable,
+    .on_writable = connection_writable,
+    .on_room = refill,
+    .on_answers = on_answers,
+    .on_backlog = connection_keep_backlog,
+    .on_loss = fail_in_flight,
     .step = send_step,
 };

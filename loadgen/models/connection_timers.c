@@ -43,8 +43,8 @@ static void follow_profile(void *who, uint64_t now_ns)
 			continue;
 		c->parked = park;
 		changed = true;
-		if (t->model->settle)
-			t->model->settle(c);
+		if (t->model->update_list)
+			t->model->update_list(c);
 	}
 	if (changed && !t->finished)
 		t->model->pump(t, now_ns);
@@ -52,7 +52,7 @@ static void follow_profile(void *who, uint64_t now_ns)
 		timers_add(&t->alarms.timers, now_ns + PROFILE_TICK_NS, follow_profile, t);
 }
 
-void watch_connections(struct load_thread *t)
+void connection_timers_start(struct load_thread *t)
 {
 	uint64_t now = ft_now_ns();
 

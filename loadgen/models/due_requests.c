@@ -31,7 +31,7 @@ void due_fail_unsent(struct load_thread *t, uint64_t now_ns)
 	pacing_stop(&t->pacing, now_ns);
 	t->lane.patient = true; /* there may be millions, and nothing is measured any more */
 	while (t->pacing.due_ns != PACING_NEVER) {
-		struct pending p = {
+		struct pending_request p = {
 		    .intended_ns = t->pacing.due_ns,
 		    .start_ns = now_ns,
 		    .operation = (uint8_t)choose_operation(&t->plan->mix, &t->chooser),

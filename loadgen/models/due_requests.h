@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests that fall due by the clock: waking up for the next one, and what becomes of those that are never
  * sent. */
-#ifndef FORKTAIL_LOADGEN_DUE_H
-#define FORKTAIL_LOADGEN_DUE_H
+#ifndef FORKTAIL_LOADGEN_DUE_REQUESTS_H
+#define FORKTAIL_LOADGEN_DUE_REQUESTS_H
 
 #include "loadgen/engine/load_thread.h"
 

@@ -45,7 +45,7 @@ static void give_up(struct load_thread *t, uint64_t now_ns)
 		if (c->fd >= 0 && c->in_flight > 0)
 			connection_fail(c, FT_STATUS_TIMEOUT, "the server did not answer in time");
 	}
-	check_finished(t, now_ns);
+	finish_if_done(t, now_ns);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -55,12 +55,12 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	load_thread_tick(t, now);
+	hand_over_tick(t, now);
 	expire_handshakes(t, now);
 	if (now >= t->give_up_ns)
 		give_up(t, now);
 	else
-		check_finished(t, now);
+		finish_if_done(t, now);
 	arm_tick(t, now);
 }
 
@@ -116,7 +116,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 	fail_unsent(t, now);
 	t->give_up_ns = now + (wait < SECOND_NS ? wait : SECOND_NS);
 	arm_tick(t, now);
-	check_finished(t, now);
+	finish_if_done(t, now);
 }
 
 static int watch(struct load_thread *t, struct event *e, int fd, event_callback_fn handler)
@@ -164,7 +164,7 @@ void event_loop_run(struct load_thread *t)
 	uint64_t now = ft_now_ns();
 
 	arm_tick(t, now);
-	watch_connections(t);
+	connection_timers_start(t);
 	t->model->pump(t, now);
 	if (t->plan->busy_poll)
 		spin(t);

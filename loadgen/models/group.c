@@ -15,8 +15,8 @@ void group_free(struct group *g)
 	for (uint32_t i = 0; g && g->connections && i < g->count; i++) {
 		if (g->connections[i].fd >= 0)
 			close_socket(&g->connections[i]);
-		free(g->connections[i].unsent);
-		gathered_free(g->connections[i].gathered);
+		free(g->connections[i].backlog);
+		reply_buffer_free(g->connections[i].reply);
 	}
 	if (!g)
 		return;
@@ -58,8 +58,8 @@ struct group *group_connect(struct load_thread *t, const struct endpoint *endpoi
 	g->count = count;
 	t->groups[t->group_count++] = g;
 	t->alive += count;
-	if (t->model->group_added)
-		t->model->group_added(t, g);
+	if (t->model->on_group)
+		t->model->on_group(t, g);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
 		rc = connection_init(&g->connections[i], t, g, first_id + i,
 				     g->rings + (size_t)i * plan_ring_size(t->plan));

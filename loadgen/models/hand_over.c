@@ -2,7 +2,7 @@
 /* Two sets of counts change places. While the main thread still has the other one, a second goes on. */
 #include "hand_over.h"
 
-void load_thread_tick(struct load_thread *t, uint64_t now_ns)
+void hand_over_tick(struct load_thread *t, uint64_t now_ns)
 {
 	struct hand_over *h = &t->hand_over;
 
@@ -18,7 +18,7 @@ void load_thread_tick(struct load_thread *t, uint64_t now_ns)
 	pthread_mutex_unlock(&h->lock);
 }
 
-struct stats *load_thread_take(struct load_thread *t)
+struct stats *hand_over_take(struct load_thread *t)
 {
 	struct stats *s;
 
@@ -29,7 +29,7 @@ struct stats *load_thread_take(struct load_thread *t)
 	return s;
 }
 
-void load_thread_return(struct load_thread *t, struct stats *s)
+void hand_over_return(struct load_thread *t, struct stats *s)
 {
 	stats_reset(s);
 	pthread_mutex_lock(&t->hand_over.lock);

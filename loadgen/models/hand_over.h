@@ -7,10 +7,10 @@
 #include "loadgen/engine/load_thread.h"
 
 /* The load thread's side: hands over a second's counts, and flushes the log. */
-void load_thread_tick(struct load_thread *t, uint64_t now_ns);
-/* The main thread's: the last whole second's counts, or NULL; given back (emptied) with load_thread_return.
+void hand_over_tick(struct load_thread *t, uint64_t now_ns);
+/* The main thread's: the last whole second's counts, or NULL; given back (emptied) with hand_over_return.
  */
-struct stats *load_thread_take(struct load_thread *t);
-void load_thread_return(struct load_thread *t, struct stats *s);
+struct stats *hand_over_take(struct load_thread *t);
+void hand_over_return(struct load_thread *t, struct stats *s);
 
 #endif

@@ -19,11 +19,11 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 	const struct group *g = t->groups[0];
 	struct connection *c;
 
-	while (t->pacing.due_ns <= now_ns && first_with_room(g)) {
+	while (t->pacing.due_ns <= now_ns && connection_list_first(g)) {
 		struct connection *batch = NULL, **last = &batch;
 
 		/* Hand out all that is due, then write once per connection. */
-		while (t->pacing.due_ns <= now_ns && (c = first_with_room(g))) {
+		while (t->pacing.due_ns <= now_ns && (c = connection_list_first(g))) {
 			if (c->to_send == 0) {
 				c->next_to_send = NULL;
 				*last = c;
@@ -31,7 +31,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 			}
 			take_up(c, t->pacing.due_ns);
 			pacing_take(&t->pacing);
-			settle_room(c);
+			connection_list_update(c);
 		}
 		while ((c = batch)) {
 			batch = c->next_to_send;
@@ -39,18 +39,18 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 		}
 		now_ns = ft_now_ns();
 	}
-	if (first_with_room(g))
+	if (connection_list_first(g))
 		due_arm(t, t->pacing.due_ns);
-	check_finished(t, now_ns);
+	finish_if_done(t, now_ns);
 }
 
-static void room(struct connection *c, uint64_t now_ns)
+static void on_room(struct connection *c, uint64_t now_ns)
 {
-	settle_room(c);
+	connection_list_update(c);
 	pump(c->thread, now_ns);
 }
 
-static void answered(struct connection *c, uint64_t now_ns)
+static void on_answers(struct connection *c, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
 
@@ -63,7 +63,7 @@ static void answered(struct connection *c, uint64_t now_ns)
 	    c->taken >= plan->reconnect_after)
 		connection_renew(c, now_ns);
 	else
-		settle_room(c);
+		connection_list_update(c);
 	pump(c->thread, now_ns);
 }
 
@@ -73,12 +73,12 @@ const struct load_model open_loop = {
     .pump = pump,
     .more = due_more,
     .fail_unsent = due_fail_unsent,
-    .readable = connection_readable,
-    .writable = connection_writable,
-    .settle = settle_room,
-    .room = room,
-    .answered = answered,
-    .unsent = connection_keep_unsent,
-    .lost = fail_in_flight,
+    .on_readable = connection_readable,
+    .on_writable = connection_writable,
+    .update_list = connection_list_update,
+    .on_room = on_room,
+    .on_answers = on_answers,
+    .on_backlog = connection_keep_backlog,
+    .on_loss = fail_in_flight,
     .step = send_step,
 };

@@ -130,7 +130,7 @@ static void lane_step(struct load_thread *t, struct lane *l)
 
 static bool has_room(const struct connection *c)
 {
-	return may_send(c) && c->in_flight < c->thread->plan->pipeline;
+	return can_send(c) && c->in_flight < c->thread->plan->pipeline;
 }
 
 /* It will send nothing more. */
@@ -147,19 +147,19 @@ static bool is_selecting(const struct connection *c)
 	return c->in_flight > 0 && c->thread->replay->lanes[lane_index(c)].selecting;
 }
 
-static void settle(struct connection *c)
+static void update_list(struct connection *c)
 {
 	struct replay_thread *rt = c->thread->replay;
 
-	leave_room(c);
+	connection_list_remove(c);
 	if (!rt || !rt->begun) /* connections are made before the thread has its part of the recording */
 		return;
 	if (has_room(c) && !is_selecting(c) &&
 	    lane_due_ns(c->thread, &rt->lanes[lane_index(c)]) <= rt->now_ns)
-		enter_room(c, &rt->ready);
+		connection_list_add(c, &rt->ready);
 }
 
-static void put(struct connection *c, const struct pending *p)
+static void put(struct connection *c, const struct pending_request *p)
 {
 	*ring_add(c) = *p;
 	c->taken++;
@@ -175,7 +175,7 @@ static void fill(struct connection *c, uint64_t now_ns)
 	while (has_room(c) && l->next != REPLAY_END && !is_selecting(c)) {
 		const struct replay_record *r = &t->replay->replay->records[l->next];
 		uint64_t due = lane_due_ns(t, l);
-		struct pending p = {
+		struct pending_request p = {
 		    .intended_ns = due,
 		    .key = l->next,
 		    .operation = r->operation,
@@ -188,7 +188,8 @@ static void fill(struct connection *c, uint64_t now_ns)
 			l->selecting = false; /* that SELECT went with the connection */
 		}
 		if (!r->selects && r->database != l->database) {
-			p = (struct pending){.key = r->database, .operation = t->plan->workload->select};
+			p = (struct pending_request){.key = r->database,
+						     .operation = t->plan->workload->select};
 			l->database = r->database;
 			l->selecting = true;
 			put(c, &p);
@@ -215,7 +216,7 @@ static void give_up_lane(struct load_thread *t, struct lane *l, uint64_t now_ns)
 		return;
 	}
 	while (lane_due_ns(t, l) <= now_ns) {
-		struct pending p = {
+		struct pending_request p = {
 		    .intended_ns = lane_due_ns(t, l),
 		    .start_ns = now_ns,
 		    .operation = r->records[l->next].operation,
@@ -249,8 +250,8 @@ static void move_cursor(struct load_thread *t, uint64_t now_ns)
 
 			if (is_dead(c))
 				give_up_lane(t, &rt->lanes[i], now_ns);
-			else if (!c->room)
-				settle(c);
+			else if (!c->list)
+				update_list(c);
 		}
 		if (++rt->cursor < r->count)
 			continue;
@@ -270,7 +271,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 		for (uint32_t i = 0; i < rt->count; i++) {
 			if (lane_due_ns(t, &rt->lanes[i]) == PACING_NEVER)
 				close_lane(rt, &rt->lanes[i]);
-			settle(connection_of(t, i));
+			update_list(connection_of(t, i));
 		}
 	}
 	for (;;) {
@@ -278,7 +279,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 		c = TAILQ_FIRST(&rt->ready);
 		if (!c)
 			break;
-		leave_room(c);
+		connection_list_remove(c);
 		if (!rt->replay->timed && now_ns >= t->plan->end_ns)
 			close_lane(rt, &rt->lanes[lane_index(c)]);
 		else
@@ -287,7 +288,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 	}
 	if (rt->open > 0)
 		due_arm(t, cursor_due_ns(t));
-	check_finished(t, now_ns);
+	finish_if_done(t, now_ns);
 }
 
 static void fail_unsent_records(struct load_thread *t, uint64_t now_ns)
@@ -318,13 +319,13 @@ static bool more(struct load_thread *t, uint64_t now_ns)
 	return rt->open > 0;
 }
 
-uint64_t replay_abandoned(const struct load_thread *t)
+uint64_t replay_abandoned_count(const struct load_thread *t)
 {
 	return t->replay ? t->replay->abandoned : 0;
 }
 
 /* The SELECT of our own that the connection waited for was answered. */
-static void selected(struct connection *c, unsigned status)
+static void on_select(struct connection *c, unsigned status)
 {
 	struct load_thread *t = c->thread;
 	struct lane *l = &t->replay->lanes[lane_index(c)];
@@ -339,23 +340,23 @@ static void selected(struct connection *c, unsigned status)
 	give_up_lane(t, l, ft_now_ns());
 }
 
-int64_t replay_refused(const struct load_thread *t)
+int64_t replay_refused_database(const struct load_thread *t)
 {
 	return t->replay ? t->replay->refused : -1;
 }
 
-static void room(struct connection *c, uint64_t now_ns)
+static void on_room(struct connection *c, uint64_t now_ns)
 {
-	settle(c);
+	update_list(c);
 	pump(c->thread, now_ns);
 }
 
-static void answered(struct connection *c, uint64_t now_ns)
+static void on_answers(struct connection *c, uint64_t now_ns)
 {
 	if (c->to_send > 0)
 		send_batch(c, 0);
 	if (c->fd >= 0)
-		room(c, now_ns);
+		on_room(c, now_ns);
 }
 
 const struct load_model replay_send = {
@@ -365,13 +366,13 @@ const struct load_model replay_send = {
     .pump = pump,
     .more = more,
     .fail_unsent = fail_unsent_records,
-    .readable = connection_readable,
-    .writable = connection_writable,
-    .settle = settle,
-    .room = room,
-    .answered = answered,
-    .unsent = connection_keep_unsent,
-    .lost = fail_in_flight,
+    .on_readable = connection_readable,
+    .on_writable = connection_writable,
+    .update_list = update_list,
+    .on_room = on_room,
+    .on_answers = on_answers,
+    .on_backlog = connection_keep_backlog,
+    .on_loss = fail_in_flight,
     .step = send_step,
-    .own_answered = selected,
+    .on_own_answer = on_select,
 };

@@ -18,8 +18,8 @@ extern const struct load_model replay_send;
 /* Gives the thread its part: the connections from number `first` on, among all of the test's. -ENOMEM. */
 int replay_begin(struct load_thread *t, uint32_t first);
 /* Records that lost connections left behind at full speed. */
-uint64_t replay_abandoned(const struct load_thread *t);
+uint64_t replay_abandoned_count(const struct load_thread *t);
 /* A database that the server didn't let a connection of this thread have; -1: none. */
-int64_t replay_refused(const struct load_thread *t);
+int64_t replay_refused_database(const struct load_thread *t);
 
 #endif

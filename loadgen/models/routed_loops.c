@@ -46,7 +46,7 @@ static int init(struct load_thread *t)
 }
 
 /* Requests to the group's node go to the group from now on. */
-static void group_added(struct load_thread *t, struct group *g)
+static void on_group(struct load_thread *t, struct group *g)
 {
 	t->routing->of_node[g->node] = g;
 }
@@ -76,7 +76,7 @@ static struct group *group_of(struct load_thread *t, uint16_t node)
 
 /* ---- out ---- */
 
-static void put_last(struct connection *c, const struct pending *p)
+static void put_last(struct connection *c, const struct pending_request *p)
 {
 	struct routing *r = c->thread->routing;
 
@@ -91,9 +91,9 @@ static void put_last(struct connection *c, const struct pending *p)
 }
 
 /* Puts a request on a connection, behind an ASKING if that is wanted. */
-static void put_on(struct connection *c, const struct pending *p, bool asking)
+static void put_on(struct connection *c, const struct pending_request *p, bool asking)
 {
-	const struct pending ask = {.intended_ns = p->intended_ns, .operation = NO_OPERATION};
+	const struct pending_request ask = {.intended_ns = p->intended_ns, .operation = NO_OPERATION};
 
 	if (asking) {
 		put_last(c, &ask);
@@ -101,7 +101,7 @@ static void put_on(struct connection *c, const struct pending *p, bool asking)
 	}
 	put_last(c, p);
 	c->taken++;
-	settle_room(c);
+	connection_list_update(c);
 }
 
 /* Writes what was put on connections. */
@@ -119,20 +119,20 @@ static void flush(struct load_thread *t)
 	r->flushing = false;
 }
 
-static void put_off(struct load_thread *t, struct waiting *w, const struct pending *p)
+static void put_off(struct load_thread *t, struct pending_queue *w, const struct pending_request *p)
 {
-	struct pending late = *p;
+	struct pending_request late = *p;
 	uint64_t now = ft_now_ns();
 
-	pending_due(&late, now);
-	waiting_push(w, &late);
+	pending_set_due(&late, now);
+	pending_queue_push(w, &late);
 	watch_waiting(t, now);
 }
 
-static void send_to(struct load_thread *t, const struct pending *p, uint16_t node, bool asking)
+static void send_to(struct load_thread *t, const struct pending_request *p, uint16_t node, bool asking)
 {
 	struct group *g = node == NODE_NONE ? NULL : group_of(t, node);
-	struct connection *c = g ? first_with_room(g) : NULL;
+	struct connection *c = g ? connection_list_first(g) : NULL;
 
 	if (c)
 		put_on(c, p, asking);
@@ -141,7 +141,7 @@ static void send_to(struct load_thread *t, const struct pending *p, uint16_t nod
 }
 
 /* Sends a request where its key belongs now. */
-static void send_on(struct load_thread *t, const struct pending *p)
+static void send_on(struct load_thread *t, const struct pending_request *p)
 {
 	struct routing *r = t->routing;
 	uint32_t slot = routing_slot(t, p);
@@ -154,34 +154,34 @@ static void send_on(struct load_thread *t, const struct pending *p)
 
 /* ---- ends ---- */
 
-static void ended(struct connection *c, const struct pending *p, uint64_t now_ns, unsigned status)
+static void on_end(struct connection *c, const struct pending_request *p, uint64_t now_ns, unsigned status)
 {
-	routing_ended(c->thread, c->group, p, now_ns, status);
+	routing_count(c->thread, c->group, p, now_ns, status);
 }
 
 /* Ends a request that has no connection any more, or never had one. */
-static void end_without(struct load_thread *t, struct group *g, uint32_t connection, struct pending *p,
-			uint64_t now_ns, unsigned status)
+static void end_without(struct load_thread *t, struct group *g, uint32_t connection,
+			struct pending_request *p, uint64_t now_ns, unsigned status)
 {
-	pending_sent(p, now_ns);
+	pending_set_sent(p, now_ns);
 	record_end(t, connection, p, now_ns, status, 0);
 	if (!g)
 		g = routing_blame(t, p);
 	if (g)
-		routing_ended(t, g, p, now_ns, status);
+		routing_count(t, g, p, now_ns, status);
 	t->in_flight--;
 }
 
-static unsigned given_up_status(const struct pending *p)
+static unsigned given_up_status(const struct pending_request *p)
 {
 	return p->start_ns ? FT_STATUS_TIMEOUT : FT_STATUS_UNSENT;
 }
 
-static void give_up_queue(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+static void give_up_queue(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
-	struct pending p;
+	struct pending_request p;
 
-	while (waiting_pop(w, &p))
+	while (pending_queue_pop(w, &p))
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
@@ -195,14 +195,14 @@ static void give_up(struct load_thread *t, uint64_t now_ns)
 }
 
 /* What was sent has failed, the rest finds another way. */
-static void lost(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
-		 unsigned status, uint64_t now_ns)
+static void on_loss(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
+		    unsigned status, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
 	routing_trouble(c, now_ns);
 	for (uint32_t i = 0; i < in_flight; i++) {
-		struct pending *p = &c->pending[(first + i) % c->ring_size];
+		struct pending_request *p = &c->pending[(first + i) % c->ring_size];
 
 		if (p->operation == NO_OPERATION)
 			continue;
@@ -240,7 +240,7 @@ static enum refusal refusal_of(const char *word, bool *outage)
 }
 
 /* Follows "3999 127.0.0.1:6381". False: it leads nowhere. */
-static bool follow(struct connection *c, struct pending *p, bool asking)
+static bool follow(struct connection *c, struct pending_request *p, bool asking)
 {
 	struct load_thread *t = c->thread;
 	struct nodes *n = t->routing->nodes;
@@ -251,7 +251,7 @@ static bool follow(struct connection *c, struct pending *p, bool asking)
 		return false;
 	if (!asking && !routing_step(t, p)->route.reads && atomic_load(&n->owner[slot]) != node) {
 		atomic_store(&n->owner[slot], node);
-		nodes_changed(n);
+		nodes_note_change(n);
 	}
 	nodes_look(n);
 	p->tries++;
@@ -259,10 +259,10 @@ static bool follow(struct connection *c, struct pending *p, bool asking)
 	return true;
 }
 
-static bool sent_away(struct connection *c, const struct pending *answered, uint64_t now_ns)
+static bool redirect(struct connection *c, const struct pending_request *answered, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
-	struct pending p = *answered;
+	struct pending_request p = *answered;
 	bool outage = false;
 	enum refusal refusal = refusal_of(c->scan.resp.word, &outage);
 
@@ -284,7 +284,7 @@ static bool sent_away(struct connection *c, const struct pending *answered, uint
 	return true;
 }
 
-static void step(struct connection *c, const struct pending *p)
+static void step(struct connection *c, const struct pending_request *p)
 {
 	/* What has no key (WAIT) is about the connection it comes on. */
 	if (routing_step(c->thread, p)->route.kind == ROUTE_ANY)
@@ -299,11 +299,11 @@ static void step(struct connection *c, const struct pending *p)
 static void serve_queue(struct group *g)
 {
 	struct connection *c;
-	struct pending p;
+	struct pending_request p;
 
-	while (g->asks.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->asks, &p))
+	while (g->asks.count > 0 && (c = connection_list_first(g)) && pending_queue_pop(&g->asks, &p))
 		put_on(c, &p, true);
-	while (g->queue.count > 0 && (c = first_with_room(g)) && waiting_pop(&g->queue, &p))
+	while (g->queue.count > 0 && (c = connection_list_first(g)) && pending_queue_pop(&g->queue, &p))
 		put_on(c, &p, false);
 }
 
@@ -312,7 +312,7 @@ static void take_another(struct load_thread *t, uint64_t intended_ns)
 {
 	const struct load_plan *plan = t->plan;
 	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
-	const struct pending p = {
+	const struct pending_request p = {
 	    .intended_ns = intended_ns,
 	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, 0),
 	    .operation = (uint8_t)operation,
@@ -331,7 +331,7 @@ static void closed_pump(struct load_thread *t, uint64_t now_ns)
 		take_another(t, 0);
 	}
 	flush(t);
-	check_finished(t, now_ns);
+	finish_if_done(t, now_ns);
 }
 
 static void open_pump(struct load_thread *t, uint64_t now_ns)
@@ -344,20 +344,20 @@ static void open_pump(struct load_thread *t, uint64_t now_ns)
 	}
 	flush(t);
 	due_arm(t, t->pacing.due_ns);
-	check_finished(t, now_ns);
+	finish_if_done(t, now_ns);
 }
 
 /* A connection is there, or has room again. */
-static void room(struct connection *c, uint64_t now_ns)
+static void on_room(struct connection *c, uint64_t now_ns)
 {
-	settle_room(c);
+	connection_list_update(c);
 	serve_queue(c->group);
 	c->thread->model->pump(c->thread, now_ns);
 }
 
-static void arrived(struct connection *c)
+static void on_connect(struct connection *c)
 {
-	nodes_reached(c->thread->routing->nodes, c->group->node, true);
+	nodes_set_reachable(c->thread->routing->nodes, c->group->node, true);
 }
 
 static void take_over(struct load_thread *t, uint64_t now_ns)
@@ -368,7 +368,7 @@ static void take_over(struct load_thread *t, uint64_t now_ns)
 
 /* ---- what waits ---- */
 
-static bool waited_too_long(const struct load_plan *plan, const struct pending *p, uint64_t now_ns)
+static bool waited_too_long(const struct load_plan *plan, const struct pending_request *p, uint64_t now_ns)
 {
 	uint64_t limit_ns =
 	    plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
@@ -379,21 +379,22 @@ static bool waited_too_long(const struct load_plan *plan, const struct pending *
 
 /* Gives up what has waited too long for one server. The oldest are first, but for those that were sent away
  * once. */
-static void expire(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+static void expire(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
-	struct pending p;
+	struct pending_request p;
 
-	while (w->count > 0 && waited_too_long(t->plan, &w->ring[w->first], now_ns) && waiting_pop(w, &p))
+	while (w->count > 0 && waited_too_long(t->plan, &w->ring[w->first], now_ns) &&
+	       pending_queue_pop(w, &p))
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
 /* All that waits there now, once, finds its way again, or is given up. */
-static void send_again(struct load_thread *t, struct group *g, struct waiting *w, uint64_t now_ns)
+static void send_again(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
 	uint32_t count = w->count;
-	struct pending p;
+	struct pending_request p;
 
-	while (count-- > 0 && waiting_pop(w, &p)) {
+	while (count-- > 0 && pending_queue_pop(w, &p)) {
 		if (waited_too_long(t->plan, &p, now_ns))
 			end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 		else
@@ -440,12 +441,13 @@ static void tick(void *who, uint64_t now_ns)
 
 /* What the two have in common. */
 #define ROUTED                                                                                               \
-	.init = init, .run = event_loop_run, .free = routing_free, .group_added = group_added,               \
-	.give_up = give_up, .readable = connection_readable, .writable = connection_writable,                \
-	.settle = settle_room, .room = room, .answered = room, .unsent = connection_keep_unsent,             \
-	.arrived = arrived, .refused = routing_trouble, .lost = lost, .take_over = take_over,                \
-	.reopens_in_drain = true /* it is time to get through to another server */, .ended = ended,          \
-	.sent_away = sent_away, .step = step
+	.init = init, .run = event_loop_run, .free = routing_free, .on_group = on_group, .give_up = give_up, \
+	.on_readable = connection_readable, .on_writable = connection_writable,                              \
+	.update_list = connection_list_update, .on_room = on_room, .on_answers = on_room,                    \
+	.on_backlog = connection_keep_backlog, .on_connect = on_connect, .on_refusal = routing_trouble,      \
+	.on_loss = on_loss, .take_over = take_over,                                                          \
+	.reopens_in_drain = true /* it is time to get through to another server */, .on_end = on_end,        \
+	.redirect = redirect, .step = step
 
 const struct load_model routed_closed_loop = {
     ROUTED,

@@ -30,19 +30,19 @@ void routing_free(struct load_thread *t)
 	t->routing = NULL;
 }
 
-const struct step *routing_step(const struct load_thread *t, const struct pending *p)
+const struct step *routing_step(const struct load_thread *t, const struct pending_request *p)
 {
 	return &t->plan->workload->operations[p->operation]
 		    .steps[p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u];
 }
 
-uint32_t routing_slot(struct load_thread *t, const struct pending *p)
+uint32_t routing_slot(struct load_thread *t, const struct pending_request *p)
 {
 	return route_slot(t->routing->nodes, t->plan->workload, routing_step(t, p), p->key,
 			  &t->routing->scratch);
 }
 
-struct group *routing_blame(struct load_thread *t, const struct pending *p)
+struct group *routing_blame(struct load_thread *t, const struct pending_request *p)
 {
 	uint32_t slot = routing_slot(t, p);
 	uint16_t owner = slot == ROUTE_ANYWHERE ? NODE_NONE : nodes_choose(t->routing->nodes, slot, false, 0);
@@ -50,7 +50,7 @@ struct group *routing_blame(struct load_thread *t, const struct pending *p)
 	return owner == NODE_NONE ? NULL : t->routing->of_node[owner];
 }
 
-void routing_ended(struct load_thread *t, struct group *g, const struct pending *p, uint64_t now_ns,
+void routing_count(struct load_thread *t, struct group *g, const struct pending_request *p, uint64_t now_ns,
 		   unsigned status)
 {
 	struct outages *o = &t->routing->outages;
@@ -66,13 +66,13 @@ void routing_ended(struct load_thread *t, struct group *g, const struct pending 
 	if (slot == ROUTE_ANYWHERE)
 		return;
 	if (status_is_error(status)) {
-		outages_failed(o, slot);
+		outages_note_failure(o, slot);
 		return;
 	}
-	nodes_reached(t->routing->nodes, g->node, true);
+	nodes_set_reachable(t->routing->nodes, g->node, true);
 	/* What a replica may answer says nothing of the primary. */
 	if (t->routing->nodes->read_from == READ_PRIMARY || !routing_step(t, p)->route.reads)
-		outages_answered(o, slot, g->node, p->intended_ns, now_ns);
+		outages_note_answer(o, slot, g->node, p->intended_ns, now_ns);
 }
 
 /* Opens an outage of the slots that are the node's now, if there are any. Each refused connect() and each
@@ -101,7 +101,7 @@ void routing_trouble(struct connection *c, uint64_t now_ns)
 
 	if (!t->stopping && now_ns < t->plan->end_ns)
 		begin_outage(t, c->group, now_ns);
-	nodes_reached(t->routing->nodes, c->group->node, false);
+	nodes_set_reachable(t->routing->nodes, c->group->node, false);
 	nodes_look(t->routing->nodes);
 }
 

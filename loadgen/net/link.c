@@ -122,7 +122,7 @@ int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_
 ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns)
 {
 	/* Waits first: an endless answer must meet the stop, too. What TLS took off the socket has an end. */
-	bool wait = !l->tls || !tls_unread(l->tls);
+	bool wait = !l->tls || !tls_has_unread(l->tls);
 
 	for (;; wait = true) {
 		int rc = wait ? await(l, wanted(l, POLLIN), deadline_ns) : 0;

@@ -39,8 +39,8 @@ bool tls_wants_write(const struct tls_session *s);
 const char *tls_why(const struct tls_session *s);
 
 /* As read(2): 0 at the end of stream, -1 and errno; EPROTO: tls_why says why. A read of a non-blocking
- * descriptor that returns less than asked for has emptied it, unless tls_unread. Blocking, it returns what
- * one look at the descriptor brought. */
+ * descriptor that returns less than asked for has emptied it, unless tls_has_unread. Blocking, it returns
+ * what one look at the descriptor brought. */
 ssize_t tls_read(struct tls_session *s, void *to, size_t size);
 /* As write(2). What it did not take has to come again with the same bytes. */
 ssize_t tls_write(struct tls_session *s, const void *from, size_t size);
@@ -49,7 +49,7 @@ void tls_wake(struct tls_session *s, bool closed);
 /* From now to the next tls_wake, reads only bring what was taken off the descriptor before. */
 void tls_hold(struct tls_session *s);
 /* The next read brings something, perhaps an error, without a look at the descriptor. */
-bool tls_unread(const struct tls_session *s);
+bool tls_has_unread(const struct tls_session *s);
 /* Each tls_read looks at the descriptor once, and waits there if that waits. */
 void tls_set_blocking(struct tls_session *s, bool blocking);
 

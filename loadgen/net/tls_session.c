@@ -222,7 +222,7 @@ void tls_hold(struct tls_session *s)
 	s->drained = true;
 }
 
-bool tls_unread(const struct tls_session *s)
+bool tls_has_unread(const struct tls_session *s)
 {
 	return s->unread;
 }

@@ -32,14 +32,14 @@ enum {
 
 struct observer {
 	pthread_t thread;
-	struct observed observed;
+	struct observer_series series;
 	struct options options; /* of which a connection needs who logs in, and the protocol */
 	char *host, *socket, *user;
 	struct server server;
 	struct server_socket addresses[ADDRESSES];
 	int address_count;
 	struct link rest; /* nothing but a place to wait at, which a stop ends */
-	const struct view *kind;
+	const struct observer_view *kind;
 	void *view;
 	bool lost_noted;
 };
@@ -54,7 +54,7 @@ static void note_lost(struct observer *o, const char *why)
 	o->lost_noted = true;
 	n = json_note(ft_now_ns(), "observer-lost");
 	json_put_text(n, "why", why);
-	write_json_note(o->observed.writer, n);
+	write_json_note(o->series.writer, n);
 }
 
 static struct link *enter_any(struct observer *o)
@@ -80,7 +80,7 @@ static int converse(struct observer *o, struct link *l, bool *answered)
 	uint64_t due_ns = ft_now_ns(), now_ns;
 	int rc = 0;
 
-	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+	while (rc == 0 && !ft_writer_error(o->series.writer)) {
 		rc = o->kind->round(o->view, l);
 		if (rc)
 			break;
@@ -101,7 +101,7 @@ static int visit(struct observer *o, bool *answered)
 	int rc;
 
 	if (!l && o->server.refused) {
-		note_refused(&o->observed, o->server.refused, o->server.why);
+		note_refusal(&o->series, o->server.refused, o->server.why);
 		return -EACCES;
 	}
 	if (link_pause(&o->rest, 0)) {
@@ -131,7 +131,7 @@ static void *observe(void *arg)
 	setpriority(PRIO_PROCESS, (id_t)gettid(), OBSERVER_NICE);
 	pthread_setname_np(pthread_self(), "observer");
 	/* Once the recording takes nothing any more there is nobody to tell. */
-	while (rc == 0 && !ft_writer_error(o->observed.writer)) {
+	while (rc == 0 && !ft_writer_error(o->series.writer)) {
 		bool answered = false;
 
 		rc = visit(o, &answered);
@@ -151,7 +151,7 @@ static void free_observer(struct observer *o)
 		close(o->rest.stop_fd);
 	if (o->view)
 		o->kind->free(o->view);
-	observed_free(&o->observed);
+	observer_series_free(&o->series);
 	server_free(&o->server);
 	if (o->options.password)
 		explicit_bzero(o->options.password, strlen(o->options.password));
@@ -212,13 +212,13 @@ int observer_start(struct observer **out, const struct observer_server *s, struc
 	*out = NULL;
 	if (!o)
 		return -ENOMEM;
-	o->observed.writer = w;
+	o->series.writer = w;
 	o->rest = LINK_CLOSED;
 	o->rest.stop_fd = eventfd(0, EFD_CLOEXEC);
 	rc = o->rest.stop_fd < 0 ? -errno : describe_server(o, s);
 	if (rc == 0) {
 		o->kind = s->memcached ? &memcached_view : &redis_view;
-		o->view = o->kind->create(&o->observed);
+		o->view = o->kind->create(&o->series);
 		rc = o->view ? start_thread(o) : -ENOMEM;
 	}
 	if (rc) {

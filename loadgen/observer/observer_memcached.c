@@ -12,14 +12,14 @@
 enum { STATS_LIMIT = 1 << 18 }; /* a hundred lines are 3 KiB */
 
 struct statistics {
-	struct observed *to;
+	struct observer_series *to;
 	bool announced; /* this connection's server is in the recording */
 	char version[64], pid[24];
 	size_t size;
 	char text[STATS_LIMIT + 1];
 };
 
-static void *create(struct observed *to)
+static void *create(struct observer_series *to)
 {
 	struct statistics *v = calloc(1, sizeof(*v));
 
@@ -69,7 +69,7 @@ static int ask_stats(struct statistics *v, struct link *l)
 	return rc;
 }
 
-static void note_connected(struct statistics *v, uint64_t t_ns)
+static void note_connection(struct statistics *v, uint64_t t_ns)
 {
 	json_t *n;
 
@@ -96,7 +96,7 @@ static int ask_round(void *view, struct link *l)
 	end_ns = ft_now_ns();
 	if (strncmp(v->text, "STAT ", 5) != 0) {
 		v->text[strcspn(v->text, "\r\n")] = 0;
-		note_refused(v->to, "stats", v->text);
+		note_refusal(v->to, "stats", v->text);
 		return -EACCES;
 	}
 	v->version[0] = v->pid[0] = 0;
@@ -111,10 +111,10 @@ static int ask_round(void *view, struct link *l)
 			snprintf(v->version, sizeof(v->version), "%s", value);
 		else if (strcmp(name, "pid") == 0)
 			snprintf(v->pid, sizeof(v->pid), "%s", value);
-		if (observed_number(value, &number))
-			observed_value(v->to, "memcached", name, "", number, end_ns);
+		if (observer_series_number(value, &number))
+			observer_series_value(v->to, "memcached", name, "", number, end_ns);
 	}
-	note_connected(v, end_ns);
+	note_connection(v, end_ns);
 	if (end_ns - start_ns > OBSERVER_SLOW_NS) {
 		n = json_note(start_ns, "observer-slow");
 		json_put_count(n, "duration_ns", end_ns - start_ns);
@@ -124,4 +124,4 @@ static int ask_round(void *view, struct link *l)
 	return 0;
 }
 
-const struct view memcached_view = {create, enter, ask_round, free};
+const struct observer_view memcached_view = {create, enter, ask_round, free};

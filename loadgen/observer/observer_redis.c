@@ -39,7 +39,7 @@ struct event {
 };
 
 struct redis {
-	struct observed *to;
+	struct observer_series *to;
 	bool announced; /* this connection's server is in the recording */
 	bool refused[QUESTIONS];
 	char error_word[QUESTIONS][32];	 /* first word of the last error answer */
@@ -56,7 +56,7 @@ struct redis {
 	int event_count;
 };
 
-static void *create(struct observed *to)
+static void *create(struct observer_series *to)
 {
 	struct redis *v = calloc(1, sizeof(*v));
 
@@ -102,7 +102,7 @@ static void take_error(struct redis *v, enum question q, const char *text)
 
 	if (strncasecmp(text, "NOPERM", 6) == 0 || strncasecmp(text, "ERR unknown ", 12) == 0) {
 		v->refused[q] = true;
-		note_refused(v->to, questions[q].name, text);
+		note_refusal(v->to, questions[q].name, text);
 		return;
 	}
 	if (length >= sizeof(v->error_word[q]))
@@ -149,12 +149,12 @@ static void take_parts(struct redis *v, const char *name, char *parts, uint64_t 
 		if (!value)
 			continue;
 		*value++ = 0;
-		if (observed_number(value, &number))
-			observed_value(v->to, "redis", name, part, number, t_ns);
+		if (observer_series_number(value, &number))
+			observer_series_value(v->to, "redis", name, part, number, t_ns);
 	}
 }
 
-static void note_connected(struct redis *v, uint64_t t_ns)
+static void note_connection(struct redis *v, uint64_t t_ns)
 {
 	json_t *n;
 
@@ -217,8 +217,8 @@ static void take_info(struct redis *v, const redisReply *r)
 		else if (strcmp(line, "redis_version") == 0)
 			snprintf(v->version, sizeof(v->version), "%s", value);
 		take_fact(v, line, value, t_ns);
-		if (observed_number(value, &number)) {
-			observed_value(v->to, "redis", line, "", number, t_ns);
+		if (observer_series_number(value, &number)) {
+			observer_series_value(v->to, "redis", line, "", number, t_ns);
 			if (strcmp(line, "total_forks") == 0)
 				forks = number;
 			else if (strcmp(line, "latest_fork_usec") == 0)
@@ -411,9 +411,9 @@ static int ask_round(void *view, struct link *l)
 		take(v, (enum question)q, r, after_ns);
 		freeReplyObject(r);
 		if (q == INFO)
-			note_connected(v, v->answered_ns[q]);
+			note_connection(v, v->answered_ns[q]);
 	}
-	note_connected(v, ft_now_ns()); /* if it may not even ask INFO */
+	note_connection(v, ft_now_ns()); /* if it may not even ask INFO */
 	if (total_ns > OBSERVER_SLOW_NS) {
 		n = json_note(round_ns, "observer-slow");
 		json_put_count(n, "duration_ns", total_ns);
@@ -425,4 +425,4 @@ static int ask_round(void *view, struct link *l)
 	return 0;
 }
 
-const struct view redis_view = {create, enter, ask_round, free};
+const struct observer_view redis_view = {create, enter, ask_round, free};

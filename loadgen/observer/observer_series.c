@@ -25,7 +25,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct series *)a)->name, ((const struct series *)b)->name);
 }
 
-static void announce(struct observed *to, const struct series *s)
+static void announce(struct observer_series *to, const struct series *s)
 {
 	json_t *b = json_object();
 
@@ -36,7 +36,7 @@ static void announce(struct observed *to, const struct series *s)
 	write_json_block(to->writer, FT_BLOCK_SERIES, b);
 }
 
-static struct series *find_series(struct observed *to, const struct series *probe)
+static struct series *find_series(struct observer_series *to, const struct series *probe)
 {
 	struct series **found = tfind(probe, &to->tree, by_name), *s;
 
@@ -58,8 +58,8 @@ static struct series *find_series(struct observed *to, const struct series *prob
 	return s;
 }
 
-void observed_value(struct observed *to, const char *prefix, const char *name, const char *part, double value,
-		    uint64_t t_ns)
+void observer_series_value(struct observer_series *to, const char *prefix, const char *name, const char *part,
+			   double value, uint64_t t_ns)
 {
 	struct series probe = {0}, *s;
 	int length =
@@ -76,7 +76,7 @@ void observed_value(struct observed *to, const char *prefix, const char *name, c
 	ft_writer_record(to->writer, FT_BLOCK_SAMPLE, &sample);
 }
 
-bool observed_number(const char *text, double *value)
+bool observer_series_number(const char *text, double *value)
 {
 	const char *digits = text + (*text == '-'), *at = digits;
 
@@ -94,7 +94,7 @@ bool observed_number(const char *text, double *value)
 	return true;
 }
 
-void note_refused(struct observed *to, const char *asked, const char *answer)
+void note_refusal(struct observer_series *to, const char *asked, const char *answer)
 {
 	json_t *n = json_note(ft_now_ns(), "observer-refused");
 
@@ -103,7 +103,7 @@ void note_refused(struct observed *to, const char *asked, const char *answer)
 	write_json_note(to->writer, n);
 }
 
-void observed_free(struct observed *to)
+void observer_series_free(struct observer_series *to)
 {
 	tdestroy(to->tree, free);
 }

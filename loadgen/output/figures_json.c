@@ -16,7 +16,7 @@ static void put_latency(json_t *j, const struct wanted_figures *w, const struct 
 }
 
 /* Of all operations, and always from a histogram. */
-static void put_arrivals(json_t *j, const struct figures *f)
+static void put_arrivals(json_t *j, const struct result_figures *f)
 {
 	json_t *latency = json_put_object(j, "latency_ns");
 
@@ -46,7 +46,7 @@ static void put_buckets(json_t *j, const struct wanted_figures *w, const struct 
 	}
 }
 
-static void put_operation(json_t *j, const struct figures *f, const struct operation_figures *o)
+static void put_operation(json_t *j, const struct result_figures *f, const struct operation_figures *o)
 {
 	json_t *kinds;
 
@@ -57,7 +57,7 @@ static void put_operation(json_t *j, const struct figures *f, const struct opera
 	for (int k = 0; k < STATUSES; k++)
 		if (status_is_error((unsigned)k) && o->status[k])
 			json_put_count(kinds, status_names[k], o->status[k]);
-	json_put_number(j, "requests_per_s", figures_per_second(f, (double)figures_answered(o)));
+	json_put_number(j, "requests_per_s", figures_per_second(f, (double)figures_answers(o)));
 	json_put_count(j, "bytes", o->bytes);
 	json_put_number(j, "mb_per_s", figures_per_second(f, (double)o->bytes * 1e-6));
 	put_latency(json_put_object(j, "latency_ns"), f->wanted, o);
@@ -75,7 +75,7 @@ static void put_times(json_t *j, const char *name, const struct error_times *t)
 	json_put_count(times, "last_ns", t->last_ns);
 }
 
-static void put_errors(json_t *j, const struct figures *f)
+static void put_errors(json_t *j, const struct result_figures *f)
 {
 	json_t *replies = json_put_object(j, "error_replies"), *times = json_put_object(j, "error_times");
 
@@ -88,7 +88,7 @@ static void put_errors(json_t *j, const struct figures *f)
 			put_times(times, status_names[i], &f->statuses[i]);
 }
 
-void report_json(json_t *j, const struct figures *f, const struct workload *w)
+void report_json(json_t *j, const struct result_figures *f, const struct workload *w)
 {
 	json_t *operations, *part;
 

@@ -51,8 +51,8 @@ static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, 
 	fputc('\n', to);
 }
 
-void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
-		  uint64_t start_ns, double seconds)
+void node_report(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
+		 uint64_t start_ns, double seconds)
 {
 	bool sent_away = any_redirects(s);
 
@@ -98,7 +98,7 @@ static void outage_members(json_t *j, const struct nodes *n, const struct outage
 	json_put_count(j, "longest_ns", x->longest_ns);
 }
 
-void report_nodes_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o)
+void node_report_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o)
 {
 	json_t *list = json_put_array(j, "nodes"), *away;
 
@@ -128,7 +128,7 @@ void report_nodes_json(json_t *j, const struct nodes *n, const struct stats *s, 
 		outage_members(json_put_object(list, NULL), n, &o->list[i]);
 }
 
-void report_outages_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o)
+void node_report_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o)
 {
 	for (uint32_t i = 0; i < o->count; i++) {
 		json_t *note = json_note(o->list[i].noticed_ns, "outage");

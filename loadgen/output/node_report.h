@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What several servers add to a test's table and JSON: figures by server, redirects, and outages with their
  * gaps. */
-#ifndef FORKTAIL_LOADGEN_SERVERS_H
-#define FORKTAIL_LOADGEN_SERVERS_H
+#ifndef FORKTAIL_LOADGEN_NODE_REPORT_H
+#define FORKTAIL_LOADGEN_NODE_REPORT_H
 
 #include <stdio.h>
 
@@ -13,11 +13,11 @@
 #include "recording/recording.h"
 
 /* start_ns: what times count from. seconds: what rates are over. */
-void report_nodes(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
-		  uint64_t start_ns, double seconds);
+void node_report(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
+		 uint64_t start_ns, double seconds);
 /* As members of an object that is open: "nodes", "redirects", "outages". */
-void report_nodes_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o);
+void node_report_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o);
 /* Each outage as a note of kind "outage". */
-void report_outages_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o);
+void node_report_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o);
 
 #endif

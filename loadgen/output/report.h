@@ -29,17 +29,17 @@ void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, con
 void report_headline(char *out, size_t size, const struct options *o, const char *name);
 
 /* start_ns: what times of errors count from. */
-void report_table(FILE *to, const struct figures *f, const struct workload *w, const char *headline,
+void report_table(FILE *to, const struct result_figures *f, const struct workload *w, const char *headline,
 		  uint64_t start_ns);
 /* Latencies and the share of requests up to each, halving what is left: as redis-benchmark prints them. */
 void report_distribution(FILE *to, const struct stats *s);
 
 /* redis-benchmark's CSV: its header, and a test's row. */
 void report_csv_header(FILE *to);
-void report_csv_row(FILE *to, const char *name, const struct figures *f);
+void report_csv_row(FILE *to, const char *name, const struct result_figures *f);
 
 /* The same figures as members of an object that is already open. */
-void report_json(json_t *j, const struct figures *f, const struct workload *w);
+void report_json(json_t *j, const struct result_figures *f, const struct workload *w);
 
 /* What is left of a test's figures once several were run. */
 struct test_summary {
@@ -47,7 +47,7 @@ struct test_summary {
 	double rps, mean_ns, p50_ns, p99_ns, p999_ns, max_ns;
 	uint64_t requests, errors;
 };
-void report_summarize(struct test_summary *s, const char *name, const struct figures *f);
+void report_summarize(struct test_summary *s, const char *name, const struct result_figures *f);
 /* A row per test. */
 void report_suite(FILE *to, const struct test_summary *all, size_t count);
 /* A test run `count` times: best, worst, mean and spread (standard deviation) of its figures. */

@@ -105,7 +105,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 
 enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 18 };
 
-static void row_count(FILE *to, const struct figures *f, const char *label,
+static void row_count(FILE *to, const struct result_figures *f, const char *label,
 		      uint64_t (*value)(const struct operation_figures *))
 {
 	char number[32];
@@ -130,7 +130,7 @@ static uint64_t misses(const struct operation_figures *f)
 	return f->status[FT_STATUS_MISS];
 }
 
-static void row_ms(FILE *to, const struct figures *f, const char *label,
+static void row_ms(FILE *to, const struct result_figures *f, const char *label,
 		   double (*value_ns)(const struct operation_figures *, int), int which)
 {
 	fprintf(to, "  %-*s", LABEL_WIDTH - 2, label);
@@ -168,7 +168,7 @@ static void print_times(FILE *to, const struct error_times *t, uint64_t start_ns
 		((double)t->last_ns - (double)start_ns) * 1e-9);
 }
 
-static void error_rows(FILE *to, const struct figures *f, uint64_t start_ns)
+static void error_rows(FILE *to, const struct result_figures *f, uint64_t start_ns)
 {
 	char number[32], label[64];
 
@@ -204,7 +204,7 @@ static void error_rows(FILE *to, const struct figures *f, uint64_t start_ns)
 	}
 }
 
-static void bucket_rows(FILE *to, const struct figures *f)
+static void bucket_rows(FILE *to, const struct result_figures *f)
 {
 	const struct wanted_figures *w = f->wanted;
 	char number[32], label[32];
@@ -225,7 +225,7 @@ static void bucket_rows(FILE *to, const struct figures *f)
 }
 
 /* Until answers arrived at this host, of all operations: in the last column, that of totals. */
-static void arrival_rows(FILE *to, const struct figures *f)
+static void arrival_rows(FILE *to, const struct result_figures *f)
 {
 	int width = (int)(COLUMN_WIDTH * (f->used + 1));
 
@@ -242,7 +242,7 @@ static void arrival_rows(FILE *to, const struct figures *f)
 		f->arrivals.unread_mean_ns * 1e-6, (double)f->arrivals.unread_max_ns * 1e-6);
 }
 
-void report_table(FILE *to, const struct figures *f, const struct workload *w, const char *headline,
+void report_table(FILE *to, const struct result_figures *f, const struct workload *w, const char *headline,
 		  uint64_t start_ns)
 {
 	const struct operation_figures *total = &f->operations[TOTAL];
@@ -262,7 +262,7 @@ void report_table(FILE *to, const struct figures *f, const struct workload *w, c
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)
 			fprintf(to, "%*s", COLUMN_WIDTH,
-				grouped(number, (uint64_t)(figures_per_second(f, (double)figures_answered(
+				grouped(number, (uint64_t)(figures_per_second(f, (double)figures_answers(
 										     &f->operations[i])) +
 							   0.5)));
 	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");

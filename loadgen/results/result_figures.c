@@ -130,7 +130,7 @@ static struct operation_stats *total_of(const struct stats *s)
 	return total;
 }
 
-static void figures_of_arrivals(struct figures *f, const struct arrival_stats *a)
+static void figures_of_arrivals(struct result_figures *f, const struct arrival_stats *a)
 {
 	const struct ft_histogram *h = &a->latency;
 
@@ -147,7 +147,7 @@ static void figures_of_arrivals(struct figures *f, const struct arrival_stats *a
 		f->arrivals.percentile_ns[i] = ft_histogram_percentile(h, f->wanted->points[i]);
 }
 
-void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
+void figures_from_stats(struct result_figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds)
 {
 	struct operation_stats *total = total_of(s);
@@ -276,7 +276,7 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 }
 
 /* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
-static void read_log(struct fine *fine, const struct figures *f, struct ft_reader *reader,
+static void read_log(struct fine *fine, const struct result_figures *f, struct ft_reader *reader,
 		     uint64_t from_offset, uint64_t from_ns, struct decoded *d)
 {
 	struct ft_block block;
@@ -306,7 +306,7 @@ static void take_exact(struct operation_figures *f, const struct fine *fine,
 	memcpy(f->buckets, fine->buckets, sizeof(f->buckets));
 }
 
-void figures_from_log(struct figures *f, const char *path, uint64_t from_offset, uint64_t from_ns)
+void figures_from_log(struct result_figures *f, const char *path, uint64_t from_offset, uint64_t from_ns)
 {
 	struct fine *fine = calloc(OPERATIONS_MAX + 1, sizeof(*fine));
 	struct decoded *decoded = malloc(sizeof(*decoded));

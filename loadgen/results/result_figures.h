@@ -2,8 +2,8 @@
 /* A finished run in numbers. Percentiles are exact when the run was logged: the log is read once more and
  * the values around each wanted rank are told apart to the nanosecond (docs/forktail-load.md has the
  * limits). Without a log they come from the histogram, at most 0.1 % too high. */
-#ifndef FORKTAIL_LOADGEN_FIGURES_H
-#define FORKTAIL_LOADGEN_FIGURES_H
+#ifndef FORKTAIL_LOADGEN_RESULT_FIGURES_H
+#define FORKTAIL_LOADGEN_RESULT_FIGURES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ struct operation_figures {
 	uint64_t buckets[BUCKETS_MAX + 1];
 };
 
-struct figures {
+struct result_figures {
 	const struct wanted_figures *wanted;
 	struct operation_figures operations[OPERATIONS_MAX + 1]; /* the last one: TOTAL */
 	uint32_t used;						 /* operations, without the total */
@@ -65,22 +65,22 @@ struct figures {
 
 /* Figures from the histograms, for the `wanted` percentiles and buckets. `cpu_s`, `busiest` and `log_drops`
  * are the caller's. */
-void figures_from_stats(struct figures *f, const struct stats *s, const struct wanted_figures *wanted,
+void figures_from_stats(struct result_figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds);
 
 /* Makes percentiles and buckets exact from the log at `path`, taking the requests in blocks at or behind
  * from_offset that were due at or after from_ns (0: all). Sets f->exact when log and counts agree; otherwise
  * nothing changes. */
-void figures_from_log(struct figures *f, const char *path, uint64_t from_offset, uint64_t from_ns);
+void figures_from_log(struct result_figures *f, const char *path, uint64_t from_offset, uint64_t from_ns);
 
 /* Requests that got an answer, of whatever kind: what the server's throughput is. */
-static inline uint64_t figures_answered(const struct operation_figures *f)
+static inline uint64_t figures_answers(const struct operation_figures *f)
 {
 	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +
 	       f->status[FT_STATUS_WRONG];
 }
 
-static inline double figures_per_second(const struct figures *f, double amount)
+static inline double figures_per_second(const struct result_figures *f, double amount)
 {
 	return f->seconds > 0 ? amount / f->seconds : 0;
 }

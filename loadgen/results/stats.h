@@ -103,7 +103,7 @@ static inline void stats_add(struct stats *s, unsigned operation, unsigned statu
 void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected);
 void stats_redirect(struct stats *s, uint32_t node, enum redirect why);
 
-static inline void stats_arrived(struct stats *s, uint64_t latency_ns, uint64_t unread_ns)
+static inline void stats_add_arrival(struct stats *s, uint64_t latency_ns, uint64_t unread_ns)
 {
 	struct arrival_stats *a = s->arrivals;
 
@@ -113,7 +113,7 @@ static inline void stats_arrived(struct stats *s, uint64_t latency_ns, uint64_t 
 	ft_histogram_add(&a->latency, latency_ns);
 }
 
-static inline void stats_sent_late(struct stats *s, uint64_t late_ns)
+static inline void stats_add_lateness(struct stats *s, uint64_t late_ns)
 {
 	s->late_sum_ns += late_ns;
 	if (late_ns > s->late_max_ns)

@@ -37,7 +37,7 @@ static void describe_behind(json_t *j, const struct options *o)
 	for (uint32_t i = 0; i < o->behind_count; i++) {
 		json_t *one = json_put_object(all, NULL);
 
-		behind_name(o, i, text, sizeof(text));
+		proxy_ring_name(o, i, text, sizeof(text));
 		json_put_text(one, "name", text);
 		address_text(&o->behind[i], text, sizeof(text));
 		json_put_text(one, "address", text);

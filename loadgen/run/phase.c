@@ -157,7 +157,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .backoff_ms = o->backoff_ms,
 	    .endpoint = server_endpoint(&r->server),
 	    .nodes = r->nodes,
-	    .behind = r->o->behind_count ? &r->behind : NULL,
+	    .proxy_ring = r->o->behind_count ? &r->proxy_ring : NULL,
 	    .retry_ns = o->retry_ns,
 	    .next_connection = r->next_connection,
 	    .ending = {.max_errors = o->max_errors, .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
@@ -309,7 +309,7 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 /* What was handed out goes into the files and the totals. */
 static void take_second(struct run *r, struct phase *p, uint64_t now)
 {
-	outputs_second(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
+	second_outputs_write(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
 	stats_merge(p->totals, p->second);
 	stats_reset(p->second);
 	p->second_ns = now;
@@ -323,11 +323,11 @@ void phase_tick(struct run *r, struct phase *p)
 	char text[256];
 
 	for (uint32_t i = 0; i < p->started; i++) {
-		struct stats *s = load_thread_take(&p->threads[i]);
+		struct stats *s = hand_over_take(&p->threads[i]);
 		if (!s)
 			continue;
 		stats_merge(p->second, s);
-		load_thread_return(&p->threads[i], s);
+		hand_over_return(&p->threads[i], s);
 	}
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
 		r->log_failed = true;

@@ -54,13 +54,13 @@ void phase_deliveries_end(struct run *r, struct phase *p)
 	const struct operation_stats *sent = p->totals->operations[0];
 
 	deliveries_end(p->deliveries, sent ? sent->status[FT_STATUS_OK] : 0, r->o->drain_ns,
-		       &p->plan.ending.abandon, &p->delivered);
+		       &p->plan.ending.abandon, &p->delivery_counts);
 	deliveries_take(p->deliveries, p->second);
 }
 
 void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 {
-	const struct delivered *d = &p->delivered;
+	const struct delivery_counts *d = &p->delivery_counts;
 	uint64_t lost = d->expected > d->received ? d->expected - d->received : 0;
 	char text[300];
 
@@ -90,7 +90,7 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 
 void phase_deliveries_json(const struct phase *p, const struct options *o, json_t *j)
 {
-	const struct delivered *d = &p->delivered;
+	const struct delivery_counts *d = &p->delivery_counts;
 	json_t *deliveries = json_put_object(j, "deliveries");
 
 	json_put_count(deliveries, "consumers", o->consumers);

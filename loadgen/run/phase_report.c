@@ -23,9 +23,9 @@ static void complain_of_replay(struct run *r, struct phase *p)
 	char text[160];
 
 	for (uint32_t i = 0; i < p->thread_count; i++) {
-		abandoned += replay_abandoned(&p->threads[i]);
-		if (replay_refused(&p->threads[i]) >= 0)
-			refused = replay_refused(&p->threads[i]);
+		abandoned += replay_abandoned_count(&p->threads[i]);
+		if (replay_refused_database(&p->threads[i]) >= 0)
+			refused = replay_refused_database(&p->threads[i]);
 	}
 	if (refused >= 0) {
 		snprintf(
@@ -46,7 +46,7 @@ static void complain_of_replay(struct run *r, struct phase *p)
 }
 
 /* What went wrong short of everything, in a sentence each. */
-static void complain_of(struct run *r, struct phase *p, const struct figures *f)
+static void complain_of(struct run *r, struct phase *p, const struct result_figures *f)
 {
 	const uint64_t *status = f->operations[TOTAL].status;
 	const char *why = NULL;
@@ -63,7 +63,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 			const struct connection *c = thread_connection(t, k);
 			away += c->fd < 0 && c->life.backoff_ms > 0;
 		}
-		drops += t->lane.all_drops + (i == 0 ? p->delivered.log_drops : 0);
+		drops += t->lane.all_drops + (i == 0 ? p->delivery_counts.log_drops : 0);
 		if (t->trouble.why)
 			why = t->trouble.why;
 		if (t->trouble.wrong.found) {
@@ -109,7 +109,7 @@ static void complain_of(struct run *r, struct phase *p, const struct figures *f)
 
 /* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test.
  */
-static const struct operation_figures *limited(const struct figures *f, const struct workload *w,
+static const struct operation_figures *limited(const struct result_figures *f, const struct workload *w,
 					       const struct limit *l)
 {
 	if (!l->of[0])
@@ -120,7 +120,8 @@ static const struct operation_figures *limited(const struct figures *f, const st
 	return NULL;
 }
 
-static double figure_of(const struct figures *f, const struct operation_figures *o, const struct limit *l)
+static double figure_of(const struct result_figures *f, const struct operation_figures *o,
+			const struct limit *l)
 {
 	switch (l->figure) {
 	case LIMIT_PERCENTILE:
@@ -143,7 +144,7 @@ static double figure_of(const struct figures *f, const struct operation_figures 
 	case LIMIT_MISSES:
 		return (double)o->status[FT_STATUS_MISS];
 	case LIMIT_RPS:
-		return figures_per_second(f, (double)figures_answered(o));
+		return figures_per_second(f, (double)figures_answers(o));
 	case LIMIT_REQUESTS:
 		return (double)o->requests;
 	case LIMIT_MB_PER_S:
@@ -157,7 +158,7 @@ static double figure_of(const struct figures *f, const struct operation_figures 
 	return NAN;
 }
 
-static void check_limits(struct run *r, const struct figures *f, const char *name)
+static void check_limits(struct run *r, const struct result_figures *f, const char *name)
 {
 	char sentence[192], text[256];
 
@@ -209,7 +210,7 @@ static void log_histograms(struct run *r, const struct phase *p)
 	}
 }
 
-static void exact_from_log(struct run *r, struct phase *p, struct figures *f)
+static void exact_from_log(struct run *r, struct phase *p, struct result_figures *f)
 {
 	if (!r->log || request_log_error(r->log))
 		return;
@@ -234,7 +235,7 @@ static struct outages *all_outages(const struct run *r, const struct phase *p)
 	return all;
 }
 
-static void print(struct run *r, struct phase *p, const struct figures *f, const struct outages *o)
+static void print(struct run *r, struct phase *p, const struct result_figures *f, const struct outages *o)
 {
 	char headline[256];
 
@@ -246,7 +247,7 @@ static void print(struct run *r, struct phase *p, const struct figures *f, const
 		report_headline(headline, sizeof(headline), r->o, p->name);
 		report_table(stdout, f, r->workload, headline, p->plan.start_ns);
 		if (o)
-			report_nodes(stdout, r->nodes, p->totals, o, p->plan.start_ns, f->seconds);
+			node_report(stdout, r->nodes, p->totals, o, p->plan.start_ns, f->seconds);
 		if (r->o->replay)
 			replay_describe(r->o->replay, stdout);
 		if (r->o->distribution_table)
@@ -260,7 +261,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	uint64_t last = p->totals->last_end_ns, now = ft_now_ns(), busiest_ns = 0;
 	uint64_t begin = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
 	uint64_t end = last > begin ? last : now;
-	struct figures *f = malloc(sizeof(*f));
+	struct result_figures *f = malloc(sizeof(*f));
 	struct outages *o;
 	json_t *figures;
 
@@ -278,7 +279,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	f->busiest = (double)busiest_ns / (double)(now - p->plan.start_ns);
 	o = all_outages(r, p);
 	if (o && r->log)
-		report_outages_notes(request_log_writer(r->log), r->nodes, o);
+		node_report_notes(request_log_writer(r->log), r->nodes, o);
 	exact_from_log(r, p, f);
 	complain_of(r, p, f);
 	print(r, p, f, o);
@@ -294,7 +295,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	if (p->deliveries)
 		phase_deliveries_json(p, r->o, figures);
 	if (o)
-		report_nodes_json(figures, r->nodes, p->totals, o);
+		node_report_json(figures, r->nodes, p->totals, o);
 	free(o);
 	free(f);
 }

@@ -192,7 +192,7 @@ static int open_outputs(struct run *r)
 		complain(r, "not enough memory to begin");
 		return -1;
 	}
-	if (outputs_open(&r->outputs, o, text, sizeof(text))) {
+	if (second_outputs_open(&r->outputs, o, text, sizeof(text))) {
 		complain(r, text);
 		return -1;
 	}
@@ -212,7 +212,7 @@ static void close_outputs(struct run *r)
 {
 	char text[512];
 
-	if (outputs_close(&r->outputs, r->o, text, sizeof(text)))
+	if (second_outputs_close(&r->outputs, r->o, text, sizeof(text)))
 		complain(r, text);
 	if (r->csv && r->csv != stdout && fclose(r->csv) != 0)
 		complain(r, "the CSV is not complete: the disk didn't take it");
@@ -258,7 +258,7 @@ static int begin_commands(struct run *r, char *error, size_t size)
 	int rc;
 
 	if (o->behind_count) {
-		rc = behind_prepare(&r->behind, o, r->workload, error, size);
+		rc = proxy_ring_prepare(&r->proxy_ring, o, r->workload, error, size);
 		if (rc == 0 && (rc = workload_prepare(r->workload, o->compressible, o->seed)) != 0)
 			snprintf(error, size, "not enough memory for the workload");
 		return rc;
@@ -354,7 +354,7 @@ int run_load(const struct options *o, int argc, char **argv)
 	workload_free(r.workload);
 	free(r.workload);
 	server_free(&r.server);
-	ketama_free(&r.behind);
+	ketama_free(&r.proxy_ring);
 	if (r.nodes)
 		nodes_free(r.nodes);
 	free(r.nodes);

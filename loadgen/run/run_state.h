@@ -10,8 +10,8 @@
 #include "loadgen/deliveries/deliveries.h"
 #include "loadgen/engine/load_thread.h"
 #include "loadgen/options/options.h"
-#include "loadgen/output/each_second.h"
 #include "loadgen/output/report.h"
+#include "loadgen/output/second_outputs.h"
 #include "loadgen/results/log.h"
 #include "loadgen/server/connect.h"
 #include "suite.h"
@@ -20,12 +20,12 @@
 struct run {
 	const struct options *o;
 	struct server server;
-	struct nodes *nodes;  /* NULL: there is one server */
-	struct ketama behind; /* the ring of servers behind a proxy; empty: there are none */
+	struct nodes *nodes;	  /* NULL: there is one server */
+	struct ketama proxy_ring; /* the ring of servers behind a proxy; empty: there are none */
 	struct workload *workload;
 	struct suite suite;
 	struct request_log *log;
-	struct outputs outputs;
+	struct second_outputs outputs;
 	FILE *csv;	 /* NULL: tables */
 	bool log_failed; /* and it was said */
 	int signal_fd;
@@ -48,7 +48,7 @@ struct phase {
 	struct stats *totals, *second; /* all so far; the second that was handed over last */
 	uint64_t second_ns;	       /* when that began */
 	struct deliveries *deliveries; /* consumers; NULL: none */
-	struct delivered delivered;
+	struct delivery_counts delivery_counts;
 	uint64_t log_offset; /* where in the log this test's requests begin */
 };
 

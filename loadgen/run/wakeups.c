@@ -49,12 +49,12 @@ int wakeups_build(struct run *r, char *error, size_t size)
 static void on_wake(void *arg, uint64_t intended_ns, uint64_t woken_ns)
 {
 	struct load_thread *t = arg;
-	const struct pending p = {.intended_ns = intended_ns, .start_ns = intended_ns};
+	const struct pending_request p = {.intended_ns = intended_ns, .start_ns = intended_ns};
 
 	record_end(t, t->index, &p, woken_ns, FT_STATUS_OK, 0);
 	t->stats->last_end_ns = woken_ns;
 	if (woken_ns - t->hand_over.second_ns >= SECOND_NS)
-		load_thread_tick(t, woken_ns);
+		hand_over_tick(t, woken_ns);
 }
 
 static void *sleep_and_wake(void *arg)

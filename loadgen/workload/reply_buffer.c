@@ -8,36 +8,37 @@
 
 #include "loadgen/protocol/reply.h"
 
-struct gathered *gathered_new(void)
+struct reply_buffer *reply_buffer_new(void)
 {
-	return calloc(1, sizeof(struct gathered));
+	return calloc(1, sizeof(struct reply_buffer));
 }
 
-void gathered_free(struct gathered *g)
+void reply_buffer_free(struct reply_buffer *g)
 {
 	if (g)
 		free(g->reply.at);
 	free(g);
 }
 
-void gathered_add(struct gathered *g, const char *from, const char *to)
+void reply_buffer_add(struct reply_buffer *g, const char *from, const char *to)
 {
 	size_t count = (size_t)(to - from);
 
-	if (g->overflow || g->reply.length + count > GATHERED_BYTES_MAX || !bytes_reserve(&g->reply, count)) {
+	if (g->overflow || g->reply.length + count > REPLY_BUFFER_BYTES_MAX ||
+	    !bytes_reserve(&g->reply, count)) {
 		g->overflow = true;
 		return;
 	}
 	bytes_add(&g->reply, from, count);
 }
 
-void gathered_reset(struct gathered *g)
+void reply_buffer_reset(struct reply_buffer *g)
 {
 	g->reply.length = 0;
 	g->overflow = false;
 }
 
-int64_t gathered_check_value(const struct gathered *g, const struct workload *w, uint64_t key)
+int64_t reply_buffer_check_value(const struct reply_buffer *g, const struct workload *w, uint64_t key)
 {
 	uint64_t seed = value_seed_of_key(key);
 	uint32_t wanted = value_size(&w->values, seed), common;
@@ -51,12 +52,12 @@ int64_t gathered_check_value(const struct gathered *g, const struct workload *w,
 	return wrong >= 0 || length == wanted ? wrong : (int64_t)common;
 }
 
-uint64_t gathered_number(const struct gathered *g)
+uint64_t reply_buffer_number(const struct reply_buffer *g)
 {
 	return g->reply.length > 1 ? reply_number(g->reply.at + 1, g->reply.at + g->reply.length) : 0;
 }
 
-void gathered_take_keys(struct gathered *g)
+void reply_buffer_take_keys(struct reply_buffer *g)
 {
 	const char *p = g->reply.at, *end = p + g->reply.length;
 	uint64_t count;

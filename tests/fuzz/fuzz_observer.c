@@ -27,10 +27,10 @@ static void failed(const char *what)
 	exit(3);
 }
 
-static void converse(const struct view *view, struct ft_writer *writer, const uint8_t *answers, size_t size)
+static void converse(const struct observer_view *view, struct ft_writer *writer, const uint8_t *answers, size_t size)
 {
 	struct link *l = malloc(sizeof(*l));
-	struct observed to = {.writer = writer};
+	struct observer_series to = {.writer = writer};
 	void *state = view->create(&to);
 	int ends[2];
 
@@ -45,7 +45,7 @@ static void converse(const struct view *view, struct ft_writer *writer, const ui
 	while (view->round(state, l) == 0) {
 	}
 	view->free(state);
-	observed_free(&to);
+	observer_series_free(&to);
 	link_free(l);
 	close(ends[1]);
 }

@@ -87,11 +87,11 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK(outages_is_open(o.get(), 1));
 	CHECK_FALSE(outages_is_open(o.get(), 0));
 	CHECK(outages_concern(o.get(), 5000));
-	outages_answered(o.get(), 50, 0, 1200, 1300); // another node's key
+	outages_note_answer(o.get(), 50, 0, 1200, 1300); // another node's key
 	CHECK(o->list[0].first_ok_ns == 0);
-	outages_failed(o.get(), 150);
-	outages_failed(o.get(), 50);
-	outages_answered(o.get(), 150, 2, 1200, 3000);
+	outages_note_failure(o.get(), 150);
+	outages_note_failure(o.get(), 50);
+	outages_note_answer(o.get(), 150, 2, 1200, 3000);
 	CHECK(o->list[0].first_ok_ns == 3000);
 	CHECK(o->list[0].after == 2);
 	CHECK(o->list[0].last_ok_ns == 900);
@@ -99,9 +99,9 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK_FALSE(outages_is_open(o.get(), 1));
 	// One more that was due meanwhile, and one that came later.
 	CHECK(outages_concern(o.get(), 1500));
-	outages_answered(o.get(), 199, 2, 1500, 3100);
+	outages_note_answer(o.get(), 199, 2, 1500, 3100);
 	CHECK_FALSE(outages_concern(o.get(), 3200));
-	outages_answered(o.get(), 150, 2, 3200, 3300);
+	outages_note_answer(o.get(), 150, 2, 3200, 3300);
 	CHECK(o->list[0].delayed == 2);
 	CHECK(o->list[0].failed == 1);
 	CHECK(o->list[0].longest_ns == 1800);
@@ -115,10 +115,10 @@ TEST_CASE("what threads saw of one outage is one outage, and what they saw of tw
 	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(),
 		   all = std::make_unique<outages>();
 	begin(a.get(), 1, 900, 1000);
-	outages_answered(a.get(), 150, 2, 1100, 3000);
+	outages_note_answer(a.get(), 150, 2, 1100, 3000);
 	begin(b.get(), 1, 950, 1010);
-	outages_answered(b.get(), 160, 3, 1050, 2900);
-	outages_answered(b.get(), 161, 3, 1060, 2950);
+	outages_note_answer(b.get(), 160, 3, 1050, 2900);
+	outages_note_answer(b.get(), 161, 3, 1060, 2950);
 	begin(b.get(), 1, 5000, 5100);
 	begin(b.get(), 0, 0, 1020);
 	outages_add(all.get(), a.get());
@@ -142,7 +142,7 @@ TEST_CASE("more outages than there is room for are counted")
 	const auto o = std::make_unique<outages>();
 	for (uint64_t i = 1; i <= OUTAGES_MAX + 5; i++) {
 		begin(o.get(), 1, 10 * i, 10 * i + 1);
-		outages_answered(o.get(), 150, 1, 10 * i, 10 * i + 2);
+		outages_note_answer(o.get(), 150, 1, 10 * i, 10 * i + 2);
 	}
 	CHECK(o->count == OUTAGES_MAX);
 	CHECK(o->lost == 5);

@@ -9,60 +9,60 @@
 
 TEST_CASE("a request without an instant is due when it is sent")
 {
-	pending p = {};
+	pending_request p = {};
 
-	CHECK(!pending_sent(&p, 100)); // no later than due
+	CHECK(!pending_set_sent(&p, 100)); // no later than due
 	CHECK(p.intended_ns == 100);
 	CHECK(p.start_ns == 100);
 }
 
 TEST_CASE("a request that was due earlier is sent late")
 {
-	pending p = {};
+	pending_request p = {};
 
 	p.intended_ns = 70;
-	CHECK(pending_sent(&p, 100));
+	CHECK(pending_set_sent(&p, 100));
 	CHECK(p.intended_ns == 70);
 	CHECK(p.start_ns == 100);
 }
 
 TEST_CASE("what is sent again keeps the instants of the first time")
 {
-	pending p = {};
+	pending_request p = {};
 
-	pending_sent(&p, 100);
-	CHECK(!pending_sent(&p, 200));
+	pending_set_sent(&p, 100);
+	CHECK(!pending_set_sent(&p, 200));
 	CHECK(p.intended_ns == 100);
 	CHECK(p.start_ns == 100);
 }
 
 TEST_CASE("a request that begins to wait is due from then on, and not sent")
 {
-	pending p = {};
+	pending_request p = {};
 
-	CHECK(pending_due(&p, 50));
-	CHECK(!pending_due(&p, 60));
+	CHECK(pending_set_due(&p, 50));
+	CHECK(!pending_set_due(&p, 60));
 	CHECK(p.intended_ns == 50);
 	CHECK(p.start_ns == 0);
-	CHECK(pending_sent(&p, 100));
+	CHECK(pending_set_sent(&p, 100));
 	CHECK(p.intended_ns == 50);
 }
 
 TEST_CASE("requests without a connection come out in the order in which they went in, while the ring grows")
 {
-	waiting w = {};
-	pending p = {};
+	pending_queue w = {};
+	pending_request p = {};
 	uint64_t next = 0;
 
 	for (uint64_t i = 0; i < 1000; i++) {
 		p.intended_ns = i;
-		waiting_push(&w, &p);
+		pending_queue_push(&w, &p);
 		if (i % 3 == 0) {
-			REQUIRE(waiting_pop(&w, &p));
+			REQUIRE(pending_queue_pop(&w, &p));
 			CHECK(p.intended_ns == next++);
 		}
 	}
-	while (waiting_pop(&w, &p))
+	while (pending_queue_pop(&w, &p))
 		CHECK(p.intended_ns == next++);
 	CHECK(next == 1000);
 	CHECK(w.count == 0);

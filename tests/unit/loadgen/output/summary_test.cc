@@ -48,7 +48,7 @@ std::vector<std::string> cells(const std::string &line)
 struct Thousand {
 	wanted_figures wanted = {};
 	std::unique_ptr<stats, decltype(&stats_free)> s{nullptr, stats_free};
-	std::unique_ptr<figures> f = std::make_unique<figures>();
+	std::unique_ptr<result_figures> f = std::make_unique<result_figures>();
 
 	explicit Thousand(const char *percentiles)
 	{

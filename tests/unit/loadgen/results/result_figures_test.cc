@@ -72,11 +72,11 @@ struct Logged {
 		all[op].push_back(latency);
 		all[TOTAL].push_back(latency);
 	}
-	figures close()
+	result_figures close()
 	{
 		log_lane_close(&lane, 5000000000);
 		REQUIRE(request_log_close(log, "{}") == 0);
-		figures f;
+		result_figures f;
 		figures_from_stats(&f, counted.get(), &wanted, 1);
 		return f;
 	}
@@ -93,7 +93,7 @@ TEST_CASE("percentiles from the log are the sorted values', per operation and in
 		const double u = random_unit(&random);
 		logged.add(static_cast<uint64_t>(20000 / std::pow(u, 0.9)), random_next(&random) % 4 == 0);
 	}
-	figures f = logged.close();
+	result_figures f = logged.close();
 	for (int op : kAll)
 		for (uint32_t i = 0; i < logged.wanted.percentile_count; i++) {
 			const auto truth =
@@ -128,7 +128,7 @@ TEST_CASE("few values, equal values and very long ones")
 		Logged logged;
 		for (uint64_t v : values)
 			logged.add(v, kGet);
-		figures f = logged.close();
+		result_figures f = logged.close();
 		figures_from_log(&f, logged.path.c_str(), 0, 0);
 		REQUIRE(f.exact);
 		for (uint32_t i = 0; i < logged.wanted.percentile_count; i++) {
@@ -149,12 +149,12 @@ TEST_CASE("errors are counted by kind, and unanswered requests have a latency")
 	logged.add(200, kGet, FT_STATUS_ERROR_REPLY);
 	logged.add(999999, kSet, FT_STATUS_UNSENT);
 	logged.add(5, kSet, FT_STATUS_RESET);
-	figures f = logged.close();
+	result_figures f = logged.close();
 	CHECK(f.operations[TOTAL].requests == 5);
 	CHECK(f.operations[TOTAL].errors == 3);
 	CHECK(f.operations[TOTAL].max_ns == 999999);
 	CHECK(f.operations[kSet].min_ns == 5);
-	CHECK(figures_answered(&f.operations[TOTAL]) == 3);
+	CHECK(figures_answers(&f.operations[TOTAL]) == 3);
 }
 
 TEST_CASE("a log that doesn't hold what was counted doesn't make figures exact")
@@ -164,8 +164,8 @@ TEST_CASE("a log that doesn't hold what was counted doesn't make figures exact")
 		logged.add(static_cast<uint64_t>(i) * 1000, kGet);
 	logged.counted->operations[kGet]->status[FT_STATUS_OK]++;
 	ft_histogram_add(&logged.counted->operations[kGet]->latency, 5);
-	figures f = logged.close();
-	const figures before = f;
+	result_figures f = logged.close();
+	const result_figures before = f;
 	figures_from_log(&f, logged.path.c_str(), 0, 0);
 	CHECK_FALSE(f.exact);
 	CHECK(f.operations[TOTAL].percentile_ns[0] == before.operations[TOTAL].percentile_ns[0]);
@@ -265,15 +265,15 @@ TEST_CASE("arrivals are counted where somebody asked, merged, and emptied with t
 	    without(stats_new_with(&m, false), stats_free);
 	REQUIRE(without->arrivals == nullptr);
 	for (uint64_t i = 1; i <= 100; i++)
-		stats_arrived(second.get(), i * 1000, i);
+		stats_add_arrival(second.get(), i * 1000, i);
 	stats_merge(all.get(), second.get());
 	stats_merge(all.get(), without.get());
 	stats_merge(without.get(), second.get());
 	stats_reset(second.get());
-	stats_arrived(second.get(), 500'000, 7'000);
+	stats_add_arrival(second.get(), 500'000, 7'000);
 	stats_merge(all.get(), second.get());
 	const wanted_figures wanted = wanted_of("50,99.9");
-	figures f;
+	result_figures f;
 	figures_from_stats(&f, all.get(), &wanted, 1);
 	CHECK(f.arrivals.count == 101);
 	CHECK(f.arrivals.min_ns == 1000);

@@ -12,13 +12,13 @@ using namespace std::string_literals;
 namespace
 {
 
-using GatheredPtr = std::unique_ptr<gathered, decltype(&gathered_free)>;
+using ReplyBufferPtr = std::unique_ptr<reply_buffer, decltype(&reply_buffer_free)>;
 
-GatheredPtr filled(const std::string &reply, size_t cut = 0)
+ReplyBufferPtr filled(const std::string &reply, size_t cut = 0)
 {
-	GatheredPtr i(gathered_new(), gathered_free);
-	gathered_add(i.get(), reply.data(), reply.data() + cut);
-	gathered_add(i.get(), reply.data() + cut, reply.data() + reply.size());
+	ReplyBufferPtr i(reply_buffer_new(), reply_buffer_free);
+	reply_buffer_add(i.get(), reply.data(), reply.data() + cut);
+	reply_buffer_add(i.get(), reply.data() + cut, reply.data() + reply.size());
 	return i;
 }
 
@@ -68,11 +68,11 @@ TEST_CASE("the right value passes, wherever the reply was cut; a wrong byte is f
 		for (uint64_t key : {0u, 9u, 12345u}) {
 			const std::string value = x.value(key), reply = x.reply(value);
 			for (size_t cut = 0; cut <= reply.size(); cut++)
-				REQUIRE(gathered_check_value(filled(reply, cut).get(), &x.w, key) == -1);
+				REQUIRE(reply_buffer_check_value(filled(reply, cut).get(), &x.w, key) == -1);
 			for (size_t at = 0; at < value.size(); at++) {
 				std::string wrong = value;
 				wrong[at] ^= 1;
-				REQUIRE(gathered_check_value(filled(x.reply(wrong)).get(), &x.w, key) ==
+				REQUIRE(reply_buffer_check_value(filled(x.reply(wrong)).get(), &x.w, key) ==
 					static_cast<int64_t>(at));
 			}
 		}
@@ -84,28 +84,28 @@ TEST_CASE("a value too short or too long is wrong where the shorter one ends")
 	for (protocol_id wire : {PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		Verified x(wire, "60");
 		const std::string value = x.value(3);
-		CHECK(gathered_check_value(filled(x.reply(value.substr(0, 59))).get(), &x.w, 3) == 59);
-		CHECK(gathered_check_value(filled(x.reply(value + "!")).get(), &x.w, 3) == 60);
-		CHECK(gathered_check_value(filled(x.reply("")).get(), &x.w, 3) == 0);
-		CHECK(gathered_check_value(filled(x.reply(x.value(4))).get(), &x.w, 3) >= 0);
+		CHECK(reply_buffer_check_value(filled(x.reply(value.substr(0, 59))).get(), &x.w, 3) == 59);
+		CHECK(reply_buffer_check_value(filled(x.reply(value + "!")).get(), &x.w, 3) == 60);
+		CHECK(reply_buffer_check_value(filled(x.reply("")).get(), &x.w, 3) == 0);
+		CHECK(reply_buffer_check_value(filled(x.reply(x.value(4))).get(), &x.w, 3) >= 0);
 	}
 }
 
 TEST_CASE("one reply after the other, and none without bound")
 {
 	Verified x(PROTOCOL_REDIS, "2000000");
-	GatheredPtr i = filled(x.reply(x.value(1)));
-	CHECK(gathered_check_value(i.get(), &x.w, 1) == -1);
-	gathered_reset(i.get());
+	ReplyBufferPtr i = filled(x.reply(x.value(1)));
+	CHECK(reply_buffer_check_value(i.get(), &x.w, 1) == -1);
+	reply_buffer_reset(i.get());
 	const std::string other = x.reply(x.value(2));
-	gathered_add(i.get(), other.data(), other.data() + other.size());
-	CHECK(gathered_check_value(i.get(), &x.w, 2) == -1);
+	reply_buffer_add(i.get(), other.data(), other.data() + other.size());
+	CHECK(reply_buffer_check_value(i.get(), &x.w, 2) == -1);
 	const std::string endless(1 << 20, 'x');
-	for (size_t n = 0; n <= GATHERED_BYTES_MAX; n += endless.size())
-		gathered_add(i.get(), endless.data(), endless.data() + endless.size());
-	CHECK(i->reply.length <= GATHERED_BYTES_MAX);
-	CHECK(gathered_check_value(i.get(), &x.w, 2) == -2);
-	gathered_take_keys(i.get());
+	for (size_t n = 0; n <= REPLY_BUFFER_BYTES_MAX; n += endless.size())
+		reply_buffer_add(i.get(), endless.data(), endless.data() + endless.size());
+	CHECK(i->reply.length <= REPLY_BUFFER_BYTES_MAX);
+	CHECK(reply_buffer_check_value(i.get(), &x.w, 2) == -2);
+	reply_buffer_take_keys(i.get());
 	CHECK(i->captured == 0);
 }
 
@@ -113,8 +113,8 @@ TEST_CASE("a scan's keys are taken, as many as a scan may have")
 {
 	const auto captured = [](const std::string &reply) {
 		std::vector<std::string> all;
-		GatheredPtr i = filled(reply, reply.size() / 2);
-		gathered_take_keys(i.get());
+		ReplyBufferPtr i = filled(reply, reply.size() / 2);
+		reply_buffer_take_keys(i.get());
 		for (uint32_t k = 0; k < i->captured; k++)
 			all.emplace_back(i->reply.at + i->captured_at[k], i->captured_length[k]);
 		return all;

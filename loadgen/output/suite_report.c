@@ -8,7 +8,7 @@
 #include "report.h"
 
 /* A percentile among the figures wanted, or -1. */
-static double wanted_percentile(const struct figures *f, double point)
+static double wanted_percentile(const struct result_figures *f, double point)
 {
 	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
 		if (f->wanted->points[i] == point)
@@ -16,13 +16,13 @@ static double wanted_percentile(const struct figures *f, double point)
 	return -1;
 }
 
-void report_summarize(struct test_summary *s, const char *name, const struct figures *f)
+void report_summarize(struct test_summary *s, const char *name, const struct result_figures *f)
 {
 	const struct operation_figures *t = &f->operations[TOTAL];
 
 	memset(s, 0, sizeof(*s));
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->rps = figures_per_second(f, (double)figures_answered(t));
+	s->rps = figures_per_second(f, (double)figures_answers(t));
 	s->mean_ns = t->mean_ns;
 	s->p50_ns = wanted_percentile(f, 50);
 	s->p99_ns = wanted_percentile(f, 99);
@@ -166,12 +166,12 @@ void report_csv_header(FILE *to)
 	    "\"p99_latency_ms\",\"max_latency_ms\"\n");
 }
 
-void report_csv_row(FILE *to, const char *name, const struct figures *f)
+void report_csv_row(FILE *to, const char *name, const struct result_figures *f)
 {
 	const struct operation_figures *t = &f->operations[TOTAL];
 
 	fprintf(to, "\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
-		figures_per_second(f, (double)figures_answered(t)), t->mean_ns * 1e-6,
+		figures_per_second(f, (double)figures_answers(t)), t->mean_ns * 1e-6,
 		(double)t->min_ns * 1e-6, wanted_percentile(f, 50) * 1e-6, wanted_percentile(f, 95) * 1e-6,
 		wanted_percentile(f, 99) * 1e-6, (double)t->max_ns * 1e-6);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A row per second and operation. Percentiles of a second come from its histogram (at most 0.1 % too high).
  */
-#include "each_second.h"
+#include "second_outputs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "recording/recording.h"
 
-int outputs_open(struct outputs *out, const struct options *o, char *error, size_t size)
+int second_outputs_open(struct second_outputs *out, const struct options *o, char *error, size_t size)
 {
 	struct ft_clock clock;
 	int rc = 0;
@@ -36,7 +36,7 @@ int outputs_open(struct outputs *out, const struct options *o, char *error, size
 	return rc ? -1 : 0;
 }
 
-static void series_row(struct outputs *out, const char *test, const char *operation,
+static void series_row(struct second_outputs *out, const char *test, const char *operation,
 		       const struct operation_stats *s, uint64_t from_ns, uint64_t to_ns)
 {
 	double seconds = (double)(to_ns - from_ns) * 1e-9;
@@ -56,8 +56,8 @@ static void series_row(struct outputs *out, const char *test, const char *operat
 		(double)ft_histogram_percentile(h, 99.9) * 1e-6, (double)h->max_ns * 1e-6);
 }
 
-void outputs_second(struct outputs *out, const char *test, const struct workload *w,
-		    const struct stats *second, uint64_t from_ns, uint64_t to_ns)
+void second_outputs_write(struct second_outputs *out, const char *test, const struct workload *w,
+			  const struct stats *second, uint64_t from_ns, uint64_t to_ns)
 {
 	if (to_ns <= from_ns)
 		return;
@@ -76,7 +76,7 @@ void outputs_second(struct outputs *out, const char *test, const struct workload
 		fflush(out->series);
 }
 
-int outputs_close(struct outputs *out, const struct options *o, char *error, size_t size)
+int second_outputs_close(struct second_outputs *out, const struct options *o, char *error, size_t size)
 {
 	int rc = hdr_log_close(out->hlog);
 	bool bad = out->series && ferror(out->series);
