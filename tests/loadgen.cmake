@@ -1,16 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests of the load generator: its parts, and the program on real servers.
-forktail_test(loadgen unit
-  SOURCES unit/loadgen/protocol/resp_test.cc unit/loadgen/protocol/memcached_test.cc unit/loadgen/protocol/meta_test.cc unit/loadgen/workload/pacing_test.cc
-          unit/loadgen/options/address_test.cc
-          unit/loadgen/protocol/command_test.cc unit/loadgen/protocol/protocols_test.cc unit/loadgen/command/values_test.cc unit/loadgen/command/keynames_test.cc
-          unit/loadgen/run/suite_test.cc unit/loadgen/engine/timers_test.cc unit/loadgen/engine/pending_queue_test.cc unit/loadgen/workload/reply_buffer_test.cc
-          unit/loadgen/output/summary_test.cc unit/loadgen/workload/workload_test.cc unit/loadgen/results/result_figures_test.cc
-          unit/loadgen/options/options_test.cc unit/loadgen/workload/keys_test.cc unit/loadgen/workload/ycsb_test.cc
-          unit/loadgen/workload/profile_test.cc unit/loadgen/workload/pacing_profile_test.cc unit/loadgen/results/hdr_log_test.cc
-          unit/loadgen/cluster/routing_test.cc unit/loadgen/run/intrinsic_test.cc unit/loadgen/replay/replay_test.cc
-          unit/loadgen/net/socket_test.cc unit/loadgen/net/arrival_test.cc
-  LIBRARIES forktail_loadgen forktail_test_support)
+add_subdirectory(unit/loadgen)
 forktail_test(loadgen_run system TIMEOUT 300
   SOURCES system/load/run_test.cc
   LIBRARIES forktail_test_support)
@@ -74,7 +64,7 @@ forktail_test(loadgen_observer system TIMEOUT 300
   SOURCES system/load/observer_test.cc
   LIBRARIES forktail_loadgen forktail_test_support)
 if(TARGET forktail-load)
-  foreach(test loadgen loadgen_run loadgen_busy_poll loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
+  foreach(test loadgen_run loadgen_busy_poll loadgen_open_loop loadgen_input loadgen_workloads loadgen_shape
           loadgen_report loadgen_errors loadgen_hostile loadgen_cluster loadgen_sentinel loadgen_servers
           loadgen_replay loadgen_tls loadgen_meta loadgen_resp3 loadgen_deliveries)
     add_dependencies(test_${test} forktail-load)
