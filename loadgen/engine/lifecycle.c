@@ -52,10 +52,11 @@ static int watch_socket(struct connection *c)
 	return 0;
 }
 
-static void log_its_socket(const struct connection *c, uint64_t now_ns)
+struct ft_connection connection_record(const struct connection *c)
 {
 	const struct lifetime *life = &c->life;
-	const struct ft_connection record = {
+
+	return (struct ft_connection){
 	    .opened_ns = life->opened_ns,
 	    .closed_ns = life->closed_ns,
 	    .id = c->id,
@@ -64,6 +65,11 @@ static void log_its_socket(const struct connection *c, uint64_t now_ns)
 	    .server = c->group->node,
 	    .inode = life->inode,
 	};
+}
+
+static void log_its_socket(const struct connection *c, uint64_t now_ns)
+{
+	const struct ft_connection record = connection_record(c);
 
 	log_socket(&c->thread->lane, &record, now_ns);
 }

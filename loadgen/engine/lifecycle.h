@@ -43,6 +43,8 @@ bool connection_secure(struct connection *c, const char **why);
 void connection_note_open(struct connection *c);
 /* A connect() failed: counts it. `why` NULL: as before. */
 void connection_count_refusal(struct connection *c, const char *why, uint64_t now_ns);
+/* What the log has of it. */
+struct ft_connection connection_record(const struct connection *c);
 /* Closes the descriptor, with its TLS session. */
 void close_socket(struct connection *c);
 

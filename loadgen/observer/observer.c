@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -191,19 +190,6 @@ static int describe_server(struct observer *o, const struct observer_server *s)
 	return o->address_count < 0 ? o->address_count : 0;
 }
 
-/* Signals are the main thread's business. */
-static int start_thread(struct observer *o)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&o->thread, NULL, observe, o);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int observer_start(struct observer **out, const struct observer_server *s, struct ft_writer *w)
 {
 	struct observer *o = calloc(1, sizeof(*o));
@@ -219,7 +205,7 @@ int observer_start(struct observer **out, const struct observer_server *s, struc
 	if (rc == 0) {
 		o->kind = s->memcached ? &memcached_view : &redis_view;
 		o->view = o->kind->create(&o->series);
-		rc = o->view ? start_thread(o) : -ENOMEM;
+		rc = o->view ? -pthread_create(&o->thread, NULL, observe, o) : -ENOMEM;
 	}
 	if (rc) {
 		free_observer(o);

@@ -6,7 +6,7 @@
  * To speak one more protocol, write its protocol_NAME.c (what its requests and answers are), give it a row in
  * protocols.c, and a test. Two things lie elsewhere: its scanner is a member of `union reply_scanner`
  * (reply.h), for its state lies in each connection; and how one comes to an understanding with a server that
- * speaks it, which needs links, options and time-outs that this room knows nothing of, is a row of
+ * speaks it, which needs links, options and time-outs that this module knows nothing of, is a row of
  * loadgen/server/conversation.c. A product of a new kind also has tests of -t (options/suite.c) and something
  * to observe (observer/), or none.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a recording's records point into: files mapped into memory, and text that had to be written anew. None
- * of it moves until all is freed. For this room. */
+ * of it moves until all is freed. For this module. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_STORE_H
 #define FORKTAIL_LOADGEN_REPLAY_STORE_H
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -122,19 +121,6 @@ static void free_log(struct request_log *log)
 	free(log);
 }
 
-/* Signals are the main thread's business. */
-static int start_writer(struct request_log *log)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&log->thread, NULL, write_blocks, log);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int request_log_open(struct request_log **out, const char *path, const char *manifest, unsigned lanes)
 {
 	struct request_log *log = calloc(1, sizeof(*log));
@@ -162,7 +148,7 @@ int request_log_open(struct request_log **out, const char *path, const char *man
 	if (rc == 0)
 		rc = ft_writer_open(&log->writer, path, manifest);
 	if (rc == 0) {
-		rc = start_writer(log);
+		rc = -pthread_create(&log->thread, NULL, write_blocks, log);
 		if (rc)
 			ft_writer_close(log->writer, NULL);
 	}

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "complain.h"
+#include "loadgen/engine/lifecycle.h"
 #include "loadgen/models/group.h"
 #include "loadgen/models/hand_over.h"
 #include "loadgen/models/replay_send.h"
@@ -53,16 +54,10 @@ double cpu_seconds(void)
 static void log_connections(struct run *r, const struct load_thread *t, bool ended)
 {
 	for (uint32_t i = 0; r->log && i < thread_connections(t); i++) {
-		const struct connection *c = thread_connection(t, i);
-		struct ft_connection record = {
-		    .opened_ns = c->life.opened_ns,
-		    .closed_ns = ended && c->life.closed_ns == 0 ? ft_now_ns() : c->life.closed_ns,
-		    .id = c->id,
-		    .thread = t->index,
-		    .local_port = c->life.local_port,
-		    .server = r->nodes ? c->group->node : 0,
-		    .inode = c->life.inode,
-		};
+		struct ft_connection record = connection_record(thread_connection(t, i));
+
+		if (ended && record.closed_ns == 0)
+			record.closed_ns = ft_now_ns();
 		ft_writer_record(request_log_writer(r->log), FT_BLOCK_CONNECTION, &record);
 	}
 }

@@ -317,9 +317,11 @@ static void run_all(struct run *r, int argc, char **argv)
 {
 	char *summary;
 
-	if (open_outputs(r) || (r->o->log_path && open_log(r, argc, argv)))
+	if (open_outputs(r))
 		return;
-	r->signal_fd = handle_signals();
+	r->signal_fd = handle_signals(); /* before there is another thread, which would get them too */
+	if (r->o->log_path && open_log(r, argc, argv))
+		return;
 	r->runs = json_array();
 	if (r->signal_fd >= 0 && r->runs) {
 		if (r->o->mode == MODE_INTRINSIC)
@@ -334,8 +336,6 @@ static void run_all(struct run *r, int argc, char **argv)
 		write_json(r, summary);
 	close_log(r, summary);
 	free(summary);
-	if (r->signal_fd >= 0)
-		close(r->signal_fd);
 }
 
 int run_load(const struct options *o, int argc, char **argv)
@@ -350,6 +350,8 @@ int run_load(const struct options *o, int argc, char **argv)
 	if (begin(&r)) {
 		run_all(&r, argc, argv);
 		close_outputs(&r);
+		if (r.signal_fd >= 0)
+			close(r.signal_fd);
 	}
 	workload_free(r.workload);
 	free(r.workload);
