@@ -12,6 +12,8 @@ namespace forktail::hosts
 namespace
 {
 
+using common::Table;
+
 // What may be a directory's or a file's name and part of a line that a shell sees.
 bool IsName(const std::string &name)
 {
@@ -24,7 +26,6 @@ bool IsName(const std::string &name)
 void ReadHost(common::Table *table, Plan *plan)
 {
 	PlanHost host;
-	table->Known({"name", "address", "network", "programs"});
 	table->Text("name", &host.name);
 	host.address = host.name;
 	table->Text("address", &host.address);
@@ -81,7 +82,6 @@ void ReadRecorder(common::Table *table, Plan *plan)
 {
 	static const char *const kTargets[] = {"port", "pid", "name-of", "unix", "container", "cgroup"};
 	PlanRecorder recorder;
-	table->Known({"host", "name", "options", "port", "pid", "name-of", "unix", "container", "cgroup"});
 	ReadPlace(table, *plan, "recorder", "server", &recorder.host, &recorder.name);
 	for (const char *target : kTargets) {
 		std::vector<std::string> words;
@@ -102,7 +102,6 @@ void ReadRecorder(common::Table *table, Plan *plan)
 void ReadLoad(common::Table *table, Plan *plan)
 {
 	PlanLoad load;
-	table->Known({"host", "name", "to", "options"});
 	ReadPlace(table, *plan, "load", "load", &load.host, &load.name);
 	table->Words("to", &load.to);
 	table->Words("options", &load.options);
@@ -112,8 +111,6 @@ void ReadLoad(common::Table *table, Plan *plan)
 void ReadAll(common::Table *table, Plan *plan)
 {
 	std::string on_death = "end";
-	table->Known(
-	    {"duration", "settle", "scratch", "on_death", "clocks", "mpirun", "hosts", "record", "load"});
 	table->Time("duration", &plan->duration_ns);
 	table->Time("settle", &plan->settle_ns);
 	table->Text("scratch", &plan->scratch);
@@ -134,6 +131,7 @@ void ReadAll(common::Table *table, Plan *plan)
 		table->Refuse("there is neither a [[record]] nor a [[load]]");
 	if (!plan->duration_ns)
 		table->Refuse("`duration` is missing: how long the run takes, such as \"30s\"");
+	table->End();
 }
 
 } // namespace
@@ -141,7 +139,7 @@ void ReadAll(common::Table *table, Plan *plan)
 bool ParsePlan(const std::string &text, const std::string &path, Plan *plan, std::string *error)
 {
 	return common::ReadTables(
-	    text, path, "a plan", [&](common::Table *table) { ReadAll(table, plan); }, error);
+	    text, path, "a plan", [&](Table *table) { ReadAll(table, plan); }, error);
 }
 
 const PlanHost *FindHost(const Plan &plan, const std::string &name)

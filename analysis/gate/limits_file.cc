@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 #include <strings.h>
-#include <toml++/toml.h>
 
 #include "analysis/timeline/causes.h"
+#include "common/toml/table.h"
 
 namespace forktail::analysis::gate
 {
@@ -18,59 +18,43 @@ namespace forktail::analysis::gate
 namespace
 {
 
-// Where a mistake is: "limits.toml:3".
-struct Place {
-	const std::string &path;
-	std::string At(const toml::node &node) const
-	{
-		return path + ":" + std::to_string(node.source().begin.line) + ": ";
-	}
-};
+using common::Table;
 
-bool ReadOne(const toml::node &node, const Place &place, AskedLimits *limits, std::string *error)
+void ReadOne(Table *file, const toml::node &node, AskedLimits *limits)
 {
 	AskedLimit asked;
+	std::string why;
 	if (const auto *text = node.as_string())
 		asked.text = text->get();
 	else if (const toml::table *table = node.as_table()) {
 		for (const auto &[key, value] : *table) {
 			const auto *said = value.as_string();
-			if (!said || (key.str() != "limit" && key.str() != "name")) {
-				*error = place.At(value) +
-					 "a limit has `limit` and `name`, which are texts, not `" +
-					 std::string(key.str()) + "`";
-				return false;
-			}
+			if (!said || (key.str() != "limit" && key.str() != "name"))
+				return file->RefuseAt(
+				    value, "a limit has `limit` and `name`, which are texts, not `" +
+					       std::string(key.str()) + "`");
 			(key.str() == "limit" ? asked.text : asked.name) = said->get();
 		}
 	} else {
-		*error = place.At(node) + "a limit is a text, or { limit = \"...\", name = \"...\" }";
-		return false;
+		return file->RefuseAt(node, "a limit is a text, or { limit = \"...\", name = \"...\" }");
 	}
-	if (AddLimit(asked, limits, error))
-		return true;
-	*error = place.At(node) + *error;
-	return false;
+	if (!AddLimit(asked, limits, &why))
+		file->RefuseAt(node, why);
 }
 
-bool ReadTable(const toml::table &table, const Place &place, AskedLimits *limits, std::string *error)
+void ReadAll(Table *file, AskedLimits *limits)
 {
-	for (const auto &[key, node] : table) {
-		if (key.str() == "slow" && node.is_string()) {
-			limits->slow = node.as_string()->get();
-			continue;
-		}
+	for (const auto &[key, node] : file->nodes()) {
 		const toml::array *list = key.str() == "limits" ? node.as_array() : nullptr;
-		if (!list) {
-			*error = place.At(node) + "there are `limits`, a list, and `slow`, a text, not `" +
-				 std::string(key.str()) + "`";
-			return false;
-		}
-		for (const toml::node &one : *list)
-			if (!ReadOne(one, place, limits, error))
-				return false;
+		if (key.str() == "slow" && node.is_string())
+			limits->slow = node.as_string()->get();
+		else if (!list)
+			file->RefuseAt(node, "there are `limits`, a list, and `slow`, a text, not `" +
+						 std::string(key.str()) + "`");
+		else
+			for (const toml::node &one : *list)
+				ReadOne(file, one, limits);
 	}
-	return true;
 }
 
 } // namespace
@@ -109,13 +93,8 @@ bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *e
 		*error = "can't read " + path + ": " + (errno ? strerror(errno) : "it is empty");
 		return false;
 	}
-	try {
-		return ReadTable(toml::parse(text.str(), path), {path}, limits, error);
-	} catch (const toml::parse_error &e) {
-		*error =
-		    path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description());
-		return false;
-	}
+	return common::ReadTables(
+	    text.str(), path, "a file of limits", [&](Table *all) { ReadAll(all, limits); }, error);
 }
 
 } // namespace forktail::analysis::gate

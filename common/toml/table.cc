@@ -2,18 +2,55 @@
 // See table.h.
 #include "table.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "common/format/units.h"
 #include "common/text/parse.h"
 
 namespace forktail::common
 {
+namespace
+{
+
+bool AsText(const toml::node &node, std::string *out)
+{
+	if (const auto *text = node.as_string()) {
+		*out = text->get();
+	} else if (const auto *whole = node.as_integer()) {
+		*out = std::to_string(whole->get());
+	} else if (const auto *number = node.as_floating_point()) {
+		char digits[32];
+		snprintf(digits, sizeof(digits), "%.15g", number->get());
+		*out = digits;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+bool AsTexts(const toml::node &node, std::vector<std::string> *out)
+{
+	std::string one;
+	if (const toml::array *list = node.as_array()) {
+		for (const toml::node &element : *list) {
+			if (!AsText(element, &one))
+				return false;
+			out->push_back(one);
+		}
+		return true;
+	}
+	const bool good = AsText(node, &one);
+	if (good)
+		out->push_back(one);
+	return good;
+}
+
+} // namespace
 
 void Table::RefuseAt(const toml::node &at, const std::string &why)
 {
 	if (good())
-		*error_ = path_ + ":" + std::to_string(at.source().begin.line) + ": " + why;
+		*file_.error = file_.path + ":" + std::to_string(at.source().begin.line) + ": " + why;
 }
 
 void Table::Refuse(const std::string &why, const char *key)
@@ -22,29 +59,79 @@ void Table::Refuse(const std::string &why, const char *key)
 	RefuseAt(node ? *node : table_, why);
 }
 
-void Table::Known(std::initializer_list<const char *> keys)
+void Table::RefuseValue(const std::string &key, const toml::node &at, const std::string &wanted)
 {
+	RefuseAt(at, "`" + key + (HasTemplates() ? "` must be " : "` is ") + wanted);
+}
+
+void Table::Required(const char *key)
+{
+	if (!Has(key))
+		Refuse(what_ + " needs `" + key + "`");
+}
+
+void Table::End()
+{
+	std::string all;
+	for (const std::string &key : asked_)
+		all += (all.empty() ? "; it has " : ", ") + key;
 	for (const auto &[key, node] : table_)
-		if (std::none_of(keys.begin(), keys.end(), [&](const char *k) { return key.str() == k; }))
-			RefuseAt(node, what_ + " has no `" + std::string(key.str()) + "`");
+		if (opened_good_ && !asked_.count(std::string(key.str()))) {
+			file_.error->clear();
+			return RefuseAt(node, what_ + " has no `" + std::string(key.str()) + "`" +
+						  (HasTemplates() ? all : ""));
+		}
+}
+
+const toml::node *Table::Find(const char *key)
+{
+	asked_.insert(key);
+	return table_.get(key);
+}
+
+void Table::Value(const std::string &key, const toml::node &node, std::string *out)
+{
+	if (HasTemplates() ? !AsText(node, out) : !node.is_string())
+		RefuseValue(key, node, HasTemplates() ? "a text or a number" : "a text");
+	else if (!HasTemplates())
+		*out = node.as_string()->get();
+}
+
+// Infinities and NaN are no numbers, nor are integers that a double doesn't hold.
+void Table::Value(const std::string &key, const toml::node &node, double *out)
+{
+	const auto number = node.is_number() ? node.value<double>() : std::nullopt;
+	if (number && std::isfinite(*number))
+		*out = *number;
+	else
+		RefuseValue(key, node, "a number");
+}
+
+void Table::Value(const std::string &key, const toml::node &node, std::vector<std::string> *out)
+{
+	if (!AsTexts(node, out))
+		RefuseValue(key, node, "a value or a list of values");
 }
 
 void Table::Text(const char *key, std::string *out)
 {
-	const toml::node *node = table_.get(key);
-	if (node && !node->is_string())
-		RefuseAt(*node, "`" + std::string(key) + "` is a text");
-	else if (node)
-		*out = node->as_string()->get();
+	if (const toml::node *node = Find(key))
+		Value(key, *node, out);
 }
 
 void Table::Flag(const char *key, bool *out)
 {
-	const toml::node *node = table_.get(key);
+	const toml::node *node = Find(key);
 	if (node && !node->is_boolean())
-		RefuseAt(*node, "`" + std::string(key) + "` is true or false");
+		RefuseValue(key, *node, "true or false");
 	else if (node)
 		*out = node->as_boolean()->get();
+}
+
+void Table::Number(const char *key, double *out)
+{
+	if (const toml::node *node = Find(key))
+		Value(key, *node, out);
 }
 
 void Table::Time(const char *key, uint64_t *ns)
@@ -71,7 +158,7 @@ void Table::TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint6
 
 void Table::Count(const char *key, uint64_t low, uint64_t high, uint64_t *out)
 {
-	const toml::node *node = table_.get(key);
+	const toml::node *node = Find(key);
 	if (!node)
 		return;
 	const auto *number = node->as_integer();
@@ -90,62 +177,71 @@ void Table::Size(const char *key, uint64_t *bytes)
 		Refuse("`" + std::string(key) + "` is a size such as \"1GB\", not \"" + text + "\"", key);
 }
 
-void Table::Word(const char *key, const toml::node &node, std::vector<std::string> *out)
-{
-	if (const auto *text = node.as_string())
-		out->push_back(text->get());
-	else if (const auto *number = node.as_integer())
-		out->push_back(std::to_string(number->get()));
-	else
-		RefuseAt(node, "`" + std::string(key) + "` is a text or a list of texts");
-}
-
 void Table::Words(const char *key, std::vector<std::string> *out)
 {
-	const toml::node *node = table_.get(key);
-	if (!node)
-		return;
-	if (const toml::array *list = node->as_array())
-		for (const toml::node &one : *list)
-			Word(key, one, out);
-	else
-		Word(key, *node, out);
+	const toml::node *node = Find(key);
+	if (node && !AsTexts(*node, out))
+		RefuseValue(key, *node, "a text or a list of texts");
+}
+
+void Table::Entries(const char *key, const std::function<void(const std::string &, const toml::node &)> &see)
+{
+	const toml::node *node = Find(key);
+	if (node && !node->is_table())
+		RefuseValue(key, *node, "a table");
+	else if (node)
+		for (const auto &[name, value] : *node->as_table())
+			see(std::string(name.str()), value);
+}
+
+void Table::See(const std::string &key, const toml::node &node, const std::string &what,
+		const std::function<void(Table *)> &see)
+{
+	if (!node.is_table())
+		return RefuseAt(node, HasTemplates() ? "`" + key + "` must be a table"
+						     : "[" + key + "] is a table of its own");
+	Table table(*node.as_table(), what, file_);
+	see(&table);
+	table.End();
 }
 
 void Table::Inner(const char *key, const std::function<void(Table *)> &see)
 {
-	const toml::node *node = table_.get(key);
-	if (!node)
-		return;
-	if (!node->is_table())
-		return RefuseAt(*node, "[" + std::string(key) + "] is a table of its own");
-	Table table(*node->as_table(), "[" + std::string(key) + "]", path_, error_);
-	see(&table);
+	const std::string name(key);
+	if (const toml::node *node = Find(key))
+		See(name, *node, HasTemplates() ? "`" + name + "`" : "[" + name + "]", see);
 }
 
 void Table::Each(const char *key, const std::string &what, const std::function<void(Table *)> &see)
 {
-	const toml::node *node = table_.get(key);
+	const toml::node *node = Find(key);
 	const toml::array *list = node ? node->as_array() : nullptr;
 	const std::string written = "[[" + std::string(key) + "]]";
-	if (node && !list)
-		return RefuseAt(*node, written + " is written with two brackets");
-	for (size_t i = 0; list && i < list->size() && good(); i++) {
-		const toml::table *one = (*list)[i].as_table();
-		if (!one)
-			return RefuseAt(*node, written + " is written with two brackets");
-		Table table(*one, what, path_, error_);
-		see(&table);
-	}
+	if (node && !(list && (list->empty() || list->is_array_of_tables())))
+		RefuseAt(*node, HasTemplates()
+				    ? "`" + std::string(key) + "` must be a list of tables: " + written
+				    : written + " is written with two brackets");
+	else if (node)
+		for (const toml::node &one : *list)
+			See(key, one, what, see);
+}
+
+void Table::EachNamed(const char *key, const std::string &what,
+		      const std::function<void(const std::string &, Table *)> &see)
+{
+	Entries(key, [&](const std::string &name, const toml::node &node) {
+		See(name, node, what, [&](Table *table) { see(name, table); });
+	});
 }
 
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
-		const std::function<void(Table *)> &see, std::string *error)
+		const std::function<void(Table *)> &see, std::string *error, TextKind kind)
 {
 	error->clear();
 	try {
 		const toml::table all = toml::parse(text, path);
-		Table table(all, what, path, error);
+		const TableFile file = {path, kind, error};
+		Table table(all, what, file);
 		see(&table);
 	} catch (const toml::parse_error &e) {
 		*error =

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A table of a TOML file (a plan of hosts, the configuration of what is always on) as it is read: each key is
-// asked for once, by what it is to be; what was wrong first is kept, with its line. A key that nobody knows
-// is a mistake: what is misspelled must not be as if it weren't there.
+// A table of a TOML file (a scenario, limits, a plan of hosts, the configuration of what is always on) while
+// it is read: each key is asked for by what it is to be. The first mistake is kept, with its line. A key that
+// nobody asked for is a mistake that comes before others of its table: it is why another key is missing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
+#include <map>
+#include <set>
 #include <string>
 #include <toml++/toml.h>
 #include <vector>
@@ -14,22 +15,37 @@
 namespace forktail::common
 {
 
+// What a text may be: a string; or what a template is filled into, for which a number is as good.
+enum class TextKind { kString, kTemplate };
+
+// What all tables of a file share.
+struct TableFile {
+	std::string path; // stands before the line
+	TextKind text;
+	std::string *error;
+};
+
 class Table
 {
 public:
-	Table(const toml::table &table, const std::string &what, const std::string &path, std::string *error)
-	    : table_(table), what_(what), path_(path), error_(error)
+	// Messages call it `what`.
+	Table(const toml::table &table, const std::string &what, const TableFile &file)
+	    : table_(table), what_(what), file_(file), opened_good_(good())
 	{
 	}
-	bool good() const { return error_->empty(); }
+	bool good() const { return file_.error->empty(); }
+	int Line() const { return static_cast<int>(table_.source().begin.line); }
 	bool Has(const char *key) const { return table_.contains(key); }
+	const toml::table &nodes() const { return table_; }
 	// At the table's line, or a key's.
 	void Refuse(const std::string &why, const char *key = nullptr);
-	void Known(std::initializer_list<const char *> keys);
+	void RefuseAt(const toml::node &at, const std::string &why);
+	void Required(const char *key);
 
 	// What is read stays as it is where the key is missing.
 	void Text(const char *key, std::string *out);
 	void Flag(const char *key, bool *out);
+	void Number(const char *key, double *out);
 	// A time has a unit.
 	void Time(const char *key, uint64_t *ns);
 	void TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
@@ -37,23 +53,45 @@ public:
 	void Size(const char *key, uint64_t *bytes);
 	// A text, a number, or a list of them.
 	void Words(const char *key, std::vector<std::string> *out);
+	// { name = value, ... } of texts, of numbers, or of words.
+	template <class T> void Map(const char *key, std::map<std::string, T> *out)
+	{
+		Entries(key, [&](const std::string &name, const toml::node &node) {
+			Value(name, node, &(*out)[name]);
+		});
+	}
 
-	// [key], if it is there; [[key]], each, which refusals call `what`.
+	// [key], if it is there; [[key]], each; and [key.NAME], each. Messages call those `what`.
 	void Inner(const char *key, const std::function<void(Table *)> &see);
 	void Each(const char *key, const std::string &what, const std::function<void(Table *)> &see);
+	void EachNamed(const char *key, const std::string &what,
+		       const std::function<void(const std::string &, Table *)> &see);
+	// Refuses keys that were not asked for. Of tables within, those above do.
+	void End();
 
 private:
-	void RefuseAt(const toml::node &at, const std::string &why);
-	void Word(const char *key, const toml::node &node, std::vector<std::string> *out);
+	const toml::node *Find(const char *key);
+	bool HasTemplates() const { return file_.text == TextKind::kTemplate; }
+	void RefuseValue(const std::string &key, const toml::node &at, const std::string &wanted);
+	void Value(const std::string &key, const toml::node &node, std::string *out);
+	void Value(const std::string &key, const toml::node &node, double *out);
+	void Value(const std::string &key, const toml::node &node, std::vector<std::string> *out);
+	void Entries(const char *key,
+		     const std::function<void(const std::string &, const toml::node &)> &see);
+	void See(const std::string &key, const toml::node &node, const std::string &what,
+		 const std::function<void(Table *)> &see);
 
 	const toml::table &table_;
-	const std::string what_, &path_;
-	std::string *error_;
+	const std::string what_;
+	const TableFile &file_;
+	const bool opened_good_;
+	std::set<std::string> asked_;
 };
 
-// Has a file's text seen as one table, which refusals call `what`; `path` stands before the line. False, and
-// one line in *error: what TOML itself refuses, or what `see` refused first.
+// Has a file's text seen as one table. False, and one line in *error: what TOML itself refuses, or what `see`
+// refused.
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
-		const std::function<void(Table *)> &see, std::string *error);
+		const std::function<void(Table *)> &see, std::string *error,
+		TextKind kind = TextKind::kString);
 
 } // namespace forktail::common

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Scenario files: TOML into the structures of scenario.h. What a key means and which there are stands once,
-// where it is read; a key that nobody asked for is a mistake, and so is one of another type.
+// where it is read.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <optional>
-#include <set>
-#include <toml++/toml.h>
 
+#include "common/toml/table.h"
 #include "scenario.h"
 #include "scenario_check.h"
 
@@ -18,217 +15,6 @@ namespace forktail::lab
 {
 namespace
 {
-
-// A table of the file while it is read. The first mistake is kept, and what is read after it doesn't matter.
-class Reader
-{
-public:
-	Reader(const toml::table &table, std::string what, std::string *mistake)
-	    : table_(table), what_(std::move(what)), mistake_(mistake)
-	{
-	}
-
-	int Line() const { return static_cast<int>(table_.source().begin.line); }
-	bool Has(const char *key) const { return table_.contains(key); }
-
-	void Fail(const toml::node *node, const std::string &reason)
-	{
-		int line = node ? static_cast<int>(node->source().begin.line) : Line();
-		if (mistake_->empty())
-			*mistake_ = std::to_string(line) + ": " + reason;
-	}
-
-	const toml::node *Find(const char *key)
-	{
-		known_.insert(key);
-		return table_.get(key);
-	}
-
-	void Required(const char *key)
-	{
-		if (!table_.contains(key))
-			Fail(nullptr, what_ + " needs `" + key + "`");
-	}
-
-	// A text; numbers count as the text they are written as.
-	void Text(const char *key, std::string *to)
-	{
-		if (const toml::node *node = Find(key))
-			if (!AsText(*node, to))
-				Fail(node, "`" + std::string(key) + "` must be a text or a number");
-	}
-
-	void Number(const char *key, double *to)
-	{
-		if (const toml::node *node = Find(key)) {
-			if (!AsNumber(*node, to))
-				Fail(node, "`" + std::string(key) + "` must be a number");
-		}
-	}
-
-	void Bool(const char *key, bool *to)
-	{
-		if (const toml::node *node = Find(key)) {
-			if (node->is_boolean())
-				*to = *node->value<bool>();
-			else
-				Fail(node, "`" + std::string(key) + "` must be true or false");
-		}
-	}
-
-	// A list of texts; a single one is a list of one.
-	void Texts(const char *key, std::vector<std::string> *to)
-	{
-		if (const toml::node *node = Find(key))
-			if (!AsTexts(*node, to))
-				Fail(node, "`" + std::string(key) + "` must be a text or a list of texts");
-	}
-
-	// { name = text, ... }
-	void Map(const char *key, std::map<std::string, std::string> *to)
-	{
-		Each(key, [&](const std::string &name, const toml::node &node) {
-			if (!AsText(node, &(*to)[name]))
-				Fail(&node, "`" + name + "` must be a text or a number");
-		});
-	}
-
-	void Numbers(const char *key, std::map<std::string, double> *to)
-	{
-		Each(key, [&](const std::string &name, const toml::node &node) {
-			if (!AsNumber(node, &(*to)[name]))
-				Fail(&node, "`" + name + "` must be a number");
-		});
-	}
-
-	void Filters(const char *key, Filter *to)
-	{
-		Each(key, [&](const std::string &name, const toml::node &node) {
-			if (!AsTexts(node, &(*to)[name]))
-				Fail(&node, "`" + name + "` must be a value or a list of values");
-		});
-	}
-
-	// A table of tables, { name = { ... } } or { name = value }.
-	void Each(const char *key, const std::function<void(const std::string &, const toml::node &)> &read)
-	{
-		const toml::node *node = Find(key);
-		if (!node)
-			return;
-		if (!node->is_table()) {
-			Fail(node, "`" + std::string(key) + "` must be a table");
-			return;
-		}
-		for (const auto &[name, value] : *node->as_table())
-			read(std::string(name.str()), value);
-	}
-
-	// The tables of [[key]].
-	void Tables(const char *key, const std::string &what, const std::function<void(Reader *)> &read)
-	{
-		const toml::node *node = Find(key);
-		if (!node)
-			return;
-		if (!node->is_array_of_tables()) {
-			Fail(node, "`" + std::string(key) + "` must be a list of tables: [[" + key + "]]");
-			return;
-		}
-		for (const toml::node &one : *node->as_array()) {
-			Reader reader(*one.as_table(), what, mistake_);
-			read(&reader);
-			reader.End();
-		}
-	}
-
-	// One table.
-	void Sub(const char *key, const std::string &what, const std::function<void(Reader *)> &read)
-	{
-		if (const toml::node *node = Find(key))
-			Into(node, key, what, read);
-	}
-
-	// A table of tables by name.
-	void Subs(const char *key, const std::string &what,
-		  const std::function<void(const std::string &, Reader *)> &read)
-	{
-		Each(key, [&](const std::string &name, const toml::node &node) {
-			Into(&node, name, what, [&](Reader *reader) { read(name, reader); });
-		});
-	}
-
-	// Refuses the keys that were not asked for.
-	void End()
-	{
-		for (const auto &[key, node] : table_)
-			if (!known_.count(std::string(key.str()))) {
-				std::string all;
-				for (const std::string &name : known_)
-					all += (all.empty() ? "" : ", ") + name;
-				Fail(&node,
-				     what_ + " has no `" + std::string(key.str()) + "`; it has " + all);
-			}
-	}
-
-	static bool AsText(const toml::node &node, std::string *to)
-	{
-		if (node.is_string())
-			*to = *node.value<std::string>();
-		else if (node.is_integer())
-			*to = std::to_string(*node.value<int64_t>());
-		else if (node.is_floating_point()) {
-			char text[32];
-			snprintf(text, sizeof text, "%.15g", *node.value<double>());
-			*to = text;
-		} else
-			return false;
-		return true;
-	}
-
-	// Infinities and NaN are none, nor are integers that a double doesn't hold.
-	static bool AsNumber(const toml::node &node, double *to)
-	{
-		auto number = node.is_number() ? node.value<double>() : std::nullopt;
-		if (!number || !std::isfinite(*number))
-			return false;
-		*to = *number;
-		return true;
-	}
-
-	static bool AsTexts(const toml::node &node, std::vector<std::string> *to)
-	{
-		std::string one;
-		if (AsText(node, &one)) {
-			to->push_back(one);
-			return true;
-		}
-		if (!node.is_array())
-			return false;
-		for (const toml::node &element : *node.as_array()) {
-			if (!AsText(element, &one))
-				return false;
-			to->push_back(one);
-		}
-		return true;
-	}
-
-private:
-	void Into(const toml::node *node, const std::string &key, const std::string &what,
-		  const std::function<void(Reader *)> &read)
-	{
-		if (!node->is_table()) {
-			Fail(node, "`" + key + "` must be a table");
-			return;
-		}
-		Reader reader(*node->as_table(), what, mistake_);
-		read(&reader);
-		reader.End();
-	}
-
-	const toml::table &table_;
-	std::string what_;
-	std::string *mistake_;
-	std::set<std::string> known_;
-};
 
 const std::map<std::string, Format> kFormats = {
     {"number", Format::kNumber},
@@ -243,7 +29,7 @@ const std::map<std::string, Format> kFormats = {
     {"text", Format::kText},
 };
 
-void ReadColumn(Reader *reader, Column *column)
+void ReadColumn(common::Table *reader, Column *column)
 {
 	column->line = reader->Line();
 	reader->Required("title");
@@ -257,16 +43,16 @@ void ReadColumn(Reader *reader, Column *column)
 		std::string all;
 		for (const auto &[name, unused] : kFormats)
 			all += (all.empty() ? "" : ", ") + name;
-		reader->Fail(nullptr, "there is no format \"" + format + "\"; there are " + all);
+		reader->Refuse("there is no format \"" + format + "\"; there are " + all);
 	} else {
 		column->format = known->second;
 	}
-	reader->Filters("where", &column->where);
+	reader->Map("where", &column->where);
 	reader->Map("against", &column->against);
-	reader->Numbers("published", &column->published);
+	reader->Map("published", &column->published);
 }
 
-void ReadAction(Reader *reader, Action *action)
+void ReadAction(common::Table *reader, Action *action)
 {
 	action->line = reader->Line();
 	reader->Text("ask", &action->ask);
@@ -278,17 +64,17 @@ void ReadAction(Reader *reader, Action *action)
 	reader->Text("wait", &action->wait);
 	reader->Text("note", &action->note);
 	reader->Text("say", &action->say);
-	reader->Bool("report", &action->report);
+	reader->Flag("report", &action->report);
 	reader->Text("server", &action->server);
 	reader->Text("to", &action->to);
-	reader->Filters("only", &action->only);
+	reader->Map("only", &action->only);
 }
 
-void ReadStep(Reader *reader, StepSpec *step)
+void ReadStep(common::Table *reader, StepSpec *step)
 {
 	step->line = reader->Line();
 	reader->Text("load", &step->load);
-	if (step->load.empty()) {
+	if (step->load.empty() && reader->good()) { // else its other keys are a load's
 		ReadAction(reader, &step->action);
 		step->only.swap(step->action.only);
 		return;
@@ -298,20 +84,20 @@ void ReadStep(Reader *reader, StepSpec *step)
 	reader->Text("to", &step->to);
 	reader->Text("by", &step->by);
 	reader->Text("cpus", &step->cpus);
-	reader->Bool("record", &step->record);
-	reader->Bool("client", &step->client);
+	reader->Flag("record", &step->record);
+	reader->Flag("client", &step->client);
 	reader->Text("slow", &step->slow);
 	reader->Text("say", &step->say);
-	reader->Bool("errors", &step->errors);
-	reader->Filters("only", &step->only);
-	reader->Tables("event", "an event", [&](Reader *event) {
+	reader->Flag("errors", &step->errors);
+	reader->Map("only", &step->only);
+	reader->Each("event", "an event", [&](common::Table *event) {
 		Action action;
 		event->Required("at");
 		event->Text("at", &action.at);
 		ReadAction(event, &action);
 		step->events.push_back(action);
 	});
-	reader->Tables("log", "a log", [&](Reader *log) {
+	reader->Each("log", "a log", [&](common::Table *log) {
 		LogMark mark;
 		mark.line = log->Line();
 		for (const char *key : {"name", "server", "text"})
@@ -319,12 +105,12 @@ void ReadStep(Reader *reader, StepSpec *step)
 		log->Text("name", &mark.name);
 		log->Text("server", &mark.server);
 		log->Text("text", &mark.text);
-		log->Filters("only", &mark.only);
+		log->Map("only", &mark.only);
 		step->logs.push_back(mark);
 	});
 }
 
-void ReadServer(Reader *reader, ServerSpec *server)
+void ReadServer(common::Table *reader, ServerSpec *server)
 {
 	server->line = reader->Line();
 	reader->Required("name");
@@ -332,35 +118,35 @@ void ReadServer(Reader *reader, ServerSpec *server)
 	reader->Text("name", &server->name);
 	reader->Text("kind", &server->kind);
 	reader->Text("count", &server->count);
-	reader->Texts("config", &server->config);
+	reader->Words("config", &server->config);
 	reader->Text("listen", &server->listen);
 	reader->Text("cpus", &server->cpus);
 	reader->Text("memory", &server->memory);
 	reader->Text("of", &server->of);
 	reader->Text("replica_of", &server->replica_of);
 	reader->Text("replicas", &server->replicas);
-	reader->Bool("cluster", &server->cluster);
-	reader->Bool("later", &server->later);
-	reader->Bool("say", &server->say);
-	reader->Filters("only", &server->only);
+	reader->Flag("cluster", &server->cluster);
+	reader->Flag("later", &server->later);
+	reader->Flag("say", &server->say);
+	reader->Map("only", &server->only);
 }
 
-void ReadTable(Reader *reader, Table *table)
+void ReadTable(common::Table *reader, Table *table)
 {
 	table->line = reader->Line();
 	reader->Required("title");
 	reader->Text("title", &table->title);
 	reader->Text("note", &table->note);
-	reader->Texts("rows", &table->names);
-	reader->Texts("by", &table->by);
-	reader->Filters("where", &table->where);
-	reader->Tables("column", "a column", [&](Reader *column) {
+	reader->Words("rows", &table->names);
+	reader->Words("by", &table->by);
+	reader->Map("where", &table->where);
+	reader->Each("column", "a column", [&](common::Table *column) {
 		table->columns.emplace_back();
 		ReadColumn(column, &table->columns.back());
 	});
 }
 
-void ReadChart(Reader *reader, Chart *chart)
+void ReadChart(common::Table *reader, Chart *chart)
 {
 	chart->line = reader->Line();
 	reader->Required("title");
@@ -368,32 +154,32 @@ void ReadChart(Reader *reader, Chart *chart)
 	reader->Text("title", &chart->title);
 	reader->Text("x", &chart->x);
 	reader->Text("y", &chart->y);
-	reader->Bool("log_x", &chart->log_x);
-	reader->Bool("log_y", &chart->log_y);
-	reader->Texts("each", &chart->each);
-	reader->Filters("where", &chart->where);
-	reader->Tables("series", "a series", [&](Reader *series) {
+	reader->Flag("log_x", &chart->log_x);
+	reader->Flag("log_y", &chart->log_y);
+	reader->Words("each", &chart->each);
+	reader->Map("where", &chart->where);
+	reader->Each("series", "a series", [&](common::Table *series) {
 		chart->series.emplace_back();
 		ReadColumn(series, &chart->series.back());
 	});
 }
 
-void ReadSweep(Reader *reader, const std::map<std::string, double> &scales, Sweep *sweep)
+void ReadSweep(common::Table *reader, const std::map<std::string, double> &scales, Sweep *sweep)
 {
 	reader->Required("name");
 	sweep->line = reader->Line();
 	reader->Required("values");
 	reader->Text("name", &sweep->name);
 	reader->Text("title", &sweep->title);
-	reader->Texts("values", &sweep->values);
-	reader->Bool("keep_servers", &sweep->keep_servers);
-	reader->Filters("also", &sweep->also);
+	reader->Words("values", &sweep->values);
+	reader->Flag("keep_servers", &sweep->keep_servers);
+	reader->Map("also", &sweep->also);
 	for (const auto &[scale, unused] : scales)
 		if (reader->Has(scale.c_str()))
-			reader->Texts(scale.c_str(), &sweep->at[scale]);
+			reader->Words(scale.c_str(), &sweep->at[scale]);
 }
 
-void ReadAll(Reader *reader, Scenario *scenario)
+void ReadAll(common::Table *reader, Scenario *scenario)
 {
 	for (const char *key : {"title", "about", "scale"})
 		reader->Required(key);
@@ -403,14 +189,14 @@ void ReadAll(Reader *reader, Scenario *scenario)
 	reader->Text("print", &print);
 	scenario->explanation = print == "explanation";
 	if (!scenario->explanation && print != "tables")
-		reader->Fail(nullptr, "`print` is tables or explanation, not " + print);
+		reader->Refuse("`print` is tables or explanation, not " + print);
 	reader->Text("fit", &scenario->fit);
 	reader->Text("report", &scenario->report);
 	reader->Text("source", &scenario->source);
 	reader->Text("question", &scenario->question);
-	reader->Numbers("scale", &scenario->scales);
+	reader->Map("scale", &scenario->scales);
 	reader->Map("constants", &scenario->constants);
-	reader->Subs("sizes", "a size", [&](const std::string &name, Reader *one) {
+	reader->EachNamed("sizes", "a size", [&](const std::string &name, common::Table *one) {
 		Size size;
 		size.name = name;
 		one->Required("full");
@@ -418,31 +204,31 @@ void ReadAll(Reader *reader, Scenario *scenario)
 		one->Number("least", &size.least);
 		scenario->sizes.push_back(size);
 	});
-	reader->Tables("sweep", "a sweep", [&](Reader *sweep) {
+	reader->Each("sweep", "a sweep", [&](common::Table *sweep) {
 		scenario->sweeps.emplace_back();
 		ReadSweep(sweep, scenario->scales, &scenario->sweeps.back());
 	});
-	reader->Sub("swap", "`swap`", [&](Reader *swap) {
+	reader->Inner("swap", [&](common::Table *swap) {
 		scenario->swap.line = swap->Line();
 		swap->Required("kind");
 		swap->Required("size");
 		swap->Text("kind", &scenario->swap.kind);
 		swap->Text("size", &scenario->swap.size);
-		swap->Filters("only", &scenario->swap.only);
+		swap->Map("only", &scenario->swap.only);
 	});
-	reader->Tables("server", "a server", [&](Reader *server) {
+	reader->Each("server", "a server", [&](common::Table *server) {
 		scenario->servers.emplace_back();
 		ReadServer(server, &scenario->servers.back());
 	});
-	reader->Tables("step", "a step", [&](Reader *step) {
+	reader->Each("step", "a step", [&](common::Table *step) {
 		scenario->steps.emplace_back();
 		ReadStep(step, &scenario->steps.back());
 	});
-	reader->Tables("table", "a table", [&](Reader *table) {
+	reader->Each("table", "a table", [&](common::Table *table) {
 		scenario->tables.emplace_back();
 		ReadTable(table, &scenario->tables.back());
 	});
-	reader->Tables("chart", "a chart", [&](Reader *chart) {
+	reader->Each("chart", "a chart", [&](common::Table *chart) {
 		scenario->charts.emplace_back();
 		ReadChart(chart, &scenario->charts.back());
 	});
@@ -485,27 +271,19 @@ bool ParseScenario(const std::string &text, const std::string &path, Scenario *s
 	*scenario = {};
 	scenario->file = path;
 	scenario->name = std::filesystem::path(path).stem();
-	toml::table table;
-	try {
-		table = toml::parse(text, path);
-	} catch (const toml::parse_error &e) {
-		*error =
-		    path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description());
+	if (!common::ReadTables(
+		text, path, "a scenario", [&](common::Table *table) { ReadAll(table, scenario); }, error,
+		common::TextKind::kTemplate))
 		return false;
-	}
 	std::string mistake;
-	Reader reader(table, "a scenario", &mistake);
-	ReadAll(&reader, scenario);
-	if (mistake.empty() && !Set(settings, scenario, error)) {
+	if (!Set(settings, scenario, error)) {
 		*error = path + ": " + *error;
 		return false;
 	}
-	if (mistake.empty())
-		CheckScenario(*scenario, &mistake);
-	if (mistake.empty())
-		return true;
-	*error = path + ":" + mistake;
-	return false;
+	CheckScenario(*scenario, &mistake);
+	if (!mistake.empty())
+		*error = path + ":" + mistake;
+	return mistake.empty();
 }
 
 bool ReadScenario(const std::string &path, Scenario *scenario, std::string *error, const Values &settings)

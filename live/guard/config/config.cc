@@ -17,6 +17,8 @@ namespace forktail::live::guard
 namespace
 {
 
+using common::Table;
+
 constexpr uint64_t kSecond = 1'000'000'000, kMillisecond = 1'000'000;
 constexpr uint64_t kHour = 3600 * kSecond, kDay = 24 * kHour;
 constexpr size_t kMostTriggers = 100;
@@ -52,8 +54,6 @@ void ReadSnapshots(common::Table *table, Config *config, Trigger *common)
 {
 	SnapshotLimits *l = &config->limits;
 	std::string full = "oldest-go";
-	table->Known({"before", "after", "cooldown", "keep", "bytes", "when-full", "exec", "exec-time",
-		      "explain", "explain-time", "explain-memory"});
 	ReadTimes(table, common);
 	ReadCommand(table, &common->command);
 	table->TimeWithin("cooldown", 0, kDay, &l->cooldown_ns);
@@ -73,7 +73,6 @@ void ReadTrigger(common::Table *table, const Trigger &common, Config *config)
 {
 	Trigger trigger = common;
 	std::string rule, error;
-	table->Known({"name", "on", "server", "before", "after", "exec"});
 	table->Text("on", &rule);
 	if (table->Has("on") && !ParseRule(rule, &trigger.rule, &error))
 		table->Refuse(error, "on");
@@ -99,14 +98,12 @@ void ReadTrigger(common::Table *table, const Trigger &common, Config *config)
 
 void ReadMetrics(common::Table *table, Config *config)
 {
-	table->Known({"listen", "textfile"});
 	table->Text("listen", &config->metrics);
 	table->Text("textfile", &config->metrics_textfile);
 }
 
 void ReadControl(common::Table *table, Config *config)
 {
-	table->Known({"socket"});
 	table->Text("socket", &config->control);
 	if (table->Has("socket") && config->control.compare(0, 1, "/") != 0)
 		table->Refuse("`socket` is a path from / on, not \"" + config->control + "\"", "socket");
@@ -138,15 +135,14 @@ bool ParseConfig(const std::string &text, const std::string &path, Config *confi
 	    text, path, "the configuration",
 	    [&](common::Table *table) {
 		    Trigger common = PlainTrigger({});
-		    table->Known({"record", "metrics", "control", "snapshots", "trigger"});
-		    table->Inner("record", [&](common::Table *t) {
-			    ReadRecord(t, &config->record, &config->directory);
-		    });
-		    table->Inner("metrics", [&](common::Table *t) { ReadMetrics(t, config); });
-		    table->Inner("control", [&](common::Table *t) { ReadControl(t, config); });
-		    table->Inner("snapshots", [&](common::Table *t) { ReadSnapshots(t, config, &common); });
+		    table->Inner("record",
+				 [&](Table *t) { ReadRecord(t, &config->record, &config->directory); });
+		    table->Inner("metrics", [&](Table *t) { ReadMetrics(t, config); });
+		    table->Inner("control", [&](Table *t) { ReadControl(t, config); });
+		    table->Inner("snapshots", [&](Table *t) { ReadSnapshots(t, config, &common); });
 		    table->Each("trigger", "a [[trigger]]",
-				[&](common::Table *t) { ReadTrigger(t, common, config); });
+				[&](Table *t) { ReadTrigger(t, common, config); });
+		    table->End();
 	    },
 	    error);
 }

@@ -11,6 +11,8 @@ namespace forktail::live::guard
 namespace
 {
 
+using common::Table;
+
 constexpr const char *kTargets[] = {"name", "port", "unix", "pid", "container", "cgroup", "unit"};
 
 void AddTargets(common::Table *table, std::vector<std::string> *words)
@@ -65,8 +67,6 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 
 void ReadRecord(common::Table *table, std::vector<std::string> *words, std::string *directory)
 {
-	table->Known({"name", "port", "unix", "pid", "container", "cgroup", "unit", "directory", "keep",
-		      "user", "light", "exact", "samples", "softirqs", "client", "min-span"});
 	AddTargets(table, words);
 	table->Text("directory", directory);
 	if (table->Has("directory") && (directory->empty() || (*directory)[0] != '/'))
