@@ -27,6 +27,25 @@ struct Latencies {
 	uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, p99_99 = 0, max = 0;
 	double mean = 0;
 };
+// The exact ones by name, lowest first.
+struct NamedLatency {
+	const char *name;
+	double percentile; // of "max" 100
+	uint64_t Latencies::*value;
+};
+constexpr NamedLatency kLatencies[] = {
+    {"p50", 50, &Latencies::p50},	{"p90", 90, &Latencies::p90},	       {"p99", 99, &Latencies::p99},
+    {"p99.9", 99.9, &Latencies::p99_9}, {"p99.99", 99.99, &Latencies::p99_99}, {"max", 100, &Latencies::max}};
+// What-if knows this percentile and higher ones.
+constexpr double kLowestWithout = 99;
+// As JSON of any kind.
+template <class Json> Json LatenciesJson(const Latencies &l)
+{
+	Json latencies;
+	for (const NamedLatency &n : kLatencies)
+		latencies[n.name] = l.*n.value;
+	return latencies;
+}
 
 // A thread on the way of requests: an index into the timelines that BlameRun got, of several of one thread
 // the first. What passed in none (late, on its way, not recorded) is at no hop.
@@ -76,7 +95,7 @@ struct CauseRow {
 	uint64_t direct_ns = 0;
 	uint64_t queued_ns = 0;
 	double share = 0;  // of all slow requests' time, 0..1
-	Latencies without; // p99, p99_9, p99_99 and max are set
+	Latencies without; // from kLowestWithout on
 	uint64_t total_ns() const { return direct_ns + queued_ns; }
 };
 
@@ -149,6 +168,16 @@ struct Blame {
 	uint64_t unserved_requests = 0, unserved_connections = 0;
 	// That took so long that what they met at first was not there.
 	uint64_t cut_requests = 0;
+
+	// A cause's row; an empty one if no slow request met it.
+	const CauseRow &RowOf(Cause cause) const
+	{
+		static const CauseRow none = {};
+		for (const CauseRow &row : causes)
+			if (row.cause == cause)
+				return row;
+		return none;
+	}
 };
 
 // What memory is spent on: it bounds what is told apart, not what is summed up.

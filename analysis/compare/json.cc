@@ -75,20 +75,12 @@ Out SideOf(const ComparedSide &side)
 {
 	Out runs = Out::array();
 	for (const RunSample &run : side.runs) {
-		const Latencies &l = run.latencies;
-		runs.push_back({{"path", run.path},
-				{"requests", run.requests},
-				{"errors", run.errors},
-				{"drops", run.drops},
-				{"seconds", run.seconds},
-				{"rate", run.rate},
-				{"p50_ns", l.p50},
-				{"p90_ns", l.p90},
-				{"p99_ns", l.p99},
-				{"p99.9_ns", l.p99_9},
-				{"p99.99_ns", l.p99_99},
-				{"max_ns", l.max},
-				{"notes", run.notes}});
+		Out one = {{"path", run.path},	 {"requests", run.requests}, {"errors", run.errors},
+			   {"drops", run.drops}, {"seconds", run.seconds},   {"rate", run.rate}};
+		for (const NamedLatency &n : kLatencies)
+			one[std::string(n.name) + "_ns"] = run.latencies.*n.value;
+		one["notes"] = run.notes;
+		runs.push_back(one);
 	}
 	return {{"given", side.given}, {"runs", runs}};
 }

@@ -255,8 +255,7 @@ void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
 	const Blame &b = e->blame;
 	s->requests = b.count - b.errors;
 	s->errors = b.errors;
-	for (const ft_drop &drop : e->run.drops)
-		s->drops += drop.count;
+	s->drops = DropCount(e->run);
 	s->seconds = static_cast<double>(e->measured_ns) / 1e9;
 	s->rate = s->seconds > 0 ? static_cast<double>(s->requests) / s->seconds : 0;
 	s->latencies = b.latencies;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "analysis/run/same_clock.h"
+#include "analysis/text/named_figures.h"
 #include "common/json/json_read.h"
 
 namespace forktail::analysis::gate
@@ -22,20 +23,6 @@ double NotKnown(std::string why, std::string *to)
 	return NAN;
 }
 
-// The member of the explanation's percentiles of all requests that a limit is about; null: it has none.
-const uint64_t Latencies::*Explained(const limit &l)
-{
-	static const struct {
-		double point;
-		const uint64_t Latencies::*value;
-	} known[] = {{50, &Latencies::p50},	{90, &Latencies::p90},	     {99, &Latencies::p99},
-		     {99.9, &Latencies::p99_9}, {99.99, &Latencies::p99_99}, {100, &Latencies::max}};
-	for (const auto &k : known)
-		if (l.figure == LIMIT_PERCENTILE && l.percentile == k.point)
-			return k.value;
-	return l.figure == LIMIT_MAXIMUM ? &Latencies::max : nullptr;
-}
-
 // Of a log with slow requests and failed ones only, nothing else of all requests is known.
 bool HasSlowOnly(const Run &run)
 {
@@ -45,20 +32,32 @@ bool HasSlowOnly(const Run &run)
 		return manifest.is_object() && manifest.contains("log_slow_ns");
 	});
 }
+
 bool IsOfSlowOnes(const limit &l)
 {
-	return l.figure == LIMIT_MAXIMUM || l.figure == LIMIT_ERRORS ||
-	       (l.figure == LIMIT_PERCENTILE && l.percentile == 100);
+	const NamedLatency *latency = ExplainedLatency(l);
+	return l.figure == LIMIT_ERRORS || (latency && latency->value == &Latencies::max);
 }
 
 // Whether it takes the log to know a figure of all requests.
 bool NeedsLog(const limit &l)
 {
 	return l.figure == LIMIT_MINIMUM || l.figure == LIMIT_STDDEV ||
-	       (l.figure == LIMIT_PERCENTILE && !Explained(l));
+	       (l.figure == LIMIT_PERCENTILE && !ExplainedLatency(l));
 }
 
 } // namespace
+
+const NamedLatency *ExplainedLatency(const limit &l)
+{
+	const double percentile = l.figure == LIMIT_MAXIMUM	 ? 100
+				  : l.figure == LIMIT_PERCENTILE ? l.percentile
+								 : 0;
+	for (const NamedLatency &n : kLatencies)
+		if (n.percentile == percentile)
+			return &n;
+	return nullptr;
+}
 
 bool RunFigures::CauseOf(const limit &l, Cause *cause)
 {
@@ -116,25 +115,10 @@ double RunFigures::OfCause(const limit &l, Cause cause, std::string *why) const
 	const Explanation &e = *explanation_;
 	if (e.run.threads.empty())
 		return NotKnown("no server was recorded in " + e.run.path, why);
-	const CauseRow none = {cause, 0, 0, 0, 0, {}}, *row = &none;
-	for (const CauseRow &r : e.blame.causes)
-		if (r.cause == cause)
-			row = &r;
-	switch (l.figure) {
-	case LIMIT_MAXIMUM:
+	if (l.figure == LIMIT_MAXIMUM)
 		return static_cast<double>(watch(cause).longest_ns);
-	case LIMIT_TOTAL:
-		return static_cast<double>(row->total_ns());
-	case LIMIT_SHARE:
-		return 100 * row->share;
-	case LIMIT_REQUESTS:
-		return static_cast<double>(row->requests);
-	default: // LIMIT_EPISODES
-		return static_cast<double>(
-		    std::count_if(e.episodes.begin(), e.episodes.end(), [&](const Episode &episode) {
-			    return !episode.causes.empty() && episode.causes[0].cause == cause;
-		    }));
-	}
+	const NamedFigure figure = *FindFigure(e, cause, l.figure_name);
+	return figure.unit == FigureUnit::kShare ? 100 * figure.value : figure.value;
 }
 
 double RunFigures::OfRequests(const limit &l, const OperationFigures &f, std::string *why) const
@@ -172,8 +156,8 @@ double RunFigures::OfAll(const limit &l, std::string *why) const
 {
 	const Blame &b = explanation_->blame;
 	const uint64_t answered = b.count - b.errors;
-	if (const uint64_t Latencies::*value = answered ? Explained(l) : nullptr)
-		return static_cast<double>(b.latencies.*value);
+	if (const NamedLatency *latency = answered ? ExplainedLatency(l) : nullptr)
+		return static_cast<double>(b.latencies.*latency->value);
 	OperationFigures f;
 	f.requests = b.count;
 	f.errors = b.errors;
@@ -191,14 +175,8 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	if (CauseOf(l, &cause))
 		return OfCause(l, cause, why);
 	const Explanation &e = *explanation_;
-	if (l.figure == LIMIT_EPISODES)
-		return static_cast<double>(e.episodes.size());
-	if (l.figure == LIMIT_DROPS) {
-		double drops = 0;
-		for (const ft_drop &d : e.run.drops)
-			drops += static_cast<double>(d.count);
-		return drops;
-	}
+	if (l.figure == LIMIT_EPISODES || l.figure == LIMIT_DROPS)
+		return FindFigure(e, l.figure_name)->value;
 	if (e.blame.from_iterations)
 		return NotKnown("there is no request log in " + e.run.path, why);
 	if (slow_only_ && !IsOfSlowOnes(l))

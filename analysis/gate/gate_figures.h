@@ -20,6 +20,9 @@ struct CauseWatch {
 	uint64_t start_ns = 0, latency_ns = 0;
 };
 
+// The latency of all requests that a limit is about, if the explanation has it by name; else null.
+const NamedLatency *ExplainedLatency(const limit &limit);
+
 class RunFigures
 {
 public:

@@ -18,19 +18,6 @@ namespace
 // Less than that of a percentile and no cause is to blame for it.
 constexpr double kWorthSaying = 0.1;
 
-// The member of what-if percentiles that a limit is about; null: of none.
-const uint64_t Latencies::*WhatIf(const limit &l)
-{
-	if (l.figure == LIMIT_MAXIMUM || (l.figure == LIMIT_PERCENTILE && l.percentile == 100))
-		return &Latencies::max;
-	if (l.figure != LIMIT_PERCENTILE)
-		return nullptr;
-	return l.percentile == 99      ? &Latencies::p99
-	       : l.percentile == 99.9  ? &Latencies::p99_9
-	       : l.percentile == 99.99 ? &Latencies::p99_99
-				       : nullptr;
-}
-
 // The first sentence of evidence of the episode that holds an instant, or that a cause had most time in.
 void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 {
@@ -101,9 +88,11 @@ void TellWhy(const RunFigures &run, const limit &l, Verdict *v)
 			TellCause(run, l, cause, v);
 		return;
 	}
-	if (const uint64_t Latencies::*figure = WhatIf(l); figure && !*l.of)
-		TellWhatIf(run.explanation(), figure, v);
-	else if (figure || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
+	const NamedLatency *latency = ExplainedLatency(l);
+	const bool has_what_if = latency && latency->percentile >= kLowestWithout;
+	if (has_what_if && !*l.of)
+		TellWhatIf(run.explanation(), latency->value, v);
+	else if (has_what_if || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
 		 (l.figure == LIMIT_PERCENTILE && l.percentile > 90))
 		TellMostTime(run, l.of, v);
 }

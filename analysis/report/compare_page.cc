@@ -137,7 +137,6 @@ common::Json SideJson(const compare::ComparedSide &side, size_t seconds_per_colu
 {
 	common::Json runs = common::Json::array();
 	for (const compare::RunSample &run : side.runs) {
-		const Latencies &l = run.latencies;
 		runs.push_back({{"name", run.name},
 				{"path", run.path},
 				{"requests", run.requests},
@@ -145,13 +144,7 @@ common::Json SideJson(const compare::ComparedSide &side, size_t seconds_per_colu
 				{"drops", run.drops},
 				{"seconds", run.seconds},
 				{"rate", run.rate},
-				{"latency_ns",
-				 {{"p50", l.p50},
-				  {"p90", l.p90},
-				  {"p99", l.p99},
-				  {"p99.9", l.p99_9},
-				  {"p99.99", l.p99_99},
-				  {"max", l.max}}}});
+				{"latency_ns", LatenciesJson<common::Json>(run.latencies)}});
 	}
 	return {{"given", side.given},
 		{"runs", runs},

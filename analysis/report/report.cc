@@ -34,12 +34,6 @@ ReportClock ClockOf(const Explanation &e)
 	return ReportClock(begin, end, e.zero_ns ? e.zero_ns : begin);
 }
 
-common::Json LatenciesJson(const Latencies &l)
-{
-	return {{"p50", l.p50},	    {"p90", l.p90},	  {"p99", l.p99},
-		{"p99.9", l.p99_9}, {"p99.99", l.p99_99}, {"max", l.max}};
-}
-
 std::string TitleOf(const Run &run)
 {
 	std::string title;
@@ -128,7 +122,7 @@ common::Json CausesJson(const Blame &blame)
 				  {"direct_ns", row.direct_ns},
 				  {"queued_ns", row.queued_ns},
 				  {"share", row.share},
-				  {"without", LatenciesJson(row.without)}});
+				  {"without", LatenciesJson<common::Json>(row.without)}});
 	return causes;
 }
 
@@ -416,7 +410,7 @@ common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 			     {"from_iterations", blame.from_iterations},
 			     {"count", blame.count},
 			     {"errors", blame.errors},
-			     {"latency_ns", LatenciesJson(blame.latencies)},
+			     {"latency_ns", LatenciesJson<common::Json>(blame.latencies)},
 			     {"threshold_ns", blame.threshold_ns},
 			     {"slow_ns", blame.slow_ns},
 			     {"explained", ExplainedShare(blame)},

@@ -499,6 +499,14 @@ std::string PlaceOf(const Run &run, const Thread &thread)
 	return "";
 }
 
+uint64_t DropCount(const Run &run)
+{
+	uint64_t count = 0;
+	for (const ft_drop &d : run.drops)
+		count += d.count;
+	return count;
+}
+
 std::string DeviceName(const Run &run, uint32_t dev)
 {
 	auto found = run.devices.find(dev);

@@ -337,6 +337,9 @@ std::string PlaceOf(const Run &run, const Thread &thread);
 // one.
 const RecordingFile &ServerFile(const Run &run);
 
+// How many records were lost.
+uint64_t DropCount(const Run &run);
+
 // What a block device is called: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);
 

@@ -94,10 +94,11 @@ double Seconds(uint64_t t_ns, uint64_t zero_ns)
 			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
 }
 
-Out LatenciesJson(const Latencies &l)
+Out AllLatenciesJson(const Latencies &l)
 {
-	return {{"p50", l.p50},	      {"p90", l.p90}, {"p99", l.p99},  {"p99.9", l.p99_9},
-		{"p99.99", l.p99_99}, {"max", l.max}, {"mean", l.mean}};
+	Out latencies = LatenciesJson<Out>(l);
+	latencies["mean"] = l.mean;
+	return latencies;
 }
 
 Out RequestsJson(const Explanation &e)
@@ -115,14 +116,14 @@ Out RequestsJson(const Explanation &e)
 			{"first_ns", first_ns},
 			{"first_realtime_ns", RealtimeNs(e.run, first_ns)},
 			{"duration_ns", e.measured_ns},
-			{"latency_ns", LatenciesJson(b.latencies)}};
+			{"latency_ns", AllLatenciesJson(b.latencies)}};
 	if (e.in_part)
 		requests["since_ns"] = e.part.since_ns;
 	if (e.in_part && e.part.until_ns != UINT64_MAX)
 		requests["until_ns"] = e.part.until_ns;
 	if (e.blame.arrivals.known)
 		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
-					  {"latency_ns", LatenciesJson(e.blame.arrivals.latencies)},
+					  {"latency_ns", AllLatenciesJson(e.blame.arrivals.latencies)},
 					  {"unread_ns", e.blame.arrivals.unread_ns},
 					  {"longest_unread_ns", e.blame.arrivals.longest_unread_ns}};
 	return requests;

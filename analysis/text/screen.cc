@@ -203,10 +203,7 @@ Block OwnCodeLine(const Screen &s)
 {
 	constexpr double worth_saying = 0.1;
 	const OwnCode &own = s.e.own_code;
-	double share = 0;
-	for (const CauseRow &row : s.e.blame.causes)
-		share = row.cause == Cause::ServerBusy ? row.share : share;
-	if (share < worth_saying || own.activities.empty())
+	if (s.e.blame.RowOf(Cause::ServerBusy).share < worth_saying || own.activities.empty())
 		return {};
 	std::string line = "Own code of the run: ";
 	for (size_t i = 0; i < std::min<size_t>(own.activities.size(), 5); i++) {

@@ -165,10 +165,7 @@ std::string PercentilesText(const Latencies &l)
 std::string SlowText(const Explanation &e)
 {
 	const Blame &b = e.blame;
-	uint64_t unknown_ns = 0;
-	for (const CauseRow &row : b.causes)
-		if (row.cause == Cause::Unknown)
-			unknown_ns = row.total_ns();
+	const uint64_t unknown_ns = b.RowOf(Cause::Unknown).total_ns();
 	std::string things = b.from_iterations ? common::Plural(b.slow_count, "iteration", "iterations")
 					       : common::Plural(b.slow_count, "request", "requests");
 	std::string limit = " of " + common::FormatDuration(b.threshold_ns) + " or more";

@@ -401,21 +401,20 @@ std::string CauseView(const Explanation &e, const Style &style, Cause cause, siz
 {
 	Sheet s = {e, style, {}};
 	s.Title(std::string(CauseName(cause)) + ": " + InfoOf(cause).meaning);
-	const auto row = std::find_if(e.blame.causes.begin(), e.blame.causes.end(),
-				      [&](const CauseRow &r) { return r.cause == cause; });
+	const CauseRow &row = e.blame.RowOf(cause);
 	const char *things = e.blame.from_iterations ? "iterations" : "requests";
-	if (row == e.blame.causes.end()) {
+	if (!row.requests) {
 		s.Line("None of the " + common::FormatCount(e.blame.slow_count) + " slow " + things +
 		       " met it.");
 		return s.out;
 	}
-	s.Line("It cost " + common::FormatCount(row->requests) + " of " +
+	s.Line("It cost " + common::FormatCount(row.requests) + " of " +
 	       common::FormatCount(e.blame.slow_count) + " slow " + things + " " +
-	       common::FormatDuration(row->total_ns()) + ", " + common::FormatPercent(row->share) +
-	       " of their time: " + common::FormatDuration(row->direct_ns) + " while it ran, " +
-	       common::FormatDuration(row->queued_ns) + " queued behind others that it had held up.");
+	       common::FormatDuration(row.total_ns()) + ", " + common::FormatPercent(row.share) +
+	       " of their time: " + common::FormatDuration(row.direct_ns) + " while it ran, " +
+	       common::FormatDuration(row.queued_ns) + " queued behind others that it had held up.");
 	if (cause != Cause::Unknown) {
-		const Latencies &with = e.blame.latencies, &without = row->without;
+		const Latencies &with = e.blame.latencies, &without = row.without;
 		s.Title(PadRight("", 10) + PadLeft("p99", 10) + PadLeft("p99.9", 10) + PadLeft("p99.99", 10) +
 			PadLeft("max", 10));
 		for (const auto &[name, l] : {std::pair{"now", &with}, std::pair{"without", &without}})

@@ -69,12 +69,6 @@ void Filler::AddRun(const Explanation &e)
 		arrivals.push_back(load.arrival);
 		rate += load.rate;
 	}
-	uint64_t drops = 0, unknown_ns = 0;
-	for (const ft_drop &d : run.drops)
-		drops += d.count;
-	for (const CauseRow &row : b.causes)
-		if (row.cause == Cause::Unknown)
-			unknown_ns = row.total_ns();
 	const std::string version = ServerVersion(run),
 			  thp = common::Text(common::ParseVisibleObject(recorder.manifest), "thp");
 	Row(kRuns)
@@ -100,8 +94,8 @@ void Filler::AddRun(const Explanation &e)
 	    .Int(b.latencies.p99_99)
 	    .Int(b.latencies.max)
 	    .Double(b.latencies.mean)
-	    .Int(drops)
-	    .Int(unknown_ns)
+	    .Int(DropCount(run))
+	    .Int(b.RowOf(Cause::Unknown).total_ns())
 	    .TextOr(!arrivals.empty(), Joined(arrivals, ", "))
 	    .Double(rate)
 	    .Int(run.connections.size())

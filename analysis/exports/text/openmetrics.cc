@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <map>
 
+#include "common/format/units.h"
 #include "text.h"
 #include "text_file.h"
 
@@ -136,12 +137,9 @@ void OpenMetricsExporter::AddRequests(const Explanation &e)
 	Family("forktail_episodes", "counter", "", "Times at which requests were slow.");
 	Value("forktail_episodes_total", {}, std::to_string(e.episodes.size()));
 	Family("forktail_latency_seconds", "summary", "seconds", "Latency of requests that were answered.");
-	const Latencies &l = b.latencies;
-	const std::pair<const char *, uint64_t> quantiles[] = {{"0.5", l.p50},	     {"0.9", l.p90},
-							       {"0.99", l.p99},	     {"0.999", l.p99_9},
-							       {"0.9999", l.p99_99}, {"1", l.max}};
-	for (const auto &[quantile, ns] : quantiles)
-		Value("forktail_latency_seconds", {{"quantile", quantile}}, SecondsText(ns));
+	for (const NamedLatency &n : kLatencies)
+		Value("forktail_latency_seconds", {{"quantile", Format("%g", n.percentile / 100)}},
+		      SecondsText(b.latencies.*n.value));
 	Family("forktail_measured_seconds", "gauge", "seconds",
 	       "How long the run was, from its first request.");
 	Value("forktail_measured_seconds", {}, SecondsText(e.measured_ns));
