@@ -29,7 +29,7 @@ namespace forktail::cli
 namespace
 {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
+using live::watch::kSecondNs;
 constexpr uint64_t kMinuteNs = 60 * kSecondNs;
 constexpr uint64_t kOnceWaitNs = 8 * kSecondNs; // for a recorder that has just begun
 

@@ -74,9 +74,13 @@ struct Second {
 	std::vector<ThreadSecond> threads;
 };
 
+// Of one cause: time; and, where intervals are counted, how often, and the longest one that was told by
+// itself (0: none was), with its name or its stack.
 struct CausePart {
-	analysis::Cause cause;
-	uint64_t ns;
+	analysis::Cause cause = analysis::Cause::Unknown;
+	uint64_t ns = 0, count = 0;
+	uint64_t longest_ns = 0;
+	std::string detail = {};
 };
 
 // A turn of an event loop of at least the recorder's min_span_ns: what clients waited for.

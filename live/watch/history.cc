@@ -37,7 +37,7 @@ std::vector<Part> PartsOf(const live::ThreadSecond &thread)
 	for (int c = 0; c < analysis::kTimelineCauses; c++)
 		if (thread.by_cause[c] || thread.counts[c])
 			parts.push_back(
-			    {static_cast<analysis::Cause>(c), thread.by_cause[c], thread.counts[c], 0, ""});
+			    {static_cast<analysis::Cause>(c), thread.by_cause[c], thread.counts[c]});
 	return parts;
 }
 
@@ -114,18 +114,9 @@ void History::TakeTurns(const live::Batch &batch, const live::Follower &follower
 		if (turn.duration_ns <= second->worst.duration_ns)
 			continue;
 		WorstTurn &worst = second->worst;
-		worst = {turn.start_ns,
-			 turn.duration_ns,
-			 ThreadName(follower, turn.thread),
-			 turn.sampled,
-			 turn.reads,
-			 turn.writes,
-			 {},
-			 common::Visible(turn.detail),
-			 common::Visible(turn.stack),
-			 common::Visible(turn.holder)};
-		for (const live::CausePart &part : turn.parts)
-			worst.parts.push_back({part.cause, part.ns, 0, 0, ""});
+		worst = {turn, ThreadName(follower, turn.thread)};
+		for (std::string *text : {&worst.detail, &worst.stack, &worst.holder})
+			*text = common::Visible(*text);
 	}
 }
 
@@ -195,7 +186,8 @@ void History::TakeChildren(const live::Batch &batch, const live::Follower &follo
 			same->role = common::Visible(child.role);
 			continue;
 		}
-		Child seen = {child.pid, common::Visible(child.role), child.start_ns, child.end_ns, 0};
+		Child seen = {child, 0};
+		seen.role = common::Visible(child.role);
 		for (const Child &before : children)
 			if (before.role == seen.role && before.end_ns)
 				seen.last_took_ns = before.end_ns - std::min(before.start_ns, before.end_ns);

@@ -22,7 +22,7 @@ common::Json PartsJson(const std::vector<Part> &parts)
 {
 	common::Json list = common::Json::array();
 	for (const Part &part : parts) {
-		common::Json j = {{"cause", PartName(part.cause)},
+		common::Json j = {{"cause", analysis::AccountName(part.cause)},
 				  {"ns", part.ns},
 				  {"stall", analysis::IsStall(part.cause)}};
 		if (part.count)
@@ -43,7 +43,7 @@ common::Json WorstJson(const Frame &f)
 		return nullptr;
 	return {{"at", Instant(f.worst_realtime_ns)},
 		{"ns", w.duration_ns},
-		{"thread", w.thread},
+		{"thread", w.thread_name},
 		{"sampled", w.sampled},
 		{"reads", w.reads},
 		{"writes", w.writes},
@@ -97,7 +97,7 @@ common::Json ServerJson(const Frame &f)
 	server["open"] = common::Json::array();
 	for (const Open &o : s.open)
 		server["open"].push_back({{"thread", o.thread},
-					  {"cause", PartName(o.cause)},
+					  {"cause", analysis::AccountName(o.cause)},
 					  {"so_far_ns", o.so_far_ns},
 					  {"detail", o.detail}});
 	return server;

@@ -152,7 +152,7 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::St
 		const bool stall = analysis::IsStall(part.cause);
 		lines.push_back(
 		    Cut({{stall ? "! " : "  ", stall ? Look::Alarm : Look::Plain},
-			 {analysis::PadRight(PartName(part.cause), kNameColumns - 2),
+			 {analysis::PadRight(analysis::AccountName(part.cause), kNameColumns - 2),
 			  stall ? Look::Strong : Look::Plain},
 			 {analysis::PadLeft(common::FormatDuration(part.ns), kTimeColumns) + "  "},
 			 {analysis::Bar(static_cast<double>(part.ns) / whole, bar, style), Look::Tinted,

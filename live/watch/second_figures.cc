@@ -8,11 +8,6 @@
 namespace forktail::live::watch
 {
 
-std::string PartName(analysis::Cause cause)
-{
-	return analysis::AccountName(cause);
-}
-
 void KeepLonger(uint64_t ns, const std::string &detail, Part *part)
 {
 	if (ns <= part->longest_ns)

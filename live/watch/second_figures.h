@@ -7,22 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "analysis/timeline/causes.h"
+#include "live/follow/live.h"
 
 namespace forktail::live::watch
 {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kNoTurn = UINT64_MAX; // in strips: nothing is known of that second
+using live::kSecondNs;
+using Part = live::CausePart;
 
-// Of one cause: time, how often, and the longest one that was told by itself (0: none was), with its name or
-// its stack.
-struct Part {
-	analysis::Cause cause = analysis::Cause::Unknown;
-	uint64_t ns = 0, count = 0;
-	uint64_t longest_ns = 0;
-	std::string detail;
-};
+constexpr uint64_t kNoTurn = UINT64_MAX; // in strips: nothing is known of that second
 
 struct ThreadFigures {
 	std::string name;
@@ -31,14 +24,9 @@ struct ThreadFigures {
 	std::vector<Part> parts;
 };
 
-// A turn of an event loop, and what it was made of.
-struct WorstTurn {
-	uint64_t start_ns = 0, duration_ns = 0; // 0: there was none
-	std::string thread;
-	bool sampled = false; // at least that long
-	uint64_t reads = 0, writes = 0;
-	std::vector<Part> parts; // largest first; empty: too short to be taken apart
-	std::string detail, stack, holder;
+// Its texts are visible. duration_ns 0: there was none.
+struct WorstTurn : live::Turn {
+	std::string thread_name = {};
 };
 
 // What a serving thread is in the middle of.
@@ -49,11 +37,8 @@ struct Open {
 	std::string detail;
 };
 
-struct Child {
-	uint32_t pid = 0;
-	std::string role;
-	uint64_t start_ns = 0, end_ns = 0; // end 0: it is still there
-	uint64_t last_took_ns = 0;	   // the one before it in the same role; 0: none was seen
+struct Child : live::Child {
+	uint64_t last_took_ns = 0; // the one before it in the same role; 0: none was seen
 };
 
 struct Taker {
@@ -94,8 +79,5 @@ void KeepLonger(uint64_t ns, const std::string &detail, Part *part);
 // The k-th of n sorted durations that percentile `p` (0..1) is: the smallest that at least so much of them
 // don't exceed. Sorts what it is given.
 uint64_t Percentile(std::vector<uint64_t> *durations, double p);
-
-// "fork", "own-code" ... on a thread's account.
-std::string PartName(analysis::Cause cause);
 
 } // namespace forktail::live::watch

@@ -25,8 +25,8 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 		// Of a whole, what rounds to nothing says nothing.
 		if (!part.ns || part.ns < whole_ns / 200 || told++ == most)
 			break;
-		text +=
-		    (text.empty() ? "" : ", ") + PartName(part.cause) + " " + common::FormatDuration(part.ns);
+		text += std::string(text.empty() ? "" : ", ") + analysis::AccountName(part.cause) + " " +
+			common::FormatDuration(part.ns);
 		if (whole_ns)
 			text += " (" +
 				common::FormatShare(static_cast<double>(part.ns) /
@@ -84,7 +84,7 @@ std::string FaultsText(const Figures &second)
 		if (part.count &&
 		    std::find(std::begin(faults), std::end(faults), part.cause) != std::end(faults))
 			text += (text.empty() ? "faults: " : ", ") + common::FormatCount(part.count) + " " +
-				PartName(part.cause) + " in " + common::FormatDuration(part.ns);
+				analysis::AccountName(part.cause) + " in " + common::FormatDuration(part.ns);
 	return text;
 }
 
@@ -114,8 +114,9 @@ std::vector<std::string> FactsOf(const Frame &f)
 	const Figures &s = f.second;
 	std::vector<std::string> facts;
 	for (const Open &open : s.open)
-		facts.push_back("in the middle of it: " + open.thread + ", " + PartName(open.cause) +
-				" since " + common::FormatDuration(open.so_far_ns) +
+		facts.push_back("in the middle of it: " + open.thread + ", " +
+				analysis::AccountName(open.cause) + " since " +
+				common::FormatDuration(open.so_far_ns) +
 				(open.detail.empty() ? "" : ", " + open.detail));
 	if (!f.event.empty())
 		facts.push_back(f.event);
@@ -171,7 +172,7 @@ std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
 	std::string text = analysis::Format("%s%s at %s, ", turn.sampled ? "at least " : "",
 					    common::FormatDuration(turn.duration_ns).c_str(),
 					    ClockText(realtime_ns).c_str());
-	text += turn.thread;
+	text += turn.thread_name;
 	if (turn.reads + turn.writes)
 		text += ", " + common::Plural(turn.reads, "read", "reads") + ", " +
 			common::Plural(turn.writes, "write", "writes");

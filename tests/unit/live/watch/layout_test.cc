@@ -54,22 +54,24 @@ Frame Sample()
 	s.fsync_longest_ns = 400 * kMs;
 	s.fsync_file = "appendonly.aof.1.incr.aof";
 	s.taken = {{"stress", 20 * kMs}};
-	f.worst = {999 * kSecondNs,
-		   50 * kMs,
-		   "redis-server",
-		   false,
-		   12,
-		   13,
-		   {{Cause::Fork, 48 * kMs, 0, 0, ""}, {Cause::ServerBusy, 2 * kMs, 0, 0, ""}},
-		   "",
-		   "copy_page_range",
-		   "stress"};
+	f.worst = {{999 * kSecondNs,
+		    50 * kMs,
+		    0,
+		    0,
+		    12,
+		    13,
+		    false,
+		    {{Cause::Fork, 48 * kMs}, {Cause::ServerBusy, 2 * kMs}},
+		    "",
+		    "copy_page_range",
+		    "stress"},
+		   "redis-server"};
 	f.worst_realtime_ns = kAt - 5 * kSecondNs;
 	f.strip.assign(71, 200'000);
 	f.strip[3] = kNoTurn;
 	f.strip[65] = 50 * kMs;
 	f.chosen = 70;
-	f.children = {{4800, "snapshot child", 999 * kSecondNs, 0, 4 * kSecondNs}};
+	f.children = {{{0, 4800, "snapshot child", 999 * kSecondNs, 0}, 4 * kSecondNs}};
 	f.health.recording = true;
 	f.health.cost_known = true;
 	f.health.cpu = 0.004;
