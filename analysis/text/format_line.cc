@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "common/format/units.h"
-#include "lab/scenario/words.h"
+#include "sentences.h"
 #include "named_figures.h"
 
 namespace forktail::analysis
