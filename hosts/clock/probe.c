@@ -270,7 +270,7 @@ int clock_probe(const struct probe_options *o)
 	if (getrandom(&p.cookie, sizeof(p.cookie), 0) != sizeof(p.cookie))
 		p.cookie = ft_now_ns();
 	p.signals = socket_signals();
-	p.fd = socket_open(o->peer, false, error, sizeof(error));
+	p.fd = udp_socket_open(o->peer, false, error, sizeof(error));
 	if (p.fd < 0 || p.signals < 0)
 		fprintf(stderr, "forktail-clock: %s\n", p.fd < 0 ? error : strerror(errno));
 	else if (meet(&p))

@@ -60,7 +60,7 @@ int clock_serve(const char *listen)
 	int signals = socket_signals();
 	struct pollfd polled[2];
 
-	s.fd = socket_open(listen, true, error, sizeof(error));
+	s.fd = udp_socket_open(listen, true, error, sizeof(error));
 	if (s.fd < 0 || signals < 0) {
 		fprintf(stderr, "forktail-clock: %s\n", s.fd < 0 ? error : strerror(errno));
 		return CLOCK_ENVIRONMENT;

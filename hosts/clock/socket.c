@@ -52,7 +52,7 @@ static int open_one(const struct addrinfo *a, bool listen)
 	return -1;
 }
 
-int socket_open(const char *address, bool listen, char *error, size_t size)
+int udp_socket_open(const char *address, bool listen, char *error, size_t size)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = listen ? AI_PASSIVE : 0}, *all;
 	char host[256], port[8];
@@ -77,7 +77,7 @@ int socket_open(const char *address, bool listen, char *error, size_t size)
 		char any[32];
 
 		snprintf(any, sizeof(any), "0.0.0.0:%s", port);
-		return socket_open(any, true, error, size);
+		return udp_socket_open(any, true, error, size);
 	}
 	return fd;
 }

@@ -8,7 +8,7 @@
 
 /* A socket that is bound to the address (listen; without a host: all of this one's), or connected to it. -1:
  * `error` holds one sentence. */
-int socket_open(const char *address, bool listen, char *error, size_t size);
+int udp_socket_open(const char *address, bool listen, char *error, size_t size);
 
 /* SIGINT and SIGTERM are to be read rather than to end this; -1 where that fails. */
 int socket_signals(void);
