@@ -1,53 +1,57 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Circles of files: a.c uses what b.c defines, and b.c, perhaps by way of others, what a.c defines.
+"""Finds circles of includes: a.cc includes b.h, and b.h or b.cc, perhaps by way of other files, includes a.h.
 
-Rooms keep folders from circles (cmake/rooms.cmake); within a room nothing does but this. It asks nm which object
-file of a static library uses functions and variables of which other: what goes through a table of functions is no
-such use, which is how a lower file may call a higher one.
+Each module says which modules it uses (cmake/rooms.cmake), so circles of folders are refused there. This refuses those of
+files, in every folder. A source and the headers of its name are one file here: foo.h, foo.c, foo.cc, foo.bpf.c.
 
-    circles.py LIBRARY.a...        exit status 1 when there is a circle
+    circles.py DIRECTORY    lists each circle's includes; exit status 1 when there is one
 """
 import collections
-import subprocess
+import itertools
+import os
+import re
 import sys
 
+from sources import files_of, text_of
 
-def uses_of(libraries):
-    """For each object file those whose symbols it uses."""
-    defines, wants = {}, collections.defaultdict(set)
-    for library in libraries:
-        for line in subprocess.run(["nm", "-A", "-P", library], check=True, capture_output=True,
-                                   text=True).stdout.splitlines():
-            where, name, kind = line.split()[:3]
-            member = where[where.rindex("[") + 1:].rstrip("]:")
-            wants[member]
-            if kind in "Uwv":
-                wants[member].add(name)
-            elif kind.isupper():
-                defines[name] = member
-    return {member: {defines[name] for name in names if name in defines} - {member}
-            for member, names in wants.items()}
+STEM = re.compile(r"(\.bpf)?\.(c|cc|h)$")
 
 
-def reached_from(uses, member):
-    """All that it uses, directly or not."""
-    seen, todo = set(), [member]
+def includes_of(root):
+    """For each file, without its extension, those that it includes, each with the includes."""
+    sources = files_of(root, (".c", ".cc", ".h"))
+    uses = {STEM.sub("", source): collections.defaultdict(list) for source in sources}
+    known = set(sources)
+    for source in sources:
+        for name in re.findall(r'^\s*#\s*include "([^"]+)"', text_of(root, source), re.MULTILINE):
+            beside = os.path.normpath(os.path.join(os.path.dirname(source), name))
+            place = beside if beside in known else name
+            if place in known and STEM.sub("", place) != STEM.sub("", source):
+                uses[STEM.sub("", source)][STEM.sub("", place)].append(f"{source} includes {place}")
+    return uses
+
+
+def reached_from(uses, file):
+    """All that it includes, directly or not."""
+    seen, todo = set(), [file]
     while todo:
-        new = uses[todo.pop()] - seen
+        new = uses[todo.pop()].keys() - seen
         seen |= new
         todo += new
     return seen
 
 
 def main():
-    uses = uses_of(sys.argv[1:])
-    reached = {member: reached_from(uses, member) for member in uses}
-    circles = {frozenset(other for other in reached[member] if member in reached[other])
-               for member in uses if member in reached[member]}
+    uses = includes_of(sys.argv[1])
+    reached = {file: reached_from(uses, file) for file in uses}
+    circles = {frozenset(other for other in reached[file] if file in reached[other])
+               for file in uses if file in reached[file]}
     for circle in sorted(map(sorted, circles)):
-        print("a circle:", ", ".join(f"{member} -> {' '.join(sorted(uses[member] & set(circle)))}"
-                                     for member in circle))
+        print("a circle:", " ".join(circle))
+        for file, other in itertools.permutations(circle, 2):
+            for include in uses[file].get(other, ()):
+                print("   ", include)
     print(f"{len(uses)} files, {len(circles)} circles")
     return 1 if circles or not uses else 0
 

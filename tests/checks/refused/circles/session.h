@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// Which closes the circle.
+#include "connection.h"

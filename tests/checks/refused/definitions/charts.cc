@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The other one. What is in its unnamed namespace, and the Sum of other parameters, are no second
+// definitions.
+namespace forktail
+{
+
+class Series final
+{
+};
+
+enum class Step { First, Last };
+
+namespace
+{
+
+int Sum(const Series &series, int begin)
+{
+	return begin;
+}
+
+} // namespace
+
+template <typename T> int Sum(const T &one, int from)
+{
+	return from;
+}
+
+int Sum(int one, int other)
+{
+	return one + other;
+}
+
+} // namespace forktail

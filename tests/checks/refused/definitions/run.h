@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// One of two files that define the same names, for definitions.py to refuse.
+#pragma once
+
+namespace forktail
+{
+
+struct Series {
+	int points[8];
+};
+
+template <typename T> int Sum(const T &series, int begin = 0)
+{
+	return series.points[begin] + series.points[begin + 1];
+}
+
+namespace lab
+{
+
+enum class Step { First, Last }; // another name than forktail::Step
+
+} // namespace lab
+
+} // namespace forktail
