@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Minimises the corpus of a fuzz target: keeps the cases that have a name, and of the inputs that fuzzing has found, which
+libFuzzer calls by their hashes, those that add the most coverage.
+
+    tests/fuzz/minimise.py TARGET...    after script/fuzz; takes what it found (build-fuzz/inputs) into account
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FOUND = 16  # at most, of a target: a corpus of all targets is fewer than 300 files
+
+
+def features_of(target, folders):
+    """For each file of the folders the features that it reaches: an edge by 8, plus one of 8 magnitudes of how often."""
+    with tempfile.TemporaryDirectory() as made:
+        control = os.path.join(made, "control")
+        os.mkdir(os.path.join(made, "merged"))
+        subprocess.run([f"build-fuzz/bin/fuzz_{target}", "-set_cover_merge=1", "-max_len=65536",
+                        f"-merge_control_file={control}", os.path.join(made, "merged"), *folders],
+                       check=True, stderr=subprocess.DEVNULL)
+        with open(control, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    paths = lines[2:2 + int(lines[0])]
+    reached = [line.split() for line in lines if line.startswith("FT ")]
+    return {paths[int(words[1])]: set(map(int, words[2:])) for words in reached}
+
+
+def edges_of(features):
+    return {feature // 8 for feature in features}
+
+
+def minimise(target):
+    """One after the other keeps the input that adds the most edges to those kept, until none adds one."""
+    corpus = f"tests/fuzz/corpus/{target}"
+    found = f"build-fuzz/inputs/{target}"
+    features = features_of(target, [folder for folder in (corpus, found) if os.path.isdir(folder)])
+    named = {path for path in features if not re.fullmatch("[0-9a-f]{40}", os.path.basename(path))}
+    left = features.keys() - named
+    reached = set().union(*(features[path] for path in named))
+    kept = set()
+    while left and len(kept) < FOUND:
+        edges = edges_of(reached)
+        best = max(left, key=lambda path: (len(edges_of(features[path]) - edges), len(features[path] - reached),
+                                           -os.path.getsize(path), path))
+        if edges_of(features[best]) <= edges:
+            break
+        kept.add(best)
+        left.remove(best)
+        reached |= features[best]
+    everything = set().union(*features.values())
+    print(f"{target}: {len(named) + len(kept)} of {len(features)} inputs kept, {len(edges_of(reached))} of "
+          f"{len(edges_of(everything))} edges, {len(reached)} of {len(everything)} features")
+    for path in kept:
+        if not path.startswith(corpus):
+            shutil.copy(path, corpus)
+    for path in left:
+        if path.startswith(corpus):
+            os.remove(path)
+
+
+os.chdir(os.path.join(os.path.dirname(__file__), "../.."))
+for name in sys.argv[1:]:
+    minimise(name)
