@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "loader/manifest.h"
 #include "loader/self_report.h"
 #include "loader/system/cpu_time.h"
 #include "loader/system/text.h"
-#include "common/text/visible.h"
 #include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull

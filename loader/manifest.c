@@ -15,9 +15,9 @@
 #include "loader/sockets/listeners.h"
 #include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
+#include "recording/json/json_block.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
-#include "recording/json/json_block.h"
 
 /* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
 static json_t *block_devices(void)

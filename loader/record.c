@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/text/visible.h"
 #include "loader/attach/stats_switch.h"
 #include "loader/flight_recorder.h"
 #include "loader/follow.h"
@@ -33,9 +34,8 @@
 #include "loader/system/cpu_time.h"
 #include "loader/system/privileges.h"
 #include "loader/system/text.h"
-#include "recording/recording.h"
-#include "common/text/visible.h"
 #include "recording/json/json_block.h"
+#include "recording/recording.h"
 
 enum {
 	TICK_MS = 50,

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "common/format/units.h"
-#include "sentences.h"
 #include "named_figures.h"
+#include "sentences.h"
 
 namespace forktail::analysis
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "clock.h"
-#include "packet.h"
 #include "common/text/parse.h"
+#include "packet.h"
 
 const char *argp_program_version = "forktail-clock " FORKTAIL_VERSION;
 

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "packet.h"
+#include "recording/json/json_block.h"
 #include "socket.h"
 #include "stamp.h"
-#include "recording/json/json_block.h"
 
 enum { BURST = 8 };
 static const uint64_t answer_ns = 50000000;   /* later ones would say little */

@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/system/grow.h"
 #include "common/text/parse.h"
+#include "loader/system/grow.h"
 
 #define SECOND_NS 1000000000ull
 #define SEGMENT_NS (5 * SECOND_NS)

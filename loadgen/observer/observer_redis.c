@@ -10,8 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "observer_view.h"
 #include "common/text/visible.h"
+#include "observer_view.h"
 #include "recording/json/json_block.h"
 
 #define OBSERVER_NAME "forktail-observer"

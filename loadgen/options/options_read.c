@@ -11,9 +11,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/text/parse.h"
 #include "options_check.h"
 #include "options_table.h"
-#include "common/text/parse.h"
 
 const char *argp_program_version = "forktail-load " FORKTAIL_VERSION;
 

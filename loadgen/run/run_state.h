@@ -14,8 +14,8 @@
 #include "loadgen/output/second_outputs.h"
 #include "loadgen/results/log.h"
 #include "loadgen/server/connect.h"
-#include "suite.h"
 #include "recording/json/json_block.h"
+#include "suite.h"
 
 struct run {
 	const struct options *o;

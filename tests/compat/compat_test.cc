@@ -46,7 +46,7 @@ void Compare(const json &kept, const json &now, const std::string &place, std::v
 std::vector<std::string> Versions()
 {
 	std::vector<std::string> versions;
-	for (const auto &entry : std::filesystem::directory_iterator(FORKTAIL_COMPAT))
+	for (const auto &entry : std::filesystem::directory_iterator(FORKTAIL_SOURCE_DIR "/tests/compat"))
 		if (entry.is_directory())
 			versions.push_back(entry.path().string());
 	return versions;

@@ -27,7 +27,8 @@ static void failed(const char *what)
 	exit(3);
 }
 
-static void converse(const struct observer_view *view, struct ft_writer *writer, const uint8_t *answers, size_t size)
+static void converse(const struct observer_view *view, struct ft_writer *writer, const uint8_t *answers,
+		     size_t size)
 {
 	struct link *l = malloc(sizeof(*l));
 	struct observer_series to = {.writer = writer};

@@ -80,7 +80,7 @@ arrow::Result<std::shared_ptr<arrow::Array>> Numbers(Builder builder, const Batc
 }
 
 arrow::Result<std::shared_ptr<arrow::Array>> Texts(const std::vector<std::string> &texts,
-							   const uint8_t *known)
+						   const uint8_t *known)
 {
 	arrow::StringBuilder builder;
 	ARROW_RETURN_NOT_OK(builder.AppendValues(texts, known));

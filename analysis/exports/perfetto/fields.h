@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 // trace/trace.proto
@@ -83,4 +83,4 @@ enum PerfSample : uint32_t {
 };
 enum CpuMode : int32_t { kModeKernel = 1, kModeUser = 2 };
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 Cause CauseOfSpan(const Waits &waits, const ft_span &span)
@@ -98,4 +98,4 @@ const std::vector<uint64_t> &Flows::To(uint32_t span) const
 	return found == to_.end() ? none : found->second;
 }
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

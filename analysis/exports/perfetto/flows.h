@@ -9,7 +9,7 @@
 #include "analysis/text/explain.h"
 #include "analysis/timeline/waits.h"
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 // A request's largest few parts that are stalls of a thread each have an arrow to one span: the one of that
@@ -42,4 +42,4 @@ private:
 // What a span is called: its cause; of time off the CPU what it was blocked in or waited for.
 Cause CauseOfSpan(const Waits &waits, const ft_span &span);
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

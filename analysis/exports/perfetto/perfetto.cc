@@ -18,10 +18,6 @@ namespace forktail::analysis::exports
 namespace
 {
 
-using perfetto::Lanes;
-using perfetto::Nest;
-using perfetto::Slice;
-
 constexpr size_t kFrames = 16; // of a span's stack, as an argument
 
 std::string StackText(const std::vector<std::string> &stack)
@@ -82,8 +78,8 @@ private:
 	bool Begins(uint64_t t_ns) const { return t_ns >= from_ns_ && t_ns < to_ns_; }
 
 	std::string path_;
-	perfetto::TraceFile to_;
-	perfetto::Flows flows_;
+	TraceFile to_;
+	Flows flows_;
 	Seconds seconds_;
 	std::map<uint32_t, uint64_t> processes_;
 	std::vector<OfThread> threads_;
@@ -192,7 +188,7 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		const ft_span &s = run.spans[i];
 		if (!Begins(s.start_ns))
 			continue;
-		const Cause cause = perfetto::CauseOfSpan(waits, s);
+		const Cause cause = CauseOfSpan(waits, s);
 		Slice slice = {.start_ns = s.start_ns, .name = AccountName(cause)};
 		slice.category = FamilyName(InfoOf(cause).family);
 		if (s.off_cpu)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 namespace
@@ -231,7 +231,7 @@ void TraceFile::End(uint64_t track, uint64_t t_ns)
 		message.add_uint64(kTimestamp, t_ns);
 		message.add_uint32(kSequenceFlags, kNeedsState);
 		Message event(message, kTrackEvent);
-		event.add_enum(kType, perfetto::kEnd);
+		event.add_enum(kType, kEnd);
 		event.add_uint64(kTrackUuid, track);
 	}
 	Put(packet);
@@ -320,4 +320,4 @@ void TraceFile::Sample(uint64_t t_ns, uint32_t cpu, uint32_t pid, uint32_t tid, 
 	Put(packet);
 }
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

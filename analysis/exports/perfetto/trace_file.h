@@ -14,7 +14,7 @@
 #include "fields.h"
 #include "recording/format.h"
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 // What is said of a slice beside its name.
@@ -82,4 +82,4 @@ private:
 	std::map<std::pair<uint64_t, uint64_t>, uint64_t> frames_;
 };
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

@@ -11,7 +11,7 @@
 
 #include "trace_file.h"
 
-namespace forktail::analysis::exports::perfetto
+namespace forktail::analysis::exports
 {
 
 // Slices that come by start, each whole at once.
@@ -76,4 +76,4 @@ private:
 	std::vector<uint64_t> ends_ = {};
 };
 
-} // namespace forktail::analysis::exports::perfetto
+} // namespace forktail::analysis::exports

@@ -24,7 +24,7 @@ TEST_CASE("memory by INFO and memory added up differ by less than a byte per key
 	Results results;
 	std::string error;
 	std::vector<MadeTable> tables;
-	REQUIRE(ReadScenario(std::string(FORKTAIL_SOURCE) + "/lab/scenarios/" + name + ".toml", &scenario,
+	REQUIRE(ReadScenario(std::string(FORKTAIL_SOURCE_DIR) + "/lab/scenarios/" + name + ".toml", &scenario,
 			     &error));
 	REQUIRE(ReadResults(out + "/results.json", &results, &error));
 	REQUIRE(MakeTables(scenario, results, &tables, &error));

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/memcached.h"
-#include "tests/system/explain/lock_server.h"
+#include "tests/system/record/lock_server.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 namespace
 {
 
-const std::string kReaders = FORKTAIL_SOURCE "/tests/system/report",
-		  kPython = FORKTAIL_SOURCE "/build-python";
+const std::string kReaders = FORKTAIL_SOURCE_DIR "/tests/system/report",
+		  kPython = FORKTAIL_SOURCE_DIR "/build-python";
 const char *const kFiles[] = {"hlog", "folded", "speedscope.json", "otlp.jsonl", "prom", "pftrace"};
 const char *const kDirectories[] = {"parquet", "csv"};
 const char kSlow[] = "1ms"; // less than a fork, however slow the host makes the other requests

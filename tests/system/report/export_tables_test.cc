@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 namespace
 {
 
-const char kPython[] = FORKTAIL_SOURCE "/build-python/bin/python3";
+const char kPython[] = FORKTAIL_SOURCE_DIR "/build-python/bin/python3";
 
 bool HavePython()
 {
-	if (access(FORKTAIL_SOURCE "/build-python/made", F_OK) == 0 &&
+	if (access(FORKTAIL_SOURCE_DIR "/build-python/made", F_OK) == 0 &&
 	    access(program("forktail-parquet").c_str(), X_OK) == 0)
 		return true;
 	WARN("SKIPPED: there is no build-python/ (script/python), or forktail-parquet was built without");
@@ -59,7 +59,7 @@ void CheckTables(const TempDir &dir, const std::string &run_path, const std::vec
 		REQUIRE(r.status == 0);
 		CHECK(r.out.empty());
 	}
-	Result r = run({kPython, FORKTAIL_SOURCE "/tests/system/report/export_tables_check.py",
+	Result r = run({kPython, FORKTAIL_SOURCE_DIR "/tests/system/report/export_tables_check.py",
 			dir.file("explained.json"), dir.file("parquet"), dir.file("csv")});
 	INFO(r.out << r.err);
 	CHECK(r.status == 0);
@@ -80,7 +80,7 @@ std::vector<std::string> QueriesOf(const std::string &page)
 void CheckSql(const TempDir &dir, const std::string &run_path)
 {
 	const ProcessOptions options = {{{"XDG_CACHE_HOME", dir.file("cache")}}, "", ""};
-	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE "/docs/sql.md"));
+	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE_DIR "/docs/sql.md"));
 	CHECK(queries.size() >= 5);
 	for (const std::string &query : queries) {
 		Result r = run({program("forktail"), "sql", run_path, "--slow", "1ms", "--json", "-c", query},

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+# Modules: one static library per folder of sources, and which modules it may use.
+#
+# A module uses only modules that are named in its USES, each of which must have been made before it: so there are no
+# circles. Of those it may include the headers that they name as PUBLIC; the others are their own. C++ lies in the
+# module's namespace. What a file includes and opens is checked at each build (check_module.cmake), because a static
+# library alone would take any header of the tree; and the table in docs/data-flow.md is checked against all modules
+# together (forktail_modules_table).
+#
+#   forktail_module(loadgen/net
+#     SOURCES socket.c link.c        none: the module is headers only
+#     PUBLIC socket.h link.h         headers that other modules may include
+#     USES recording                 modules, as their folders are called
+#     LIBRARIES PkgConfig::OPENSSL)  other libraries, for this module and for whoever uses it
+#
+# The target is called forktail_ and the folder with _ for /: forktail_loadgen_net. Its namespace is that of
+# the nearest folder above it which is in FORKTAIL_NAMESPACES, with :: for /: forktail::analysis in analysis/timeline.
+function(forktail_module folder)
+  cmake_parse_arguments(M "" "" "SOURCES;PUBLIC;USES;LIBRARIES" ${ARGN})
+  if(M_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "forktail_module(${folder}): what is ${M_UNPARSED_ARGUMENTS}?")
+  endif()
+  string(REPLACE / _ target forktail_${folder})
+  set_property(GLOBAL PROPERTY forktail_module_${folder} ${target})
+  set(directory ${CMAKE_SOURCE_DIR}/${folder})
+  set(libraries ${M_LIBRARIES})
+  foreach(used ${M_USES})
+    get_property(library GLOBAL PROPERTY forktail_module_${used})
+    if(NOT library)
+      message(FATAL_ERROR "${folder} uses ${used}, which is no module made before it")
+    endif()
+    list(APPEND libraries ${library})
+  endforeach()
+  list(TRANSFORM M_SOURCES PREPEND ${directory}/)
+  if(M_SOURCES)
+    add_library(${target} STATIC ${M_SOURCES})
+    target_link_libraries(${target} PUBLIC ${libraries})
+    forktail_precompile(${target} ${M_SOURCES})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${libraries})
+  endif()
+  forktail_check_module(${target} ${folder} "${M_USES}")
+  list(JOIN M_PUBLIC " " headers)
+  list(JOIN M_USES " " uses)
+  set_property(GLOBAL APPEND_STRING PROPERTY forktail_modules_table "| ${folder} | ${headers} | ${uses} |\n")
+  list(TRANSFORM M_PUBLIC PREPEND ${folder}/)
+  set_property(GLOBAL APPEND PROPERTY forktail_public_headers ${M_PUBLIC})
+endfunction()
+
+# Folders that name a namespace: what lies there and below is in it.
+set(FORKTAIL_NAMESPACES common analysis analysis/compare analysis/exports analysis/gate analysis/report live live/guard
+    live/metrics live/snapshot live/watch lab hosts cli)
+
+function(forktail_namespace_of folder result)
+  while(NOT folder STREQUAL "" AND NOT folder IN_LIST FORKTAIL_NAMESPACES)
+    get_filename_component(folder "${folder}" DIRECTORY)
+  endwhile()
+  string(REPLACE / :: folder "${folder}") # none of them: C
+  set(${result} forktail::${folder} PARENT_SCOPE)
+endfunction()
+# C++ sources read the headers that most of them share precompiled: the first module that has any makes them.
+function(forktail_precompile target)
+  set(c ${ARGN})
+  set(cxx ${ARGN})
+  list(FILTER c INCLUDE REGEX "[.]c$")
+  list(FILTER cxx INCLUDE REGEX "[.]cc$")
+  if(NOT cxx)
+    return()
+  endif()
+  set_source_files_properties(${c} TARGET_DIRECTORY ${target} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  get_property(owner GLOBAL PROPERTY forktail_precompiled)
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE <algorithm> <filesystem> <fstream> <functional> <map> <memory>
+                              <nlohmann/json.hpp> <sstream> <string> <vector>)
+    set_property(GLOBAL PROPERTY forktail_precompiled ${target})
+  endif()
+endfunction()
+
+# Checks what the sources in a folder include and which namespace they open. Once they are as they should be, a stamp
+# says so until one of them changes.
+function(forktail_check_module target folder uses)
+  set(directory ${CMAKE_SOURCE_DIR}/${folder})
+  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.c ${directory}/*.cc ${directory}/*.h)
+  get_property(headers GLOBAL PROPERTY forktail_public_headers)
+  forktail_namespace_of(${folder} namespace)
+  set(stamp ${CMAKE_BINARY_DIR}/modules/${target})
+  add_custom_command(
+    OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} -DMODULE=${folder} -DNAMESPACE=${namespace} "-DUSES=${uses}" "-DHEADERS=${headers}"
+            -DSOURCE=${CMAKE_SOURCE_DIR} -DSTAMP=${stamp} -P ${CMAKE_SOURCE_DIR}/cmake/check_module.cmake
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/check_module.cmake
+    COMMENT "What ${folder} uses" VERBATIM)
+  add_custom_target(${target}_uses ALL DEPENDS ${stamp})
+endfunction()
+
+# Writes the table of all modules made so far, as it stands in docs/data-flow.md, into a file.
+function(forktail_modules_table file)
+  get_property(table GLOBAL PROPERTY forktail_modules_table)
+  file(WRITE ${file} "| module | headers for others | uses |\n|---|---|---|\n${table}")
+endfunction()
