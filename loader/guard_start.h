@@ -10,10 +10,6 @@
 
 #include "loader/output/segments.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { GUARD_ARGS_MAX = 128 };
 
 /* Its command line, but for its name and the ring. */
@@ -29,9 +25,5 @@ int guard_args_add(struct guard_args *g, const char *option, const char *value);
  * after a pause that grows from a second to a minute. One that didn't understand its command line isn't
  * started again. -ENOENT: it isn't beside this program. */
 int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -72,13 +72,11 @@ static void put_host(json_t *manifest)
 	}
 	if (in)
 		fclose(in);
-	in = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
-	if (in && fgets(line, sizeof line, in) && (text = strchr(line, '['))) {
+	if (read_text("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line) > 0 &&
+	    (text = strchr(line, '['))) {
 		text[strcspn(text, "]")] = 0;
 		json_put_text(manifest, "thp", text + 1);
 	}
-	if (in)
-		fclose(in);
 }
 
 json_t *manifest_target(pid_t pid)

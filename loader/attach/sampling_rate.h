@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Periods in sixteenths of a millisecond: what a sample's record has room for. */
 struct sampling_periods {
 	uint32_t slow, fast;
@@ -32,9 +28,5 @@ void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns);
 void sampling_rate_lower(struct sampling_rate *p, uint64_t now_ns);
 
 void sampling_rate_close(struct sampling_rate *p);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "bpf/events.h"
 #include "loader/attach/symbols.h"
+#include "loader/system/text.h"
 
 static struct btf *kernel_btf(void)
 {
@@ -239,13 +240,8 @@ bool support_sees_timer(const char *clock_event)
 /* What the CPUs' timers are: a tracepoint that never fires is as good as none. */
 static void add_timer(struct support *s)
 {
-	char device[64] = "";
-	FILE *f = fopen("/sys/devices/system/clockevents/clockevent0/current_device", "re");
-	if (f) {
-		if (!fgets(device, sizeof device, f))
-			device[0] = 0;
-		fclose(f);
-	}
+	char device[64];
+	read_text("/sys/devices/system/clockevents/clockevent0/current_device", device, sizeof device);
 	device[strcspn(device, "\n")] = 0;
 	add(s, "timer interrupts", NEED_PART, "the time of timer interrupts counts as the server's own code",
 	    support_sees_timer(device),

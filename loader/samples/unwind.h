@@ -12,10 +12,6 @@
 
 #include "bpf/events.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
 	UNWIND_FRAMES = 64, /* the innermost; the rest is cut off */
 	UNWIND_NAME = 64,   /* of a file's name */
@@ -59,9 +55,5 @@ void unwinder_forget_space(struct unwinder *u, uint32_t id);
 /* The function at the sample's address, and, with `callers`, all callers that the copied stack has. */
 void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_sample_stack *e, bool callers,
 		     struct unwind_stack *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

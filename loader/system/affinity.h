@@ -7,19 +7,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Leaves this thread, and what it starts from here on, the CPUs that no thread of these processes may run on.
  * It stays where it is when there are none such, as on a host where nothing is pinned. */
 void affinity_avoid(const pid_t *pids, size_t count);
 
 /* This thread's, and of what it starts from here on. 0 or a negative errno. */
 int priority_lower(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -7,18 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The recorder's pid namespace, by its inode; 0: the initial one (or the kernel has no others). */
 uint32_t pid_namespace(void);
 
 /* Whether /proc shows that namespace. Without, no id means anything. */
 bool proc_is_of_pid_namespace(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

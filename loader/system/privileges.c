@@ -156,38 +156,41 @@ int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
+/* A helper becomes nobody, and may make these system calls, those of `more`, and what any process does. */
+static int confine(pid_t recorder, uint64_t keep, const int *calls, size_t count,
+		   int (*more)(scmp_filter_ctx filter))
+{
+	int err = become_nobody(recorder, keep);
+	if (err)
+		return err;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!filter)
+		return -ENOMEM;
+	err = allow(filter, calls, count);
+	err = err ? err : more(filter);
+	err = err ? err : allow_living(filter);
+	return load(filter, err);
+}
+
 int privileges_confine_unwinding(pid_t recorder)
 {
 	static const int calls[] = {SCMP_SYS(recvmsg),	 SCMP_SYS(sendmsg), SCMP_SYS(close), SCMP_SYS(read),
 				    SCMP_SYS(pread64),	 SCMP_SYS(lseek),   SCMP_SYS(fcntl), SCMP_SYS(fstat),
 				    SCMP_SYS(newfstatat) /* glibc's fstat; there is no file system */};
-	int err = become_nobody(recorder, 0);
-	if (err)
-		return err;
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!filter)
-		return -ENOMEM;
-	err = allow(filter, calls, sizeof calls / sizeof *calls);
-	err = err ? err : allow_memory(filter);
-	err = err ? err : allow_living(filter);
-	return load(filter, err);
+	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
+}
+
+/* To switch statistics on is all that it may ask of the kernel's programs. */
+static int allow_statistics(scmp_filter_ctx filter)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
 }
 
 int privileges_confine_statistics(pid_t recorder)
 {
 	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(close)};
-	int err = become_nobody(recorder, BIT(CAP_SYS_ADMIN));
-	if (err)
-		return err;
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!filter)
-		return -ENOMEM;
-	err = allow(filter, calls, sizeof calls / sizeof *calls);
-	err = err ? err
-		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				     SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
-	err = err ? err : allow_living(filter);
-	return load(filter, err);
+	return confine(recorder, BIT(CAP_SYS_ADMIN), calls, sizeof calls / sizeof *calls, allow_statistics);
 }
 
 /* Names the call, and has it fail. Nothing here may take a lock: the call may have come from anywhere. */

@@ -10,10 +10,6 @@
 #include "loader/sockets/listeners.h"
 #include "loader/targets/targets.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum selector_kind { SELECT_PORT, SELECT_UNIX, SELECT_NAME, SELECT_CGROUP, SELECT_CONTAINER, SELECT_UNIT };
 
 struct selector {
@@ -42,9 +38,5 @@ int selector_find_more(struct selector *s, struct targets *found);
 bool selectors_look_at_descriptors(const struct selectors *s);
 /* Looks for all of them the next time: one of those found has ended. */
 void selectors_forget(struct selectors *s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

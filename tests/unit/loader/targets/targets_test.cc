@@ -10,7 +10,6 @@
 #include <memory>
 #include <sys/wait.h>
 
-#include "loader/system/text.h"
 #include "loader/targets/targets.h"
 
 using namespace forktail::test;
@@ -160,18 +159,4 @@ TEST_CASE("--name is a process' comm or its program's whole name")
 	REQUIRE(eventually([&] { return targets_add_name(t.get(), longer.c_str()) == 1; }, Seconds(10)));
 	CHECK(has(*t, two.pid()));
 	CHECK(targets_add_name(t.get(), (name + "-nobody").c_str()) == -ENOENT);
-}
-
-TEST_CASE("a file of a process is read as one text")
-{
-	char text[256], small[5];
-	Process p({"sleep", "60", "61"});
-	REQUIRE(eventually([&] { return read_proc(p.pid(), "comm", text, sizeof text) == 5; }, Seconds(10)));
-	CHECK(std::string(text) == "sleep"); // without the newline
-	CHECK(read_proc(p.pid(), "cmdline", text, sizeof text) == 11);
-	CHECK(std::string(text) == "sleep 60 61"); // in place of NULs
-	CHECK(read_proc(p.pid(), "cmdline", small, sizeof small) == 4);
-	CHECK(std::string(small) == "slee");
-	CHECK(read_proc(p.pid(), "no-such-file", text, sizeof text) == -ENOENT);
-	CHECK(std::string(text).empty());
 }
