@@ -4,13 +4,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "live/guard/children.h"
+#include "guard/children.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail::live::guard;
-using namespace forktail::test;
+using namespace forktail::guard;
+using namespace ft::test;
 
 namespace
 {
