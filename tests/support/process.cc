@@ -4,14 +4,9 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <poll.h>
+#include <fstream>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <thread>
@@ -19,6 +14,8 @@
 
 namespace forktail::test
 {
+
+namespace common = forktail::common;
 namespace
 {
 
@@ -43,39 +40,10 @@ std::string contents(int fd)
 	return all;
 }
 
-[[noreturn]] void become(char *const *argv, const ProcessOptions &options, pid_t parent, int in, int out,
-			 int err)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(127); // the test died before prctl
-	dup2(in, 0);
-	dup2(out, 1);
-	dup2(err, 2);
-	// A test that ignores or blocks a signal must not hand that on.
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, nullptr);
-	::signal(SIGPIPE, SIG_DFL);
-	for (const auto &[name, value] : options.environment)
-		setenv(name.c_str(), value.c_str(), 1);
-	if (!options.directory.empty() && chdir(options.directory.c_str()))
-		dprintf(2, "cannot enter %s: %s\n", options.directory.c_str(), std::strerror(errno));
-	else
-		execvp(argv[0], argv);
-	dprintf(2, "cannot run %s: %s\n", argv[0], std::strerror(errno));
-	_exit(127);
-}
-
 } // namespace
 
 Process::Process(const std::vector<std::string> &argv, const ProcessOptions &options)
 {
-	std::vector<char *> args;
-	for (const auto &arg : argv)
-		args.push_back(const_cast<char *>(arg.c_str()));
-	args.push_back(nullptr);
-
 	out_ = memory_file("stdout");
 	err_ = memory_file("stderr");
 	const int in = memory_file("stdin");
@@ -83,62 +51,39 @@ Process::Process(const std::vector<std::string> &argv, const ProcessOptions &opt
 	    static_cast<ssize_t>(options.input.size()))
 		throw std::system_error(errno, std::generic_category(), "cannot store standard input");
 
-	const pid_t parent = getpid();
-	pid_ = checked(fork(), "fork");
-	if (pid_ == 0)
-		become(args.data(), options, parent, in, out_, err_);
+	common::Command command;
+	command.name = argv[0];
+	command.argv = argv;
+	command.environment = options.environment;
+	command.directory = options.directory;
+	command.in = in;
+	command.out = out_;
+	command.err = err_;
+	command.group = common::Group::kOurs;
+	std::string error;
+	const bool started = common::ForkChild(command, &child_, &error);
 	close(in);
-	pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); // what wait() with a limit needs
-	if (pidfd_ < 0)
-		kill(pid_, SIGKILL);
-	checked(pidfd_, "pidfd_open");
+	if (!started)
+		throw std::runtime_error(error);
 }
 
 Process::~Process()
 {
-	if (running()) {
-		signal(SIGKILL);
-		wait(Seconds(10));
-	}
-	for (int fd : {pidfd_, out_, err_})
-		if (fd >= 0)
-			close(fd);
-}
-
-bool Process::running()
-{
-	return !wait(Seconds(0));
-}
-
-void Process::signal(int number)
-{
-	if (!status_) // not reaped by us, so the number still is its own
-		kill(pid_, number);
+	common::EndChild(&child_);
+	close(out_);
+	close(err_);
 }
 
 std::optional<int> Process::wait(Seconds limit)
 {
-	if (status_)
-		return status_;
-	pollfd ended = {pidfd_, POLLIN, 0};
 	const auto end = std::chrono::steady_clock::now() + limit;
-	for (;;) {
+	while (!common::HasEnded(&child_)) {
 		const Seconds left = end - std::chrono::steady_clock::now();
-		const int ms = left.count() > 0 ? static_cast<int>(left.count() * 1000) + 1 : 0;
-		const int ready = poll(&ended, 1, ms);
-		if (ready > 0)
-			break;
-		if (ready == 0)
+		if (left.count() <= 0)
 			return {};
-		if (errno != EINTR)
-			throw std::system_error(errno, std::generic_category(), "poll");
+		common::WaitForAny({child_.pidfd}, static_cast<int>(left.count() * 1000) + 1);
 	}
-	int raw = 0;
-	rusage usage = {};
-	checked(wait4(pid_, &raw, 0, &usage), "wait4");
-	peak_bytes_ = static_cast<size_t>(usage.ru_maxrss) * 1024;
-	status_ = WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
-	return status_;
+	return WIFSIGNALED(child_.status) ? 128 + WTERMSIG(child_.status) : WEXITSTATUS(child_.status);
 }
 
 std::string Process::out() const
@@ -166,6 +111,25 @@ Result run(const std::vector<std::string> &argv, Seconds limit, const ProcessOpt
 	result.err = process.err();
 	result.peak_bytes = process.peak_bytes();
 	return result;
+}
+
+bool is_gone(pid_t pid)
+{
+	std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+	std::string line;
+	return !std::getline(stat, line) || line[line.rfind(')') + 2] == 'Z';
+}
+
+pid_t pid_in(const std::string &path)
+{
+	pid_t pid = 0;
+	const bool written = eventually([&] {
+		std::ifstream file(path);
+		return file >> pid && file.get() == '\n';
+	});
+	if (!written)
+		throw std::runtime_error("no number in " + path);
+	return pid;
 }
 
 std::string program(const std::string &name)

@@ -6,9 +6,10 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <utility>
 #include <vector>
+
+#include "common/process/child.h"
 
 namespace forktail::test
 {
@@ -30,9 +31,9 @@ public:
 	Process(const Process &) = delete;
 	Process &operator=(const Process &) = delete;
 
-	pid_t pid() const { return pid_; }
-	bool running();
-	void signal(int number); // nothing once it has ended
+	pid_t pid() const { return child_.pid; }
+	bool running() { return !common::HasEnded(&child_); }
+	void signal(int number) { common::SignalChild(&child_, number); } // nothing once it has ended
 	// Its exit status, or 128 + n when signal n ended it; nothing when it still runs after `limit`.
 	std::optional<int> wait(Seconds limit);
 	// All it has printed so far.
@@ -40,13 +41,11 @@ public:
 	std::string err() const;
 	// The most memory it ever had (ru_maxrss), once it has ended. The kernel counts from the fork on, so
 	// it is at least what the test had then.
-	size_t peak_bytes() const { return peak_bytes_; }
+	size_t peak_bytes() const { return child_.peak_bytes; }
 
 private:
-	pid_t pid_ = -1;
-	int pidfd_ = -1, out_ = -1, err_ = -1;
-	size_t peak_bytes_ = 0;
-	std::optional<int> status_;
+	forktail::common::Child child_;
+	int out_ = -1, err_ = -1;
 };
 
 struct Result {
@@ -59,6 +58,11 @@ struct Result {
 // Runs a command to its end, or to its SIGKILL after `limit`.
 Result run(const std::vector<std::string> &argv, Seconds limit = Seconds(60),
 	   const ProcessOptions &options = {});
+
+// A zombie is gone too: who reaps an orphan, and when, is not up to the test.
+bool is_gone(pid_t pid);
+// Waits for the line with a number that a program writes into a file.
+pid_t pid_in(const std::string &path);
 
 // Path of one of this build's programs: program("forktail-load").
 std::string program(const std::string &name);

@@ -7,21 +7,10 @@
 #include <ios>
 #include <sstream>
 
-namespace forktail::test
-{
-namespace
-{
-
 namespace fs = std::filesystem;
 
-bool IsZombie(const std::string &proc)
+namespace forktail::test
 {
-	std::string stat = read_file(proc + "/stat");
-	size_t comm_end = stat.rfind(')');
-	return comm_end == std::string::npos || stat[comm_end + 2] == 'Z';
-}
-
-} // namespace
 
 LabProcess::LabProcess()
 {
@@ -97,7 +86,7 @@ std::vector<std::string> LabProcess::Alive() const
 			continue; // it ended while we looked
 		}
 		text += fs::read_symlink(proc + "/cwd", ec).string();
-		if (text.find(dir.path()) == std::string::npos || IsZombie(proc))
+		if (text.find(dir.path()) == std::string::npos || is_gone(std::stoi(pid)))
 			continue;
 		std::replace(command.begin(), command.end(), '\0', ' ');
 		alive.push_back(pid + " " + command);

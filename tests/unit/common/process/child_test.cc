@@ -1,35 +1,67 @@
 // SPDX-License-Identifier: MIT
-// What an idle child is to the scheduler, as the kernel says it.
+// How children are started and limited, what is heard of them, and that nothing is left of them.
+#include "common/process/child.h"
+
+#include <csignal>
+#include <fstream>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "guard/children.h"
+#include "common/process/stops.h"
+#include "common/process/words.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
 
-using namespace forktail::guard;
-using namespace ft::test;
+using namespace forktail::common;
+using namespace forktail::test;
 
 namespace
 {
 
+Command Shell(const std::string &script)
+{
+	Command command;
+	command.name = "the shell";
+	command.argv = {"sh", "-c", script};
+	return command;
+}
+
+// Runs a command to its end.
+Child Ran(const Command &command)
+{
+	Child child;
+	std::string error;
+	const bool started = StartChild(command, &child, &error);
+	INFO(error);
+	REQUIRE(started);
+	REQUIRE(eventually([&] { return HasEnded(&child); }));
+	return child;
+}
+
 std::string SaysOfItself(bool idle)
 {
 	TempDir dir;
-	ChildWords words;
-	words.name = "a child";
-	words.argv = {"/bin/sh", "-c",
-		      "chrt -p $$; ionice -p $$; nice; cat /proc/$$/autogroup 2>/dev/null || echo no group"};
-	words.output = dir.file("said");
-	words.idle = idle;
+	Command command =
+	    Shell("chrt -p $$; ionice -p $$; nice; cat /proc/$$/autogroup 2>/dev/null || echo no group");
+	command.output = dir.file("said");
+	command.group = Group::kSession;
+	command.idle = idle;
+	Child child = Ran(command);
+	CHECK(EndedWell(child));
+	CloseStreams(&child);
+	return read_file(command.output);
+}
+
+std::string WhyNot(const Command &command)
+{
 	Child child;
 	std::string error;
-	REQUIRE(StartChild(words, 0, 1, &child, &error));
-	REQUIRE(eventually([&] { return HasEnded(&child, 0); }));
-	CHECK(EndedWell(child));
-	return read_file(words.output);
+	CHECK_FALSE(StartChild(command, &child, &error));
+	CHECK_FALSE(child.running());
+	return error;
 }
 
 } // namespace
@@ -47,5 +79,190 @@ TEST_CASE("an idle child gives way to all others, in other sessions too, and any
 	if (access("/proc/self/autogroup", F_OK) == 0) {
 		CHECK(idle.find(" nice 19\n") != std::string::npos);
 		CHECK(usual.find(" nice 0\n") != std::string::npos);
+	}
+}
+
+TEST_CASE("A child's output and standard error arrive by line, and a line without an end counts at the end")
+{
+	Command command = Shell("printf 'one\\rtwo\\n\\nthree' >&2; read word; echo $word; exec sleep 1000");
+	command.in = command.out = kPipe;
+	Child child;
+	std::string error;
+	REQUIRE(StartChild(command, &child, &error));
+	REQUIRE(write(child.in, "in\n", 3) == 3);
+	std::vector<std::string> out, err;
+	REQUIRE(eventually([&] {
+		for (const std::string &line : child.err.Read())
+			err.push_back(line);
+		for (const std::string &line : child.out.Read())
+			out.push_back(line);
+		return !out.empty();
+	}));
+	CHECK(out == std::vector<std::string>{"in"});
+	CHECK(err == std::vector<std::string>{"one", "two"});
+	EndChild(&child);
+	CHECK(child.err.Read() == std::vector<std::string>{"three"});
+	CHECK(HowItEnded(child) == "was killed by signal 9 (Killed)");
+	CloseStreams(&child);
+}
+
+TEST_CASE("Lines are cut where they would grow without an end, and nothing of them is lost")
+{
+	Command command = Shell("head -c 100000 /dev/zero | tr '\\0' x");
+	const std::vector<std::string> lines = LinesOf(command);
+	REQUIRE(lines.size() == 2);
+	CHECK(lines[0] == std::string(64 << 10, 'x'));
+	CHECK(lines[1] == std::string(100000 - (64 << 10), 'x'));
+}
+
+TEST_CASE("LinesOf is what a program prints, with its standard error where that is wanted")
+{
+	Command command = Shell("echo one; echo two >&2; echo $WORD; pwd");
+	command.err = 1;
+	command.environment = {{"WORD", "three"}, {"PATH", getenv("PATH")}};
+	command.directory = "/usr";
+	CHECK(LinesOf(command) == std::vector<std::string>{"one", "two", "three", "/usr"});
+	command.argv = {"/nonexistent/program"};
+	CHECK(LinesOf(command).empty());
+	command = Shell("echo one; exec sleep 1000");
+	command.limit_ns = 300'000'000;
+	CHECK(LinesOf(command) == std::vector<std::string>{"one"});
+}
+
+TEST_CASE("A fork of this program says its result")
+{
+	Command command;
+	command.name = "the work";
+	command.out = kPipe;
+	command.work = [] { return std::string("done"); };
+	Child child = Ran(command);
+	CHECK(EndedWell(child));
+	CHECK(child.out.Read() == std::vector<std::string>{"done"});
+	CloseStreams(&child);
+	command.work = [] { return std::string(); };
+	child = Ran(command);
+	CHECK_FALSE(EndedWell(child));
+	CloseStreams(&child);
+}
+
+TEST_CASE("What can't be started is refused with a sentence")
+{
+	Command command;
+	command.name = "nothing";
+	command.argv = {"/nonexistent/program"};
+	CHECK(WhyNot(command) == "can't start nothing (/nonexistent/program): No such file or directory");
+	SECTION("or ends with a status, where nobody waits for it")
+	{
+		Child child;
+		std::string error;
+		REQUIRE(ForkChild(command, &child, &error));
+		REQUIRE(eventually([&] { return HasEnded(&child); }));
+		CHECK(WEXITSTATUS(child.status) == kNotStarted);
+		CloseStreams(&child);
+	}
+	SECTION("inside its limits")
+	{
+		command = Shell("exit 0");
+		command.cgroup = "/nonexistent";
+		CHECK(WhyNot(command) ==
+		      "can't start the shell in the cgroup /nonexistent: No such file or directory");
+		command.cgroup = "";
+		command.cpus = "0 and 1";
+		CHECK(WhyNot(command) == "can't start the shell on CPUs 0 and 1: a list is like 0-1,3");
+		command.cpus = "1023";
+		CHECK(WhyNot(command) == "can't start the shell on CPUs 1023: Invalid argument");
+	}
+}
+
+TEST_CASE("A child runs on the CPUs and in the memory that it is given")
+{
+	Command command = Shell("taskset -cp $$; ulimit -d");
+	command.cpus = "0";
+	command.memory_bytes = 256 << 20;
+	const std::vector<std::string> lines = LinesOf(command);
+	REQUIRE(lines.size() == 2);
+	CHECK(lines[0].ends_with("list: 0"));
+	CHECK(lines[1] == "262144");
+}
+
+TEST_CASE("A child that takes longer than it may is killed, and what it started with it")
+{
+	TempDir dir;
+	Command command = Shell("sleep 1000 & echo $! >" + dir.file("pid") + "; wait");
+	command.limit_ns = 500'000'000;
+	command.group = GENERATE(Group::kOwn, Group::kSession);
+	command.group_ends = true;
+	Child child = Ran(command);
+	CHECK(child.timed_out);
+	CHECK_FALSE(EndedWell(child));
+	CHECK(eventually([&] { return is_gone(pid_in(dir.file("pid"))); }));
+	CloseStreams(&child);
+}
+
+TEST_CASE("A child's death takes what it forked with it, if it is to")
+{
+	TempDir dir;
+	Command command = Shell("sleep 1000 & echo $! >" + dir.file("pid"));
+	command.group_ends = GENERATE(false, true);
+	Child child = Ran(command);
+	const pid_t grandchild = pid_in(dir.file("pid"));
+	if (command.group_ends) {
+		CHECK(eventually([&] { return is_gone(grandchild); }));
+	} else {
+		CHECK_FALSE(is_gone(grandchild));
+		kill(grandchild, SIGKILL);
+	}
+	CloseStreams(&child);
+}
+
+TEST_CASE("A child is told of its parent's death by the signal that it asked for")
+{
+	TempDir dir;
+	const pid_t parent = fork();
+	REQUIRE(parent >= 0);
+	if (parent == 0) {
+		Command command = Shell("trap 'echo told >" + dir.file("told") + "; exit' TERM; echo $$ >" +
+					dir.file("pid") + "; while :; do sleep 0.01; done");
+		command.death_signal = SIGTERM;
+		Child child;
+		std::string error;
+		if (StartChild(command, &child, &error))
+			pause();
+		_exit(1);
+	}
+	const pid_t child = pid_in(dir.file("pid"));
+	kill(parent, SIGKILL);
+	waitpid(parent, nullptr, 0);
+	CHECK(eventually([&] { return is_gone(child); }));
+	CHECK(read_file(dir.file("told")) == "told\n");
+}
+
+TEST_CASE("Signals that ask to stop are counted, and don't reach children with what was asked of them here")
+{
+	const pid_t program = fork();
+	REQUIRE(program >= 0);
+	if (program == 0) {
+		signal(SIGHUP, SIG_IGN);
+		CatchStops();
+		raise(SIGINT);
+		raise(SIGTERM);
+		raise(SIGHUP);
+		const std::vector<std::string> lines = LinesOf(Shell("kill -HUP $$; echo not killed"));
+		_exit(Stops() == 2 && StopSignal() == SIGTERM && lines.empty() ? 42 : 1);
+	}
+	int status = 0;
+	waitpid(program, &status, 0);
+	CHECK(WEXITSTATUS(status) == 42);
+}
+
+TEST_CASE("Lists of CPUs are as taskset's")
+{
+	std::vector<int> cpus;
+	CHECK((ParseCpus("0", &cpus) && cpus == std::vector<int>{0}));
+	CHECK((ParseCpus("0-3", &cpus) && cpus == std::vector<int>{0, 1, 2, 3}));
+	CHECK((ParseCpus("1,4-5,1023", &cpus) && cpus == std::vector<int>{1, 4, 5, 1023}));
+	for (const char *wrong : {"", "-", "0-", "-1", "3-1", "0,", ",0", "0 1", "a", "1024", "0x1"}) {
+		INFO(wrong);
+		CHECK_FALSE(ParseCpus(wrong, &cpus));
 	}
 }
