@@ -263,7 +263,7 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 
 void Guard::LookAfter()
 {
-	if (work_.Look(Now())) {
+	if (work_.Look()) {
 		planner_.Made(Now());
 		metrics_.Snapshot(work_.last_trigger(), work_.last_made());
 	}
@@ -278,7 +278,7 @@ void Guard::MakeDue()
 		return;
 	uint64_t at = follower_.RealtimeNs(plan.fired[0].start_ns);
 	at = at ? at : RealNow() - (now - std::min(now, plan.fired[0].start_ns));
-	if (!work_.Take(plan, at, CommandsOf(plan), now)) {
+	if (!work_.Take(plan, at, CommandsOf(plan))) {
 		planner_.Made(now);
 		metrics_.Snapshot(plan.fired[0].trigger, false);
 	}

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/format/units.h"
@@ -83,6 +84,29 @@ void RemoveUnfinished(const std::string &path)
 		std::filesystem::remove(file, ec);
 }
 
+// Each child has a session of its own, so that what it started goes with it. What it prints comes where our
+// messages do.
+common::Command InSession(const std::string &name, uint64_t limit_ns)
+{
+	return {.name = name,
+		.out = STDERR_FILENO,
+		.err = STDERR_FILENO,
+		.group = common::Group::kSession,
+		.group_ends = true,
+		.limit_ns = limit_ns};
+}
+
+// "took longer than 30 s and was killed", "ended with status 3", "was killed by signal 9 (Killed)".
+std::string How(const common::Child &child)
+{
+	if (child.timed_out)
+		return "took longer than " + common::FormatDuration(child.command.limit_ns) +
+		       " and was killed";
+	if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == common::kNotStarted)
+		return "could not be run";
+	return common::HowItEnded(child);
+}
+
 } // namespace
 
 Work::Work(const std::string &ring, const std::string &forktail)
@@ -92,8 +116,8 @@ Work::Work(const std::string &ring, const std::string &forktail)
 
 Work::~Work()
 {
-	EndChild(&taker_);
-	EndChild(&helper_);
+	common::EndChild(&taker_);
+	common::EndChild(&helper_);
 }
 
 bool Work::Full()
@@ -105,8 +129,7 @@ bool Work::Full()
 	return kept.size() >= limits_.count || bytes >= limits_.bytes;
 }
 
-bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands,
-		uint64_t now_ns)
+bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands)
 {
 	last_trigger_ = plan.fired[0].trigger;
 	last_made_ = false;
@@ -133,21 +156,24 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	asked.why = Because(plan);
 	asked.out = taking_.path;
 	std::string error;
-	if (ForkChild(
-		"the snapshot", [&] { return TakeInChild(asked); }, now_ns, kTakeNs, &taker_, &error))
+	common::Command command = InSession("the snapshot", kTakeNs);
+	command.work = [asked] { return TakeInChild(asked); };
+	command.out = common::kPipe;
+	if (common::ForkChild(command, &taker_, &error))
 		return true;
 	figures_.failed++;
 	Say(Level::Error, error);
 	return false;
 }
 
-void Work::Taken(uint64_t now_ns)
+void Work::Taken()
 {
-	const common::Json said = common::ParseObject(ResultOf(&taker_));
+	const std::vector<std::string> lines = taker_.out.Read(true);
+	const common::Json said = common::ParseObject(lines.empty() ? "" : lines[0]);
 	const auto why = static_cast<snapshot::SnapshotWhy>(common::Whole(said, "why"));
-	if (!EndedWell(taker_)) {
+	if (!common::EndedWell(taker_)) {
 		figures_.failed++;
-		Say(Level::Error, "the snapshot " + taking_.name + " " + HowItEnded(taker_, kTakeNs));
+		Say(Level::Error, "the snapshot " + taking_.name + " " + How(taker_));
 		return;
 	}
 	if (why != snapshot::SnapshotWhy::Done) {
@@ -176,30 +202,31 @@ void Work::Taken(uint64_t now_ns)
 		figures_.not_explained++;
 		after_.erase(after_.begin() + 1);
 	}
-	GoOn(now_ns);
+	GoOn();
 }
 
-bool Work::BeginExplaining(const Job &job, uint64_t now_ns)
+bool Work::BeginExplaining(const Job &job)
 {
 	const uint64_t memory = std::max(limits_.explain_bytes / 4, kLeastMemory);
-	ChildWords words;
-	words.name = "the explanation";
+	common::Command words = InSession("the explanation", limits_.explain_ns);
+	words.directory = "/";
 	words.argv = {forktail_,   "explain",
 		      job.path,	   "--ascii",
 		      "--json-to", job.path + "/." + kExplanations[1],
 		      "--memory",  std::to_string(memory)};
 	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
 	words.output = job.path + "/." + kExplanations[0];
+	words.output_flags = O_TRUNC | O_NOFOLLOW;
 	words.idle = true;
 	words.memory_bytes = limits_.explain_bytes;
 	std::string error;
-	const bool good = StartChild(words, now_ns, limits_.explain_ns, &helper_, &error);
+	const bool good = common::ForkChild(words, &helper_, &error);
 	if (!good)
 		Say(Level::Error, error);
 	return good;
 }
 
-bool Work::BeginCommand(const Job &job, const CommandOf &command, uint64_t now_ns)
+bool Work::BeginCommand(const Job &job, const CommandOf &command)
 {
 	if (geteuid() == 0) {
 		figures_.commands_failed++;
@@ -209,20 +236,20 @@ bool Work::BeginCommand(const Job &job, const CommandOf &command, uint64_t now_n
 			"that is root (forktail record --user)");
 		return false;
 	}
-	ChildWords words;
-	words.name = command.command.argv[0];
+	common::Command words = InSession(command.command.argv[0], limits_.command_ns);
+	words.directory = "/";
 	words.argv = command.command.argv;
 	words.argv.push_back(job.path);
 	words.environment = {{"FORKTAIL_SNAPSHOT", job.path}, {"FORKTAIL_TRIGGER", command.trigger}};
 	std::string error;
-	const bool good = StartChild(words, now_ns, limits_.command_ns, &helper_, &error);
+	const bool good = common::ForkChild(words, &helper_, &error);
 	if (!good)
 		Say(Level::Error, error);
 	figures_.commands++;
 	return good;
 }
 
-bool Work::BeginStep(Job *job, uint64_t now_ns)
+bool Work::BeginStep(Job *job)
 {
 	std::error_code ec;
 	if (!std::filesystem::exists(job->path, ec))
@@ -230,8 +257,8 @@ bool Work::BeginStep(Job *job, uint64_t now_ns)
 	for (; job->step < 1 + job->commands.size(); job->step++) {
 		if (job->step == 0 && (forktail_.empty() || !limits_.explain))
 			continue;
-		const bool begun = job->step == 0 ? BeginExplaining(*job, now_ns)
-						  : BeginCommand(*job, job->commands[job->step - 1], now_ns);
+		const bool begun =
+		    job->step == 0 ? BeginExplaining(*job) : BeginCommand(*job, job->commands[job->step - 1]);
 		if (begun)
 			return true;
 	}
@@ -240,7 +267,7 @@ bool Work::BeginStep(Job *job, uint64_t now_ns)
 
 void Work::StepEnded(const Job &job)
 {
-	const bool good = EndedWell(helper_), command = job.step > 0;
+	const bool good = common::EndedWell(helper_), command = job.step > 0;
 	if (!command) {
 		if (good)
 			for (const char *file : kExplanations)
@@ -252,30 +279,28 @@ void Work::StepEnded(const Job &job)
 	}
 	figures_.commands_failed += command && !good;
 	if (!good)
-		Say(Level::Warning,
-		    helper_.name + " of " + job.name + " " +
-			HowItEnded(helper_, command ? limits_.command_ns : limits_.explain_ns));
+		Say(Level::Warning, helper_.command.name + " of " + job.name + " " + How(helper_));
 }
 
-void Work::GoOn(uint64_t now_ns)
+void Work::GoOn()
 {
 	while (!after_.empty() && !helper_.running()) {
-		if (BeginStep(&after_[0], now_ns))
+		if (BeginStep(&after_[0]))
 			return;
 		after_.pop_front();
 	}
 }
 
-bool Work::Look(uint64_t now_ns)
+bool Work::Look()
 {
-	if (helper_.running() && HasEnded(&helper_, now_ns)) {
+	if (helper_.running() && common::HasEnded(&helper_)) {
 		StepEnded(after_[0]);
 		after_[0].step++;
-		GoOn(now_ns);
+		GoOn();
 	}
-	if (!taker_.running() || !HasEnded(&taker_, now_ns))
+	if (!taker_.running() || !common::HasEnded(&taker_))
 		return false;
-	Taken(now_ns);
+	Taken();
 	return true;
 }
 

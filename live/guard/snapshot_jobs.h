@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "children.h"
+#include "common/process/child.h"
 #include "live/guard/config/config.h"
 #include "snapshot_plan.h"
 
@@ -39,10 +39,9 @@ public:
 	void Use(const SnapshotLimits &limits) { limits_ = limits; }
 
 	// Begins one. False: it won't be made, and it was said why.
-	bool Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands,
-		  uint64_t now_ns);
+	bool Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands);
 	// Looks after the children. True: a snapshot that was being made is made, or not.
-	bool Look(uint64_t now_ns);
+	bool Look();
 
 	// Of the last one that was made, or not: who asked for it first.
 	const std::string &last_trigger() const { return last_trigger_; }
@@ -60,17 +59,17 @@ private:
 		size_t step = 0; // the explanation first, then commands
 	};
 	bool Full();
-	void Taken(uint64_t now_ns);
-	bool BeginStep(Job *job, uint64_t now_ns);
-	bool BeginExplaining(const Job &job, uint64_t now_ns);
-	bool BeginCommand(const Job &job, const CommandOf &command, uint64_t now_ns);
+	void Taken();
+	bool BeginStep(Job *job);
+	bool BeginExplaining(const Job &job);
+	bool BeginCommand(const Job &job, const CommandOf &command);
 	void StepEnded(const Job &job);
-	void GoOn(uint64_t now_ns);
+	void GoOn();
 
 	const std::string ring_, directory_, forktail_;
 	SnapshotLimits limits_;
 	Job taking_;
-	Child taker_, helper_;
+	common::Child taker_, helper_;
 	std::deque<Job> after_; // the first is the one at work
 	WorkFigures figures_;
 	std::string last_trigger_;
