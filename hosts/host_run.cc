@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rank_protocol.h"
+#include "common/process/stops.h"
+#include "common/process/words.h"
 #include "recording/recording.h"
 
 namespace forktail::hosts
@@ -31,30 +32,23 @@ std::string PathOf(const Work &work, const std::string &name, const char *extens
 	return work.directory + "/" + name + extension;
 }
 
+// The path of one of forktail's programs; "": it isn't there.
+std::string FindOf(const Work &work, const std::string &program)
+{
+	return common::FindProgram(program, work.programs.empty() ? common::ProgramPath() : work.programs);
+}
+
 // A program's version, as "forktail-load 0.1.0" says it; "" if it says nothing of the kind.
 std::string VersionOf(const std::string &path)
 {
-	Child child;
-	std::string error, version;
-	if (!StartChild({path, {path, "--version"}, "", false, -1}, &child, &error))
-		return "";
-	for (const uint64_t limit = ft_now_ns() + 10 * kSecond;
-	     child.output.fd >= 0 && ft_now_ns() < limit;) {
-		WaitForAny({child.output.fd}, 1000);
-		for (const std::string &line : child.output.Read())
-			if (version.empty())
-				version = line.substr(line.find(' ') + 1);
-	}
-	SignalChild(&child, SIGKILL); // of one that is through nothing comes
-	while (!HasEnded(&child))
-		usleep(1000);
-	ForgetChild(&child);
-	return version;
+	const std::vector<std::string> lines = common::LinesOf(
+	    {.name = path, .argv = {path, "--version"}, .err = common::kNull, .limit_ns = 10 * kSecond});
+	return lines.empty() ? "" : lines[0].substr(lines[0].find(' ') + 1);
 }
 
 bool CheckProgram(const Work &work, const std::string &program, std::string *error)
 {
-	const std::string path = FindBeside(work.programs, program);
+	const std::string path = FindOf(work, program);
 	if (path.empty()) {
 		*error = "there is no " + program + " " +
 			 (work.programs.empty() ? "beside forktail-rank or on PATH" : "in " + work.programs);
@@ -72,12 +66,16 @@ bool StartJob(Work *work, const Job &job, std::string *error)
 {
 	auto running = std::make_unique<Running>();
 	running->job = job;
-	StartWords words = {job.name, job.argv, PathOf(*work, job.name, ".log"), false, work->lock};
-	words.argv[0] = FindBeside(work->programs, job.argv[0]);
+	common::Command command{.name = job.name,
+				.argv = job.argv,
+				.output = PathOf(*work, job.name, ".log"),
+				.kept = work->lock,
+				.death_signal = SIGTERM};
+	command.argv[0] = FindOf(*work, job.argv[0]);
 	Told told = Tell("started", work->host);
 	told["name"] = job.name;
 	told["argv"] = job.argv;
-	if (!StartChild(words, &running->child, error))
+	if (!common::StartChild(command, &running->child, error))
 		return false;
 	work->running.push_back(std::move(running));
 	Send(told);
@@ -92,7 +90,7 @@ const char *KindOf(const Job &job)
 // Lines of a program: into its log, and told.
 void Listen(Work *work, Running *r)
 {
-	for (const std::string &line : r->child.errors.Read()) {
+	for (const std::string &line : r->child.err.Read(r->child.ended)) {
 		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
 		std::ofstream(PathOf(*work, r->job.name, ".log"), std::ios::app) << line << '\n';
 		for (const char *begins :
@@ -103,22 +101,22 @@ void Listen(Work *work, Running *r)
 		told["line"] = line;
 		Send(told);
 		if (!progress)
-			Remember(&r->child, line);
+			common::Remember(&r->child, line);
 	}
 }
 
 void NoteEnd(Work *work, Running *r)
 {
-	if (r->child.ended || !HasEnded(&r->child))
+	if (r->child.ended || !common::HasEnded(&r->child))
 		return;
 	Listen(work, r);
 	Told told = Tell("ended", work->host);
 	told["name"] = r->job.name;
 	told["kind"] = KindOf(r->job);
-	told["well"] = EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
+	told["well"] = common::EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
 	told["asked"] = r->child.asked;
-	told["how"] = HowItEnded(r->child);
-	ForgetChild(&r->child);
+	told["how"] = common::HowItEnded(r->child) + LastWords(r->child);
+	common::CloseStreams(&r->child);
 	Send(told);
 }
 
@@ -127,8 +125,8 @@ void Look(Work *work, std::vector<int> fds)
 {
 	for (const auto &r : work->running)
 		if (!r->child.ended)
-			fds.push_back(r->child.errors.fd);
-	WaitForAny(fds, 500);
+			fds.insert(fds.end(), {r->child.err.fd, r->child.pidfd});
+	common::WaitForAny(fds, 500);
 	for (const auto &r : work->running) {
 		Listen(work, r.get());
 		NoteEnd(work, r.get());
@@ -146,16 +144,16 @@ void SignalAll(Work *work, bool loads, int signal)
 {
 	for (const auto &r : work->running)
 		if ((r->job.kind == Job::kLoad) == loads)
-			SignalChild(&r->child, signal);
+			common::SignalChild(&r->child, signal);
 }
 
 // True once somebody wants the end.
-bool Asked(Lines *words)
+bool Asked(common::Lines *words)
 {
 	for (const std::string &line : words->Read())
 		if (line == "end")
 			return true;
-	return words->fd < 0 || Stops() > 0;
+	return words->fd < 0 || common::Stops() > 0;
 }
 
 void EndKind(Work *work, bool loads)
@@ -169,23 +167,6 @@ void EndKind(Work *work, bool loads)
 }
 
 } // namespace
-
-std::string FindBeside(const std::string &directory, const std::string &program)
-{
-	std::error_code ec;
-	std::string places = directory;
-	const char *path = getenv("PATH");
-	if (places.empty())
-		places = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path().string() + ":" +
-			 (path ? path : "/usr/local/bin:/usr/bin:/bin");
-	places += ":";
-	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
-		const std::string file = places.substr(at, end - at) + "/" + program;
-		if (end > at && access(file.c_str(), X_OK) == 0)
-			return file;
-	}
-	return "";
-}
 
 std::string DirectoryOf(const Plan &plan, const std::string &token, const std::string &host)
 {
@@ -232,13 +213,13 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 			waiting = waiting || !r->ready;
 			if (!r->child.ended)
 				continue;
-			*error = r->job.argv[0] + " " + HowItEnded(r->child);
+			*error = r->job.argv[0] + " " + common::HowItEnded(r->child) + LastWords(r->child);
 			return false;
 		}
 		if (!waiting)
 			return true;
-		if (ft_now_ns() > limit || Stops() > 0) {
-			*error = Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
+		if (ft_now_ns() > limit || common::Stops() > 0) {
+			*error = common::Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
 			return false;
 		}
 		Look(work, {});
@@ -262,7 +243,7 @@ void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns)
 		told["how"] = error;
 		Send(told);
 	}
-	Lines words;
+	common::Lines words;
 	words.fd = STDIN_FILENO;
 	fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
 	bool loading = true;
@@ -284,6 +265,14 @@ void EndWork(Work *work)
 {
 	EndKind(work, true);
 	EndKind(work, false);
+}
+
+std::string LastWords(const common::Child &child)
+{
+	std::string text;
+	for (const std::string &line : child.last)
+		text += (text.empty() ? "; it said: " : " / ") + line;
+	return text;
 }
 
 } // namespace forktail::hosts

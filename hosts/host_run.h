@@ -2,7 +2,7 @@
 // One host's part of a run: its directory of files, its programs, and how they end. It knows nothing of MPI.
 //
 // Recorders are there before the first request and until after the last; each program's recording is closed
-// by the program itself, whoever dies first: it gets SIGTERM if we don't live any more (children.h).
+// by the program itself, whoever dies first: it gets SIGTERM if we don't live any more.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "children.h"
+#include "common/process/child.h"
 #include "jobs.h"
 
 namespace forktail::hosts
@@ -18,7 +18,7 @@ namespace forktail::hosts
 
 struct Running {
 	Job job;
-	Child child;
+	common::Child child;
 	bool ready = false; // it has begun to record or to compare
 };
 
@@ -45,9 +45,7 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns);
 // Ends all programs.
 void EndWork(Work *work);
-
-// The path of one of forktail's programs: in `directory`, or if that is "" beside this one, else on PATH; "":
-// nowhere.
-std::string FindBeside(const std::string &directory, const std::string &program);
+// "; it said: one line / another", of the lines that Remember noted; "" if there are none.
+std::string LastWords(const common::Child &child);
 
 } // namespace forktail::hosts

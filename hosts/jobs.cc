@@ -74,22 +74,4 @@ std::string RolesOf(const Plan &plan, const PlanHost &host)
 	return roles.empty() ? "nothing" : roles;
 }
 
-std::string CommandLine(const std::vector<std::string> &argv)
-{
-	std::string line;
-	for (const std::string &word : argv) {
-		bool plain = !word.empty() && word.find_first_of(" '\"\\$&;|<>*?()`\n") == std::string::npos;
-		line += line.empty() ? "" : " ";
-		if (plain) {
-			line += word;
-			continue;
-		}
-		line += '\'';
-		for (char c : word)
-			line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-		line += '\'';
-	}
-	return line;
-}
-
 } // namespace forktail::hosts

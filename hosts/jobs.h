@@ -23,7 +23,4 @@ std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::strin
 // "recorder and load", for messages.
 std::string RolesOf(const Plan &plan, const PlanHost &host);
 
-// One line, with quotes where a shell needs them.
-std::string CommandLine(const std::vector<std::string> &argv);
-
 } // namespace forktail::hosts

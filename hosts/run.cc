@@ -16,8 +16,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "children.h"
-#include "host_run.h"
+#include "common/process/child.h"
+#include "common/process/stops.h"
+#include "common/process/words.h"
 #include "jobs.h"
 #include "recording/recording.h"
 #include "session.h"
@@ -44,7 +45,7 @@ std::string NewToken()
 
 // One mpirun, and what there is to know about it.
 struct Mpi {
-	Child child;
+	common::Child child;
 	uint64_t ended_ns = 0; // when "end" was sent; 0: it wasn't
 	uint64_t over_ns = 0;  // when all ranks were through
 	int stops = 0;	       // signals that we had by then
@@ -73,7 +74,7 @@ void SendEnd(Session *session, Mpi *mpi)
 	mpi->ended_ns = ft_now_ns();
 	session->ending = true;
 	mpi->child.asked = true;
-	if (write(mpi->child.input, "end\n", 4) != 4)
+	if (write(mpi->child.in, "end\n", 4) != 4)
 		return; // it has ended, or will be killed
 	for (const auto &[name, host] : session->hosts)
 		if (IsLocal(*mpi, host.hello))
@@ -85,19 +86,19 @@ bool Listen(Session *session, const Plan &plan, Mpi *mpi)
 {
 	bool end = false;
 	Told told;
-	WaitForAny({mpi->child.output.fd, mpi->child.errors.fd}, 500);
-	for (Lines *lines : {&mpi->child.output, &mpi->child.errors})
+	common::WaitForAny({mpi->child.out.fd, mpi->child.err.fd, mpi->child.pidfd}, 500);
+	for (common::Lines *lines : {&mpi->child.out, &mpi->child.err})
 		for (const std::string &line : lines->Read()) {
 			if (Understand(line, &told))
 				end = Take(session, plan, told) || end;
 			else if (line.find_first_not_of("- ") != std::string::npos)
-				Remember(&mpi->child, line);
+				common::Remember(&mpi->child, line);
 		}
 	return end;
 }
 
 // "mpirun noticed that process rank 2 with PID 77 on node b exited on signal 9 (Killed)."
-void NameDeadRank(Session *session, const Plan &plan, const Child &mpirun)
+void NameDeadRank(Session *session, const Plan &plan, const common::Child &mpirun)
 {
 	for (const std::string &line : mpirun.last) {
 		size_t rank = 0;
@@ -113,8 +114,7 @@ void NameDeadRank(Session *session, const Plan &plan, const Child &mpirun)
 		return Trouble(session, who + " was killed by signal " + std::to_string(signal) +
 					    "; the others were ended");
 	}
-	std::string sentence = "mpirun " + HowItEnded(mpirun);
-	Trouble(session, sentence);
+	Trouble(session, "mpirun " + common::HowItEnded(mpirun) + LastWords(mpirun));
 }
 
 // Hosts that nothing was heard of while others were through.
@@ -153,17 +153,22 @@ void Insist(Session *session, const Plan &plan, Mpi *mpi)
 	const uint64_t now = ft_now_ns();
 	if (!mpi->over_ns && AllOver(*session, plan))
 		mpi->over_ns = now;
-	if (Stops() > mpi->stops + 1 || (mpi->over_ns && now - mpi->over_ns > kLeaving) ||
+	if (common::Stops() > mpi->stops + 1 || (mpi->over_ns && now - mpi->over_ns > kLeaving) ||
 	    (mpi->ended_ns && now - mpi->ended_ns > kGentle) ||
 	    (mpi->ended_ns && now - mpi->ended_ns > kLeaving && OnlySilentOnesLeft(*session, plan)))
-		SignalChild(&mpi->child, SIGKILL);
+		common::SignalChild(&mpi->child, SIGKILL);
 }
 
 bool StartMpi(const std::vector<std::string> &command, Session *session, Mpi *mpi)
 {
 	std::string error;
-	mpi->stops = Stops();
-	if (StartChild({"mpirun", command, "", true, -1}, &mpi->child, &error))
+	mpi->stops = common::Stops();
+	if (common::StartChild({.name = "mpirun",
+				.argv = command,
+				.in = common::kPipe,
+				.out = common::kPipe,
+				.death_signal = SIGTERM},
+			       &mpi->child, &error))
 		return true;
 	Trouble(session, error);
 	return false;
@@ -177,9 +182,9 @@ void RunLoad(const HostsOptions &o, Session *session)
 		hosts.push_back(&host);
 	if (!StartMpi(MpiCommand(o.mpi, o.plan, "run", hosts), session, &mpi))
 		return;
-	while (!HasEnded(&mpi.child)) {
+	while (!common::HasEnded(&mpi.child)) {
 		const bool wanted = Listen(session, o.plan, &mpi);
-		const bool stopped = Stops() > mpi.stops && !mpi.ended_ns;
+		const bool stopped = common::Stops() > mpi.stops && !mpi.ended_ns;
 		if (stopped)
 			Trouble(session, "stopped by a signal; ending all hosts' programs");
 		if (wanted || stopped || AllLoaded(*session, o.plan) || OnlySilentOnesLeft(*session, o.plan))
@@ -187,12 +192,12 @@ void RunLoad(const HostsOptions &o, Session *session)
 		Insist(session, o.plan, &mpi);
 		ShowProgress(session, o.plan);
 	}
-	while (mpi.child.output.fd >= 0 && mpi.child.errors.fd >= 0 && Listen(session, o.plan, &mpi)) {
+	while (mpi.child.out.fd >= 0 && mpi.child.err.fd >= 0 && Listen(session, o.plan, &mpi)) {
 	}
-	ForgetChild(&mpi.child);
+	common::CloseStreams(&mpi.child);
 	NameLost(session, o.plan);
 	// Before the load ranks that say they are through have been ended.
-	if (!session->cannot && !EndedWell(mpi.child) && (!mpi.over_ns || !session->go_ns) &&
+	if (!session->cannot && !common::EndedWell(mpi.child) && (!mpi.over_ns || !session->go_ns) &&
 	    session->troubles.empty())
 		NameDeadRank(session, o.plan, mpi.child);
 }
@@ -207,20 +212,20 @@ std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<con
 		return kept;
 	Told told;
 	for (const uint64_t limit = ft_now_ns() + limit_ns;
-	     !HasEnded(&mpi.child) || mpi.child.output.fd >= 0;) {
-		WaitForAny({mpi.child.output.fd, mpi.child.errors.fd}, 500);
-		for (Lines *lines : {&mpi.child.output, &mpi.child.errors})
+	     !common::HasEnded(&mpi.child) || mpi.child.out.fd >= 0;) {
+		common::WaitForAny({mpi.child.out.fd, mpi.child.err.fd, mpi.child.pidfd}, 500);
+		for (common::Lines *lines : {&mpi.child.out, &mpi.child.err})
 			for (const std::string &line : lines->Read())
 				if (Understand(line, &told) && TextOf(told, "forktail") == "kept")
 					kept.push_back(TextOf(told, "host"));
 				else if (Understand(line, &told))
 					Take(session, o.plan, told);
-		if (ft_now_ns() > limit || Stops() > mpi.stops)
-			SignalChild(&mpi.child, SIGKILL);
+		if (ft_now_ns() > limit || common::Stops() > mpi.stops)
+			common::SignalChild(&mpi.child, SIGKILL);
 		if (mpi.child.ended && mpi.child.asked)
 			break;
 	}
-	ForgetChild(&mpi.child);
+	common::CloseStreams(&mpi.child);
 	return kept;
 }
 
@@ -304,8 +309,8 @@ bool PrepareHosts(HostsOptions *o, std::string *error, int *status)
 	o->mpi.run = fs::absolute(o->mpi.run);
 	*status = 3;
 	// By its name: with a path it would expect all hosts to have Open MPI in the same place.
-	o->mpi.mpirun = FindBeside("", "mpirun").empty() ? "" : "mpirun";
-	o->mpi.rank = FindBeside("", "forktail-rank");
+	o->mpi.mpirun = common::FindProgram("mpirun").empty() ? "" : "mpirun";
+	o->mpi.rank = common::FindProgram("forktail-rank");
 	if (o->mpi.mpirun.empty())
 		*error =
 		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin";
@@ -325,7 +330,7 @@ std::string DescribePlan(const Plan &plan)
 	for (const PlanHost &host : plan.hosts) {
 		text += host.name + " (" + host.address + "): " + RolesOf(plan, host) + "\n";
 		for (const Job &job : JobsOf(plan, host, plan.scratch))
-			text += "  " + CommandLine(job.argv) + "\n";
+			text += "  " + common::CommandLine(job.argv) + "\n";
 	}
 	return text;
 }
@@ -337,7 +342,8 @@ int RunHosts(HostsOptions o)
 	std::string error;
 	Session session;
 	o.mpi.token = NewToken();
-	CatchStops();
+	common::CatchStops();
+	signal(SIGPIPE, SIG_IGN);
 	RunLoad(o, &session);
 	GatherAll(o, &session);
 	if (!WriteRunJson(o, session, started, &error))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "common/process/stops.h"
 #include "hosts/host_run.h"
 #include "hosts/rank_protocol.h"
 #include "recording/recording.h"
@@ -141,7 +142,7 @@ int Lead(const std::string &plan_path, int ranks)
 	bool all = true;
 	for (int i = 1; i < ranks; i++)
 		all = ReceiveText(i, kPatience, &answer) && answer == "ready" && all;
-	if (!all || Stops() > 0)
+	if (!all || common::Stops() > 0)
 		return StopAll(ranks);
 	std::vector<int64_t> ahead(static_cast<size_t>(ranks));
 	for (int i = 1; i < ranks; i++) {
@@ -168,7 +169,7 @@ int Follow(const std::string &token, const std::string &host)
 	Plan plan;
 	uint64_t begin_ns = 0;
 	const bool go = Agree(&work, token, host, &plan, &begin_ns);
-	if (Stops() == 0) // else nobody may be there any more to end it with
+	if (common::Stops() == 0) // else nobody may be there any more to end it with
 		EndTalk();
 	if (go)
 		RunLoads(&work, RealtimeAt(begin_ns), begin_ns + plan.duration_ns + kSpare);

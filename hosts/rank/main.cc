@@ -2,12 +2,13 @@
 // forktail-rank: what mpirun starts for `forktail hosts run`, once on the host where that was typed (rank 0)
 // and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. kHelp
 // has its words, which nobody types.
+#include <csignal>
 #include <cstdio>
 #include <string>
 
 #include "begin.h"
+#include "common/process/stops.h"
 #include "gather.h"
-#include "hosts/children.h"
 #include "talk.h"
 
 namespace
@@ -47,7 +48,8 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	CatchStops();
+	forktail::common::CatchStops();
+	signal(SIGPIPE, SIG_IGN);
 	int rank = 0, ranks = 0;
 	if (!BeginTalk(&argc, &argv, &rank, &ranks) || (rank == 0) != leads)
 		return 3;

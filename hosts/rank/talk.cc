@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "hosts/children.h"
+#include "common/process/stops.h"
 #include "recording/recording.h"
 
 namespace forktail::hosts
@@ -50,7 +50,7 @@ bool ReceiveText(int from, double seconds, std::string *text)
 	const uint64_t limit = ft_now_ns() + static_cast<uint64_t>(seconds * 1e9);
 	int there = 0;
 	while (MPI_Iprobe(from, kText, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS && !there) {
-		if (Stops() > 0 || ft_now_ns() > limit)
+		if (common::Stops() > 0 || ft_now_ns() > limit)
 			return false;
 		usleep(kNapMicroseconds);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Plans: what they mean for a host, and what is wrong with them, by line. And the lines that ranks tell.
+#include "common/process/words.h"
 #include "hosts/jobs.h"
 #include "hosts/mpirun.h"
 #include "hosts/plan.h"
@@ -39,18 +40,19 @@ TEST_CASE("A plan says what runs where, with which words")
 	CHECK(plan.hosts[1].network == "10.0.0.2");
 	const std::vector<Job> a = JobsOf(plan, plan.hosts[0], "/d"), b = JobsOf(plan, plan.hosts[1], "/d");
 	REQUIRE(a.size() == 3);
-	CHECK(CommandLine(a[0].argv) == "forktail-clock serve --listen a");
-	CHECK(CommandLine(a[1].argv) ==
+	CHECK(forktail::common::CommandLine(a[0].argv) == "forktail-clock serve --listen a");
+	CHECK(forktail::common::CommandLine(a[1].argv) ==
 	      "forktail-record -o /d/server.forktail --port 6379 --port 6380 --duration 212s --light");
-	CHECK(CommandLine(a[2].argv) ==
+	CHECK(forktail::common::CommandLine(a[2].argv) ==
 	      "forktail-record -o /d/server-2.forktail --name nutcracker --duration 212s");
 	REQUIRE(b.size() == 2);
-	CHECK(CommandLine(b[0].argv) == "forktail-clock probe a -o /d/clock.forktail --duration 212s");
-	CHECK(CommandLine(b[1].argv) ==
+	CHECK(forktail::common::CommandLine(b[0].argv) ==
+	      "forktail-clock probe a -o /d/clock.forktail --duration 212s");
+	CHECK(forktail::common::CommandLine(b[1].argv) ==
 	      "forktail-load -o /d/load.forktail --progress --server a:6379 --duration 90000ms --rate 10");
 	CHECK(RolesOf(plan, plan.hosts[0]) == "2 recorders");
 	CHECK(RolesOf(plan, plan.hosts[1]) == "load");
-	CHECK(CommandLine({"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
+	CHECK(forktail::common::CommandLine({"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
 }
 
 TEST_CASE("What is wrong with a plan is said with its line")
@@ -91,9 +93,9 @@ TEST_CASE("Each host is an application context of mpirun's that says its name")
 	REQUIRE(ParsePlan(kHosts + "[[load]]\nhost = \"a\"\n", "p.toml", &plan, &error));
 	plan.mpirun = {"--mca", "x", "y"};
 	plan.hosts[1].programs = "/opt/ft";
-	const std::string line =
-	    CommandLine(MpiCommand({"mpirun", "/b/forktail-rank", "/p.toml", "/run", "t", "", {"-v"}}, plan,
-				   "gather", {&plan.hosts[0], &plan.hosts[1]}));
+	const std::string line = forktail::common::CommandLine(
+	    MpiCommand({"mpirun", "/b/forktail-rank", "/p.toml", "/run", "t", "", {"-v"}}, plan, "gather",
+		       {&plan.hosts[0], &plan.hosts[1]}));
 	CHECK(
 	    line.find(" --mca x y -v --host localhost -np 1 /b/forktail-rank gather t --plan /p.toml /run : "
 		      "--host a -np 1 /b/forktail-rank gather t a : "
