@@ -110,11 +110,11 @@ bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, 
 			Child *child = Start(session, command, error);
 			if (!child || !WaitForEnd(session, child, 0, kCheckSeconds, error))
 				return false;
-			if (WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0)
+			if (common::EndedWell(*child))
 				continue;
 			*error =
 			    scenario.file + ":" + std::to_string(step.line) + ": " +
-			    (child->tail.empty() ? "forktail-load takes no such words" : child->tail.front());
+			    (child->last.empty() ? "forktail-load takes no such words" : child->last.front());
 			return false;
 		}
 	return true;

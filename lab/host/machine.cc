@@ -3,17 +3,16 @@
 #include "machine.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <linux/magic.h>
-#include <sched.h>
 #include <sstream>
 #include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "common/format/units.h"
+#include "common/process/words.h"
 
 namespace forktail::lab
 {
@@ -40,13 +39,7 @@ std::string FirstLine(const std::string &path)
 std::string FindProgram(const std::string &name)
 {
 	const char *path = getenv("PATH");
-	std::istringstream directories(std::string(path ? path : "") + ":/usr/local/sbin:/usr/sbin:/sbin");
-	for (std::string directory; std::getline(directories, directory, ':');) {
-		std::string file = directory + "/" + name;
-		if (!directory.empty() && access(file.c_str(), X_OK) == 0)
-			return file;
-	}
-	return "";
+	return common::FindProgram(name, std::string(path ? path : "") + ":/usr/local/sbin:/usr/sbin:/sbin");
 }
 
 std::string HostName()
@@ -81,31 +74,6 @@ uint64_t AvailableMemoryBytes()
 		if (key == "MemAvailable:")
 			return kib * 1024;
 	return 0;
-}
-
-bool ParseCpus(const std::string &list, std::vector<int> *cpus)
-{
-	cpus->clear();
-	const char *at = list.data(), *end = at + list.size();
-	auto number = [&](int *value) {
-		auto [rest, failure] = std::from_chars(at, end, *value);
-		at = rest;
-		return failure == std::errc() && *value >= 0 && *value < CPU_SETSIZE;
-	};
-	for (;;) {
-		int first, last;
-		if (!number(&first))
-			return false;
-		last = first;
-		if (at != end && *at == '-' && (++at, !number(&last) || last < first))
-			return false;
-		for (int cpu = first; cpu <= last; cpu++)
-			cpus->push_back(cpu);
-		if (at == end)
-			return true;
-		if (*at++ != ',')
-			return false;
-	}
 }
 
 DiskRoom RoomIn(const std::string &directory)

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace forktail::lab
 {
@@ -22,9 +21,6 @@ std::string CpuName(); // with how many there are: "Intel(R) Xeon(R) ..., 2 CPUs
 
 // Memory that can be had without swapping (MemAvailable), or 0 if the kernel doesn't say.
 uint64_t AvailableMemoryBytes();
-
-// A list of CPUs as taskset and the kernel have it: "0-1,3" -> 0, 1, 3. False: not such a list.
-bool ParseCpus(const std::string &list, std::vector<int> *cpus);
 
 struct DiskRoom {
 	uint64_t free_bytes = 0;

@@ -12,34 +12,20 @@
 #include <string>
 #include <vector>
 
+#include "common/process/child.h"
+#include "common/process/stops.h"
 #include "keeper.h"
 
 namespace forktail::lab
 {
 
-struct Command {
-	std::string name;	       // what messages call it: "redis-server"
-	std::vector<std::string> argv; // argv[0] is looked up in PATH
-	std::string output;	       // file that gets its standard output; empty: the lab's own
+struct Command : common::Command {
 	std::function<void(const std::string &line)> on_line; // each line of its standard error; may be empty
-	// Both hold before the program's first instruction, so that no page is allocated outside the limit.
-	std::string cgroup; // directory of the cgroup to enter; "": the lab's own
-	std::string cpus;   // where it may run, a list as taskset has it ("0-1,3"); "": where the lab may
 };
 
-struct Child {
-	std::string name; // this and the next two as in its Command
-	std::vector<std::string> argv;
-	std::string output;
-	std::function<void(const std::string &line)> on_line;
-	pid_t pid = -1;
-	int pidfd = -1;
-	int err_fd = -1;	       // its standard error
-	std::string line;	       // of it, not ended yet
-	std::vector<std::string> tail; // its last lines, for messages
-	bool needed = false;	       // Step fails when it ends
-	bool ended = false;
-	int status = 0; // as waitpid has it, once ended
+struct Child : common::Child {
+	std::function<void(const std::string &line)> on_line; // as in its Command
+	bool needed = false;				      // Step fails when it ends
 };
 
 struct Session {
@@ -56,8 +42,7 @@ bool CloseSession(Session *session, std::string *error);
 // Kills what still runs, without listening to it any more. The session goes on.
 void EndChildren(Session *session);
 
-// The signal that asked the lab to stop, or 0.
-int StopSignal();
+using common::StopSignal;
 
 // A new directory under TMPDIR (else /tmp), removed when the session ends.
 bool MakeTempDirectory(Session *session, std::string *path, std::string *error);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/process/words.h"
 #include "machine.h"
 #include "undo.h"
 
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 std::string MaskOfAllCpus()
 {
 	std::vector<int> cpus;
-	ParseCpus(FirstLine("/sys/devices/system/cpu/online"), &cpus);
+	common::ParseCpus(FirstLine("/sys/devices/system/cpu/online"), &cpus);
 	std::vector<uint32_t> words(1);
 	for (int cpu : cpus) {
 		size_t word = static_cast<size_t>(cpu) / 32;

@@ -208,8 +208,8 @@ bool SetSwap(Experiment *experiment, const Values &values, std::string *error)
 // "redis-server 7.0.15, pid 13640, on a Unix socket in /tmp/forktail-lab.x/redis".
 void SayServer(const Instance &instance)
 {
-	Say(fs::path(instance.child->argv[0]).filename().string() + " " + instance.version + ", pid " +
-	    std::to_string(instance.child->pid) + ", on " +
+	Say(fs::path(instance.child->command.argv[0]).filename().string() + " " + instance.version +
+	    ", pid " + std::to_string(instance.child->pid) + ", on " +
 	    (instance.port ? instance.Address() : "a Unix socket in " + instance.directory));
 }
 

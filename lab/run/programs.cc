@@ -30,16 +30,6 @@ bool FindPrograms(std::string *directory, std::string *error)
 	return true;
 }
 
-std::string CommandLine(const std::vector<std::string> &argv)
-{
-	std::string line;
-	for (const std::string &word : argv) {
-		bool plain = !word.empty() && word.find_first_of(" '\"\\$&;|<>*?()") == std::string::npos;
-		line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
-	}
-	return line;
-}
-
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,
 		     bool with_client, const std::string &path, std::string *error)
 {

@@ -14,9 +14,6 @@ namespace forktail::lab
 // missing, *error says which.
 bool FindPrograms(std::string *directory, std::string *error);
 
-// As one would type it.
-std::string CommandLine(const std::vector<std::string> &argv);
-
 // Starts the recorder on these processes, with the load generator beside them or not, and waits until it
 // records. It is needed until WaitForEnd. nullptr: *error is one sentence.
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,

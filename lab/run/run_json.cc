@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/process/words.h"
 #include "files.h"
 #include "lab/host/machine.h"
 #include "lab/servers/kinds.h"
@@ -88,7 +89,7 @@ bool WriteRunJson(const PointRun &run, const RecordedRun &recorded, const std::s
 	Json versions = {{"forktail", FORKTAIL_VERSION}}, commands = Json::array();
 	for (const auto &instance : run.topology->instances) {
 		versions[instance->kind->name] = instance->version;
-		commands.push_back(CommandLine(instance->child->argv));
+		commands.push_back(common::CommandLine(instance->child->command.argv));
 	}
 	for (const std::string &command : recorded.commands)
 		commands.push_back(command);

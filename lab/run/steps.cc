@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "actions.h"
-#include "common/text/parse.h"
+#include "common/process/words.h"
 #include "counters.h"
 #include "forks.h"
 #include "lab/scenario/scenario_check.h"
@@ -134,8 +134,8 @@ bool StartLoad(Load *load, std::string *error)
 	else if (!Tell(*load->run, step.say, error))
 		return false;
 	if (load->recorder)
-		load->run->commands.push_back(CommandLine(load->recorder->argv));
-	load->run->commands.push_back(CommandLine(command.argv));
+		load->run->commands.push_back(common::CommandLine(load->recorder->command.argv));
+	load->run->commands.push_back(common::CommandLine(command.argv));
 	load->child = Start(load->run->session, command, error);
 	return load->child;
 }
@@ -269,7 +269,7 @@ bool RunLoad(PointRun *run, const StepSpec &step, std::string *error)
 	    (load.recorder && !WriteRunJson(*run, {step.name, run->commands, &load.forks, load.started_unix},
 					    load.directory + "/run.json", error)))
 		return false;
-	bool read = load.child->name == "forktail-load"
+	bool read = load.child->command.name == "forktail-load"
 			? AddLoadFigures(step.name, load.figures, NamesOf(*run->topology), run->point, error)
 			: AddBenchmarkFigures(step.name, load.directory + "/load.csv", run->point, error);
 	if (!read)

@@ -94,8 +94,9 @@ bool AwaitListening(Session *session, const Endpoint &endpoint, double seconds, 
 		if (!Step(session, 10, error))
 			return false;
 		if (!child->ended && ft_now_ns() > limit_ns) {
-			*error = child->name + " did not listen on " + endpoint.Address() + " within " +
-				 std::to_string(static_cast<int>(seconds)) + " s" + LastWords(*child);
+			*error = child->command.name + " did not listen on " + endpoint.Address() +
+				 " within " + std::to_string(static_cast<int>(seconds)) + " s" +
+				 LastWords(*child);
 			return false;
 		}
 	}

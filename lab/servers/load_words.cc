@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which servers this machine has, by their programs' own words, and what forktail-load is told to reach those
 // that run.
-#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <unistd.h>
 
+#include "common/process/child.h"
 #include "kinds.h"
 #include "lab/host/machine.h"
 #include "servers.h"
@@ -36,14 +36,9 @@ std::string NewerProgram(const std::string &name)
 // The first number with a dot of what it says: "Redis server v=7.0.15 sha=...", "This is nutcracker-0.5.0".
 std::string VersionOf(const std::string &path)
 {
-	FILE *out = popen(("'" + path + "' --version 2>&1").c_str(), "r");
-	if (!out)
-		return "";
-	char chunk[512];
 	std::string text;
-	while (fgets(chunk, sizeof(chunk), out))
-		text += chunk;
-	pclose(out);
+	for (const std::string &line : common::LinesOf({.name = path, .argv = {path, "--version"}, .err = 1}))
+		text += line + '\n';
 	const char *kNumber = "0123456789.";
 	for (size_t at = 0; (at = text.find_first_of("0123456789", at)) != std::string::npos;) {
 		size_t end = text.find_first_not_of(kNumber, at);

@@ -32,7 +32,7 @@ bool Connect(Redis *redis, std::string *error)
 	int fd = ConnectTo(*redis);
 	redis->connection = fd < 0 ? nullptr : redisConnectFd(fd);
 	if (!redis->connection) {
-		*error = "can't connect to " + redis->child->name + ": " + std::strerror(errno);
+		*error = "can't connect to " + redis->child->command.name + ": " + std::strerror(errno);
 		return false;
 	}
 	redis->connection->flags &= ~REDIS_BLOCK; // nor does the descriptor
@@ -73,7 +73,7 @@ Outcome Exchange(Session *session, Redis *redis, const std::vector<std::string> 
 		if (!Step(session, 100, error, connection->fd))
 			return Outcome::kFailed;
 		if (ft_now_ns() > limit_ns) {
-			*error = redis->child->name + " did not answer " + words[0] + " within " +
+			*error = redis->child->command.name + " did not answer " + words[0] + " within " +
 				 std::to_string(static_cast<int>(redis->patience_seconds)) + " s";
 			Disconnect(redis); // or its answer would be taken for the next command's
 			return Outcome::kFailed;
@@ -100,7 +100,8 @@ bool ExchangeAgain(Session *session, Redis *redis, const std::vector<std::string
 		outcome = Exchange(session, redis, words, reply, error);
 	}
 	if (outcome == Outcome::kBroken)
-		*error = "lost the connection to " + redis->child->name + ": " + redis->connection->errstr;
+		*error =
+		    "lost the connection to " + redis->child->command.name + ": " + redis->connection->errstr;
 	return outcome == Outcome::kReply;
 }
 
@@ -142,7 +143,7 @@ bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,
 		return false;
 	reply->clear();
 	if (answer->type == REDIS_REPLY_ERROR) {
-		*error = redis->child->name + " refused " + words[0] + ": " +
+		*error = redis->child->command.name + " refused " + words[0] + ": " +
 			 std::string(answer->str, answer->len);
 		return false;
 	}

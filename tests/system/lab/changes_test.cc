@@ -177,12 +177,12 @@ TEST_CASE("kill -9 of the lab undoes swap, cgroups and settings, and ends server
 	CHECK(std::filesystem::exists(BlockOf(zram)));
 	CHECK(std::filesystem::exists(cgroup));
 	CHECK(std::filesystem::exists(directory));
-	CHECK_FALSE(IsGone(redis));
+	CHECK_FALSE(is_gone(redis));
 
 	kill(lab, SIGKILL);
 	waitpid(lab, nullptr, 0);
-	CHECK(eventually([&] { return IsGone(keeper); }, Seconds(30)));
-	CHECK(IsGone(redis));
+	CHECK(eventually([&] { return is_gone(keeper); }, Seconds(30)));
+	CHECK(is_gone(redis));
 	CHECK(SwapColumn(zram, kSwapUsedKib) == -1);
 	CHECK(SwapColumn(file, kSwapUsedKib) == -1);
 	CHECK_FALSE(std::filesystem::exists(BlockOf(zram)));

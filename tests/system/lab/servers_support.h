@@ -34,11 +34,6 @@ inline std::string StatusOf(pid_t pid, const std::string &name)
 	return "";
 }
 
-inline bool IsGone(pid_t pid)
-{
-	return StatusOf(pid, "State").empty() || StatusOf(pid, "State")[0] == 'Z';
-}
-
 // A device's or file's column of /proc/swaps, "Used" in KiB or the priority; -1 when it is no swap.
 inline long SwapColumn(const std::string &device, size_t column)
 {

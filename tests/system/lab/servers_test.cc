@@ -109,7 +109,7 @@ TEST_CASE("Servers of each kind answer a load, and leave nothing")
 	std::vector<pid_t> pids;
 	for (const auto &instance : lab.topology.instances) {
 		pids.push_back(instance->child->pid);
-		CHECK_FALSE(IsGone(pids.back()));
+		CHECK_FALSE(is_gone(pids.back()));
 		CHECK(std::filesystem::exists(instance->log));
 		CHECK(instance->version.find('.') != std::string::npos);
 	}
@@ -120,7 +120,7 @@ TEST_CASE("Servers of each kind answer a load, and leave nothing")
 	INFO(lab.error);
 	CHECK(good);
 	for (pid_t pid : pids)
-		CHECK(IsGone(pid));
+		CHECK(is_gone(pid));
 	CHECK(lab.Left() == std::vector<std::string>{});
 }
 
@@ -157,9 +157,9 @@ TEST_CASE("A redis-server takes no snapshots by itself unless its configuration 
 TEST_CASE("Instances run on the CPUs that they are given, all threads from the start")
 {
 	std::vector<int> online;
-	REQUIRE(ParseCpus(read_file("/sys/devices/system/cpu/online")
-			      .substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
-			  &online));
+	REQUIRE(common::ParseCpus(read_file("/sys/devices/system/cpu/online")
+				      .substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
+				  &online));
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis", static_cast<int>(online.size()) + 1);
 	SECTION("each on its own")
@@ -286,7 +286,7 @@ TEST_CASE("The death of a server ends what waits, unless it was killed on purpos
 	SECTION("on purpose")
 	{
 		REQUIRE(KillInstance(&lab.session, &lab["redis2"], &lab.error));
-		CHECK(IsGone(pid));
+		CHECK(is_gone(pid));
 		CHECK_FALSE(lab["redis2"].redis);
 		CHECK(Step(&lab.session, 10, &lab.error));
 		CHECK(lab.Command("redis1", {"PING"}) == "PONG");

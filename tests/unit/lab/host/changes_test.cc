@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sizes, lists of CPUs, and what can't be made is refused with a sentence.
+// Sizes, and what can't be made is refused with a sentence.
 #include <filesystem>
 
 #include "lab/host/machine.h"
@@ -28,18 +28,6 @@ TEST_CASE("Sizes are numbers with a unit, or bytes")
 				  "16777216TiB", "18446744073709551616"}) {
 		INFO(wrong);
 		CHECK_FALSE(ParseBytes(wrong, &bytes));
-	}
-}
-
-TEST_CASE("Lists of CPUs are as taskset's")
-{
-	std::vector<int> cpus;
-	CHECK((ParseCpus("0", &cpus) && cpus == std::vector<int>{0}));
-	CHECK((ParseCpus("0-3", &cpus) && cpus == std::vector<int>{0, 1, 2, 3}));
-	CHECK((ParseCpus("1,4-5,1023", &cpus) && cpus == std::vector<int>{1, 4, 5, 1023}));
-	for (const char *wrong : {"", "-", "0-", "-1", "3-1", "0,", ",0", "0 1", "a", "1024", "0x1"}) {
-		INFO(wrong);
-		CHECK_FALSE(ParseCpus(wrong, &cpus));
 	}
 }
 

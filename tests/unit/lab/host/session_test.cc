@@ -14,21 +14,13 @@
 
 using namespace forktail::lab;
 using forktail::test::eventually;
+using forktail::test::is_gone;
+using forktail::test::pid_in;
 using forktail::test::read_file;
 using forktail::test::TempDir;
 
 namespace
 {
-
-// Dead counts as gone: who reaps an orphan, and when, is not ours to say.
-bool Gone(pid_t pid)
-{
-	std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-	std::string line;
-	if (!std::getline(stat, line))
-		return true;
-	return line[line.rfind(')') + 2] == 'Z';
-}
 
 Command Shell(const std::string &script)
 {
@@ -58,13 +50,6 @@ struct Opened {
 		REQUIRE(ended);
 	}
 };
-
-// Waits for a number that a program writes into a file.
-pid_t NumberIn(const std::string &path)
-{
-	REQUIRE(eventually([&] { return read_file(path).find('\n') != std::string::npos; }));
-	return std::stoi(read_file(path));
-}
 
 } // namespace
 
@@ -121,18 +106,6 @@ TEST_CASE("A failure says how the child ended and what it said last")
 		CHECK(opened.error ==
 		      "can't start nothing (/nonexistent/program): No such file or directory");
 	}
-	SECTION("by not starting inside its limits")
-	{
-		Command command = Shell("exit 0");
-		command.cgroup = "/nonexistent";
-		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
-		CHECK(opened.error ==
-		      "can't start the shell in the cgroup /nonexistent: No such file or directory");
-		command.cgroup = "";
-		command.cpus = "0 and 1";
-		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
-		CHECK(opened.error == "can't start the shell on CPUs 0 and 1: a list is like 0-1,3");
-	}
 }
 
 TEST_CASE("Step fails when a needed child ends, and only then")
@@ -160,7 +133,7 @@ TEST_CASE("Waiting for a child that doesn't end stops at the limit")
 	Child *child = opened.Run(Shell("exec sleep 1000"));
 	CHECK_FALSE(WaitForEnd(&opened.session, child, 0, 1, &opened.error));
 	CHECK(opened.error == "the shell did not end within 1 s");
-	CHECK_FALSE(Gone(child->pid));
+	CHECK_FALSE(is_gone(child->pid));
 }
 
 TEST_CASE("Closing a session ends children, their children, and temporary directories")
@@ -174,13 +147,13 @@ TEST_CASE("Closing a session ends children, their children, and temporary direct
 		std::ofstream(temp + "/data") << "x";
 		Child *child = opened.Run(Shell("sleep 1000 & echo $! >" + dir.file("pid") + "; wait"));
 		child_pid = child->pid;
-		grandchild = NumberIn(dir.file("pid"));
-		CHECK_FALSE(Gone(child_pid));
-		CHECK_FALSE(Gone(grandchild));
+		grandchild = pid_in(dir.file("pid"));
+		CHECK_FALSE(is_gone(child_pid));
+		CHECK_FALSE(is_gone(grandchild));
 		CHECK(CloseSession(&opened.session, &opened.error));
 	}
-	CHECK(Gone(child_pid));
-	CHECK(Gone(grandchild));
+	CHECK(is_gone(child_pid));
+	CHECK(is_gone(grandchild));
 	CHECK_FALSE(std::filesystem::exists(temp));
 }
 
@@ -189,10 +162,10 @@ TEST_CASE("A child's death takes what it forked with it")
 	TempDir dir;
 	Opened opened;
 	Child *child = opened.Run(Shell("sleep 1000 & echo $! >" + dir.file("pid") + "; exec sleep 1000"));
-	pid_t grandchild = NumberIn(dir.file("pid"));
+	pid_t grandchild = pid_in(dir.file("pid"));
 	kill(child->pid, SIGKILL);
 	opened.Finish(child);
-	CHECK(eventually([&] { return Gone(grandchild); }));
+	CHECK(eventually([&] { return is_gone(grandchild); }));
 }
 
 TEST_CASE("A released directory stays")
@@ -233,26 +206,26 @@ TEST_CASE("kill -9 of the lab, or of lab and keeper, leaves no process")
 		}
 		_exit(1);
 	}
-	pid_t child = NumberIn(dir.file("child")), keeper = NumberIn(dir.file("keeper"));
-	pid_t grandchild = NumberIn(dir.file("pid"));
+	pid_t child = pid_in(dir.file("child")), keeper = pid_in(dir.file("keeper"));
+	pid_t grandchild = pid_in(dir.file("pid"));
 	REQUIRE(eventually([&] { return !read_file(dir.file("temp")).empty(); }));
 	std::string temp = read_file(dir.file("temp"));
 	temp.pop_back();
 	CHECK(std::filesystem::exists(temp));
-	CHECK_FALSE(Gone(child));
+	CHECK_FALSE(is_gone(child));
 
 	if (keeper_too)
 		kill(keeper, SIGKILL);
 	kill(lab, SIGKILL);
 	waitpid(lab, nullptr, 0);
-	CHECK(eventually([&] { return Gone(child); }));
-	CHECK(eventually([&] { return Gone(keeper); }, forktail::test::Seconds(30)));
+	CHECK(eventually([&] { return is_gone(child); }));
+	CHECK(eventually([&] { return is_gone(keeper); }, forktail::test::Seconds(30)));
 	if (keeper_too) {
 		// Nobody is left who knows of these.
 		kill(grandchild, SIGKILL);
 		std::filesystem::remove_all(temp);
 	} else {
-		CHECK(Gone(grandchild));
+		CHECK(is_gone(grandchild));
 		CHECK_FALSE(std::filesystem::exists(temp));
 	}
 }
@@ -273,12 +246,12 @@ TEST_CASE("A stop signal ends every wait")
 		bool as_said = !ended && StopSignal() == SIGTERM && error == "stopped by Terminated";
 		_exit(CloseSession(&session, &error) && as_said ? 42 : 1);
 	}
-	pid_t child = NumberIn(dir.file("child"));
+	pid_t child = pid_in(dir.file("child"));
 	REQUIRE(child > 0);
 	kill(lab, SIGTERM);
 	int status = 0;
 	waitpid(lab, &status, 0);
 	CHECK(WIFEXITED(status));
 	CHECK(WEXITSTATUS(status) == 42);
-	CHECK(Gone(child));
+	CHECK(is_gone(child));
 }
