@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/format/sanitize.h"
+#include "common/process/words.h"
 #include "progress_line.h"
 
 namespace forktail::cli
@@ -84,23 +85,9 @@ bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Ex
 	return read;
 }
 
-std::string FindProgram(const char *program)
-{
-	std::error_code ec;
-	std::string places = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
-	const char *path = getenv("PATH");
-	places += ":" + std::string(path ? path : "/usr/local/bin:/usr/bin:/bin") + ":";
-	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
-		const std::string file = places.substr(at, end - at) + "/" + program;
-		if (end > at && access(file.c_str(), X_OK) == 0)
-			return file;
-	}
-	return "";
-}
-
 int RunProgram(const char *program, const char *first, int argc, char **argv, const char *missing)
 {
-	const std::string path = FindProgram(program);
+	const std::string path = common::FindProgram(program);
 	if (path.empty()) {
 		fprintf(stderr, "forktail: can't find %s: %s\n", program, missing);
 		return kCant;

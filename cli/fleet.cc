@@ -4,13 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <spawn.h>
 #include <string>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
 #include "command.h"
+#include "common/process/child.h"
 
 namespace fs = std::filesystem;
 
@@ -24,12 +23,7 @@ bool Has(const std::string &python, const char *package)
 {
 	const std::string code =
 	    std::string("import importlib.util as u, sys; sys.exit(u.find_spec('") + package + "') is None)";
-	const char *argv[] = {python.c_str(), "-c", code.c_str(), nullptr};
-	pid_t pid;
-	int status;
-	return posix_spawnp(&pid, python.c_str(), nullptr, nullptr, const_cast<char **>(argv), environ) ==
-		   0 &&
-	       waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return common::StatusOf({python, "-c", code}) == 0;
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "command.h"
-#include "common/format/sanitize.h"
+#include "common/process/words.h"
 #include "live/guard/confine.h"
 #include "live/guard/guard.h"
 #include "live/guard/notify.h"
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	if (!options.config.empty())
 		options.config = std::filesystem::absolute(options.config, ec);
 	options.path = std::filesystem::absolute(options.path, ec);
-	options.forktail = FindProgram("forktail");
+	options.forktail = forktail::common::FindProgram("forktail");
 	if (!std::filesystem::exists(options.path, ec))
 		return Refuse("there is no ring " + options.path, kCant);
 	if (!live::guard::Confine(options.path, &error))

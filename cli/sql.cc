@@ -3,20 +3,18 @@
 // its files have changed; DuckDB then has a view of each table over all runs. DuckDB is its own shell, or,
 // where that is not installed, the Python package: there is no query engine here.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <spawn.h>
 #include <string>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
 #include "analysis/exports/tables/tables.h"
 #include "command.h"
-#include "common/format/sanitize.h"
+#include "common/process/child.h"
+#include "common/process/words.h"
 
 namespace fs = std::filesystem;
 
@@ -129,21 +127,11 @@ std::string LookOf(const fs::path &run)
 	return all;
 }
 
-// Runs a program and waits for it; its exit status.
-int Run(const std::string &program, std::vector<std::string> words)
+// Runs a program to its end; its exit status.
+int Run(const std::vector<std::string> &argv)
 {
-	std::vector<char *> args;
-	for (std::string &w : words)
-		args.push_back(w.data());
-	args.push_back(nullptr);
-	pid_t pid;
-	int status;
-	if (posix_spawnp(&pid, program.c_str(), nullptr, nullptr, args.data(), environ) != 0)
-		return kCant;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return kCant;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : kCant;
+	const int status = common::StatusOf(argv);
+	return status < 0 ? kCant : status;
 }
 
 // The directory of a run's tables, which is made if it isn't there. Not kDone: it was said why.
@@ -168,12 +156,12 @@ int TablesOf(const std::string &run, const std::string &slow, std::string *direc
 	*directory = cache / name;
 	if (fs::exists(*directory, ec))
 		return kDone;
-	const std::string program = FindProgram("forktail-parquet");
-	std::vector<std::string> words = {"forktail-parquet", path, "--to", "parquet", "-o", *directory};
+	const std::string program = common::FindProgram("forktail-parquet");
+	std::vector<std::string> words = {program, path, "--to", "parquet", "-o", *directory};
 	if (!slow.empty())
 		words.insert(words.end(), {"--slow", slow});
-	const int status = program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet)
-					   : Run(program, words);
+	const int status =
+	    program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet) : Run(words);
 	if (status == kDone) // of what was there before the run changed
 		for (const auto &entry : fs::directory_iterator(cache, ec))
 			if (entry.path().filename().string().starts_with(stem) && entry.path() != *directory)
@@ -209,8 +197,7 @@ std::string PythonWithDuckdb()
 	const fs::path self = fs::read_symlink("/proc/self/exe", ec);
 	const std::string built = self.parent_path().parent_path().parent_path() / "build-python/bin/python3";
 	for (const std::string &python : {built, std::string("python3")})
-		if (Run(python,
-			{python, "-c",
+		if (Run({python, "-c",
 			 "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"}) ==
 		    kDone)
 			return python;
@@ -220,8 +207,8 @@ std::string PythonWithDuckdb()
 int Ask(const std::string &views, const std::string &query, const char *format)
 {
 	fflush(stdout);
-	std::string python, program = FindProgram("duckdb");
-	std::vector<std::string> words = {"duckdb", "-cmd", views};
+	std::string python, program = common::FindProgram("duckdb");
+	std::vector<std::string> words = {program, "-cmd", views};
 	if (!query.empty())
 		words.insert(
 		    words.end(),
@@ -237,7 +224,7 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 			"Python package (pip install duckdb)\n");
 		return kCant;
 	}
-	const int status = Run(program, words);
+	const int status = Run(words);
 	return status == kDone ? kDone : status == kCant ? kCant : kNo;
 }
 
