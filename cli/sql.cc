@@ -13,6 +13,7 @@
 
 #include "analysis/exports/tables/tables.h"
 #include "command.h"
+#include "common/format/sanitize.h"
 #include "common/process/child.h"
 #include "common/process/words.h"
 

@@ -17,6 +17,7 @@
 
 #include "common/process/stops.h"
 #include "common/process/words.h"
+#include "rank_protocol.h"
 #include "recording/recording.h"
 
 namespace forktail::hosts

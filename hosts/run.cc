@@ -19,6 +19,7 @@
 #include "common/process/child.h"
 #include "common/process/stops.h"
 #include "common/process/words.h"
+#include "host_run.h"
 #include "jobs.h"
 #include "recording/recording.h"
 #include "session.h"

@@ -10,6 +10,7 @@
 
 #include "actions.h"
 #include "common/process/words.h"
+#include "common/text/parse.h"
 #include "counters.h"
 #include "forks.h"
 #include "lab/scenario/scenario_check.h"

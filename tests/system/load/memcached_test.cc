@@ -15,7 +15,7 @@ namespace
 
 const std::vector<std::string> kProtocols = {"memcache_text", "memcache_binary", "memcache_meta"};
 
-uint64_t stat(const Memcached &server, const std::string &name)
+uint64_t stat_of(const Memcached &server, const std::string &name)
 {
 	return std::stoull(server.stat(name));
 }
@@ -49,16 +49,16 @@ TEST_CASE("every test of -t on memcached, against its own counters")
 		};
 		Ran set = test("set");
 		CHECK(set.total()["errors"] == 0);
-		CHECK(stat(server, "cmd_set") == 1000);
+		CHECK(stat_of(server, "cmd_set") == 1000);
 		CHECK(value(server, key_name(7)).size() == 20);
 		Ran fill({"-s", server.socket(), "--protocol", protocol, "--fill", "100", "-d", "20"});
-		CHECK(stat(server, "curr_items") == 100);
+		CHECK(stat_of(server, "curr_items") == 100);
 		Ran get = test("get");
 		CHECK(get.total()["errors"] == 0);
 		CHECK(get.total()["misses"] == 0);
-		CHECK(stat(server, "get_hits") == 1000 + 1); // and the test's own
+		CHECK(stat_of(server, "get_hits") == 1000 + 1); // and the test's own
 		Ran missed = test("get", "1000000000");
-		CHECK(missed.total()["misses"].get<uint64_t>() == stat(server, "get_misses"));
+		CHECK(missed.total()["misses"].get<uint64_t>() == stat_of(server, "get_misses"));
 		CHECK(missed.total()["misses"].get<uint64_t>() > 990);
 		Ran append = test("append");
 		CHECK(append.total()["errors"] == 0);
@@ -67,21 +67,21 @@ TEST_CASE("every test of -t on memcached, against its own counters")
 		CHECK(test("replace").total()["errors"] == 0);
 		CHECK(value(server, key_name(7)).size() == 20);
 		CHECK(test("touch").total()["errors"] == 0);
-		CHECK(stat(server, "touch_hits") == 1000);
+		CHECK(stat_of(server, "touch_hits") == 1000);
 		server.command("set " + key_name(0) + " 0 0 1\r\n5");
 		CHECK(test("incr", "1").total()["errors"] == 0);
-		CHECK(stat(server, "incr_hits") == 1000);
+		CHECK(stat_of(server, "incr_hits") == 1000);
 		CHECK(value(server, key_name(0)) == "1005");
 		CHECK(test("decr", "1").total()["errors"] == 0);
-		CHECK(stat(server, "decr_hits") == 1000);
+		CHECK(stat_of(server, "decr_hits") == 1000);
 		CHECK(std::stoi(value(server, key_name(0))) == 5);
 		Ran deleted = test("delete");
-		CHECK(deleted.total()["misses"] == stat(server, "delete_misses"));
-		CHECK(stat(server, "delete_hits") + stat(server, "delete_misses") == 1000);
-		CHECK(stat(server, "delete_hits") > 90);
+		CHECK(deleted.total()["misses"] == stat_of(server, "delete_misses"));
+		CHECK(stat_of(server, "delete_hits") + stat_of(server, "delete_misses") == 1000);
+		CHECK(stat_of(server, "delete_hits") > 90);
 		Ran add = test("add");
 		CHECK(add.total()["requests"] == 1000);
-		CHECK(stat(server, "curr_items") == 100);
+		CHECK(stat_of(server, "curr_items") == 100);
 	}
 }
 
@@ -112,8 +112,8 @@ TEST_CASE("memcached: a mix, own commands, the growing base and expiry")
 			return Ran(more);
 		};
 		Ran mix = run({"--ratio", "1:4", "-n", "5000", "-r", "100", "-P", "3", "--threads", "2"});
-		CHECK(stat(server, "cmd_set") == mix.requests("SET"));
-		CHECK(stat(server, "cmd_get") == mix.requests("GET"));
+		CHECK(stat_of(server, "cmd_set") == mix.requests("SET"));
+		CHECK(stat_of(server, "cmd_get") == mix.requests("GET"));
 		CHECK(mix.requests("SET") == Approx(1000).epsilon(0.2));
 		// In capitals, too, and with numbers that differ from request to request.
 		server.command("set counter 0 0 1\r\n0");
@@ -125,14 +125,14 @@ TEST_CASE("memcached: a mix, own commands, the growing base and expiry")
 		CHECK(sum / count == Approx(500).epsilon(0.15)); // mean of 0 .. 999
 		server.command("flush_all");
 		Ran fill = run({"--fill", "500", "--key-prefix", "", "--key-length", "2-100"});
-		const uint64_t misses = stat(server, "get_misses"), items = stat(server, "total_items");
+		const uint64_t misses = stat_of(server, "get_misses"), items = stat_of(server, "total_items");
 		Ran base = run({"-t", "insert,select,update", "-n", "300", "-r", "500", "--key-prefix", "",
 				"--key-length", "2-100"});
 		REQUIRE(base.runs.size() == 3);
 		for (size_t i = 0; i < 3; i++)
 			CHECK(base.total(i)["errors"] == 0);
-		CHECK(stat(server, "get_misses") == misses);
-		CHECK(stat(server, "total_items") == items + 600);
+		CHECK(stat_of(server, "get_misses") == misses);
+		CHECK(stat_of(server, "total_items") == items + 600);
 		CHECK(value(server, key_name(1)) == "");
 	}
 }
@@ -175,7 +175,7 @@ TEST_CASE("memcached through twemproxy")
 		CHECK(run.total(i)["errors"] == 0);
 	}
 	CHECK(run.total(1)["misses"] == 0);
-	CHECK(stat(server, "get_hits") == 1000);
-	CHECK(stat(server, "delete_hits") == 1);
+	CHECK(stat_of(server, "get_hits") == 1000);
+	CHECK(stat_of(server, "delete_hits") == 1);
 	CHECK(run.total(3)["misses"] == 999);
 }
