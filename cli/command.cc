@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <vector>
 
+#include "analysis/exports/pending.h"
 #include "common/format/sanitize.h"
 #include "common/process/words.h"
 #include "progress_line.h"
@@ -19,6 +21,38 @@ namespace forktail::cli
 {
 
 // Parses into `app`'s variables. True: go on; false: *status is what to exit with.
+int Refuse(const std::string &why, int status)
+{
+	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
+	return status;
+}
+
+bool WriteText(const std::string &path, const std::string &text, std::string *error)
+{
+	analysis::exports::Pending pending;
+	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
+		return false;
+	FILE *file = fopen(pending.at().c_str(), "w");
+	const bool written = file && fwrite(text.data(), 1, text.size(), file) == text.size();
+	if ((file && fclose(file)) || !written) {
+		*error = "can't write " + path + ": " + strerror(errno);
+		return false;
+	}
+	return pending.Commit(error);
+}
+
+size_t Columns()
+{
+	constexpr size_t least = 40, most = 500, usual = 100;
+	struct winsize size = {};
+	size_t columns = usual;
+	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
+		columns = static_cast<size_t>(atoi(text));
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		columns = size.ws_col;
+	return std::clamp(columns, least, most);
+}
+
 bool Parse(CLI::App *app, int argc, char **argv, int *status)
 {
 	try {

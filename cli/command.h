@@ -14,6 +14,15 @@ namespace forktail::cli
 
 enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3 };
 
+// Says why on standard error; comes back with `status`.
+int Refuse(const std::string &why, int status);
+
+// Writes a file whole or not at all. False: *error is one sentence.
+bool WriteText(const std::string &path, const std::string &text, std::string *error);
+
+// As wide as the terminal, or as COLUMNS says; a pipe is not broken into short lines.
+size_t Columns();
+
 // Parses into `app`'s variables. True: go on; false: *status is what to exit with.
 bool Parse(CLI::App *app, int argc, char **argv, int *status);
 

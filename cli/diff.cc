@@ -92,22 +92,6 @@ bool AreApart(const analysis::compare::SideAsked &a, const analysis::compare::Si
 	return true;
 }
 
-bool WriteJunit(const std::string &path, const analysis::compare::Comparison &comparison, std::string *error)
-{
-	analysis::exports::Pending pending;
-	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
-		return false;
-	FILE *file = fopen(pending.at().c_str(), "w");
-	bool good = file && fputs(analysis::compare::ComparisonJunit(comparison).c_str(), file) >= 0;
-	if (file)
-		good = fclose(file) == 0 && good;
-	if (!good) {
-		*error = "can't write " + path + ": " + strerror(errno);
-		return false;
-	}
-	return pending.Commit(error);
-}
-
 // How much runs of the same thing differ: of all pairings of them, what 95 in a hundred don't exceed in the
 // percentile of those that decide where it is most.
 bool MeasureNoise(const DiffWords &words, analysis::compare::CompareOptions *options, std::string *error,
@@ -147,11 +131,12 @@ bool CompareThem(const DiffWords &words, analysis::compare::CompareOptions *opti
 	if (!analysis::compare::CompareSides(a, b, *options, comparison, error, status))
 		return false;
 	*status = kCant;
-	return (words.junit.empty() || WriteJunit(words.junit, *comparison, error)) &&
+	return (words.junit.empty() ||
+		WriteText(words.junit, analysis::compare::ComparisonJunit(*comparison), error)) &&
 	       (words.html.empty() || analysis::report::WriteComparePage(*comparison, words.html, error));
 }
 
-void AddOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *memory)
+void AddDiffOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *memory)
 {
 	app->add_option(
 	       "RUN", words->sides,
@@ -180,7 +165,7 @@ int DiffCommand(int argc, char **argv)
 	DiffWords words;
 	analysis::compare::CompareOptions options;
 	analysis::ExplainOptions memory;
-	AddOptions(&app, &words, &memory);
+	AddDiffOptions(&app, &words, &memory);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;

@@ -26,7 +26,7 @@ namespace forktail::cli
 namespace
 {
 
-struct Asked {
+struct ExplainWords {
 	bool json = false, all = false, ascii = false;
 	std::string colour = "auto", format, cause_name, json_to;
 	std::optional<size_t> episodes, episode;
@@ -40,7 +40,7 @@ struct Asked {
 	}
 };
 
-void AddOptions(CLI::App *app, Asked *asked, analysis::ExplainOptions *options)
+void AddOptions(CLI::App *app, ExplainWords *asked, analysis::ExplainOptions *options)
 {
 	app->add_flag("--all", asked->all,
 		      "all there is to say: every cause, hop, note and what recording cost");
@@ -63,7 +63,7 @@ void AddOptions(CLI::App *app, Asked *asked, analysis::ExplainOptions *options)
 }
 
 // What can't be meant. True: it was said why.
-bool Refused(Asked *asked, const analysis::ExplainOptions &options)
+bool Refused(ExplainWords *asked, const analysis::ExplainOptions &options)
 {
 	std::string error;
 	if (options.requests && !asked->json && asked->json_to.empty())
@@ -79,20 +79,7 @@ bool Refused(Asked *asked, const analysis::ExplainOptions &options)
 	return true;
 }
 
-// As wide as the terminal, or as COLUMNS says.
-size_t Columns()
-{
-	constexpr size_t least = 40, most = 500;
-	struct winsize size = {};
-	size_t columns = 100;
-	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
-		columns = static_cast<size_t>(atoi(text));
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		columns = size.ws_col;
-	return std::clamp(columns, least, most);
-}
-
-analysis::Style StyleOf(const Asked &asked)
+analysis::Style StyleOf(const ExplainWords &asked)
 {
 	setlocale(LC_CTYPE, "");
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -106,7 +93,7 @@ analysis::Style StyleOf(const Asked &asked)
 }
 
 // What was asked for. False: *error says why there is none.
-bool Show(const analysis::Explanation &e, const analysis::ExplainOptions &options, const Asked &asked,
+bool Show(const analysis::Explanation &e, const analysis::ExplainOptions &options, const ExplainWords &asked,
 	  std::string *text, std::string *error)
 {
 	if (asked.episode)
@@ -142,7 +129,7 @@ bool WriteJson(const analysis::Explanation &e, const analysis::ExplainOptions &o
 }
 
 // Prints and writes what was asked for. False: it was said why that can't be.
-bool Tell(const analysis::Explanation &e, const analysis::ExplainOptions &options, const Asked &asked)
+bool Tell(const analysis::Explanation &e, const analysis::ExplainOptions &options, const ExplainWords &asked)
 {
 	std::string text, error;
 	if ((!asked.json && !Show(e, options, asked, &text, &error)) ||
@@ -192,7 +179,7 @@ int ExplainCommand(int argc, char **argv)
 {
 	CLI::App app("Says what made the slow requests of a run slow (docs/explain.md).", "forktail explain");
 	std::string run, slow;
-	Asked asked;
+	ExplainWords asked;
 	analysis::ExplainOptions options;
 	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");

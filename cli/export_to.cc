@@ -15,7 +15,7 @@ namespace forktail::cli
 namespace
 {
 
-struct Asked {
+struct ExportWords {
 	std::vector<std::string> runs, tables;
 	std::string out, data_set, format, slow;
 	PartTexts part;
@@ -34,7 +34,7 @@ void Note(const std::vector<std::string> &warnings)
 }
 
 // What goes together. False: it was said what doesn't.
-bool Fits(const Asked &a)
+bool Fits(const ExportWords &a)
 {
 	const bool part = !(a.part.since + a.part.until + a.part.around).empty();
 	const char *why = nullptr;
@@ -53,7 +53,7 @@ bool Fits(const Asked &a)
 	return !why;
 }
 
-int IntoFile(const Asked &a, const analysis::exports::ExportFormat &format)
+int IntoFile(const ExportWords &a, const analysis::exports::ExportFormat &format)
 {
 	std::vector<std::string> warnings;
 	std::string error;
@@ -73,7 +73,7 @@ int IntoFile(const Asked &a, const analysis::exports::ExportFormat &format)
 }
 
 // Goes on after a run that can't be exported, so that one of thousands stops nothing: the worst status.
-int IntoDataSet(const Asked &a, const analysis::exports::ExportFormat &parquet)
+int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &parquet)
 {
 	analysis::exports::DataSet data_set;
 	std::string error;
@@ -112,7 +112,7 @@ int IntoDataSet(const Asked &a, const analysis::exports::ExportFormat &parquet)
 int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv)
 {
 	CLI::App app("Writes runs in another tool's format (docs/exports.md).", "forktail export");
-	Asked a;
+	ExportWords a;
 	std::string names;
 	for (const analysis::exports::ExportFormat &f : formats)
 		names += (names.empty() ? "" : ", ") + std::string(f.name);

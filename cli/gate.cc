@@ -20,51 +20,32 @@ namespace forktail::cli
 namespace
 {
 
-struct Asked {
+struct GateWords {
 	std::string run, base, file, junit, slow;
 	std::vector<std::string> words;
 	bool json = false;
 	analysis::gate::AskedLimits limits;
 };
 
-bool Refuse(const std::string &why)
-{
-	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
-	return false;
-}
-
 // What limits there are. False: it was said what is wrong with them.
-bool TakeLimits(Asked *asked)
+bool TakeLimits(GateWords *asked)
 {
 	std::string error;
 	if (!asked->file.empty() && !analysis::gate::ReadLimitsFile(asked->file, &asked->limits, &error))
-		return Refuse(error);
+		return Refuse(error, kUsage) == kDone;
 	for (const std::string &word : asked->words)
 		if (!analysis::gate::AddLimit({word, ""}, &asked->limits, &error))
-			return Refuse(error);
+			return Refuse(error, kUsage) == kDone;
 	if (asked->limits.limits.empty())
-		return Refuse("there is no limit to hold the run to: 'p99.9 < 5ms', or --limits FILE");
+		return Refuse("there is no limit to hold the run to: 'p99.9 < 5ms', or --limits FILE",
+			      kUsage) == kDone;
 	for (const limit &l : asked->limits.limits)
 		if (l.comparison == LIMIT_NO_WORSE && asked->base.empty())
-			return Refuse("a limit is against BASE, and there is none: --base RUN");
+			return Refuse("a limit is against BASE, and there is none: --base RUN", kUsage) ==
+			       kDone;
 	if (asked->slow.empty())
 		asked->slow = asked->limits.slow;
 	return true;
-}
-
-bool WriteJunit(const analysis::JunitSuite &suite, const std::string &path, std::string *error)
-{
-	analysis::exports::Pending pending;
-	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
-		return false;
-	const std::string xml = analysis::JunitXml(suite);
-	FILE *file = fopen(pending.at().c_str(), "w");
-	const bool written = file && fwrite(xml.data(), 1, xml.size(), file) == xml.size();
-	if ((file && fclose(file)) || !written) {
-		*error = "can't write " + path + ": " + strerror(errno);
-		return false;
-	}
-	return pending.Commit(error);
 }
 
 // Explains a run for its figures.
@@ -80,19 +61,19 @@ bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
 }
 
 // A run that can't be read is told of in the build, too.
-int CantRead(const Asked &asked, const std::string &why, int status)
+int CantRead(const GateWords &asked, const std::string &why, int status)
 {
 	std::string error;
-	Refuse(why);
+	Refuse(why, status);
 	analysis::JunitSuite suite = {
 	    "forktail gate " + asked.run,
 	    {{"reading the run", "forktail.gate", analysis::JunitCase::kError, why, "", 0}}};
-	if (!asked.junit.empty() && !WriteJunit(suite, asked.junit, &error))
-		Refuse(error);
+	if (!asked.junit.empty() && !WriteText(asked.junit, analysis::JunitXml(suite), &error))
+		Refuse(error, status);
 	return status;
 }
 
-int Gate(Asked *asked, const analysis::ExplainOptions &options)
+int Gate(GateWords *asked, const analysis::ExplainOptions &options)
 {
 	const auto began = std::chrono::steady_clock::now();
 	std::string error;
@@ -110,16 +91,13 @@ int Gate(Asked *asked, const analysis::ExplainOptions &options)
 	    analysis::gate::GatedOf(explanation, asked->base.empty() ? nullptr : &base);
 	const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
 	if (!asked->junit.empty() &&
-	    !WriteJunit(analysis::gate::GateJunit(gated, verdicts, took.count()), asked->junit, &error)) {
-		Refuse(error);
-		return kCant;
-	}
+	    !WriteText(asked->junit,
+		       analysis::JunitXml(analysis::gate::GateJunit(gated, verdicts, took.count())), &error))
+		return Refuse(error, kCant);
 	const std::string text = asked->json ? analysis::gate::GateJson(gated, verdicts)
 					     : analysis::gate::GateText(gated, verdicts);
-	if (fputs(text.c_str(), stdout) == EOF || fflush(stdout)) {
-		Refuse(std::string("can't write the verdicts: ") + strerror(errno));
-		return kCant;
-	}
+	if (fputs(text.c_str(), stdout) == EOF || fflush(stdout))
+		return Refuse(std::string("can't write the verdicts: ") + strerror(errno), kCant);
 	return analysis::gate::StatusOf(verdicts);
 }
 
@@ -132,7 +110,7 @@ int GateCommand(int argc, char **argv)
 	    "Exit status: 0 all are kept, 1 one is broken, 2 one can't be understood, 3 the run can't be "
 	    "read or hasn't what a limit is about.",
 	    "forktail gate");
-	Asked asked;
+	GateWords asked;
 	analysis::ExplainOptions options;
 	options.episodes = 0;
 	app.add_option("RUN", asked.run, "run directory, or one .forktail file")->required();

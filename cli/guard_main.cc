@@ -16,7 +16,7 @@
 namespace
 {
 
-int Refuse(const std::string &why, int status)
+int Fail(const std::string &why, int status)
 {
 	forktail::live::guard::Say(forktail::live::guard::Level::Error, why);
 	return status;
@@ -58,10 +58,10 @@ int main(int argc, char **argv)
 	options.path = std::filesystem::absolute(options.path, ec);
 	options.forktail = forktail::common::FindProgram("forktail");
 	if (!std::filesystem::exists(options.path, ec))
-		return Refuse("there is no ring " + options.path, kCant);
+		return Fail("there is no ring " + options.path, kCant);
 	if (!live::guard::Confine(options.path, &error))
-		return Refuse(error, kCant);
+		return Fail(error, kCant);
 	if (!live::guard::ReadOptions(options, &config, &error))
-		return Refuse(error, kUsage);
-	return live::guard::RunGuard(options, config, &error) ? kDone : Refuse(error, kCant);
+		return Fail(error, kUsage);
+	return live::guard::RunGuard(options, config, &error) ? kDone : Fail(error, kCant);
 }

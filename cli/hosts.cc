@@ -13,12 +13,6 @@ namespace forktail::cli
 namespace
 {
 
-int Refuse(const std::string &why, int status)
-{
-	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
-	return status;
-}
-
 int HostsRun(int argc, char **argv)
 {
 	CLI::App app(

@@ -17,12 +17,6 @@ namespace forktail::cli
 namespace
 {
 
-int Refuse(const std::string &why)
-{
-	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
-	return kUsage;
-}
-
 // Takes --config FILE, --config=FILE and --check out of the words.
 struct Words {
 	std::string config;
@@ -76,14 +70,15 @@ int RecordCommand(int argc, char **argv)
 	Words words = Sort(argc, argv);
 	if (!words.configured)
 		return words.check
-			   ? Refuse("--check checks a configuration: forktail record --config FILE --check")
+			   ? Refuse("--check checks a configuration: forktail record --config FILE --check",
+				    kUsage)
 			   : RunProgram("forktail-record", nullptr, argc, argv);
 	live::guard::Config config;
 	std::string error;
 	std::error_code ec;
 	words.config = std::filesystem::absolute(words.config, ec);
 	if (!live::guard::ReadConfig(words.config, &config, &error))
-		return Refuse(error);
+		return Refuse(error, kUsage);
 	if (words.check)
 		return Describe(config);
 	config.record.insert(config.record.end(), {"--config", words.config});

@@ -19,12 +19,6 @@ namespace forktail::cli
 namespace
 {
 
-int Refuse(const std::string &why, int status)
-{
-	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
-	return status;
-}
-
 // How long a ring lasts, and what time of day it was. False: *error says why that can't be told.
 bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeSpan *whole,
 	       std::string *error)

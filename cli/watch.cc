@@ -33,7 +33,7 @@ using live::watch::kSecondNs;
 constexpr uint64_t kMinuteNs = 60 * kSecondNs;
 constexpr uint64_t kOnceWaitNs = 8 * kSecondNs; // for a recorder that has just begun
 
-struct Asked {
+struct WatchWords {
 	std::string path, snapshots = ".";
 	bool once = false, json = false, ascii = false;
 	double interval_s = 1;
@@ -52,26 +52,13 @@ bool Utf8()
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-analysis::Style StyleOf(const Asked &asked)
+analysis::Style WatchStyle(const WatchWords &asked)
 {
 	const char *no_colour = getenv("NO_COLOR");
 	analysis::Style style;
 	style.unicode = Utf8() && !asked.ascii;
 	style.colour = !(no_colour && *no_colour);
 	return style;
-}
-
-// As wide as the terminal, or as COLUMNS says; a pipe is not broken into short lines.
-size_t Columns()
-{
-	constexpr size_t least = 40, most = 500, usual = 100;
-	struct winsize size = {};
-	size_t columns = usual;
-	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
-		columns = static_cast<size_t>(atoi(text));
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		columns = size.ws_col;
-	return std::clamp(columns, least, most);
 }
 
 // Reads until there is a second that is accounted for. False: *error says why there is none.
@@ -102,7 +89,7 @@ bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::Hi
 	return true;
 }
 
-int Once(const Asked &asked)
+int Once(const WatchWords &asked)
 {
 	live::Options options;
 	const uint64_t now_ns = Now(CLOCK_MONOTONIC);
@@ -114,7 +101,7 @@ int Once(const Asked &asked)
 		fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 		return kCant;
 	}
-	analysis::Style style = StyleOf(asked);
+	analysis::Style style = WatchStyle(asked);
 	style.colour = false;
 	std::vector<live::watch::Frame> frames;
 	const uint64_t realtime_ns = Now(CLOCK_REALTIME);
@@ -141,7 +128,7 @@ int Once(const Asked &asked)
 }
 
 // One sentence for the screen's last line.
-std::string TakeOne(const Asked &asked, uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)
+std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)
 {
 	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);
 	struct tm t;
@@ -162,7 +149,7 @@ std::string TakeOne(const Asked &asked, uint64_t from_ns, uint64_t to_ns, uint64
 	       ", " + common::FormatBytes(taken.bytes);
 }
 
-int Screen(const Asked &asked)
+int Screen(const WatchWords &asked)
 {
 	std::error_code ec;
 	live::watch::ScreenOptions options;
@@ -170,7 +157,7 @@ int Screen(const Asked &asked)
 	options.program = std::filesystem::read_symlink("/proc/self/exe", ec);
 	options.interval_s = asked.interval_s;
 	options.utf8 = Utf8();
-	options.style = StyleOf(asked);
+	options.style = WatchStyle(asked);
 	options.snapshot = [&asked](uint64_t from_ns, uint64_t to_ns, uint64_t at_ns) {
 		return TakeOne(asked, from_ns, to_ns, at_ns);
 	};
@@ -186,7 +173,7 @@ int Screen(const Asked &asked)
 int WatchCommand(int argc, char **argv)
 {
 	CLI::App app("Shows what recorded servers are doing now (docs/watch.md).", "forktail watch");
-	Asked asked;
+	WatchWords asked;
 	app.add_option("DIR", asked.path,
 		       "what forktail record --keep writes into, or a recording that grows")
 	    ->required();

@@ -36,6 +36,7 @@ function(forktail_module folder)
     add_library(${target} STATIC ${M_SOURCES})
     target_link_libraries(${target} PUBLIC ${libraries})
     forktail_precompile(${target} ${M_SOURCES})
+    forktail_unite(${target} ${M_SOURCES})
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE ${libraries})
@@ -77,6 +78,14 @@ function(forktail_precompile target)
                               <nlohmann/json.hpp> <sstream> <string> <vector>)
     set_property(GLOBAL PROPERTY forktail_precompiled ${target})
   endif()
+endfunction()
+
+# C++ sources of a module are compiled several at a time (FORKTAIL_UNITY): what they all include is then compiled once.
+function(forktail_unite target)
+  set(c ${ARGN})
+  list(FILTER c INCLUDE REGEX "[.]c$")
+  set_source_files_properties(${c} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORKTAIL_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
 
 # Checks what the sources in a folder include and which namespace they open. Once they are as they should be, a stamp

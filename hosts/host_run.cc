@@ -25,8 +25,7 @@ namespace forktail::hosts
 namespace
 {
 
-constexpr uint64_t kSecond = 1'000'000'000, kReady = 30 * kSecond, kGentle = 30 * kSecond,
-		   kHeard = 2 * kSecond;
+constexpr uint64_t kReadyNs = 30 * kSecondNs, kLoadEndsNs = 30 * kSecondNs, kHeardNs = 2 * kSecondNs;
 
 std::string PathOf(const Work &work, const std::string &name, const char *extension)
 {
@@ -43,7 +42,7 @@ std::string FindOf(const Work &work, const std::string &program)
 std::string VersionOf(const std::string &path)
 {
 	const std::vector<std::string> lines = common::LinesOf(
-	    {.name = path, .argv = {path, "--version"}, .err = common::kNull, .limit_ns = 10 * kSecond});
+	    {.name = path, .argv = {path, "--version"}, .err = common::kNull, .limit_ns = 10 * kSecondNs});
 	return lines.empty() ? "" : lines[0].substr(lines[0].find(' ') + 1);
 }
 
@@ -89,7 +88,7 @@ const char *KindOf(const Job &job)
 }
 
 // Lines of a program: into its log, and told.
-void Listen(Work *work, Running *r)
+void ReadLines(Work *work, Running *r)
 {
 	for (const std::string &line : r->child.err.Read(r->child.ended)) {
 		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
@@ -110,7 +109,7 @@ void NoteEnd(Work *work, Running *r)
 {
 	if (r->child.ended || !common::HasEnded(&r->child))
 		return;
-	Listen(work, r);
+	ReadLines(work, r);
 	Told told = Tell("ended", work->host);
 	told["name"] = r->job.name;
 	told["kind"] = KindOf(r->job);
@@ -129,7 +128,7 @@ void Look(Work *work, std::vector<int> fds)
 			fds.insert(fds.end(), {r->child.err.fd, r->child.pidfd});
 	common::WaitForAny(fds, 500);
 	for (const auto &r : work->running) {
-		Listen(work, r.get());
+		ReadLines(work, r.get());
 		NoteEnd(work, r.get());
 	}
 }
@@ -160,7 +159,7 @@ bool Asked(common::Lines *words)
 void EndKind(Work *work, bool loads)
 {
 	SignalAll(work, loads, SIGTERM);
-	for (const uint64_t limit = ft_now_ns() + kGentle; !AllEnded(*work, loads);) {
+	for (const uint64_t limit = ft_now_ns() + kLoadEndsNs; !AllEnded(*work, loads);) {
 		Look(work, {});
 		if (ft_now_ns() > limit)
 			SignalAll(work, loads, SIGKILL);
@@ -207,7 +206,7 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 			work->loads.push_back(job);
 		else if (!StartJob(work, job, error))
 			return false;
-	const uint64_t limit = ft_now_ns() + kReady;
+	const uint64_t limit = ft_now_ns() + kReadyNs;
 	for (;;) {
 		bool waiting = false;
 		for (const auto &r : work->running) {
@@ -231,8 +230,8 @@ void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns)
 {
 	char at[40];
 	std::string error;
-	snprintf(at, sizeof(at), "%llu.%09llu", static_cast<unsigned long long>(start_ns / kSecond),
-		 static_cast<unsigned long long>(start_ns % kSecond));
+	snprintf(at, sizeof(at), "%llu.%09llu", static_cast<unsigned long long>(start_ns / kSecondNs),
+		 static_cast<unsigned long long>(start_ns % kSecondNs));
 	for (Job &job : work->loads) {
 		job.argv.insert(job.argv.begin() + 1, {"--start-at", at});
 		if (StartJob(work, job, &error))
@@ -254,7 +253,7 @@ void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns)
 			loading = false;
 			Send(Tell("loaded", work->host));
 		}
-		if (ft_now_ns() - heard < kHeard)
+		if (ft_now_ns() - heard < kHeardNs)
 			continue;
 		heard = ft_now_ns();
 		Send(Tell("here", work->host));

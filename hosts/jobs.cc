@@ -5,21 +5,18 @@
 
 #include <algorithm>
 
+#include "common/process/words.h"
+
 namespace forktail::hosts
 {
 namespace
 {
 
-constexpr uint64_t kSecondNs = 1'000'000'000, kSpareSeconds = 120;
+constexpr uint64_t kSpareSeconds = 120;
 
 std::string Seconds(uint64_t ns)
 {
 	return std::to_string(ns / kSecondNs + (ns % kSecondNs != 0)) + "s";
-}
-
-void Append(std::vector<std::string> *to, const std::vector<std::string> &words)
-{
-	to->insert(to->end(), words.begin(), words.end());
 }
 
 } // namespace
@@ -33,27 +30,28 @@ std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::strin
 		const PlanHost &first = plan.hosts[0];
 		jobs.push_back({Job::kClock, "clock", {"forktail-clock"}});
 		if (host.name == first.name)
-			Append(&jobs.back().argv, {"serve", "--listen", first.network});
+			common::Append(&jobs.back().argv, {"serve", "--listen", first.network});
 		else
-			Append(&jobs.back().argv,
-			       {"probe", first.network, "-o", file("clock"), "--duration", limit});
+			common::Append(&jobs.back().argv,
+				       {"probe", first.network, "-o", file("clock"), "--duration", limit});
 	}
 	for (const PlanRecorder &r : plan.recorders) {
 		if (r.host != host.name)
 			continue;
 		jobs.push_back({Job::kRecorder, r.name, {"forktail-record", "-o", file(r.name)}});
-		Append(&jobs.back().argv, r.targets);
-		Append(&jobs.back().argv, {"--duration", limit});
-		Append(&jobs.back().argv, r.options);
+		common::Append(&jobs.back().argv, r.targets);
+		common::Append(&jobs.back().argv, {"--duration", limit});
+		common::Append(&jobs.back().argv, r.options);
 	}
 	for (const PlanLoad &l : plan.loads) {
 		if (l.host != host.name)
 			continue;
 		jobs.push_back({Job::kLoad, l.name, {"forktail-load", "-o", file(l.name), "--progress"}});
 		for (const std::string &server : l.to)
-			Append(&jobs.back().argv, {"--server", server});
-		Append(&jobs.back().argv, {"--duration", std::to_string(plan.duration_ns / 1000000) + "ms"});
-		Append(&jobs.back().argv, l.options);
+			common::Append(&jobs.back().argv, {"--server", server});
+		common::Append(&jobs.back().argv,
+			       {"--duration", std::to_string(plan.duration_ns / 1000000) + "ms"});
+		common::Append(&jobs.back().argv, l.options);
 	}
 	return jobs;
 }

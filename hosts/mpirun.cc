@@ -9,15 +9,12 @@
 
 #include <unistd.h>
 
+#include "common/process/words.h"
+
 namespace forktail::hosts
 {
 namespace
 {
-
-void Append(std::vector<std::string> *to, const std::vector<std::string> &words)
-{
-	to->insert(to->end(), words.begin(), words.end());
-}
 
 } // namespace
 
@@ -43,18 +40,19 @@ std::vector<std::string> MpiCommand(const MpiRun &mpi, const Plan &plan, const s
 					  "oob_tcp_keepalive_probes",
 					  "4"};
 	if (geteuid() == 0) // recording needs it
-		Append(&words, {"--allow-run-as-root"});
+		common::Append(&words, {"--allow-run-as-root"});
 	if (!mpi.hostfile.empty())
-		Append(&words, {"--hostfile", mpi.hostfile});
-	Append(&words, plan.mpirun);
-	Append(&words, mpi.options);
-	Append(&words, {"--host", "localhost", "-np", "1", mpi.rank, mode, mpi.token, "--plan", mpi.plan});
+		common::Append(&words, {"--hostfile", mpi.hostfile});
+	common::Append(&words, plan.mpirun);
+	common::Append(&words, mpi.options);
+	common::Append(&words,
+		       {"--host", "localhost", "-np", "1", mpi.rank, mode, mpi.token, "--plan", mpi.plan});
 	if (mode == "gather")
 		words.push_back(mpi.run);
 	for (const PlanHost *host : hosts)
-		Append(&words, {":", "--host", host->address, "-np", "1",
-				host->programs.empty() ? mpi.rank : host->programs + "/forktail-rank", mode,
-				mpi.token, host->name});
+		common::Append(&words, {":", "--host", host->address, "-np", "1",
+					host->programs.empty() ? mpi.rank : host->programs + "/forktail-rank",
+					mode, mpi.token, host->name});
 	return words;
 }
 

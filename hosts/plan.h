@@ -13,6 +13,8 @@
 namespace forktail::hosts
 {
 
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
 struct PlanHost {
 	std::string name;     // what directories and messages call it
 	std::string address;  // what mpirun knows it by: a name or an address, or one of ssh's configuration

@@ -31,8 +31,8 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kSecond = 1'000'000'000, kSilent = 20 * kSecond, kGentle = 75 * kSecond,
-		   kLeaving = 15 * kSecond, kGathering = 600 * kSecond, kOneHost = 60 * kSecond;
+constexpr uint64_t kSilent = 20 * kSecondNs, kLeaveNs = 75 * kSecondNs, kLeaving = 15 * kSecondNs,
+		   kGathering = 600 * kSecondNs, kOneHost = 60 * kSecondNs;
 
 std::string NewToken()
 {
@@ -127,7 +127,7 @@ void NameLost(Session *session, const Plan &plan)
 		if (!state.over && state.heard_ns && now - state.heard_ns > kSilent)
 			Trouble(session, host.name + " (" + RolesOf(plan, host) +
 					     ") has not been heard of for " +
-					     std::to_string((now - state.heard_ns) / kSecond) + " s");
+					     std::to_string((now - state.heard_ns) / kSecondNs) + " s");
 	}
 }
 
@@ -155,7 +155,7 @@ void Insist(Session *session, const Plan &plan, Mpi *mpi)
 	if (!mpi->over_ns && AllOver(*session, plan))
 		mpi->over_ns = now;
 	if (common::Stops() > mpi->stops + 1 || (mpi->over_ns && now - mpi->over_ns > kLeaving) ||
-	    (mpi->ended_ns && now - mpi->ended_ns > kGentle) ||
+	    (mpi->ended_ns && now - mpi->ended_ns > kLeaveNs) ||
 	    (mpi->ended_ns && now - mpi->ended_ns > kLeaving && OnlySilentOnesLeft(*session, plan)))
 		common::SignalChild(&mpi->child, SIGKILL);
 }

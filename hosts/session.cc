@@ -14,7 +14,7 @@ namespace forktail::hosts
 namespace
 {
 
-constexpr uint64_t kSecond = 1'000'000'000, kQuietly = 5 * kSecond;
+constexpr uint64_t kQuietly = 5 * kSecondNs;
 
 void Wipe(Session *session)
 {
@@ -104,7 +104,7 @@ void ShowProgress(Session *session, const Plan &plan)
 	// The first line is about all of them, unless one keeps it waiting.
 	const bool begun = session->shown_ns || session->loads.size() == plan.loads.size() ||
 			   (session->go_ns && now > session->go_ns + plan.settle_ns + kQuietly);
-	if (!begun || session->loads.empty() || now - session->shown_ns < (terminal ? kSecond : kQuietly))
+	if (!begun || session->loads.empty() || now - session->shown_ns < (terminal ? kSecondNs : kQuietly))
 		return;
 	session->shown_ns = now;
 	fprintf(stderr, "%s%s%s", terminal ? "\r\033[K" : "", MergedProgress(session->loads).c_str(),

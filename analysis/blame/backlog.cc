@@ -12,7 +12,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint32_t kMinShift = 16; // 65 us: finer than most queues, small enough for minutes of run
+constexpr uint32_t kBacklogShift = 16; // 65 us: finer than most queues, small enough for minutes of run
 
 // A request due at an instant and answered within this many times the usual latency met no backlog.
 constexpr uint64_t kUsualTimes = 2;
@@ -124,7 +124,7 @@ BacklogBuilder::BacklogBuilder(const Run &run, uint64_t from_ns, const Timeline 
 	b_.timeline = timeline;
 	b_.behind = behind;
 	b_.start_ns = from_ns;
-	b_.shift = kMinShift;
+	b_.shift = kBacklogShift;
 	uint64_t length_ns = run.end_ns - std::min(run.end_ns, from_ns);
 	while (length_ns >> b_.shift >= most)
 		b_.shift++;

@@ -15,7 +15,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint32_t kMinShift = 21; // 2 ms: a few pieces
+constexpr uint32_t kPieceShift = 21; // 2 ms: a few pieces
 
 // Whether a thread's time had nothing to do with the request: it waited. Of the second one, which the request
 // is known not to wait for, its own code as well: that was for others.
@@ -263,7 +263,7 @@ IdleTimes IdleTimesOf(const Timeline &t)
 
 RouteGrid GridOf(uint64_t start_ns, uint64_t end_ns, uint64_t max_sums)
 {
-	RouteGrid grid = {start_ns, kMinShift};
+	RouteGrid grid = {start_ns, kPieceShift};
 	while ((end_ns - start_ns) >> grid.shift >= max_sums)
 		grid.shift++;
 	return grid;

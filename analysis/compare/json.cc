@@ -13,14 +13,14 @@ namespace
 
 using Out = nlohmann::ordered_json;
 
-Out NumberOf(double value)
+Out JsonNumber(double value)
 {
 	return std::isfinite(value) ? Out(value) : Out(nullptr);
 }
 
 Out IntervalOf(const Interval &interval)
 {
-	return interval.known ? Out{NumberOf(interval.low), NumberOf(interval.high)} : Out(nullptr);
+	return interval.known ? Out{JsonNumber(interval.low), JsonNumber(interval.high)} : Out(nullptr);
 }
 
 const char *UnitName(Unit unit)
@@ -35,7 +35,7 @@ Out DifferenceOf(const Difference &d)
 		   {"unit", UnitName(d.unit)},
 		   {"a", d.a},
 		   {"b", d.b},
-		   {"ratio", NumberOf(d.ratio)},
+		   {"ratio", JsonNumber(d.ratio)},
 		   {"ratio_interval", IntervalOf(d.ratio_interval)},
 		   {"change", d.change},
 		   {"change_interval", IntervalOf(d.change_interval)},
@@ -62,7 +62,7 @@ Out DifferencesOf(const std::vector<Difference> &differences)
 	return out;
 }
 
-Out EpisodesOf(const EpisodeSum &sum)
+Out JsonEpisodes(const EpisodeSum &sum)
 {
 	return {{"count", sum.count},
 		{"requests", sum.requests},
@@ -94,8 +94,8 @@ std::string ComparisonJson(const Comparison &c)
 		facts.push_back({{"group", f.group}, {"name", f.name}, {"a", f.a}, {"b", f.b}});
 	for (const EpisodeChange &e : c.episodes)
 		episodes.push_back({{"cause", CauseName(e.cause)},
-				    {"a", EpisodesOf(e.a)},
-				    {"b", EpisodesOf(e.b)},
+				    {"a", JsonEpisodes(e.a)},
+				    {"b", JsonEpisodes(e.b)},
 				    {"per_run", DifferenceOf(e.per_run)}});
 	Out out = {{"format", 1},
 		   {"verdict", VerdictName(c.verdict)},

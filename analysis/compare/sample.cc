@@ -185,7 +185,7 @@ void AddForks(Explanation *e, RunSample *s)
 				    std::max(s->forks.rss_bytes, static_cast<uint64_t>(sample.value));
 }
 
-void AddCauses(const Explanation &e, RunSample *s)
+void AddCausesOf(const Explanation &e, RunSample *s)
 {
 	for (const CauseRow &row : e.blame.causes)
 		s->request_seconds[static_cast<size_t>(Index(row.cause))] =
@@ -264,7 +264,7 @@ void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
 	s->slow_seconds = static_cast<double>(b.slow_ns) / 1e9;
 	s->at_p99 = MakeupAt(99, slow, s->requests);
 	s->at_p99_9 = MakeupAt(99.9, slow, s->requests);
-	AddCauses(*e, s);
+	AddCausesOf(*e, s);
 	AddEpisodes(*e, s);
 	AddForks(e, s);
 	AddSeconds(e, slow, s);

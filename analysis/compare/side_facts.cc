@@ -16,7 +16,7 @@ namespace
 using Name = std::pair<std::string, std::string>; // group, name
 using Values = std::map<Name, std::set<std::string>>;
 
-Values ValuesOf(const ComparedSide &side)
+Values FactValuesOf(const ComparedSide &side)
 {
 	Values values;
 	for (const RunSample &run : side.runs)
@@ -44,7 +44,7 @@ int OrderOf(const std::string &group)
 
 std::vector<FactChange> FactChanges(const ComparedSide &a, const ComparedSide &b)
 {
-	Values in_a = ValuesOf(a), in_b = ValuesOf(b);
+	Values in_a = FactValuesOf(a), in_b = FactValuesOf(b);
 	std::set<Name> names;
 	for (const Values *values : {&in_a, &in_b})
 		for (const auto &[name, set] : *values)

@@ -20,7 +20,7 @@ namespace
 // Fewer samples than these are half a guess.
 constexpr uint64_t kSurely = 5;
 // A group below this share of the samples is not told, unless it is the first.
-constexpr double kWorthSaying = 0.2;
+constexpr double kActivityWorthSaying = 0.2;
 // So many calls are told also when nothing was sampled.
 constexpr uint64_t kManyCalls = 100;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
@@ -191,7 +191,7 @@ std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 {
 	std::string text;
 	for (const Told &told : GroupsOf(own)) {
-		if (!text.empty() && told.share < kWorthSaying)
+		if (!text.empty() && told.share < kActivityWorthSaying)
 			break;
 		text +=
 		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
@@ -221,7 +221,7 @@ std::string GuessText(const TurnCalls &calls)
 	return text + ")";
 }
 
-void Add(const TurnCalls &more, TurnCalls *sum)
+void AddCalls(const TurnCalls &more, TurnCalls *sum)
 {
 	sum->reads += more.reads;
 	sum->writes += more.writes;
@@ -242,7 +242,7 @@ const ft_span *LongestTurn(const Scene &scene, TurnCalls *calls)
 		calls->at_least |= longest || of_turn.at_least;
 		if (!longest || s->duration_ns > longest->duration_ns)
 			longest = s;
-		Add(of_turn, calls);
+		AddCalls(of_turn, calls);
 	}
 	return longest;
 }

@@ -27,7 +27,7 @@ constexpr const char *kSend = "kernel/send", *kReceive = "kernel/receive", *kPol
 		     *kFileWrite = "kernel/file-write", *kFileMeta = "kernel/file-meta",
 		     *kPipe = "kernel/pipe";
 
-const CallRule kCalls[] = {
+const CallRule kCallRules[] = {
     {"write", kSend, kFileWrite, kPipe},
     {"writev", kSend, kFileWrite, kPipe},
     {"sendto", kSend, kSend, kSend},
@@ -144,7 +144,7 @@ KernelWork KernelWorkOf(const KernelSide &side, const std::vector<std::string> &
 			return {rule.activity, rule.function};
 	if (!side.in_kernel || side.call.empty())
 		return {};
-	for (const CallRule &rule : kCalls)
+	for (const CallRule &rule : kCallRules)
 		if (side.call == rule.call)
 			if (const char *activity = ActivityOn(rule, side.file))
 				return {activity, side.call + "()"};

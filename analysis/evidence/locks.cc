@@ -22,7 +22,7 @@ struct Waited {
 	std::vector<Foreign> stretches; // clipped to the scene
 };
 
-void Add(const Scene &scene, const Foreign &f, Waited *waited)
+void AddForeign(const Scene &scene, const Foreign &f, Waited *waited)
 {
 	Foreign clipped = f;
 	clipped.start_ns = std::max(f.start_ns, scene.from_ns);
@@ -55,7 +55,7 @@ std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
 		Waited waited;
 		EachForeign(t, scene.from_ns, scene.to_ns, [&](const Foreign &f, uint64_t) {
 			if (f.thread == scene.timeline.thread && f.cause == cause && InFutex(scene.run, t, f))
-				Add(scene, f, &waited);
+				AddForeign(scene, f, &waited);
 		});
 		if (waited.ns > longest.second.ns)
 			longest = {t.thread, std::move(waited)};
@@ -114,7 +114,7 @@ std::string OwnWaitText(const Scene &scene)
 	std::map<std::pair<uint32_t, Cause>, Waited> by_holder;
 	for (const Foreign &f :
 	     LockForeign(scene.threads, scene.threads->Of(scene.timeline.thread), scene.from_ns, scene.to_ns))
-		Add(scene, f, &by_holder[{f.thread, f.cause}]);
+		AddForeign(scene, f, &by_holder[{f.thread, f.cause}]);
 	auto longest = std::max_element(by_holder.begin(), by_holder.end(), [](const auto &a, const auto &b) {
 		return a.second.ns < b.second.ns;
 	});

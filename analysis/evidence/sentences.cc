@@ -59,7 +59,7 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 	return longest;
 }
 
-std::string Times(uint64_t n)
+std::string HowOften(uint64_t n)
 {
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
 }
@@ -181,7 +181,7 @@ std::string ForkSentence(const Scene &scene)
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	if (MadeThread(scene, *s))
 		return "clone() of a thread took " + common::FormatDuration(s->duration_ns) +
-		       Times(seen.spans);
+		       HowOften(seen.spans);
 	std::string text = "fork() copied page tables for " + common::FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
 		text += " (RSS " + common::FormatBytes(bytes) + ")";
@@ -232,7 +232,7 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	std::string text = SyscallText(scene, s->syscall);
 	if (!detail.name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + detail.name;
-	text += " was blocked " + common::FormatDuration(seen.ns) + Times(seen.spans);
+	text += " was blocked " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
 	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
 	return text + (disk.empty() ? KernelStackText(detail) : disk);
@@ -304,9 +304,9 @@ std::string RunQueueSentence(const Scene &scene)
 	if (!s)
 		return "short waits for a CPU took " +
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
-		       Times(static_cast<uint64_t>(std::llround(seen.tallied)));
+		       HowOften(static_cast<uint64_t>(std::llround(seen.tallied)));
 	std::string text = "waited " + common::FormatDuration(seen.ns) + " on the run queue of cpu " +
-			   std::to_string(OwnCpu(scene.run, s->cpu)) + Times(seen.spans);
+			   std::to_string(OwnCpu(scene.run, s->cpu)) + HowOften(seen.spans);
 	std::string holders = HoldersText(scene);
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
@@ -319,7 +319,7 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 	if (ns == 0)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
-		return "waited " + common::FormatDuration(ns) + Times(count) +
+		return "waited " + common::FormatDuration(ns) + HowOften(count) +
 		       " for a CPU that ksoftirqd held: more soft interrupts than the kernel does in passing";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
@@ -327,7 +327,7 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 	std::string text = name + " took " + common::FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, seen))
 		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
-	return text + Times(count);
+	return text + HowOften(count);
 }
 
 std::string BlockedSentence(const Scene &scene, Cause cause)
@@ -337,7 +337,7 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	if (ns == 0)
 		return "";
-	std::string length = common::FormatDuration(ns) + Times(seen.spans), words = InfoOf(cause).words;
+	std::string length = common::FormatDuration(ns) + HowOften(seen.spans), words = InfoOf(cause).words;
 	std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause));
 	if (size_t at = words.find('&'); at != std::string::npos)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);

@@ -30,7 +30,7 @@ Total TotalOf(const Scene &scene, Cause cause)
 
 // The group that the scene's process was frozen with: the last that was noted by then, else the first;
 // nullptr if none is known.
-const FrozenGroup *GroupOf(const Scene &scene)
+const FrozenGroup *FrozenGroupOf(const Scene &scene)
 {
 	const FrozenGroup *group = nullptr;
 	for (const FrozenGroup &g : scene.run.frozen)
@@ -46,7 +46,7 @@ std::string FrozenSentence(const Scene &scene)
 	Total total = TotalOf(scene, Cause::Frozen);
 	if (total.ns == 0)
 		return "";
-	const FrozenGroup *group = GroupOf(scene);
+	const FrozenGroup *group = FrozenGroupOf(scene);
 	std::string text = "its cgroup";
 	if (group && group->cgroup != "/")
 		text += " " + group->cgroup;

@@ -19,9 +19,9 @@ namespace
 {
 
 constexpr int kCompareFormat = 1;
-constexpr int kBins = 20;	     // of latency per decade
-constexpr size_t kColumns = 600;     // of time at most
-constexpr size_t kCurvePoints = 500; // of a distribution at most
+constexpr int kBinsPerDecadeCompared = 20; // of latency per decade
+constexpr size_t kColumns = 600;	   // of time at most
+constexpr size_t kCurvePoints = 500;	   // of a distribution at most
 
 // A number, or null for one that is not finite.
 common::Json Finite(double value)
@@ -105,7 +105,8 @@ common::Json CurveJson(const compare::ComparedSide &side)
 	return curve;
 }
 
-// Requests by time and latency: [column, bin, how many per run], bin b from 10^(b / kBins) ns on.
+// Requests by time and latency: [column, bin, how many per run], bin b from 10^(b / kBinsPerDecadeCompared)
+// ns on.
 common::Json HeatJson(const compare::ComparedSide &side, size_t seconds_per_column)
 {
 	std::map<std::pair<size_t, int>, uint64_t> cells;
@@ -114,8 +115,8 @@ common::Json HeatJson(const compare::ComparedSide &side, size_t seconds_per_colu
 			for (const auto &[bucket, count] : run.by_second[s].latencies) {
 				double ns =
 				    static_cast<double>(std::max<uint64_t>(compare::BucketNs(bucket), 1));
-				cells[{s / seconds_per_column, static_cast<int>(std::log10(ns) * kBins)}] +=
-				    count;
+				cells[{s / seconds_per_column,
+				       static_cast<int>(std::log10(ns) * kBinsPerDecadeCompared)}] += count;
 			}
 	common::Json heat = common::Json::array();
 	for (const auto &[cell, count] : cells)
@@ -152,7 +153,7 @@ common::Json SideJson(const compare::ComparedSide &side, size_t seconds_per_colu
 		{"heat", HeatJson(side, seconds_per_column)}};
 }
 
-common::Json EpisodesJson(const compare::Comparison &c)
+common::Json ComparedEpisodesJson(const compare::Comparison &c)
 {
 	auto sum = [](const compare::EpisodeSum &s, double per_run) {
 		return common::Json{{"per_run", Finite(per_run)},
@@ -194,7 +195,7 @@ common::Json ComparePageJson(const compare::Comparison &c)
 		{"b", SideJson(c.b, step)},
 		{"seconds", seconds},
 		{"column_s", step},
-		{"bins_per_decade", kBins},
+		{"bins_per_decade", kBinsPerDecadeCompared},
 		{"slow_ns", c.slow_ns},
 		{"advisory", c.advisory},
 		{"allowed", c.allowed},
@@ -207,7 +208,7 @@ common::Json ComparePageJson(const compare::Comparison &c)
 		{"others", DifferencesJson({c.throughput, c.fork_seconds, c.fork_longest, c.rss})},
 		{"causes", DifferencesJson(c.causes)},
 		{"stalled", DifferencesJson(c.stalled)},
-		{"episodes", EpisodesJson(c)},
+		{"episodes", ComparedEpisodesJson(c)},
 		{"cause_names", names},
 		{"cause_looks", looks}};
 }

@@ -20,7 +20,8 @@ namespace
 namespace fs = std::filesystem;
 
 // What restrict.cc wants around a part, and answers that come late.
-constexpr uint64_t kBeforeNs = 11'000'000'000, kAfterNs = 2'000'000'000, kAnswersNs = 30'000'000'000;
+constexpr uint64_t kSegmentsBeforeNs = 11'000'000'000, kSegmentsAfterNs = 2'000'000'000,
+		   kAnswersNs = 30'000'000'000;
 constexpr size_t kFew = 4; // segments, which are read whatever is asked for
 
 void FindIn(const fs::path &directory, const std::string &host, std::vector<Found> *files,
@@ -102,10 +103,10 @@ void LeavePart(const PartAsked &asked, const std::string &path, const std::vecto
 	if (!FindWhole(ring, others, &run, &all, &has_log) ||
 	    FindPart(asked, run, all.since_ns, all.until_ns, &part, &error))
 		return;
-	const uint64_t after_ns = has_log ? kAnswersNs : kAfterNs;
+	const uint64_t after_ns = has_log ? kAnswersNs : kSegmentsAfterNs;
 	*whole = all;
 	ring->Leave(
-	    ring->Reaching(part.since_ns - std::min(part.since_ns, kBeforeNs),
+	    ring->Reaching(part.since_ns - std::min(part.since_ns, kSegmentsBeforeNs),
 			   part.until_ns > UINT64_MAX - after_ns ? UINT64_MAX : part.until_ns + after_ns));
 }
 

@@ -34,7 +34,7 @@ struct Point {
 };
 
 // Leaves of a convex polygon the points with a x + b y <= c.
-void Cut(std::vector<Point> *polygon, double a, double b, double c)
+void CutPolygon(std::vector<Point> *polygon, double a, double b, double c)
 {
 	std::vector<Point> kept;
 	for (size_t i = 0; i < polygon->size(); i++) {
@@ -51,22 +51,22 @@ void Cut(std::vector<Point> *polygon, double a, double b, double c)
 }
 
 // What is said of the offset at a time: at most, or at least.
-struct Said {
+struct Constraint {
 	double at, offset; // at: 0 begin .. 1 end of the stretch
 };
 
 // Of what is said, what is not said by the rest anyway: the lower hull, of what is by time.
-std::vector<Said> LowerHull(std::vector<Said> all)
+std::vector<Constraint> LowerHull(std::vector<Constraint> all)
 {
-	std::sort(all.begin(), all.end(), [](const Said &a, const Said &b) {
+	std::sort(all.begin(), all.end(), [](const Constraint &a, const Constraint &b) {
 		return a.at != b.at ? a.at < b.at : a.offset < b.offset;
 	});
-	std::vector<Said> hull;
-	for (const Said &s : all) {
+	std::vector<Constraint> hull;
+	for (const Constraint &s : all) {
 		if (!hull.empty() && hull.back().at == s.at)
 			continue;
 		while (hull.size() >= 2) {
-			const Said &a = hull[hull.size() - 2], &b = hull.back();
+			const Constraint &a = hull[hull.size() - 2], &b = hull.back();
 			if ((b.offset - a.offset) * (s.at - a.at) < (s.offset - a.offset) * (b.at - a.at))
 				break;
 			hull.pop_back();
@@ -86,29 +86,29 @@ struct Tube {
 	Range begin, end;
 };
 
-std::vector<Point> Feasible(const std::vector<Said> &most, const std::vector<Said> &least, double length_ns,
-			    double slack)
+std::vector<Point> Feasible(const std::vector<Constraint> &most, const std::vector<Constraint> &least,
+			    double length_ns, double slack)
 {
 	double low = INFINITY, high = -INFINITY;
-	for (const Said &s : most)
+	for (const Constraint &s : most)
 		high = std::max(high, s.offset);
-	for (const Said &s : least)
+	for (const Constraint &s : least)
 		low = std::min(low, -s.offset);
 	double room = kMaxDrift * length_ns;
 	low = std::min(low, high) - room - slack;
 	high = std::max(low, high) + room + slack;
 	std::vector<Point> lines = {{low, low}, {high, low}, {high, high}, {low, high}};
-	Cut(&lines, -1, 1, room);
-	Cut(&lines, 1, -1, room);
-	for (const Said &s : most)
-		Cut(&lines, 1 - s.at, s.at, s.offset + slack);
-	for (const Said &s : least)
-		Cut(&lines, s.at - 1, -s.at, s.offset + slack);
+	CutPolygon(&lines, -1, 1, room);
+	CutPolygon(&lines, 1, -1, room);
+	for (const Constraint &s : most)
+		CutPolygon(&lines, 1 - s.at, s.at, s.offset + slack);
+	for (const Constraint &s : least)
+		CutPolygon(&lines, s.at - 1, -s.at, s.offset + slack);
 	return lines;
 }
 
 // `least` are negated, so that both are upper bounds.
-Tube FitStretch(std::vector<Said> most, std::vector<Said> least, double length_ns)
+Tube FitStretch(std::vector<Constraint> most, std::vector<Constraint> least, double length_ns)
 {
 	most = LowerHull(std::move(most));
 	least = LowerHull(std::move(least));
@@ -300,7 +300,7 @@ ClockMap FitClock(std::vector<ft_probe> samples, uint64_t *left_out)
 					? samples[end].sent_ns
 					: std::max(samples.back().received_ns, from + 1'000'000);
 		const double length_ns = static_cast<double>(to - from);
-		std::vector<Said> most, least;
+		std::vector<Constraint> most, least;
 		for (size_t i = begins[b]; i < end; i++) {
 			const ft_probe &p = samples[i];
 			auto offset = [&](uint64_t peer, uint64_t own) {

@@ -34,7 +34,7 @@ void Add(Cost *sum, const Cost &c)
 
 } // namespace
 
-void Said::AddCost(const OpenFile *of, const Cost &cost, Cost *sum)
+void SegmentMerge::AddCost(const OpenFile *of, const Cost &cost, Cost *sum)
 {
 	if (cost_of_ && cost_of_ != of)
 		Add(&costs_, cost_);

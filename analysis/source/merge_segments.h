@@ -31,7 +31,7 @@ struct Session {
 
 struct OpenFile;
 
-struct Said {
+struct SegmentMerge {
 	// By text, to where it is in the run.
 	std::unordered_map<std::string, uint32_t> details, stacks, series;
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads

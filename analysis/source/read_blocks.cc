@@ -244,7 +244,7 @@ void ReadLoadStart(const OpenFile *f, Run *run, const common::Json &j, uint64_t 
 
 // Whether a ring's earlier segment has said that a thread waits for that epoll instance, and no other thread
 // has had its id since. Remembers it.
-bool LoopIsKnown(Said *said, const ft_loop &l)
+bool LoopIsKnown(SegmentMerge *said, const ft_loop &l)
 {
 	auto [last, is_new] = said->loops.try_emplace(l.tid, l);
 	const ft_loop before = last->second;
@@ -256,7 +256,7 @@ bool LoopIsKnown(Said *said, const ft_loop &l)
 }
 
 // Whether a note only says again what an earlier one said: which quota holds, what is missing, or all of it.
-bool NoteIsKnown(Said *said, const common::Json &j)
+bool NoteIsKnown(SegmentMerge *said, const common::Json &j)
 {
 	const std::string kind = common::Text(j, "kind");
 	if (kind == "cpu-quota" || kind == "missing") {

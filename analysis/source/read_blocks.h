@@ -19,7 +19,7 @@
 namespace forktail::analysis
 {
 
-struct Said;
+struct SegmentMerge;
 struct Session;
 
 struct CloseReader {
@@ -46,11 +46,11 @@ struct OpenFile {
 	common::Json manifest = common::Json::object();
 	ClockMap clock; // from its times to the run's
 	IdSpace space;
-	bool segment = false;	    // of a ring
-	bool written = false;	    // being written: that it has no end is no damage
-	bool gone = false;	    // it was evicted while it was read
-	std::shared_ptr<Said> said; // what was said before: a ring's segments share theirs
-	Session *session = nullptr; // in `said`
+	bool segment = false;		    // of a ring
+	bool written = false;		    // being written: that it has no end is no damage
+	bool gone = false;		    // it was evicted while it was read
+	std::shared_ptr<SegmentMerge> said; // what was said before: a ring's segments share theirs
+	Session *session = nullptr;	    // in `said`
 
 	uint32_t first_connection = 0, first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

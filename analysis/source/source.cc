@@ -69,7 +69,7 @@ void WarnOfFile(const OpenFile &f, Run *run)
 }
 
 // What the segments of a ring met, as one: there may be thousands.
-void WarnOfRing(const Said &ring, Run *run)
+void WarnOfRing(const SegmentMerge &ring, Run *run)
 {
 	if (ring.damaged) {
 		std::string text = ring.damaged_name;
@@ -276,14 +276,14 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 	std::vector<Found> found;
 	if (!FindRecordings(of, asked, &found, &whole_, run, error))
 		return false;
-	std::map<std::string, std::shared_ptr<Said>> rings; // by host
+	std::map<std::string, std::shared_ptr<SegmentMerge>> rings; // by host
 	size_t holds = HoldsLeft();
 	*error = "all segments of " + of + " made room for newer ones while it was read";
 	for (const Found &one : found) {
 		auto f = std::make_unique<OpenFile>();
 		std::string why;
-		std::shared_ptr<Said> alone, &said = one.segment ? rings[one.host] : alone;
-		f->said = said = said ? said : std::make_shared<Said>();
+		std::shared_ptr<SegmentMerge> alone, &said = one.segment ? rings[one.host] : alone;
+		f->said = said = said ? said : std::make_shared<SegmentMerge>();
 		if (!OpenFileOf(one, holds > 0, f.get(), run, &why)) {
 			if (why.empty())
 				continue;
@@ -376,7 +376,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 // Into the run's list; a ring's segments are one entry.
 void RunSource::List(const OpenFile &f, Run *run)
 {
-	Said *ring = f.said.get();
+	SegmentMerge *ring = f.said.get();
 	const ft_damage &d = f.about.damage;
 	if (f.segment && (d.gaps || d.blocks_missing || (d.no_trailer && !f.written))) {
 		if (!ring->damaged++)
@@ -488,7 +488,7 @@ void RunSource::Finish(Run *run)
 	std::vector<std::string> later(run->warnings.begin() + static_cast<ptrdiff_t>(warnings_at_),
 				       run->warnings.end());
 	run->warnings.resize(warnings_at_);
-	std::set<Said *> rings;
+	std::set<SegmentMerge *> rings;
 	for (const auto &f : files_) {
 		if (!f->about.overlaid)
 			continue;
@@ -499,7 +499,7 @@ void RunSource::Finish(Run *run)
 		f->said->gone += f->gone;
 		f->said->lost += f->gone ? 0 : f->lost;
 	}
-	for (const Said *ring : rings)
+	for (const SegmentMerge *ring : rings)
 		WarnOfRing(*ring, run);
 	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
 }

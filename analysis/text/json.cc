@@ -88,7 +88,7 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 	}
 }
 
-double Seconds(uint64_t t_ns, uint64_t zero_ns)
+double SecondsAfter(uint64_t t_ns, uint64_t zero_ns)
 {
 	return t_ns >= zero_ns ? static_cast<double>(t_ns - zero_ns) / 1e9
 			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
@@ -230,7 +230,7 @@ Out EpisodeJson(const Explanation &e, const Episode &episode)
 	for (const EpisodeHop &h : episode.hops)
 		hops.push_back({{"name", HopText(e, h.hop)}, {"time_ns", h.time_ns}, {"share", h.share}});
 	Out one = {{"start_ns", episode.start_ns},
-		   {"t_s", Seconds(episode.start_ns, e.zero_ns)},
+		   {"t_s", SecondsAfter(episode.start_ns, e.zero_ns)},
 		   {"duration_ns", episode.end_ns - episode.start_ns},
 		   {"requests", episode.requests},
 		   {"worst_ns", episode.worst_ns},
@@ -248,7 +248,7 @@ Out EpisodeJson(const Explanation &e, const Episode &episode)
 	return one;
 }
 
-void WriteEpisodes(const Explanation &e, JsonWriter *out)
+void WriteEpisodesJson(const Explanation &e, JsonWriter *out)
 {
 	out->BeginList("episodes");
 	for (const Episode &episode : e.episodes)
@@ -300,7 +300,7 @@ void WriteDrops(const Explanation &e, JsonWriter *out)
 	out->BeginList("intervals");
 	for (const ft_drop &d : e.run.drops)
 		out->Add("", {{"start_ns", d.start_ns},
-			      {"t_s", Seconds(d.start_ns, e.zero_ns)},
+			      {"t_s", SecondsAfter(d.start_ns, e.zero_ns)},
 			      {"end_ns", d.end_ns},
 			      {"count", d.count},
 			      {"source", DropSource(d.source)},
@@ -354,7 +354,7 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 	}
 	Out request = {{"id", r.index},
 		       {"start_ns", r.start_ns},
-		       {"t_s", Seconds(r.start_ns, e.zero_ns)},
+		       {"t_s", SecondsAfter(r.start_ns, e.zero_ns)},
 		       {"latency_ns", r.latency_ns},
 		       {"episode", r.episode}};
 	if (!e.blame.from_iterations) {
@@ -409,7 +409,7 @@ bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE 
 			{"hops", HopsJson(e)}});
 	if (!e.run.host_clocks.empty())
 		out.Add("clocks", ClocksJson(e));
-	WriteEpisodes(e, &out);
+	WriteEpisodesJson(e, &out);
 	out.Add("own_code", OwnCodeJson(e.own_code));
 	WriteAccount(e, &out);
 	WriteDrops(e, &out);

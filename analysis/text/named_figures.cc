@@ -13,7 +13,7 @@ namespace
 
 constexpr FigureUnit kNs = FigureUnit::kNs, kCount = FigureUnit::kCount, kShare = FigureUnit::kShare;
 
-double Value(uint64_t value)
+double AsDouble(uint64_t value)
 {
 	return static_cast<double>(value);
 }
@@ -24,28 +24,28 @@ constexpr struct {
 	double (*value)(const Explanation &);
 } kOfRun[] = {
     {"mean", kNs, [](const Explanation &e) { return e.blame.latencies.mean; }},
-    {"threshold", kNs, [](const Explanation &e) { return Value(e.blame.threshold_ns); }},
-    {"duration", kNs, [](const Explanation &e) { return Value(e.measured_ns); }},
-    {"slow.total", kNs, [](const Explanation &e) { return Value(e.blame.slow_ns); }},
-    {"requests", kCount, [](const Explanation &e) { return Value(e.blame.count); }},
-    {"errors", kCount, [](const Explanation &e) { return Value(e.blame.errors); }},
-    {"slow", kCount, [](const Explanation &e) { return Value(e.blame.slow_count); }},
-    {"episodes", kCount, [](const Explanation &e) { return Value(e.episodes.size()); }},
-    {"drops", kCount, [](const Explanation &e) { return Value(DropCount(e.run)); }},
+    {"threshold", kNs, [](const Explanation &e) { return AsDouble(e.blame.threshold_ns); }},
+    {"duration", kNs, [](const Explanation &e) { return AsDouble(e.measured_ns); }},
+    {"slow.total", kNs, [](const Explanation &e) { return AsDouble(e.blame.slow_ns); }},
+    {"requests", kCount, [](const Explanation &e) { return AsDouble(e.blame.count); }},
+    {"errors", kCount, [](const Explanation &e) { return AsDouble(e.blame.errors); }},
+    {"slow", kCount, [](const Explanation &e) { return AsDouble(e.blame.slow_count); }},
+    {"episodes", kCount, [](const Explanation &e) { return AsDouble(e.episodes.size()); }},
+    {"drops", kCount, [](const Explanation &e) { return AsDouble(DropCount(e.run)); }},
     {"explained", kShare, [](const Explanation &e) { return 1 - e.blame.RowOf(Cause::Unknown).share; }},
     {"rate", FigureUnit::kPerSecond, [](const Explanation &e) {
-	     return e.measured_ns ? Value(e.blame.count) * 1e9 / Value(e.measured_ns) : 0;
+	     return e.measured_ns ? AsDouble(e.blame.count) * 1e9 / AsDouble(e.measured_ns) : 0;
      }}};
 
 constexpr struct {
 	const char *name;
 	FigureUnit unit;
 	double (*value)(const CauseRow &);
-} kOfCause[] = {{"total", kNs, [](const CauseRow &row) { return Value(row.total_ns()); }},
-		{"direct", kNs, [](const CauseRow &row) { return Value(row.direct_ns); }},
-		{"queued", kNs, [](const CauseRow &row) { return Value(row.queued_ns); }},
+} kOfCause[] = {{"total", kNs, [](const CauseRow &row) { return AsDouble(row.total_ns()); }},
+		{"direct", kNs, [](const CauseRow &row) { return AsDouble(row.direct_ns); }},
+		{"queued", kNs, [](const CauseRow &row) { return AsDouble(row.queued_ns); }},
 		{"share", kShare, [](const CauseRow &row) { return row.share; }},
-		{"requests", kCount, [](const CauseRow &row) { return Value(row.requests); }}};
+		{"requests", kCount, [](const CauseRow &row) { return AsDouble(row.requests); }}};
 
 const NamedLatency *FindLatency(const std::string &name)
 {
@@ -59,7 +59,7 @@ const NamedLatency *FindLatency(const std::string &name)
 std::optional<NamedFigure> FindFigure(const Explanation &e, const std::string &name)
 {
 	if (const NamedLatency *latency = FindLatency(name))
-		return NamedFigure{kNs, Value(e.blame.latencies.*latency->value)};
+		return NamedFigure{kNs, AsDouble(e.blame.latencies.*latency->value)};
 	for (const auto &figure : kOfRun)
 		if (name == figure.name)
 			return NamedFigure{figure.unit, figure.value(e)};
@@ -79,14 +79,14 @@ std::optional<NamedFigure> FindFigure(const Explanation &e, Cause cause, const s
 	if (name == "episodes")
 		return NamedFigure{
 		    kCount,
-		    Value(std::count_if(e.episodes.begin(), e.episodes.end(), [&](const Episode &episode) {
+		    AsDouble(std::count_if(e.episodes.begin(), e.episodes.end(), [&](const Episode &episode) {
 			    return !episode.causes.empty() && episode.causes[0].cause == cause;
 		    }))};
 	const NamedLatency *latency = name.rfind("without.", 0) == 0 ? FindLatency(name.substr(8)) : nullptr;
 	if (!latency || latency->percentile < kLowestWithout)
 		return {};
 	// Without a cause that was not there it is what it is.
-	return NamedFigure{kNs, Value((row.requests ? row.without : e.blame.latencies).*latency->value)};
+	return NamedFigure{kNs, AsDouble((row.requests ? row.without : e.blame.latencies).*latency->value)};
 }
 
 } // namespace forktail::analysis

@@ -173,7 +173,7 @@ private:
 	std::vector<std::pair<uint64_t, uint64_t>> taken_;
 };
 
-struct Search {
+struct SpinSearch {
 	const Timeline &main;
 	Samples samples;
 	std::vector<Helper> helpers;
@@ -293,7 +293,8 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 			helpers.push_back({i, &threads->Of(i), Samples(run, run.threads[i], DoingOfHelper)});
 	if (helpers.empty())
 		return {};
-	Search search = {main, Samples(run, thread, DoingOfMain), std::move(helpers), thread.usual_turn_ns};
+	SpinSearch search = {main, Samples(run, thread, DoingOfMain), std::move(helpers),
+			     thread.usual_turn_ns};
 	const ft_span *turn = run.iterations.data() + thread.first_iteration;
 	const ft_span *const end = turn + thread.iteration_count;
 	while (turn != end) {

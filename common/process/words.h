@@ -19,4 +19,10 @@ std::string CommandLine(const std::vector<std::string> &argv);
 // A list of CPUs as taskset and the kernel have it: "0-1,3" -> 0, 1, 3. False: not such a list.
 bool ParseCpus(const std::string &list, std::vector<int> *cpus);
 
+// Adds words to a command's.
+inline void Append(std::vector<std::string> *words, const std::vector<std::string> &more)
+{
+	words->insert(words->end(), more.begin(), more.end());
+}
+
 } // namespace forktail::common

@@ -27,7 +27,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr double kPatience = 120;
+constexpr double kGatherPatience = 120;
 constexpr size_t kPieceBytes = 1 << 20;
 constexpr int kGentleSeconds = 20, kHardSeconds = 5;
 
@@ -160,7 +160,7 @@ bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 	std::string text;
 	bool good = true, some = false, whole = true;
 	int why = 0;
-	while (ReceiveText(from, kPatience, &text)) {
+	while (ReceiveText(from, kGatherPatience, &text)) {
 		if (text == "none")
 			return true;
 		if (text == "moved" || text == "through" || text == "broken") {
@@ -193,7 +193,8 @@ int Gather(const std::string &plan_path, const std::string &token, const std::st
 	int status = ParsePlan(text.str(), plan_path, &plan, &error) ? 0 : 3;
 	std::ofstream(MarkerOf(run, token)) << token << '\n';
 	for (int i = 1; i < ranks; i++) {
-		const PlanHost *known = ReceiveText(i, kPatience, &host) ? FindHost(plan, host) : nullptr;
+		const PlanHost *known =
+		    ReceiveText(i, kGatherPatience, &host) ? FindHost(plan, host) : nullptr;
 		std::error_code ec;
 		const std::string directory = run + "/hosts/" + host;
 		if (known)
@@ -212,7 +213,7 @@ int HandOver(const std::string &token, const std::string &host)
 	std::string text, error, answer;
 	Plan plan;
 	SendText(0, host);
-	if (!ReceiveText(0, kPatience, &text) || text.rfind("gather ", 0) != 0)
+	if (!ReceiveText(0, kGatherPatience, &text) || text.rfind("gather ", 0) != 0)
 		return 3;
 	const size_t line = text.find('\n');
 	const std::string run = text.substr(7, line - 7);
@@ -236,7 +237,7 @@ int HandOver(const std::string &token, const std::string &host)
 			whole = SendFile(file.path(), host) && whole;
 		SendText(0, whole && !ec ? "through" : "broken");
 	}
-	const bool kept = ReceiveText(0, kPatience, &answer) && answer == "kept";
+	const bool kept = ReceiveText(0, kGatherPatience, &answer) && answer == "kept";
 	if (kept)
 		fs::remove_all(directory, ec);
 	else

@@ -19,11 +19,6 @@ namespace forktail::lab
 namespace
 {
 
-std::string Why()
-{
-	return std::strerror(errno);
-}
-
 bool HasWord(const std::string &words, const std::string &word, char between)
 {
 	std::istringstream in(words);
@@ -63,7 +58,7 @@ bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 	KeepSetting(session->keeper, file, "-memory");
 	if (WriteSetting(file, "+memory"))
 		return true;
-	*error = "can't limit memory: " + file + " doesn't take +memory: " + Why();
+	*error = "can't limit memory: " + file + " doesn't take +memory: " + std::strerror(errno);
 	return false;
 }
 
@@ -113,7 +108,7 @@ bool LimitMemory(Session *session, const std::string &name, uint64_t bytes, std:
 		return true;
 	}
 	*error = "can't limit memory to " + std::to_string(bytes) + " bytes with the cgroup " + *path + ": " +
-		 Why();
+		 std::strerror(errno);
 	return false;
 }
 
@@ -121,7 +116,8 @@ bool EnterGroup(const std::string &path, pid_t pid, std::string *error)
 {
 	if (WriteSetting(path + "/cgroup.procs", std::to_string(pid)))
 		return true;
-	*error = "can't put process " + std::to_string(pid) + " into the cgroup " + path + ": " + Why();
+	*error = "can't put process " + std::to_string(pid) + " into the cgroup " + path + ": " +
+		 std::strerror(errno);
 	return false;
 }
 
@@ -129,7 +125,7 @@ bool RemoveGroup(Session *session, const std::string &path, std::string *error)
 {
 	session->chores.erase(path);
 	if (!RemoveCgroup(path)) {
-		*error = "can't remove the cgroup " + path + ": " + Why();
+		*error = "can't remove the cgroup " + path + ": " + std::strerror(errno);
 		return false;
 	}
 	ReleaseCgroup(session->keeper, path);

@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 constexpr int kZramNodeMs = 2000;     // how long the device's node in /dev may take
 constexpr double kMkswapSeconds = 60; // it writes one page, on a disk that may be busy
 
-std::string Why()
-{
-	return std::strerror(errno);
-}
-
 bool WriteAll(int fd, const char *data, size_t size)
 {
 	while (size) {
@@ -74,7 +69,7 @@ bool SwapOn(Session *session, const std::string &device, std::string *error)
 		return false;
 	if (swapon(device.c_str(), SWAP_FLAG_PREFER | SWAP_FLAG_PRIO_MASK) == 0)
 		return true;
-	*error = Why();
+	*error = std::strerror(errno);
 	return false;
 }
 
@@ -92,7 +87,7 @@ bool MakeSwapFile(Session *session, const std::string &path, uint64_t bytes, std
 			if (SwapOn(session, path, &reason))
 				return true;
 		} else {
-			reason = Why();
+			reason = std::strerror(errno);
 			if (errno == ENOSPC)
 				break;
 		}
@@ -119,7 +114,8 @@ bool MakeZram(Session *session, uint64_t bytes, std::string *device, std::string
 	*device = "/dev/zram" + number;
 	KeepSwap(session->keeper, *device);
 	if (!WriteSetting("/sys/block/zram" + number + "/disksize", std::to_string(bytes))) {
-		*error = "can't give " + *device + " a size of " + std::to_string(bytes) + " bytes: " + Why();
+		*error = "can't give " + *device + " a size of " + std::to_string(bytes) +
+			 " bytes: " + std::strerror(errno);
 		return false;
 	}
 	for (int i = 0; i < kZramNodeMs && access(device->c_str(), R_OK | W_OK) != 0; i++)
@@ -165,7 +161,7 @@ bool RemoveSwap(Session *session, Swap *swap, std::string *error)
 	if (swap->device.empty())
 		return true;
 	if (!RemoveSwapDevice(swap->device)) {
-		*error = "can't take back the swap in " + swap->device + ": " + Why();
+		*error = "can't take back the swap in " + swap->device + ": " + std::strerror(errno);
 		return false;
 	}
 	ReleaseSwap(session->keeper, swap->device);

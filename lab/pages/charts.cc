@@ -130,14 +130,6 @@ bool AddSeries(const Scenario &scenario, const Results &results, const Chart &ch
 	return true;
 }
 
-std::string TitleOf(const Scenario &scenario, const std::string &variable)
-{
-	for (const Sweep &sweep : scenario.sweeps)
-		if (sweep.name == variable && !sweep.title.empty())
-			return sweep.title;
-	return variable;
-}
-
 bool MakeChart(const Scenario &scenario, const Results &results, const Chart &chart, const std::string &row,
 	       MadeChart *made, std::string *error)
 {

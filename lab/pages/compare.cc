@@ -16,7 +16,7 @@ namespace
 
 const char *const kApart = "*";
 
-using Row = std::vector<Cell>;
+using Cells = std::vector<Cell>;
 
 std::string Versions(const Results &results)
 {
@@ -62,7 +62,7 @@ double ChanceApart(int first, int second)
 	return 2 / ways;
 }
 
-std::vector<std::string> KeysOf(const MadeTable &table, const Row &row)
+std::vector<std::string> KeysOf(const MadeTable &table, const Cells &row)
 {
 	std::vector<std::string> keys;
 	for (size_t i = 0; i < row.size() && table.heads[i].key; i++)
@@ -70,9 +70,9 @@ std::vector<std::string> KeysOf(const MadeTable &table, const Row &row)
 	return keys;
 }
 
-const Row *FindRow(const MadeTable &table, const std::vector<std::string> &keys)
+const Cells *FindRow(const MadeTable &table, const std::vector<std::string> &keys)
 {
-	for (const Row &row : table.rows)
+	for (const Cells &row : table.rows)
 		if (KeysOf(table, row) == keys)
 			return &row;
 	return nullptr;
@@ -92,15 +92,15 @@ bool Apart(const Cell &first, const Cell &second)
 }
 
 // The figures of a row, a line each; its keys stand in the first of them only.
-void AddFigures(const MadeTable &table, std::vector<std::string> keys, const Row *first, const Row *second,
-		MadeTable *compared)
+void AddFigures(const MadeTable &table, std::vector<std::string> keys, const Cells *first,
+		const Cells *second, MadeTable *compared)
 {
 	const Cell none = {"-", {}, {}, {}};
 	for (size_t i = keys.size(); i < table.heads.size(); i++) {
 		const Cell &one = first ? (*first)[i] : none, &other = second ? (*second)[i] : none;
 		if (table.heads[i].published || !table.heads[i].number || (!one.value && !other.value))
 			continue;
-		Row row;
+		Cells row;
 		for (std::string &key : keys) {
 			row.push_back({key, {}, {}, {}});
 			key.clear();
@@ -124,11 +124,11 @@ MadeTable Compared(const MadeTable &first, const MadeTable &second)
 	for (const char *title : {"first", "second", "ratio"})
 		compared.heads.push_back({title, false, false, true});
 	compared.heads.push_back({"", false, false, false});
-	for (const Row &row : first.rows) {
+	for (const Cells &row : first.rows) {
 		std::vector<std::string> keys = KeysOf(first, row);
 		AddFigures(first, keys, &row, FindRow(second, keys), &compared);
 	}
-	for (const Row &row : second.rows) {
+	for (const Cells &row : second.rows) {
 		std::vector<std::string> keys = KeysOf(second, row);
 		if (!FindRow(first, keys))
 			AddFigures(second, keys, nullptr, &row, &compared);

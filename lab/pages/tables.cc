@@ -110,14 +110,6 @@ std::vector<Row> RowsOf(const Table &table, const Results &results)
 	return rows;
 }
 
-std::string TitleOf(const Scenario &scenario, const std::string &variable)
-{
-	for (const Sweep &sweep : scenario.sweeps)
-		if (sweep.name == variable && !sweep.title.empty())
-			return sweep.title;
-	return variable;
-}
-
 std::vector<Head> HeadsOf(const Scenario &scenario, const Table &table)
 {
 	std::vector<Head> heads;

@@ -206,4 +206,12 @@ bool Told(const std::string &text, const Values &values,
 	return Replace(text, fill, told, error);
 }
 
+std::string TitleOf(const Scenario &scenario, const std::string &variable)
+{
+	for (const Sweep &sweep : scenario.sweeps)
+		if (sweep.name == variable && !sweep.title.empty())
+			return sweep.title;
+	return variable;
+}
+
 } // namespace forktail::lab

@@ -205,4 +205,7 @@ bool Told(const std::string &text, const Values &values,
 	  const std::function<std::optional<double>(const std::string &)> &figure, std::string *told,
 	  std::string *error);
 
+// What a table or a chart calls a variable: the title of its sweep, else its name.
+std::string TitleOf(const Scenario &scenario, const std::string &variable);
+
 } // namespace forktail::lab

@@ -125,8 +125,8 @@ bool MakeReplicas(Session *session, const std::vector<Instance *> &nodes, size_t
 	return true;
 }
 
-bool AwaitServing(Session *session, const std::vector<Instance *> &nodes, size_t primaries,
-		  std::string *error)
+bool AwaitClusterServing(Session *session, const std::vector<Instance *> &nodes, size_t primaries,
+			 std::string *error)
 {
 	for (size_t i = 0; i < nodes.size(); i++) {
 		auto serves = [&](bool *yes, std::string *why) {
@@ -223,7 +223,7 @@ bool FormCluster(const Starting &starting, std::string *error)
 	size_t primaries = static_cast<size_t>(starting.plan->count);
 	return GiveSlots(session, nodes, primaries, error) && Meet(session, nodes, error) &&
 	       MakeReplicas(session, nodes, primaries, error) &&
-	       AwaitServing(session, nodes, primaries, error);
+	       AwaitClusterServing(session, nodes, primaries, error);
 }
 
 bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *to, int slots,

@@ -13,8 +13,8 @@ namespace
 {
 
 // Times are those of a load that may rest for as long as it likes.
-bool WriteConfig(const std::string &path, const ServerPlan &plan, const Instance &behind,
-		 const Endpoint &endpoint, std::string *error)
+bool WriteHaproxyConfig(const std::string &path, const ServerPlan &plan, const Instance &behind,
+			const Endpoint &endpoint, std::string *error)
 {
 	auto address = [](const Endpoint &of) {
 		return of.socket.empty() ? of.Address() : "unix@" + of.socket;
@@ -44,7 +44,7 @@ bool StartHaproxy(const Starting &starting, size_t, Instance *instance, std::str
 	}
 	std::string config = instance->directory + "/haproxy.cfg", unwritten;
 	auto command = [&](const Endpoint &endpoint) {
-		WriteConfig(config, plan, *behind[0], endpoint, &unwritten);
+		WriteHaproxyConfig(config, plan, *behind[0], endpoint, &unwritten);
 		Command start = CommandOf(starting, *instance);
 		start.argv.insert(start.argv.end(), {"-db", "-f", config});
 		return start;

@@ -16,8 +16,8 @@ namespace
 
 constexpr double kKnownSeconds = 60; // they greet each other every 2 s, and ask for replicas every 10 s
 
-bool WriteConfig(const std::string &path, const ServerPlan &plan, int primary_port,
-		 std::vector<std::string> *arguments, std::string *error)
+bool WriteSentinelConfig(const std::string &path, const ServerPlan &plan, int primary_port,
+			 std::vector<std::string> *arguments, std::string *error)
 {
 	std::ofstream out(path);
 	out << "sentinel monitor " << kSentinelMaster << " 127.0.0.1 " << primary_port << ' '
@@ -60,7 +60,7 @@ bool StartSentinel(const Starting &starting, size_t, Instance *instance, std::st
 	std::string file = instance->directory + "/sentinel.conf";
 	std::vector<std::string> arguments = {"--sentinel"};
 	return FindPrimary(starting, &primary, error) &&
-	       WriteConfig(file, *starting.plan, primary->port, &arguments, error) &&
+	       WriteSentinelConfig(file, *starting.plan, primary->port, &arguments, error) &&
 	       StartRedisInstance(starting, file, arguments, instance, error);
 }
 

@@ -35,12 +35,6 @@ constexpr int kBacklog = 64;
 constexpr int kSilentSeconds = 5, kAllSeconds = 10;
 constexpr ev_ssize_t kHeaderBytes = 8192;
 
-struct Visitor {
-	bufferevent *connection;
-	timeval since;
-	bool shut;
-};
-
 void CloseQuietly(int fd)
 {
 	if (fd >= 0)
@@ -50,6 +44,11 @@ void CloseQuietly(int fd)
 } // namespace
 
 struct MetricsServer::State {
+	struct Visitor {
+		bufferevent *connection;
+		timeval since;
+		bool shut;
+	};
 	event_base *base = nullptr;
 	evhttp *http = nullptr;
 	std::function<std::string(MetricsFormat)> text;
@@ -66,7 +65,7 @@ namespace
 {
 
 // evhttp sees the end of it, and frees it.
-void Shut(Visitor *v)
+void Shut(MetricsServer::State::Visitor *v)
 {
 	int fd = static_cast<int>(bufferevent_getfd(v->connection));
 	if (fd >= 0 && !v->shut)
@@ -74,7 +73,7 @@ void Shut(Visitor *v)
 	v->shut = true;
 }
 
-bool IsOver(const Visitor &v)
+bool IsOver(const MetricsServer::State::Visitor &v)
 {
 	bufferevent_data_cb read_cb, write_cb;
 	bufferevent_event_cb event_cb;
@@ -88,14 +87,14 @@ void Sweep(MetricsServer::State *server)
 	constexpr timeval all = {kAllSeconds, 0};
 	timeval now, age;
 	evutil_gettimeofday(&now, nullptr);
-	auto over = [](const Visitor &v) {
+	auto over = [](const MetricsServer::State::Visitor &v) {
 		bool done = IsOver(v);
 		if (done)
 			bufferevent_decref(v.connection);
 		return done;
 	};
 	std::erase_if(server->visitors, over);
-	for (Visitor &v : server->visitors) {
+	for (MetricsServer::State::Visitor &v : server->visitors) {
 		evutil_timersub(&now, &v.since, &age);
 		if (age.tv_sec < 0 || evutil_timercmp(&age, &all, >))
 			Shut(&v);
@@ -114,13 +113,14 @@ bufferevent *OnConnection(event_base *base, void *arg)
 	MetricsServer::State *server = static_cast<MetricsServer::State *>(arg);
 	Sweep(server);
 	size_t at_work = 0;
-	for (const Visitor &v : server->visitors)
+	for (const MetricsServer::State::Visitor &v : server->visitors)
 		at_work += !v.shut;
 	auto oldest = std::find_if(server->visitors.begin(), server->visitors.end(),
-				   [](const Visitor &v) { return !v.shut; });
+				   [](const MetricsServer::State::Visitor &v) { return !v.shut; });
 	if (at_work >= kVisitors)
 		Shut(&*oldest);
-	Visitor v = {bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE), {}, false};
+	MetricsServer::State::Visitor v = {
+	    bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE), {}, false};
 	if (!v.connection)
 		return nullptr;
 	bufferevent_incref(v.connection);
@@ -271,7 +271,7 @@ MetricsServer::~MetricsServer()
 		event_free(state_->sweep);
 	if (state_->http)
 		evhttp_free(state_->http);
-	for (const Visitor &v : state_->visitors)
+	for (const MetricsServer::State::Visitor &v : state_->visitors)
 		bufferevent_decref(v.connection);
 	if (!state_->unix_path.empty())
 		unlink(state_->unix_path.c_str());

@@ -12,7 +12,6 @@ namespace forktail::live::watch
 namespace
 {
 
-constexpr uint64_t kMinute = 60; // seconds
 constexpr size_t kTakers = 3;
 
 // Where the second shown stands in the strip: at its right end while live, and as far from it as it is ago,
@@ -60,7 +59,7 @@ Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
 		for (size_t other = 0; other < f.servers; other++)
 			if (const Figures *second = history.Second(other, f.second.start_ns))
 				f.second.realtime_ns = std::max(f.second.realtime_ns, second->realtime_ns);
-	if (const Figures *worst = history.Worst(f.server_index, f.second.start_ns, kMinute)) {
+	if (const Figures *worst = history.Worst(f.server_index, f.second.start_ns, kMinuteSeconds)) {
 		f.worst = worst->worst;
 		f.worst_realtime_ns = worst->realtime_ns;
 		f.worst_age_ns = f.second.start_ns - worst->start_ns;

@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr size_t kNone = SIZE_MAX;
-constexpr size_t kTakers = 3;
+constexpr size_t kKeptTakers = 3;
 constexpr size_t kMostEvents = 64;
 constexpr uint64_t kSettledNs = 5 * kSecondNs; // after that no turn of a second is waited for
 constexpr uint64_t kEventNs = 60 * kSecondNs;
@@ -292,8 +292,8 @@ void History::Forget()
 	for (ServerHistory &server : servers_) {
 		server.seconds.erase(server.seconds.begin(), server.seconds.lower_bound(keep_ns));
 		for (auto &[start_ns, second] : server.seconds)
-			if (second.taken.size() > kTakers && start_ns + kSettledNs < last_ns_)
-				second.taken.resize(kTakers);
+			if (second.taken.size() > kKeptTakers && start_ns + kSettledNs < last_ns_)
+				second.taken.resize(kKeptTakers);
 	}
 	dropped_.erase(dropped_.begin(), dropped_.lower_bound(keep_ns));
 	first_ns_ = std::max(first_ns_, std::min(keep_ns, last_ns_));

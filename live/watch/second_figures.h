@@ -13,6 +13,7 @@ namespace forktail::live::watch
 {
 
 using live::kSecondNs;
+constexpr uint64_t kMinuteSeconds = 60;
 using Part = live::CausePart;
 
 constexpr uint64_t kNoTurn = UINT64_MAX; // in strips: nothing is known of that second

@@ -12,8 +12,6 @@ namespace forktail::live::watch
 namespace
 {
 
-constexpr uint64_t kMinute = 60;
-
 void Freeze(uint64_t second_ns, View *view)
 {
 	view->choice.frozen = true;
@@ -71,7 +69,7 @@ void Press(Key key, const History &history, size_t strip, View *view)
 	else if (key == Key::Live)
 		view->choice.frozen = false;
 	else if (key == Key::Worst)
-		if (const Figures *worst = history.Worst(view->choice.server, shown_ns, kMinute))
+		if (const Figures *worst = history.Worst(view->choice.server, shown_ns, kMinuteSeconds))
 			Freeze(worst->start_ns, view);
 }
 

@@ -18,12 +18,12 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr size_t kFrames = 16; // of a span's stack, as an argument
+constexpr size_t kShownFrames = 16; // of a span's stack, as an argument
 
 std::string StackText(const std::vector<std::string> &stack)
 {
 	std::string text;
-	for (size_t i = 0; i < stack.size() && i < kFrames; i++)
+	for (size_t i = 0; i < stack.size() && i < kShownFrames; i++)
 		text += (i ? " < " : "") + stack[i];
 	return text;
 }

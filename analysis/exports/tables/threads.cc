@@ -13,7 +13,7 @@ namespace
 
 // Of recordings that had one period and did not tell it, in sixteenths of a millisecond.
 constexpr uint64_t kOldPeriod = 16;
-constexpr size_t kFrames = 32; // of a span's stack
+constexpr size_t kStackFrames = 32; // of a span's stack
 
 std::string SyscallText(const Run &run, int number)
 {
@@ -44,7 +44,7 @@ void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Ca
 	    .Bool(s.flags & FT_SPAN_UNFINISHED)
 	    .TextOr(!syscall.empty(), syscall)
 	    .TextOr(!detail.name.empty(), detail.name)
-	    .TextOr(!detail.stack.empty(), StackText(detail, kFrames))
+	    .TextOr(!detail.stack.empty(), StackText(detail, kStackFrames))
 	    .Int(s.arg[0])
 	    .Int(s.arg[1]);
 }
