@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "format.h"
-#include "layout.h"
 
 /* Where a kind's times lie. A record of an older writer may not have them all: those are 0, not known. */
 struct times {

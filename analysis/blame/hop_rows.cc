@@ -2,10 +2,6 @@
 // Rows are looked for from the first on: processes on a request's way are a handful.
 #include "hop_rows.h"
 
-#include <algorithm>
-
-#include "proxy.h"
-
 namespace forktail::analysis
 {
 

@@ -10,7 +10,6 @@
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
 #include "divide.h"
-#include "hop_rows.h"
 
 namespace forktail::analysis
 {
