@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "writer.h"
-
 namespace forktail::live::metrics
 {
 

@@ -12,17 +12,10 @@
 #include <vector>
 
 #include "live/follow/live.h"
+#include "writer.h"
 
 namespace forktail::live::metrics
 {
-
-enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
-
-// The format that an Accept header asks for, and the Content-Type of one.
-MetricsFormat FormatByAccept(const char *accept);
-const char *ContentTypeOf(MetricsFormat format);
-
-class MetricsWriter;
 
 class Metrics
 {

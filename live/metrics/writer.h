@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Prometheus' text 0.0.4 and OpenMetrics 1.0: they differ in what a counter's family is called, in info and
-// unit, and in the end. Private to metrics/.
+// unit, and in the end.
 #pragma once
 
 #include <initializer_list>
@@ -8,10 +8,15 @@
 #include <utility>
 
 #include "live/follow/live.h"
-#include "metrics.h"
 
 namespace forktail::live::metrics
 {
+
+enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
+
+// The format that an Accept header asks for, and the Content-Type of one.
+MetricsFormat FormatByAccept(const char *accept);
+const char *ContentTypeOf(MetricsFormat format);
 
 class MetricsWriter
 {
