@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "history.h"
-
 namespace forktail::live::watch
 {
 

@@ -7,24 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "history.h"
 #include "second_figures.h"
 
 namespace forktail::live::watch
 {
-
-class History;
-
-// How the recorder is, and what this has of it.
-struct Health {
-	bool recording = false; // something came within the last seconds
-	uint64_t quiet_ns = 0;	// how long nothing came
-	bool cost_known = false;
-	double cpu = 0, bpf = 0; // of one CPU, since it was last asked
-	uint64_t rss_bytes = 0;
-	uint64_t dropped = 0, damaged = 0;
-	uint64_t span_ns = 0, bytes = 0; // on disk
-	uint32_t segments = 0;
-};
 
 struct Frame {
 	std::string path;
@@ -50,9 +37,9 @@ struct Frame {
 
 	std::vector<Child> children; // that lived in the second
 	Health health;
-	std::string event;   // what the recorder noted last, if that is not long ago
-	std::string message; // of this program's own: what a key did
-	std::string waiting; // why there is nothing to show, one sentence; "" if there is
+	History::Event event; // what the recorder noted last, if that is not long ago
+	std::string message;  // of this program's own: what a key did
+	std::string waiting;  // why there is nothing to show, one sentence; "" if there is
 };
 
 // What of the history is looked at.

@@ -7,7 +7,6 @@
 
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
-#include "sentences.h"
 
 namespace forktail::live::watch
 {
@@ -376,13 +375,12 @@ const Figures *History::Worst(size_t server, uint64_t last_ns, uint64_t seconds)
 	return worst;
 }
 
-std::string History::EventAt(uint64_t second_ns, bool latest) const
+History::Event History::EventAt(uint64_t second_ns, bool latest) const
 {
 	for (auto at = events_.rbegin(); at != events_.rend(); ++at)
 		if (latest || at->t_ns < second_ns + kSecondNs)
-			return at->t_ns + kEventNs > second_ns ? ClockText(at->realtime_ns) + ": " + at->text
-							       : "";
-	return "";
+			return at->t_ns + kEventNs > second_ns ? *at : Event();
+	return {};
 }
 
 } // namespace forktail::live::watch

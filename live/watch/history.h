@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "frame.h"
 #include "live/follow/live.h"
 #include "second_figures.h"
 
@@ -29,9 +28,27 @@ struct ServerHistory {
 	std::deque<Child> children;	     // by start
 };
 
+// How the recorder is, and what this has of it.
+struct Health {
+	bool recording = false; // something came within the last seconds
+	uint64_t quiet_ns = 0;	// how long nothing came
+	bool cost_known = false;
+	double cpu = 0, bpf = 0; // of one CPU, since it was last asked
+	uint64_t rss_bytes = 0;
+	uint64_t dropped = 0, damaged = 0;
+	uint64_t span_ns = 0, bytes = 0; // on disk
+	uint32_t segments = 0;
+};
+
 class History
 {
 public:
+	// Something that the recorder noted.
+	struct Event {
+		uint64_t t_ns = 0, realtime_ns = 0;
+		std::string text = {};
+	};
+
 	// `held`: seconds, at most, of which all servers' are remembered.
 	explicit History(uint64_t held = kHeldSeconds) : held_(held) {}
 
@@ -48,16 +65,12 @@ public:
 	// Where the longest turn of the `seconds` that end with that one is; null: there is none.
 	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
 	// What was noted last before the end of that second, or (`latest`) after it too, within the minute;
-	// "" if nothing.
-	std::string EventAt(uint64_t second_ns, bool latest) const;
+	// without a text if nothing.
+	Event EventAt(uint64_t second_ns, bool latest) const;
 
 	Health health; // as of the last Take(); the caller may add to it
 
 private:
-	struct Event {
-		uint64_t t_ns, realtime_ns;
-		std::string text;
-	};
 	size_t ServerOf(uint32_t live_index, const live::Follower &follower);
 	Figures *At(uint32_t live_index, uint64_t t_ns, const live::Follower &follower);
 	void TakeTurns(const live::Batch &batch, const live::Follower &follower);

@@ -118,8 +118,8 @@ std::vector<std::string> FactsOf(const Frame &f)
 				analysis::AccountName(open.cause) + " since " +
 				common::FormatDuration(open.so_far_ns) +
 				(open.detail.empty() ? "" : ", " + open.detail));
-	if (!f.event.empty())
-		facts.push_back(f.event);
+	if (!f.event.text.empty())
+		facts.push_back(ClockText(f.event.realtime_ns) + ": " + f.event.text);
 	for (const Child &child : f.children)
 		facts.push_back(ChildText(child, s));
 	if (s.forks)

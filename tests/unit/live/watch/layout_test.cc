@@ -213,7 +213,7 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 	f.health.dropped = 1'234;
 	f.health.damaged = 1;
 	f.second.dropped = 7;
-	f.event = "08:00:00 UTC: the recorder ended";
+	f.event = {0, 8 * 3600 * kSecondNs, "the recorder ended"};
 	text = All(LayOut(f, 120, 30, Drawn(true)));
 	INFO(text);
 	CHECK(Holds(text, "which has ended"));
