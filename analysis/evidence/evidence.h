@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/run/run.h"
-#include "analysis/timeline/thread_waits.h"
+#include "analysis/timeline/thread_timelines.h"
 #include "analysis/timeline/timeline.h"
 #include "episodes.h"
 

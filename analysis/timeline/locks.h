@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "thread_waits.h"
+#include "thread_timelines.h"
 
 namespace forktail::analysis
 {

@@ -11,14 +11,6 @@
 namespace forktail::analysis
 {
 
-const Timeline &ThreadTimelines::Of(uint32_t thread)
-{
-	auto found = built_.find(thread);
-	if (found == built_.end())
-		found = built_.emplace(thread, BuildTimeline(*run_, thread)).first;
-	return found->second;
-}
-
 void TakeForeign(const std::vector<Foreign> &intervals, Timeline *t)
 {
 	if (intervals.empty() || t->empty())

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Timelines of threads that others wait for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "timeline.h"
+
+namespace forktail::analysis
+{
+
+// Timelines of any threads of a run, as their own records tell them, each built when it is first asked for.
+class ThreadTimelines
+{
+public:
+	explicit ThreadTimelines(const Run &run) : run_(&run) {}
+	const Run &run() const { return *run_; }
+	// `thread` is an index into Run::threads.
+	const Timeline &Of(uint32_t thread);
+
+private:
+	const Run *run_;
+	std::map<uint32_t, Timeline> built_;
+};
+
+} // namespace forktail::analysis
