@@ -7,23 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "gnuplot.h"
 #include "lab/run/results.h"
 #include "lab/scenario/scenario.h"
-#include "tables.h"
+#include "output.h"
 
 namespace forktail::lab
 {
-
-struct Output {
-	std::vector<MadeTable> tables;
-	std::vector<DrawnChart> charts;
-	std::string note; // why there are no charts; empty: there are
-};
-
-// False: *error says which table or chart is wrong, or that a signal asked to stop.
-bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
-		std::string *error);
 
 // Tables for a terminal of `width` columns, with the notes of the run below.
 std::string TextOf(const Results &results, const Output &output, size_t width);
@@ -37,8 +26,6 @@ std::string PageOf(const Scenario &scenario, const Results &results, const Outpu
 // "experiments" -> experiments/NAME-1.svg.
 std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
 		       const std::string &charts);
-bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
-		 std::string *error);
 
 struct IndexEntry {
 	std::string name, title;

@@ -9,8 +9,6 @@
 #include <ctime>
 #include <sstream>
 
-#include "lab/run/files.h"
-
 namespace forktail::lab
 {
 namespace
@@ -183,25 +181,6 @@ std::string LinkTo(const std::string &path)
 		link += plain ? std::string(1, c) : code;
 	}
 	return link;
-}
-
-bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
-		std::string *error)
-{
-	std::vector<MadeChart> charts;
-	return MakeTables(scenario, results, &output->tables, error) &&
-	       MakeCharts(scenario, results, &charts, error) &&
-	       DrawCharts(session, charts, &output->charts, &output->note, error);
-}
-
-bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
-		 std::string *error)
-{
-	for (size_t i = 0; i < output.charts.size(); i++)
-		if (!ReplaceFile(directory + "/" + name + "-" + std::to_string(i + 1) + ".svg",
-				 output.charts[i].svg, error))
-			return false;
-	return true;
 }
 
 } // namespace forktail::lab

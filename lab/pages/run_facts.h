@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "page.h"
+#include "lab/run/results.h"
+#include "lab/scenario/scenario.h"
+#include "output.h"
 
 namespace forktail::lab
 {
