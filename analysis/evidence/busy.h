@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "evidence.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "evidence.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {

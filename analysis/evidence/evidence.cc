@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gathers evidence for episodes: one pass over the pieces and tallies of the interval the episode's causes
 // lie in.
-#include "evidence.h"
+#include "scene.h"
 
 #include <algorithm>
 #include <map>

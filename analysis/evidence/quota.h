@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "evidence.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {

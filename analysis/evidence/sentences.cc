@@ -11,9 +11,9 @@
 #include "busy.h"
 #include "common/format/units.h"
 #include "disk.h"
-#include "evidence.h"
 #include "locks.h"
 #include "quota.h"
+#include "scene.h"
 #include "stopped.h"
 
 namespace forktail::analysis
