@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "analysis/run/run.h"
@@ -56,10 +55,9 @@ struct Scene {
 	ThreadTimelines *threads = nullptr;		  // of any thread
 };
 
+// Fills seen and holders.
+void Gather(Scene *scene);
 // What the scene's thread's own code was in an interval.
 OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
-
-// One sentence about a cause in a scene; "" if there is nothing to say.
-std::string Sentence(const Scene &scene, const EpisodeCause &cause);
 
 } // namespace forktail::analysis

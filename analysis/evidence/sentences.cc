@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Evidence in words. One function per family of causes; each says what was seen, for how long, and what else
-// was going on that explains it.
+// One function per family of causes; each says what was seen, for how long, and what else was going on that
+// explains it.
+#include "sentences.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>

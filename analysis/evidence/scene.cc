@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// One pass over the pieces and the tallies of the interval.
+#include "scene.h"
+
+#include <algorithm>
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+// Who held the CPU longest during a wait, if the recorder could tell.
+void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
+{
+	uint32_t tid = static_cast<uint32_t>(s.arg[1]);
+	if (!s.off_cpu || tid == 0)
+		return;
+	Holder &holder = scene->holders[tid];
+	holder.ns += std::min(s.arg[1] >> 32, s.runnable_ns);
+	holder.span = span;
+}
+
+void GatherPieces(Scene *scene)
+{
+	const Timeline &t = scene->timeline;
+	uint64_t from = std::max(scene->from_ns, t.start_ns()), to = std::min(scene->to_ns, t.end_ns());
+	if (t.empty() || from >= to)
+		return;
+	// What another thread did is told of that one. Pieces are cut where such intervals are.
+	auto foreign = std::partition_point(t.foreign.begin(), t.foreign.end(),
+					    [&](const Foreign &f) { return f.end_ns <= from; });
+	for (uint32_t i = PieceAt(t, from); t.pieces[i].start_ns < to; i++) {
+		const Piece &p = t.pieces[i];
+		while (foreign != t.foreign.end() && foreign->end_ns <= p.start_ns)
+			++foreign;
+		if (p.span == kNoSpan || (foreign != t.foreign.end() && foreign->start_ns <= p.start_ns))
+			continue;
+		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
+		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
+		seen.ns += ns;
+		// A span with others inside comes in several pieces, and being off the CPU in a frame is part
+		// of it, unless that was for something else.
+		const ft_span &span = scene->run.spans[p.span];
+		if (p.span != seen.last &&
+		    (!span.off_cpu || span.depth == 0 || p.cause != CauseOfOwner(span.owner))) {
+			seen.spans++;
+			seen.last = p.span;
+			if (p.cause == Cause::RunQueue)
+				NoteHolder(span, p.span, scene);
+		}
+		if (ns > seen.longest_ns) {
+			seen.longest_ns = ns;
+			seen.longest = p.span;
+		}
+	}
+}
+
+void GatherTallies(Scene *scene)
+{
+	const ft_tally *first = scene->run.tallies.data() + scene->thread.first_tally;
+	const ft_tally *end = first + scene->thread.tally_count;
+	// Windows do not overlap, so that ends are in order like starts.
+	const ft_tally *t =
+	    std::partition_point(first, end, [&](const ft_tally &x) { return x.end_ns <= scene->from_ns; });
+	for (; t < end && t->start_ns < scene->to_ns; t++) {
+		if (t->end_ns <= t->start_ns)
+			continue;
+		uint64_t from = std::max(t->start_ns, scene->from_ns), to = std::min(t->end_ns, scene->to_ns);
+		double part = static_cast<double>(to - from) / static_cast<double>(t->end_ns - t->start_ns);
+		Seen &seen = scene->seen[static_cast<size_t>(Index(CauseOfOwner(t->owner)))];
+		seen.tallied += part * t->count;
+		seen.tallied_ns += part * static_cast<double>(t->total_ns);
+	}
+}
+
+} // namespace
+
+void Gather(Scene *scene)
+{
+	GatherPieces(scene);
+	GatherTallies(scene);
+}
+
+OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	OwnCodeCount count(scene.run, *scene.activities);
+	CauseTimes times = {};
+	count.Add(scene.thread, from_ns, to_ns);
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return count.Result(times[Index(Cause::ServerBusy)]);
+}
+
+} // namespace forktail::analysis
