@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "compare.h"
+#include "comparison.h"
 
 namespace forktail::analysis::compare
 {

@@ -2,7 +2,7 @@
 // What was not the same on both sides, of what ought to be.
 #pragma once
 
-#include "compare.h"
+#include "comparison.h"
 
 namespace forktail::analysis::compare
 {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compare.h"
+#include "comparison.h"
 
 namespace forktail::analysis::compare
 {
