@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/exports/tables/tables.h"
+#include "analysis/exports/tables/schema.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/process/child.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <unistd.h>
 
-#include "analysis/exports/tables/tables.h"
+#include "analysis/exports/tables/schema.h"
 #include "analysis/timeline/causes.h"
 #include "common/json/json_read.h"
 

@@ -11,7 +11,7 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/properties.h>
 
-#include "analysis/exports/tables/tables.h"
+#include "analysis/exports/tables/schema.h"
 
 namespace forktail::analysis::exports
 {

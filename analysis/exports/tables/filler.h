@@ -10,7 +10,7 @@
 
 #include "analysis/text/explain.h"
 #include "schema.h"
-#include "tables.h"
+#include "table.h"
 #include "wall_clock.h"
 
 namespace forktail::analysis::exports
@@ -21,7 +21,7 @@ class Filler
 public:
 	explicit Filler(TableSink *sink);
 	// Before anything else. Of the run its files and names are needed.
-	bool Open(const Run &run);
+	bool Open(const Run &run, const std::string &run_id);
 	bool opened() const { return opened_; }
 
 	bool AddSlow(const Run &run, const SlowRequest &request, const Part *parts);

@@ -2,7 +2,6 @@
 // The columns of all tables. Their names are an interface: they are added to at a table's end, never changed.
 // *_ns is CLOCK_MONOTONIC of the host or a duration, *_time the time of day in UTC where it is known.
 #include "schema.h"
-#include "tables.h"
 
 namespace forktail::analysis::exports
 {

@@ -4,9 +4,16 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
+
+#include "table.h"
 
 namespace forktail::analysis::exports
 {
+
+// Raised when columns are no longer only added to: in a Parquet file's metadata, and in a data set's
+// _forktail.json.
+constexpr int kTablesSchema = 1;
 
 enum TableId : size_t {
 	kRuns,
@@ -30,5 +37,8 @@ enum TableId : size_t {
 	kDrops,
 	kTables
 };
+
+// In the order of TableId.
+const std::vector<TableKind> &Tables();
 
 } // namespace forktail::analysis::exports

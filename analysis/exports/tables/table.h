@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A table as those who write one see it: columns with types, and rows that come in batches, column by
-// column. Which tables there are is tables.cc's affair, how they lie on disk the sink's (csv.cc, ../parquet).
+// column. Which tables there are is schema.cc's affair, how they lie on disk the sink's (csv.cc, ../parquet).
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The exporter of tables, whatever they are written as, and what all of its rows share.
+// The exporter of tables, whatever they are written as.
 #include "tables.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "filler.h"
+#include "schema.h"
 
 namespace forktail::analysis::exports
 {
@@ -13,31 +14,12 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Rows that gather before they are written: enough that a batch's own cost is none, few enough for a cache.
-constexpr size_t kBatchRows = 1 << 15;
-
 // Whole numbers of a run's length come from its recordings alone, so that it is told of wherever it lies.
 uint64_t Hash(const std::string &text, uint64_t hash)
 {
 	for (unsigned char c : text) // FNV-1a
 		hash = (hash ^ c) * 1099511628211u;
 	return (hash ^ 0xff) * 1099511628211u;
-}
-
-std::vector<std::string> CauseNames()
-{
-	std::vector<std::string> names;
-	for (int c = 0; c < kTimelineCauses; c++)
-		names.push_back(AccountName(static_cast<Cause>(c)));
-	return names;
-}
-
-std::vector<std::string> RequestCauseNames()
-{
-	std::vector<std::string> names;
-	for (int c = 0; c < kCauses; c++)
-		names.push_back(CauseName(static_cast<Cause>(c)));
-	return names;
 }
 
 // Some of the tables.
@@ -96,7 +78,7 @@ public:
 	}
 
 private:
-	bool Opened(const Run &run) { return filler_.opened() || filler_.Open(run); }
+	bool Opened(const Run &run) { return filler_.opened() || filler_.Open(run, RunId(run)); }
 	bool Told(bool ok) { return ok || Fail(sink_->error()); }
 
 	std::unique_ptr<TableSink> sink_;
@@ -133,63 +115,6 @@ std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink, const std:
 				       any({kSpans, kTallies, kTurns, kSamples, kStacks, kDisk}),
 				       any({kRequests})};
 	return std::make_unique<TablesExporter>(std::make_unique<Chosen>(std::move(sink), tables), wants);
-}
-
-Filler::Filler(TableSink *sink) : sink_(sink)
-{
-	for (const TableKind &kind : Tables())
-		batches_.emplace_back(kind);
-}
-
-void Filler::SetNames(TableId table, const char *column, const std::vector<std::string> &names)
-{
-	const std::vector<TableColumn> &columns = Tables()[table].columns;
-	for (size_t c = 0; c < columns.size(); c++)
-		if (columns[c].name == std::string(column))
-			batches_[table].SetNames(c, names);
-}
-
-bool Filler::Open(const Run &run)
-{
-	opened_ = true;
-	clock_ = WallClock(run);
-	const std::string id = RunId(run);
-	for (Batch &b : batches_)
-		b.SetNames(0, {id});
-	std::vector<std::string> behind;
-	for (const Behind &b : run.behind)
-		behind.push_back(b.address);
-	for (TableId t : {kRequests, kSlow, kParts})
-		SetNames(t, "op", run.ops);
-	for (TableId t : {kRequests, kSlow})
-		SetNames(t, "status",
-			 {"ok", "miss", "error-reply", "timeout", "reset", "refused", "wrong", "unsent"});
-	SetNames(kRequests, "behind", behind);
-	SetNames(kParts, "cause", RequestCauseNames());
-	for (TableId t : {kSpans, kTallies, kSamples})
-		SetNames(t, "cause", CauseNames());
-	SetNames(kSpans, "wait_cause", CauseNames());
-	SetNames(kDisk, "operation", {"read", "write", "discard", "flush", "other"});
-	return ok_ = sink_->Open(Tables());
-}
-
-Batch &Filler::Row(TableId table)
-{
-	Batch &b = batches_[table];
-	if (b.rows() >= kBatchRows) {
-		ok_ = ok_ && sink_->Write(table, b);
-		b.Clear();
-	}
-	return b.Row();
-}
-
-bool Filler::Flush()
-{
-	for (size_t t = 0; t < batches_.size(); t++) {
-		ok_ = ok_ && (batches_[t].rows() == 0 || sink_->Write(t, batches_[t]));
-		batches_[t].Clear();
-	}
-	return ok_;
 }
 
 } // namespace forktail::analysis::exports

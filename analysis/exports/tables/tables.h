@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run as tables, docs/exports.md: the one description of them that all sinks write, and the exporter that
-// fills them.
+// A run as tables, docs/exports.md: the exporter that fills them, whatever they are written as.
 #pragma once
 
 #include <memory>
@@ -10,13 +9,6 @@
 
 namespace forktail::analysis::exports
 {
-
-// Raised when columns are no longer only added to: in a Parquet file's metadata, and in a data set's
-// _forktail.json.
-constexpr int kTablesSchema = 1;
-
-// In the order of TableId (schema.h).
-const std::vector<TableKind> &Tables();
 
 // The same for the same recordings wherever they lie, and another for others: 16 hexadecimal digits.
 std::string RunId(const Run &run);

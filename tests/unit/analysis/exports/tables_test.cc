@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "analysis/exports/tables/csv.h"
+#include "analysis/exports/tables/schema.h"
 #include "analysis/exports/tables/table.h"
-#include "analysis/exports/tables/tables.h"
 #include "analysis/exports/tables/wall_clock.h"
 #include "analysis/run/run.h"
 #include "tests/support/catch.h"
