@@ -12,7 +12,7 @@
 
 #include "analysis/run/run.h"
 #include "clock.h"
-#include "lanes.h"
+#include "lane.h"
 #include "reduce.h"
 
 namespace forktail::analysis::report

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "clock.h"
-#include "lanes.h"
+#include "lane.h"
 
 namespace forktail::analysis::report
 {
