@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "analysis/run/log.h"
@@ -136,8 +135,6 @@ struct Threshold {
 	uint64_t ns = 0;       // used if not 0
 	double percentile = 0; // used if not 0
 };
-// Parses "1ms", "500us", "2s", "p99", "p99.9".
-bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error);
 
 // Of all answered requests whose answer's arrival is known, as it is with `--arrival-times`.
 struct Arrivals {
@@ -188,16 +185,6 @@ struct BlameLimits {
 	std::function<void(const SlowRequest &, const Part *parts)> tell = {};
 };
 
-struct LogFacts;
-
-// Blames requests (or, without a log, iterations) on the timelines: one per entry of run.servers (at least
-// one; an empty one makes all time Unknown), then one per entry of run.behind (an empty one: time there is
-// Network), then any further threads that serving or the timelines' foreign time speak of. Where load threads
-// are known, time that a request waited for one of them while the server was idle is ClientLate rather than
-// Network.
-Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-	       const Clients &clients = {}, const Serving &serving = {});
-
 // Of a run of whose threads' doings only a stretch is there: makes that those in [from_ns, to_ns) are, and
 // what is known of load threads' too. True: the timelines have been made again, in place.
 using Cover = std::function<bool(uint64_t from_ns, uint64_t to_ns)>;
@@ -217,13 +204,5 @@ struct Earlier {
 	Log *log = nullptr; // in place of whose windows it puts its own; null: there are none
 	uint64_t from_ns = 0, to_ns = 0;
 };
-
-// The same of a log that is gone through in windows, and whose requests have been counted (count.h).
-Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
-	       const Threshold &threshold, const Clients &clients, const Serving &serving,
-	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier = {});
-// Without a log, of event-loop iterations.
-Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
-		      const BlameLimits &limits, const Stretches &stretches);
 
 } // namespace forktail::analysis

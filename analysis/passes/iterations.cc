@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Blame without a log: turns of event loops stand in for requests.
-#include "analysis/blame/blame.h"
 #include "analysis/blame/blamed_requests.h"
 #include "analysis/blame/hop_rows.h"
 #include "analysis/timeline/apportion.h"
+#include "passes.h"
 #include "percentile.h"
 #include "slowest.h"
 

@@ -5,9 +5,9 @@
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
 // below what each would be without any stall; from that follows a latency no faster request of which can
 // reach the tail. Only what is at or above it is blamed exactly, in the same pass if that latency can be
-// guessed (ahead.h). All of that goes through the log a window at a time, and keeps what does not grow with
-// it.
-#include "analysis/blame/blame.h"
+// guessed (speculative.h). All of that goes through the log a window at a time, and keeps what does not grow
+// with it.
+#include "passes.h"
 
 #include <algorithm>
 #include <memory>
@@ -21,7 +21,6 @@
 #include "analysis/run/sort_nearly.h"
 #include "baseline.h"
 #include "common/text/parse.h"
-#include "count.h"
 #include "first_look.h"
 #include "parallel.h"
 #include "percentile.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analysis/passes/count.h"
+#include "analysis/passes/passes.h"
 #include "common/format/units.h"
 #include "serving_rows.h"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "analysis/blame/blame.h"
+#include "analysis/passes/passes.h"
 #include "analysis/run/run.h"
 #include "analysis/timeline/timeline.h"
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Blames all requests of a run: passes over its log.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/blame/blame.h"
+#include "analysis/run/log.h"
+#include "analysis/run/run.h"
+#include "count.h"
+
+namespace forktail::analysis
+{
+
+// Parses "1ms", "500us", "2s", "p99", "p99.9".
+bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error);
+
+// Blames requests (or, without a log, iterations) on the timelines: one per entry of run.servers (at least
+// one; an empty one makes all time Unknown), then one per entry of run.behind (an empty one: time there is
+// Network), then any further threads that serving or the timelines' foreign time speak of. Where load threads
+// are known, time that a request waited for one of them while the server was idle is ClientLate rather than
+// Network.
+Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+	       const Clients &clients = {}, const Serving &serving = {});
+
+// The same of a log that is gone through in windows, and whose requests have been counted (count.h).
+Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
+	       const Threshold &threshold, const Clients &clients, const Serving &serving,
+	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier = {});
+// Without a log, of event-loop iterations.
+Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
+		      const BlameLimits &limits, const Stretches &stretches);
+
+} // namespace forktail::analysis
