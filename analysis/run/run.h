@@ -347,10 +347,6 @@ std::string DeviceName(const Run &run, uint32_t dev);
 // without names are from x86-64.
 std::string SyscallName(const Run &run, int number);
 
-// Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
-// failure: what is whole is read, and *run's warnings say what was lost.
-bool LoadRun(const std::string &path, Run *run, std::string *error);
-
 // The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0 if there is
 // none.
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns);

@@ -103,4 +103,8 @@ private:
 	size_t warnings_at_ = 0;     // where those of the files belong
 };
 
+// Reads a run directory or a single recording. False: *error is one sentence for the user. Damage is no
+// failure: what is whole is read, and *run's warnings say what was lost.
+bool LoadRun(const std::string &path, Run *run, std::string *error);
+
 } // namespace forktail::analysis

@@ -12,6 +12,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 
+#include "analysis/source/source.h"
 #include "analysis/timeline/locks.h"
 
 using namespace forktail::test;

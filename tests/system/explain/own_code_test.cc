@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "analysis/evidence/activity.h"
+#include "analysis/source/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/server.h"
