@@ -15,7 +15,9 @@
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/verdict.h"
 #include "analysis/text/format_line.h"
+#include "analysis/text/json.h"
 #include "analysis/text/screen.h"
+#include "analysis/text/text.h"
 #include "analysis/text/views.h"
 #include "command.h"
 #include "common/format/sanitize.h"
@@ -26,8 +28,8 @@ namespace forktail::cli
 namespace
 {
 
-struct ExplainWords {
-	bool json = false, all = false, ascii = false;
+struct Asked {
+	bool json = false, requests = false, all = false, ascii = false;
 	std::string colour = "auto", format, cause_name, json_to;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
@@ -40,7 +42,7 @@ struct ExplainWords {
 	}
 };
 
-void AddOptions(CLI::App *app, ExplainWords *asked, analysis::ExplainOptions *options)
+void AddOptions(CLI::App *app, Asked *asked)
 {
 	app->add_flag("--all", asked->all,
 		      "all there is to say: every cause, hop, note and what recording cost");
@@ -55,7 +57,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked, analysis::ExplainOptions *op
 	app->add_flag("--json", asked->json, "print JSON (docs/explain-json.md)");
 	app->add_option("--json-to", asked->json_to,
 			"write that JSON into a file, too, beside what is printed");
-	app->add_flag("--requests", options->requests,
+	app->add_flag("--requests", asked->requests,
 		      "with --json or --json-to: list every slow request and its parts");
 	app->add_option("--color,--colour", asked->colour, "auto, always or never")
 	    ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -63,10 +65,10 @@ void AddOptions(CLI::App *app, ExplainWords *asked, analysis::ExplainOptions *op
 }
 
 // What can't be meant. True: it was said why.
-bool Refused(ExplainWords *asked, const analysis::ExplainOptions &options)
+bool Refused(Asked *asked)
 {
 	std::string error;
-	if (options.requests && !asked->json && asked->json_to.empty())
+	if (asked->requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
 		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
@@ -93,51 +95,51 @@ analysis::Style StyleOf(const ExplainWords &asked)
 }
 
 // What was asked for. False: *error says why there is none.
-bool Show(const analysis::Explanation &e, const analysis::ExplainOptions &options, const ExplainWords &asked,
-	  std::string *text, std::string *error)
+bool Show(const analysis::Explanation &e, const Asked &asked, std::string *text, std::string *error)
 {
+	const analysis::Style style = StyleOf(asked);
+	const size_t episodes = asked.episodes.value_or(analysis::kTextEpisodes);
 	if (asked.episode)
-		return analysis::EpisodeView(e, options.style, *asked.episode, text, error);
+		return analysis::EpisodeView(e, style, *asked.episode, text, error);
 	if (asked.request)
-		return analysis::RequestView(e, options.style, *asked.request, text, error);
+		return analysis::RequestView(e, style, *asked.request, text, error);
 	if (!asked.cause_name.empty())
-		*text = analysis::CauseView(e, options.style, asked.cause, options.episodes);
+		*text = analysis::CauseView(e, style, asked.cause, episodes);
 	else if (!asked.format.empty())
 		*text = analysis::FormatLine(e, asked.format);
 	else if (asked.all)
-		*text = analysis::ExplainText(e, options);
+		*text = analysis::ExplainText(e, style, episodes);
 	else
-		*text = analysis::ExplainScreen(e, options, asked.episodes.value_or(0));
+		*text = analysis::ExplainScreen(e, style, asked.episodes.value_or(0));
 	return true;
 }
 
 // --json-to. False: *error is one sentence.
-bool WriteJson(const analysis::Explanation &e, const analysis::ExplainOptions &options,
-	       const std::string &path, std::string *error)
+bool WriteJson(const analysis::Explanation &e, const Asked &asked, std::string *error)
 {
 	analysis::exports::Pending file;
-	if (!file.Begin(path, analysis::exports::Pending::kFile, error))
+	if (!file.Begin(asked.json_to, analysis::exports::Pending::kFile, error))
 		return false;
 	errno = 0;
 	FILE *out = fopen(file.at().c_str(), "we");
-	const bool written = out && analysis::WriteExplainJson(e, options, out);
+	const bool written = out && analysis::WriteExplainJson(e, out, asked.requests);
 	if (!out || fclose(out) || !written) {
-		*error = "can't write " + path + ": " + strerror(errno);
+		*error = "can't write " + asked.json_to + ": " + strerror(errno);
 		return false;
 	}
 	return file.Commit(error);
 }
 
 // Prints and writes what was asked for. False: it was said why that can't be.
-bool Tell(const analysis::Explanation &e, const analysis::ExplainOptions &options, const ExplainWords &asked)
+bool Tell(const analysis::Explanation &e, const Asked &asked)
 {
 	std::string text, error;
-	if ((!asked.json && !Show(e, options, asked, &text, &error)) ||
-	    (!asked.json_to.empty() && !WriteJson(e, options, asked.json_to, &error))) {
+	if ((!asked.json && !Show(e, asked, &text, &error)) ||
+	    (!asked.json_to.empty() && !WriteJson(e, asked, &error))) {
 		fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 		return false;
 	}
-	const bool printed = asked.json ? analysis::WriteExplainJson(e, options, stdout)
+	const bool printed = asked.json ? analysis::WriteExplainJson(e, stdout, asked.requests)
 					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
 	if (printed && !fflush(stdout))
 		return true;
@@ -183,7 +185,7 @@ int ExplainCommand(int argc, char **argv)
 	analysis::ExplainOptions options;
 	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
 	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
-	AddOptions(&app, &asked, &options);
+	AddOptions(&app, &asked);
 	std::vector<std::string> fail_if;
 	app.add_option(
 	       "--fail-if", fail_if,
@@ -196,11 +198,9 @@ int ExplainCommand(int argc, char **argv)
 	if (!Parse(&app, argc, argv, &status))
 		return status;
 	analysis::gate::AskedLimits limits;
-	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked, options) ||
+	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked) ||
 	    !ParseFailIf(fail_if, &limits))
 		return kUsage;
-	options.style = StyleOf(asked);
-	options.episodes = asked.episodes.value_or(options.episodes);
 	if (asked.episode || !asked.cause_name.empty())
 		options.evidence = SIZE_MAX;
 
@@ -213,7 +213,7 @@ int ExplainCommand(int argc, char **argv)
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	if (!Tell(explanation, options, asked))
+	if (!Tell(explanation, asked))
 		return kCant;
 	if (limits.limits.empty())
 		return kDone;

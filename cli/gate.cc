@@ -112,7 +112,6 @@ int GateCommand(int argc, char **argv)
 	    "forktail gate");
 	GateWords asked;
 	analysis::ExplainOptions options;
-	options.episodes = 0;
 	app.add_option("RUN", asked.run, "run directory, or one .forktail file")->required();
 	app.add_option("LIMIT", asked.words,
 		       "what has to hold: 'p99.9 < 5ms', 'fork.max < 20ms', 'drops = 0'");

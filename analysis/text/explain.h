@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,19 +18,15 @@
 #include "analysis/run/progress.h"
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
-#include "analysis/text/layout.h"
 #include "analysis/timeline/timeline.h"
 
 namespace forktail::analysis
 {
 
 struct ExplainOptions {
-	Threshold slow;	       // neither set: p99, or 1 ms when iterations stand in for requests
-	size_t episodes = 5;   // shown in the text
-	size_t evidence = 4;   // sentences per episode
-	bool requests = false; // JSON: every slow request with its parts
-	Style style;	       // of the text
-	bool page = false;     // a page will be made of it, which takes memory too
+	Threshold slow;	     // neither set: p99, or 1 ms when iterations stand in for requests
+	size_t evidence = 4; // sentences per episode
+	bool page = false;   // a page will be made of it, which takes memory too
 	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
 	std::function<void(double)> progress; // is called with how far it is, 0..1
@@ -76,11 +71,5 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 
 // Fills own_codes and own_code of an explanation that has everything else.
 void FindOwnCode(Explanation *explanation);
-
-std::string ExplainText(const Explanation &explanation, const ExplainOptions &options);
-// False: it could not be written, and errno says why.
-bool WriteExplainJson(const Explanation &explanation, const ExplainOptions &options, FILE *file);
-// The same as a string, which of a long run takes more memory than all else.
-std::string ExplainJson(const Explanation &explanation, const ExplainOptions &options);
 
 } // namespace forktail::analysis

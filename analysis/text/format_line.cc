@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "common/format/units.h"
+#include "layout.h"
 #include "named_figures.h"
 #include "sentences.h"
 

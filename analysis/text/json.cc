@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The explanation as JSON; docs/explain-json.md is its reference. Keys are an interface: they are added to,
-// never changed. Lists that grow with the run are written entry by entry (json_writer.h).
+// Keys are an interface: they are added to, never changed. Lists that grow with the run are written entry by
+// entry (json_writer.h).
+#include "json.h"
+
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
 #include "analysis/blame/legs.h"
 #include "analysis/source/hosts.h"
-#include "analysis/text/explain.h"
 #include "json_writer.h"
 
 namespace forktail::analysis
@@ -387,7 +388,7 @@ void WriteSlowRequests(const Explanation &e, JsonWriter *out)
 
 } // namespace
 
-bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE *file)
+bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 {
 	Out warnings = e.run.warnings;
 	for (const std::string &note : e.notes)
@@ -414,20 +415,20 @@ bool WriteExplainJson(const Explanation &e, const ExplainOptions &options, FILE 
 	WriteAccount(e, &out);
 	WriteDrops(e, &out);
 	out.AddMembers({{"cost", CostJson(e.run.cost)}, {"missing", missing}, {"warnings", warnings}});
-	if (options.requests)
+	if (requests)
 		WriteSlowRequests(e, &out);
 	out.End();
 	return out.ok();
 }
 
-std::string ExplainJson(const Explanation &e, const ExplainOptions &options)
+std::string ExplainJson(const Explanation &e, bool requests)
 {
 	char *text = nullptr;
 	size_t size = 0;
 	FILE *file = open_memstream(&text, &size);
 	if (!file)
 		return "";
-	WriteExplainJson(e, options, file);
+	WriteExplainJson(e, file, requests);
 	fclose(file);
 	std::string json(text, size);
 	free(text);

@@ -320,15 +320,15 @@ std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
 	return text;
 }
 
-std::string ExplainScreen(const Explanation &e, const ExplainOptions &options, size_t asked)
+std::string ExplainScreen(const Explanation &e, const Style &style, size_t asked)
 {
-	const Screen s = {e, options.style, std::min(options.style.columns, kProse)};
+	const Screen s = {e, style, std::min(style.columns, kProse)};
 	const std::vector<uint32_t> worst = WorstEpisodes(e.episodes, asked ? asked : kEpisodes);
 	const Block head = Head(s), own = OwnCodeLine(s);
 	Block before, after;
 	for (const Room &room : kRooms) {
 		before = head;
-		AppendSection(LatencySketch(e, options.style, room.sketch_rows, worst), &before);
+		AppendSection(LatencySketch(e, style, room.sketch_rows, worst), &before);
 		AppendSection(Causes(s, room.causes), &before);
 		AppendSection(Hops(s, room.hops), &before);
 		after.clear();

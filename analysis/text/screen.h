@@ -4,16 +4,17 @@
 
 #include <string>
 
-#include "analysis/text/explain.h"
+#include "explain.h"
+#include "layout.h"
 
 namespace forktail::analysis
 {
 
 constexpr size_t kScreenLines = 40;
 
-// No more than that many lines of `options.style.columns` if those are 80 or more, whatever the run;
+// No more than that many lines of `style.columns` if those are 80 or more, whatever the run;
 // `episodes`: that many instead of as many as there is room for.
-std::string ExplainScreen(const Explanation &e, const ExplainOptions &options, size_t episodes = 0);
+std::string ExplainScreen(const Explanation &e, const Style &style, size_t episodes = 0);
 
 // "1  +18.745 s  49.3 ms  453 requests, worst 39.0 ms: fork 74 %, run-queue 14 %": not broken into lines.
 std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number);

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "common/format/units.h"
+#include "layout.h"
 
 namespace forktail::analysis
 {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/text/explain.h"
+#include "explain.h"
+#include "layout.h"
 
 namespace forktail::analysis
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The explanation as text with everything that there is to say: `forktail explain --all`. screen.cc is what
-// is shown of it otherwise.
+// A section after the other, each with a row or a sentence a line.
+#include "text.h"
+
 #include <algorithm>
 
 #include "analysis/blame/hops.h"
-#include "analysis/text/explain.h"
 #include "common/format/units.h"
 #include "screen.h"
 #include "sentences.h"
@@ -19,11 +19,11 @@ constexpr double kSmallShare = 0.001; // causes below it are counted, not listed
 
 struct Writer {
 	const Explanation &e;
-	const ExplainOptions &options;
-	std::string out;
+	const Style &style;
+	std::string out = {};
 
-	std::string Strong(const std::string &text) const { return options.style.Strong(text); }
-	size_t columns() const { return options.style.columns; }
+	std::string Strong(const std::string &text) const { return style.Strong(text); }
+	size_t columns() const { return style.columns; }
 	void Line(const std::string &text) { out += Wrap(text, 0, 0, columns()); }
 };
 
@@ -118,9 +118,9 @@ void WriteHops(Writer *w)
 			     .c_str());
 }
 
-void WriteEpisodes(Writer *w)
+void WriteEpisodes(Writer *w, size_t episodes)
 {
-	std::vector<uint32_t> worst = WorstEpisodes(w->e.episodes, w->options.episodes);
+	std::vector<uint32_t> worst = WorstEpisodes(w->e.episodes, episodes);
 	if (worst.empty())
 		return;
 	w->out += "\n" +
@@ -176,9 +176,9 @@ void WriteOwnCode(Writer *w)
 
 } // namespace
 
-std::string ExplainText(const Explanation &explanation, const ExplainOptions &options)
+std::string ExplainText(const Explanation &e, const Style &style, size_t episodes)
 {
-	Writer w = {explanation, options, {}};
+	Writer w = {e, style};
 	w.Line(RequestsText(w.e));
 	if (w.e.blame.count == w.e.blame.errors)
 		w.Line("No request was answered.");
@@ -190,7 +190,7 @@ std::string ExplainText(const Explanation &explanation, const ExplainOptions &op
 	w.Line(SlowText(w.e));
 	WriteCauses(&w);
 	WriteHops(&w);
-	WriteEpisodes(&w);
+	WriteEpisodes(&w, episodes);
 	WriteOwnCode(&w);
 	w.out += "\n";
 	if (std::string clock = ClockText(w.e, w.e.zero_ns); !clock.empty())

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/text/explain.h"
+#include "explain.h"
+#include "layout.h"
 
 namespace forktail::analysis
 {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analysis/text/explain.h"
+#include "analysis/text/json.h"
 
 using namespace forktail::analysis;
 using forktail::test::read_file;
@@ -60,18 +61,16 @@ TEST_CASE("what was recorded by versions before is explained as it was by them")
 	for (const std::string &version : Versions()) {
 		INFO(version);
 		REQUIRE(chdir(version.c_str()) == 0); // the path that was given is a member, too
-		ExplainOptions options;
-		options.requests = true;
 		Explanation e;
 		std::string error;
 		int status = 0;
-		REQUIRE(ExplainRun("run", options, &e, &error, &status));
+		REQUIRE(ExplainRun("run", {}, &e, &error, &status));
 		json kept = forktail::test::parse_json(read_file("explain.json"));
 		REQUIRE(kept["requests"]["count"] > 100);
 		CHECK(kept["forktail"].is_string());
 		kept.erase("forktail");
 		std::vector<std::string> differ;
-		Compare(kept, forktail::test::parse_json(ExplainJson(e, options)), "", &differ);
+		Compare(kept, forktail::test::parse_json(ExplainJson(e, true)), "", &differ);
 		for (const std::string &what : differ)
 			UNSCOPED_INFO(what);
 		CHECK(differ.empty());

@@ -17,6 +17,8 @@
 #include <zstd.h>
 
 #include "analysis/text/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/text.h"
 #include "common/json/json_read.h"
 #define _Static_assert static_assert // layout.h is C
 #include "analysis/report/report.h"
@@ -181,16 +183,14 @@ void CheckFile(const std::string &name)
 void Explain(const char *path)
 {
 	forktail::analysis::Explanation explanation;
-	forktail::analysis::ExplainOptions options;
-	options.requests = true;
 	std::string error;
 	int status = 0;
-	if (!forktail::analysis::ExplainRun(path, options, &explanation, &error, &status)) {
+	if (!forktail::analysis::ExplainRun(path, {}, &explanation, &error, &status)) {
 		CheckVisible(error, "the error steers terminals");
 		return;
 	}
-	CheckVisible(forktail::analysis::ExplainText(explanation, options), "the text steers terminals");
-	std::string json = forktail::analysis::ExplainJson(explanation, options);
+	CheckVisible(forktail::analysis::ExplainText(explanation, {}), "the text steers terminals");
+	std::string json = forktail::analysis::ExplainJson(explanation, true);
 	if (forktail::common::ParseJson(json).is_discarded())
 		Fail("the JSON is none", json);
 	CheckVisible(json, "the JSON steers terminals");

@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <map>
 
+#include "analysis/text/layout.h"
 #include "common/format/units.h"
 #include "text.h"
 #include "text_file.h"

@@ -6,6 +6,8 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/text/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;
@@ -185,7 +187,7 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 	CHECK(e.run.warnings.empty());
 	CHECK(e.accounts[0].by_cause[Index(Cause::SoftirqDeferred)] == 6 * 4 * ms);
 	CHECK(e.accounts[0].by_cause[Index(Cause::RunQueue)] == 3 * 4 * ms);
-	return ExplainText(e, {}) + ExplainJson(e, {});
+	return ExplainText(e, {}) + ExplainJson(e);
 }
 
 } // namespace

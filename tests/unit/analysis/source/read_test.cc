@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "analysis/text/explain.h"
+#include "analysis/text/json.h"
 
 using namespace forktail::analysis;
 using namespace forktail::common;
@@ -182,7 +183,6 @@ TEST_CASE("a part of a run is explained as it is in the whole run")
 	WriteServer(dir.file("server.forktail"));
 	WriteLoad(dir.file("load.forktail"));
 	ExplainOptions options;
-	options.requests = true;
 	options.slow.ns = kMs;
 	auto explain = [&](const std::string &since, const std::string &until) {
 		options.part = {};
@@ -191,7 +191,7 @@ TEST_CASE("a part of a run is explained as it is in the whole run")
 		Explanation e;
 		REQUIRE(ParsePart(since, until, "", &options.part, &error));
 		REQUIRE(ExplainRun(dir.path(), options, &e, &error, &status));
-		return forktail::test::parse_json(ExplainJson(e, options));
+		return forktail::test::parse_json(ExplainJson(e, true));
 	};
 	auto refused = [&](const std::string &since, int want) {
 		options.part = {};

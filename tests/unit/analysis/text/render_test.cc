@@ -8,7 +8,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "analysis/text/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/text.h"
 #include "common/format/units.h"
 
 using namespace forktail::analysis;
@@ -131,8 +132,8 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 		CHECK(line.size() <= 100);
 		CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
 	}
-	ExplainOptions colour;
-	colour.style.colour = true;
+	Style colour;
+	colour.colour = true;
 	CHECK(ExplainText(e, colour).find("\033[1m") != std::string::npos);
 }
 
@@ -196,9 +197,7 @@ TEST_CASE("the JSON has the keys it promises")
 	e.run.cost.known = true;
 	e.run.cost.bpf_ns = 12;
 	e.run.cost.recorder_cpu_ns = 34;
-	ExplainOptions options;
-	options.requests = true;
-	nlohmann::json j = parse_json(ExplainJson(e, options));
+	nlohmann::json j = parse_json(ExplainJson(e, true));
 
 	CHECK(j["requests"]["count"] == 402);
 	CHECK(j["requests"]["errors"] == 1);
@@ -249,7 +248,7 @@ TEST_CASE("the JSON has the keys it promises")
 	}
 	CHECK(j["slow_requests"][1]["status"] == "timeout");
 	CHECK(j["slow_requests"][1]["op"] == "SET");
-	CHECK(!parse_json(ExplainJson(e, {})).contains("slow_requests"));
+	CHECK(!parse_json(ExplainJson(e)).contains("slow_requests"));
 }
 
 // Pieces are put together by hand; what they come to is JSON as others write it.
@@ -271,9 +270,7 @@ TEST_CASE("JSON that is written in pieces is laid out as if it were one document
 		e = Explain(&b, {1000 * ms, 0});
 		REQUIRE(e.episodes.empty());
 	}
-	ExplainOptions options;
-	options.requests = true;
-	std::string text = ExplainJson(e, options);
+	std::string text = ExplainJson(e, true);
 	CHECK(text == nlohmann::ordered_json::parse(text).dump(2) + "\n");
 }
 
@@ -285,7 +282,7 @@ TEST_CASE("JSON that can't be written says so")
 	FILE *full = fopen("/dev/full", "w");
 	REQUIRE(full);
 	setvbuf(full, nullptr, _IONBF, 0);
-	CHECK(!WriteExplainJson(e, {}, full));
+	CHECK(!WriteExplainJson(e, full));
 	CHECK(errno == ENOSPC);
 	fclose(full);
 }
@@ -296,7 +293,7 @@ TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
 	e.run.threads[0].comm = "\xff\xfe";
-	CHECK(parse_json(ExplainJson(e, {}))["account"]["threads"].size() == 1);
+	CHECK(parse_json(ExplainJson(e))["account"]["threads"].size() == 1);
 }
 
 TEST_CASE("numbers read well")

@@ -104,21 +104,21 @@ TEST_CASE("the screen is no longer and no wider than a screen, and ASCII unless 
 		for (Episode &episode : e.episodes)
 			episode.evidence.assign(8, std::string(300, 'x') + " and more words");
 		for (size_t columns : {size_t{80}, size_t{120}, size_t{300}}) {
-			ExplainOptions options;
-			options.style.columns = columns;
-			const std::string text = ExplainScreen(e, options);
+			Style style;
+			style.columns = columns;
+			const std::string text = ExplainScreen(e, style);
 			CHECK(Checked(text, columns).size() <= kScreenLines);
 			CHECK(std::all_of(text.begin(), text.end(),
 					  [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 			CHECK(Holds(text, "more notes on what was lost"));
-			options.style.unicode = true;
-			const std::string drawn = ExplainScreen(e, options);
+			style.unicode = true;
+			const std::string drawn = ExplainScreen(e, style);
 			CHECK(Checked(drawn, columns).size() <= kScreenLines);
 			CHECK(Holds(drawn, "█"));
 			CHECK(Holds(drawn, "longest  +0.000 s"));
 		}
-		ExplainOptions narrow;
-		narrow.style.columns = 40;
+		Style narrow;
+		narrow.columns = 40;
 		Checked(ExplainScreen(e, narrow), 40);
 	}
 }
@@ -127,17 +127,16 @@ TEST_CASE("the first line is the answer")
 {
 	Explanation e = SampleRun(Samples()[0]);
 	REQUIRE(!e.blame.causes.empty());
-	ExplainOptions options;
-	std::string text = ExplainScreen(e, options);
+	std::string text = ExplainScreen(e, {});
 	CHECK(text.rfind(std::string(CauseName(e.blame.causes[0].cause)) +
 			     " made the slow requests slow: " + FormatPercent(e.blame.causes[0].share),
 			 0) == 0);
 	e.blame.slow.clear();
 	e.blame.causes.clear();
 	e.episodes.clear();
-	CHECK(ExplainScreen(e, options).rfind("Nothing was slow: no request took ", 0) == 0);
+	CHECK(ExplainScreen(e, {}).rfind("Nothing was slow: no request took ", 0) == 0);
 	e.blame.errors = e.blame.count;
-	CHECK(ExplainScreen(e, options).rfind("No request was answered\n", 0) == 0);
+	CHECK(ExplainScreen(e, {}).rfind("No request was answered\n", 0) == 0);
 }
 
 TEST_CASE("as many episodes as are asked for are shown with all of their evidence")

@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "analysis/text/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/text.h"
 #include "common/format/sanitize.h"
 #include "common/text/visible.h"
 
@@ -154,11 +156,10 @@ TEST_CASE("what is told of such a run can be seen, as text and as JSON")
 	TempDir dir;
 	WriteHostile(dir.file("server.forktail"));
 	Explanation e;
-	ExplainOptions options;
 	std::string error;
 	int status;
-	REQUIRE(ExplainRun(dir.path(), options, &e, &error, &status));
-	const std::string text = ExplainText(e, options), json = ExplainJson(e, options);
+	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
+	const std::string text = ExplainText(e, {}), json = ExplainJson(e);
 	CheckVisible(text);
 	CheckVisible(json);
 	CHECK(text.find(kBytesRead) != std::string::npos);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The explanation as JSON; docs/explain-json.md is its reference.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "explain.h"
+
+namespace forktail::analysis
+{
+
+// `requests`: with every slow request and its parts. False: it could not be written, and errno says why.
+bool WriteExplainJson(const Explanation &e, FILE *file, bool requests = false);
+// The same as a string, which of a long run takes more memory than all else.
+std::string ExplainJson(const Explanation &e, bool requests = false);
+
+} // namespace forktail::analysis
