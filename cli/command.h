@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/explain/explain.h"
 #include "analysis/exports/export.h"
-#include "analysis/text/explain.h"
 
 namespace forktail::cli
 {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
+#include "analysis/explain/explain.h"
 #include "analysis/run/same_clock.h"
-#include "analysis/text/explain.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "exporter.h"
 #include "pending.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 
 namespace forktail::analysis::exports
 {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "clock.h"
 
 namespace forktail::analysis::report

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 
 namespace forktail::analysis
 {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "explain.h"
+#include "analysis/explain/explain.h"
 
 namespace forktail::analysis
 {

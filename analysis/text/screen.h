@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "explain.h"
+#include "analysis/explain/explain.h"
 #include "layout.h"
 
 namespace forktail::analysis

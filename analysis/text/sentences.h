@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 
 namespace forktail::analysis
 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "explain.h"
+#include "analysis/explain/explain.h"
 #include "layout.h"
 
 namespace forktail::analysis

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 
 using namespace forktail::analysis;

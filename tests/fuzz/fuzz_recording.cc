@@ -16,7 +16,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
 #include "common/json/json_read.h"

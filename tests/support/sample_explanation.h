@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 
 namespace forktail::analysis
 {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/explain/explain.h"
 #include "analysis/exports/export.h"
-#include "analysis/text/explain.h"
 
 namespace forktail::analysis::exports
 {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/timeline/waits.h"
 
 namespace forktail::analysis::exports

@@ -5,7 +5,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
 

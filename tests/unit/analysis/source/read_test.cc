@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 
 using namespace forktail::analysis;

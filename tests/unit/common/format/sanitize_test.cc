@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "analysis/text/explain.h"
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
 #include "common/format/sanitize.h"
