@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analysis/passes/count.h"
-#include "explain.h"
+#include "explanation.h"
 
 namespace forktail::analysis
 {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 
 namespace forktail::analysis::exports
 {

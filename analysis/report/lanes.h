@@ -2,7 +2,7 @@
 // The lanes of a report page.
 #pragma once
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "clock.h"
 #include "lane.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "clock.h"
 
 namespace forktail::analysis::report

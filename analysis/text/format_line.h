@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 
 namespace forktail::analysis
 {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 
 namespace forktail::analysis
 {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 
 namespace forktail::analysis
 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "layout.h"
 
 namespace forktail::analysis

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "layout.h"
 
 namespace forktail::analysis

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "analysis/timeline/waits.h"
 
 namespace forktail::analysis::exports

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "schema.h"
 #include "table.h"
 #include "wall_clock.h"

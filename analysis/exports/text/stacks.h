@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "analysis/timeline/waits.h"
 
 namespace forktail::analysis::exports

@@ -4,7 +4,7 @@
 
 #include "analysis/blame/route.h"
 #include "analysis/evidence/episodes.h"
-#include "analysis/explain/explain.h"
+#include "analysis/explain/explanation.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
 #include "common/format/units.h"
