@@ -28,7 +28,7 @@ namespace forktail::cli
 namespace
 {
 
-struct Asked {
+struct ExplainWords {
 	bool json = false, requests = false, all = false, ascii = false;
 	std::string colour = "auto", format, cause_name, json_to;
 	std::optional<size_t> episodes, episode;
@@ -42,7 +42,7 @@ struct Asked {
 	}
 };
 
-void AddOptions(CLI::App *app, Asked *asked)
+void AddOptions(CLI::App *app, ExplainWords *asked)
 {
 	app->add_flag("--all", asked->all,
 		      "all there is to say: every cause, hop, note and what recording cost");
@@ -65,7 +65,7 @@ void AddOptions(CLI::App *app, Asked *asked)
 }
 
 // What can't be meant. True: it was said why.
-bool Refused(Asked *asked)
+bool Refused(ExplainWords *asked)
 {
 	std::string error;
 	if (asked->requests && !asked->json && asked->json_to.empty())
@@ -95,7 +95,7 @@ analysis::Style StyleOf(const ExplainWords &asked)
 }
 
 // What was asked for. False: *error says why there is none.
-bool Show(const analysis::Explanation &e, const Asked &asked, std::string *text, std::string *error)
+bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string *text, std::string *error)
 {
 	const analysis::Style style = StyleOf(asked);
 	const size_t episodes = asked.episodes.value_or(analysis::kTextEpisodes);
@@ -115,7 +115,7 @@ bool Show(const analysis::Explanation &e, const Asked &asked, std::string *text,
 }
 
 // --json-to. False: *error is one sentence.
-bool WriteJson(const analysis::Explanation &e, const Asked &asked, std::string *error)
+bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::string *error)
 {
 	analysis::exports::Pending file;
 	if (!file.Begin(asked.json_to, analysis::exports::Pending::kFile, error))
@@ -131,7 +131,7 @@ bool WriteJson(const analysis::Explanation &e, const Asked &asked, std::string *
 }
 
 // Prints and writes what was asked for. False: it was said why that can't be.
-bool Tell(const analysis::Explanation &e, const Asked &asked)
+bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
 {
 	std::string text, error;
 	if ((!asked.json && !Show(e, asked, &text, &error)) ||
