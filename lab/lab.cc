@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "common/format/sanitize.h"
 #include "pairs.h"
+#include "serve.h"
 
 namespace forktail::lab
 {
@@ -143,6 +144,43 @@ void AddPairs(CLI::App *app, PairsOptions *pairs, std::vector<std::string> *sett
 	AddNoClient(run, &pairs->run);
 }
 
+void AddServe(CLI::App *app, ServeOptions *options)
+{
+	ServerPlan &plan = options->plan;
+	CLI::App *serve = app->add_subcommand(
+	    "serve",
+	    "Start servers, say in a line of JSON where they are, and end them with standard input.");
+	serve->add_option("KIND", plan.kind, "redis, memcached, or another kind that scenarios have")
+	    ->required();
+	serve->add_option("ARGUMENT", plan.config, "Behind --, further arguments of the servers");
+	serve->add_option("--count", plan.count, "How many")
+	    ->type_name("N")
+	    ->check(CLI::Range(1, 100))
+	    ->capture_default_str();
+	serve->add_flag("--tcp", plan.tcp, "On free ports of 127.0.0.1 (default: on Unix sockets)");
+	serve->add_flag("--cluster", plan.cluster, "They are the primaries of a Redis Cluster");
+	serve->add_option("--replicas", plan.replicas, "Of each primary")
+	    ->type_name("N")
+	    ->check(CLI::Range(0, 100))
+	    ->capture_default_str();
+	serve
+	    ->add_option("--of", options->of,
+			 "Be in front of the server at this address; given once for each")
+	    ->type_name("ADDRESS")
+	    ->allow_extra_args(false);
+	serve->add_option("--cpus", plan.cpus, "Run them on these CPUs, or on one each")
+	    ->type_name("LIST|each");
+	serve->add_option("--env", plan.environment, "Set a variable of their environment")
+	    ->type_name("NAME=VALUE")
+	    ->allow_extra_args(false);
+	serve->add_option("--program", plan.program, "Run this program (default: the kind's own)")
+	    ->type_name("FILE");
+	serve
+	    ->add_option("--directory", options->directory,
+			 "Put data, sockets and logs there, and leave them (default: a temporary directory)")
+	    ->type_name("DIR");
+}
+
 // As the scenario's knobs; whoever runs the demo need not know that it is one.
 void TakeDemo(const DemoOptions &demo, RunOptions *run)
 {
@@ -200,6 +238,18 @@ int RunAllPairs(const std::string &directory, const PairsOptions &pairs)
 	    [&](Session *session, std::string *why) { return RunPairs(session, directory, pairs, why); });
 }
 
+int ServeAll(const ServeOptions &options)
+{
+	std::string error;
+	std::vector<ServerPlan> plans;
+	if (!PlanServe(options, &plans, &error)) {
+		Complain(error);
+		return kUsage;
+	}
+	return InSession(
+	    [&](Session *session, std::string *why) { return Serve(session, options, plans, why); });
+}
+
 } // namespace
 
 int LabMain(int argc, char **argv)
@@ -210,6 +260,7 @@ int LabMain(int argc, char **argv)
 	DemoOptions demo;
 	RunOptions run;
 	PairsOptions pairs;
+	ServeOptions serve;
 	std::vector<std::string> settings, of_pairs;
 	std::string shown, scale, first, second, directory;
 	AddDemo(&app, &demo, &run);
@@ -219,6 +270,7 @@ int LabMain(int argc, char **argv)
 	show->add_option("--scale", scale, "At this scale")->type_name("F");
 	AddRun(&app, &run, &settings);
 	AddPairs(&app, &pairs, &of_pairs);
+	AddServe(&app, &serve);
 	CLI::App *compare = app.add_subcommand("compare", "Compare the tables of two runs of a scenario.");
 	compare->add_option("FIRST", first, "Directory of a run")->required();
 	compare->add_option("SECOND", second, "Directory of another")->required();
@@ -237,6 +289,8 @@ int LabMain(int argc, char **argv)
 			return kEnvironment;
 		TakeDemo(demo, &run);
 	}
+	if (app.got_subcommand("serve"))
+		return ServeAll(serve);
 	if (app.got_subcommand("compare")) {
 		if (CompareRuns(first, second, &error))
 			return kDone;

@@ -13,19 +13,17 @@ namespace
 {
 
 // Times are those of a load that may rest for as long as it likes.
-bool WriteHaproxyConfig(const std::string &path, const ServerPlan &plan, const Instance &behind,
-			const Endpoint &endpoint, std::string *error)
+bool WriteConfig(const std::string &path, const ServerPlan &plan, const Behind &behind,
+		 const Endpoint &endpoint, std::string *error)
 {
-	auto address = [](const Endpoint &of) {
-		return of.socket.empty() ? of.Address() : "unix@" + of.socket;
-	};
+	auto bound = [](const std::string &address) { return (address[0] == '/' ? "unix@" : "") + address; };
 	std::ofstream out(path);
 	out << "global\n  nbthread 2\n  maxconn 4000\n";
 	for (const std::string &line : plan.config) // what comes later counts
 		out << "  " << line << '\n';
 	out << "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 24d\n  timeout server 24d\n"
-	    << "listen forktail\n  bind " << address(endpoint) << "\n  server " << behind.name << ' '
-	    << address(behind) << '\n';
+	    << "listen forktail\n  bind " << bound(endpoint.Address()) << "\n  server " << behind.name << ' '
+	    << bound(behind.address) << '\n';
 	out.close();
 	if (!out)
 		*error = "can't write " + path + ": " + std::strerror(errno);
@@ -35,7 +33,7 @@ bool WriteHaproxyConfig(const std::string &path, const ServerPlan &plan, const I
 bool StartHaproxy(const Starting &starting, size_t, Instance *instance, std::string *error)
 {
 	const ServerPlan &plan = *starting.plan;
-	std::vector<Instance *> behind = InstancesOf(*starting.topology, plan.of);
+	std::vector<Behind> behind = BehindOf(starting);
 	if (behind.size() != 1) {
 		*error = plan.name +
 			 " passes whole connections on, so it can be in front of one server; of " + plan.of +
@@ -44,7 +42,7 @@ bool StartHaproxy(const Starting &starting, size_t, Instance *instance, std::str
 	}
 	std::string config = instance->directory + "/haproxy.cfg", unwritten;
 	auto command = [&](const Endpoint &endpoint) {
-		WriteHaproxyConfig(config, plan, *behind[0], endpoint, &unwritten);
+		WriteConfig(config, plan, behind[0], endpoint, &unwritten);
 		Command start = CommandOf(starting, *instance);
 		start.argv.insert(start.argv.end(), {"-db", "-f", config});
 		return start;

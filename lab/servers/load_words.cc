@@ -96,7 +96,7 @@ std::vector<std::string> LoadWords(const Topology &topology, const std::string &
 		words = {"-h", "127.0.0.1", "-p", std::to_string(first.port)};
 	else
 		words = {"-s", first.socket};
-	if (kind->proxy) { // all proxies have the same servers
+	if (kind->proxy && !plan->of.empty()) { // all proxies have the same servers
 		std::vector<Instance *> behind = InstancesOf(topology, plan->of);
 		if (logged)
 			for (const Instance *server : behind)

@@ -20,13 +20,15 @@ std::string SettingOf(const std::string &line)
 	return colon == std::string::npos ? "" : line.substr(0, colon);
 }
 
-bool WritePool(const std::string &path, const ServerPlan &plan, const std::vector<Instance *> &behind,
+bool WritePool(const std::string &path, const Starting &starting, const std::vector<Behind> &behind,
 	       const Endpoint &endpoint, std::string *error)
 {
+	const ServerPlan &plan = *starting.plan;
+	std::vector<Instance *> instances = InstancesOf(*starting.topology, plan.of);
+	bool speaks_redis = instances.empty() || instances[0]->kind->speaks_redis;
 	// What twemproxy's own example has, and one connection to each server, its default.
 	std::vector<std::string> lines = {"hash: fnv1a_64", "distribution: ketama", "server_connections: 1",
-					  std::string("redis: ") +
-					      (behind[0]->kind->speaks_redis ? "true" : "false")};
+					  std::string("redis: ") + (speaks_redis ? "true" : "false")};
 	std::ofstream out(path);
 	out << "forktail:\n  listen: " << endpoint.Address() << '\n';
 	for (const std::string &line : lines) {
@@ -41,8 +43,9 @@ bool WritePool(const std::string &path, const ServerPlan &plan, const std::vecto
 			out << "  " << line << '\n';
 	out << "  servers:\n";
 	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
-	for (const Instance *server : behind)
-		out << "   - " << server->Address() << ":1 " << server->name << '\n';
+	for (const Behind &server : behind)
+		out << "   - " << server.address << ":1" << (server.name.empty() ? "" : " ") << server.name
+		    << '\n';
 	out.close();
 	if (!out)
 		*error = "can't write " + path + ": " + std::strerror(errno);
@@ -52,14 +55,14 @@ bool WritePool(const std::string &path, const ServerPlan &plan, const std::vecto
 bool StartProxy(const Starting &starting, size_t, Instance *instance, std::string *error)
 {
 	const ServerPlan &plan = *starting.plan;
-	std::vector<Instance *> behind = InstancesOf(*starting.topology, plan.of);
+	std::vector<Behind> behind = BehindOf(starting);
 	if (behind.empty()) {
 		*error = plan.name + " has nothing to be a proxy of: " + plan.of + " doesn't run";
 		return false;
 	}
 	std::string pool = instance->directory + "/pool.yml", unwritten;
 	auto command = [&](const Endpoint &endpoint) {
-		WritePool(pool, plan, behind, endpoint, &unwritten);
+		WritePool(pool, starting, behind, endpoint, &unwritten);
 		Command start = CommandOf(starting, *instance);
 		// It has no way to do without a port for its statistics.
 		start.argv.insert(start.argv.end(), {"-c", pool, "-o", instance->log, "-a", "127.0.0.1", "-s",

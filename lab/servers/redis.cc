@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "recording/recording.h"
+#include "starting.h"
 
 namespace forktail::lab
 {
@@ -131,8 +132,16 @@ bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std
 			    options.patience_seconds, redis, &redis->child, error))
 		return false;
 	redis->patience_seconds = options.patience_seconds;
-	std::vector<std::string> pong;
-	return Ask(session, redis, {"PING"}, &pong, error);
+	auto answers = [&](bool *yes, std::string *why) {
+		Reply pong;
+		if (!ExchangeAgain(session, redis, {"PING"}, &pong, why))
+			return false;
+		// An error is an answer too (NOAUTH), but for that of a server that reads its data.
+		*yes = pong->type != REDIS_REPLY_ERROR || TextOf(*pong).rfind("LOADING", 0) != 0;
+		return true;
+	};
+	return Await(session, options.patience_seconds, redis->child->name + " still reads its data", answers,
+		     error);
 }
 
 bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,

@@ -37,6 +37,9 @@ bool StartRedisInstance(const Starting &starting, const std::string &file,
 // Makes one Cluster of the plan's instances and waits until it serves.
 bool FormCluster(const Starting &starting, std::string *error);
 
+// The servers that the plan's proxy is in front of.
+std::vector<Behind> BehindOf(const Starting &starting);
+
 // Of these servers, one that takes connections over TCP, for `what` ("the Sentinels of sentinel").
 bool NeedTcp(const Instance &instance, const std::string &what, std::string *error);
 

@@ -16,6 +16,12 @@ namespace forktail::lab
 
 struct ServerKind;
 
+// A server that a proxy is in front of.
+struct Behind {
+	std::string name;    // "": the proxy calls it by its address
+	std::string address; // "127.0.0.1:7001", or a socket's path
+};
+
 // A ServerSpec with every template replaced.
 struct ServerPlan {
 	std::string name, kind;
@@ -25,13 +31,15 @@ struct ServerPlan {
 	// and what has no colon is an argument ("-m 512"). Of a haproxy, lines of
 	// its global section ("nbthread 4"). Of Sentinels, what they are to know of the primary
 	// ("down-after-milliseconds 1000"), and "--loglevel debug" is an argument.
-	std::vector<std::string> config;
+	std::vector<std::string> config = {};
+	std::vector<std::string> environment = {}; // "NAME=VALUE", beside the lab's own
 	bool tcp = false;
-	std::string cpus;	   // a list as taskset has it; "each"; or ""
-	uint64_t memory_bytes = 0; // 0: no limit
-	std::string of;		   // nutcracker, haproxy: the servers behind it; sentinel: the primary
-	std::string replica_of;	   // instance i copies instance i of that server, modulo their number
-	int replicas = 0;	   // of each primary, with cluster
+	std::string cpus;		 // a list as taskset has it; "each"; or ""
+	uint64_t memory_bytes = 0;	 // 0: no limit
+	std::string of;			 // nutcracker, haproxy: the servers behind it; sentinel: the primary
+	std::vector<Behind> behind = {}; // nutcracker, haproxy: the same, of servers that others started
+	std::string replica_of;		 // instance i copies instance i of that server, modulo their number
+	int replicas = 0;		 // of each primary, with cluster
 	bool cluster = false;
 	bool by_program = false; // messages call an instance by its program, not by its name
 };
