@@ -21,7 +21,10 @@ import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import serve  # noqa: E402
+from serve import ROOT  # noqa: E402
+
 PAGE = os.path.join(ROOT, "docs", "loadgen-speed.md")
 SERVER_CPU, CLIENT_CPU = "0", "1"
 
@@ -95,37 +98,22 @@ def make_certificate(directory):
     return path
 
 
-class Server:
+class Server(serve.Server):
     """A server on cpu 0, by Unix socket, TCP or (Redis) TLS, that ends with its block."""
 
     def __init__(self, kind, directory, unix, tls=False):
-        self.kind = kind
         self.certificate = make_certificate(directory) if tls else None
-        self.socket = os.path.join(directory, f"{kind}.sock") if unix else None
-        self.port = free_port()
-        if kind == "redis":
-            argv = ["redis-server", "--port", "0" if unix else str(self.port), "--bind", "127.0.0.1", "--save", "",
-                    "--dir", directory, "--maxclients", "20000"]
-            argv += ["--unixsocket", self.socket] if unix else []
-            if tls:
-                argv[2] = "0"
-                argv += ["--tls-port", str(self.port), "--tls-cert-file", self.certificate, "--tls-key-file",
-                         self.certificate, "--tls-ca-cert-file", self.certificate, "--tls-auth-clients", "no"]
-        else:
-            argv = ["memcached", "-t", "1", "-c", "20000", "-U", "0"]
-            argv += ["-u", "root"] if os.geteuid() == 0 else []
-            argv += ["-s", self.socket] if unix else ["-l", "127.0.0.1", "-p", str(self.port)]
-        self.process = start(argv, SERVER_CPU, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                # Peers name keys in their own ways; every GET is to find 16 bytes.
-                for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
-                    self.store(key, b"abcdefghijklmnop")
-                return
-            except OSError:
-                time.sleep(0.05)
-        self.stop()
-        sys.exit(f"{argv[0]} does not come up")
+        arguments = ["--maxclients", "20000"] if kind == "redis" else ["-t", "1", "-c", "20000"]
+        if tls:
+            tls_port = free_port()
+            arguments += ["--tls-port", str(tls_port), "--tls-cert-file", self.certificate, "--tls-key-file",
+                          self.certificate, "--tls-ca-cert-file", self.certificate, "--tls-auth-clients", "no"]
+        super().__init__(kind, *arguments, tcp=not unix and not tls, cpus=SERVER_CPU)
+        if tls:
+            self.socket, self.port = "", tls_port
+        # Peers name keys in their own ways; every GET is to find 16 bytes.
+        for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
+            self.store(key, b"abcdefghijklmnop")
 
     def store(self, key, value):
         with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as s:
@@ -145,21 +133,6 @@ class Server:
         """As forktail-load and redis-benchmark are told."""
         where = ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
         return where + (["--tls", "--cacert", self.certificate] if self.certificate else [])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGCONT)
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def allow_descriptors(count):

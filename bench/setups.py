@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 
 import bench
 import quiet
@@ -83,35 +82,20 @@ class Measured:
         self.p50, self.p99 = (latency_ns["p50"], latency_ns["p99"]) if latency_ns else (None, None)
 
 
-class Bed:
+class Bed(bench.serve.Server):
     """The server, and what is measured on it. Ends with its block."""
 
     def __init__(self, directory, requests, load, veth):
         """`load`: forktail-load; `veth`: a Veth, or None."""
-        self.directory, self.requests, self.load, self.veth = directory, requests, load, veth
-        self.socket, self.port = os.path.join(directory, "redis.sock"), bench.free_port()
+        self.scratch, self.requests, self.load, self.veth = directory, requests, load, veth
         self.most = {}  # by where: requests per second of forktail-load's closed loop
+        self.unix = os.path.join(directory, "redis.sock")
         # Only this host reaches these addresses, so that it needs no password.
-        self.process = bench.start(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", *([HOST_SIDE] if veth else []),
-             "--protected-mode", "no", "--unixsocket", self.socket, "--save", "", "--dir", directory],
-            bench.SERVER_CPU, stdout=subprocess.DEVNULL)
-        for _ in range(200):
-            if subprocess.run(["redis-cli", "-s", self.socket, "ping"], capture_output=True).stdout == b"PONG\n":
-                return
-            time.sleep(0.05)
-        self.__exit__()
-        sys.exit("redis-server does not come up")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        super().__init__("redis", "--bind", "127.0.0.1", *([HOST_SIDE] if veth else []), "--protected-mode", "no", "--unixsocket",
+                         self.unix, tcp=True, cpus=bench.SERVER_CPU)
 
     def client(self, where, program, *options):
-        address = {"unix": ["-s", self.socket], "tcp": ["-h", "127.0.0.1", "-p", str(self.port)],
+        address = {"unix": ["-s", self.unix], "tcp": ["-h", "127.0.0.1", "-p", str(self.port)],
                    "veth": ["-h", HOST_SIDE, "-p", str(self.port)]}[where]
         inside = ["ip", "netns", "exec", self.veth.namespace] if where == "veth" else []
         return [*inside, program, *address, "-t", "get", "-c", CONNECTIONS, "-r", KEYS, "-q", *options]
@@ -136,11 +120,11 @@ class Bed:
         return Measured(stretch, total["requests"], total["latency_ns"])
 
     def run_load(self, recorder, where, *options):
-        with tempfile.NamedTemporaryFile(dir=self.directory) as figures:
+        with tempfile.NamedTemporaryFile(dir=self.scratch) as figures:
             stretch = self.run(recorder, self.client(where, self.load, "--no-observer", "--json", figures.name, *options))
             return stretch, json.load(figures)["runs"][0]["total"]
 
     def run(self, recorder, client):
-        before = quiet.Look(self.process.pid, recorder)
+        before = quiet.Look(self.pid, recorder)
         ended = bench.run(client, LIMIT_S)
-        return quiet.Stretch(before, quiet.Look(self.process.pid, recorder), ended.cpu_s)
+        return quiet.Stretch(before, quiet.Look(self.pid, recorder), ended.cpu_s)

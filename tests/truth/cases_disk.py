@@ -12,7 +12,7 @@ from trial import wait_for
 def aof_server(t, fsync, *config):
     clock = host.CallsClock(t)
     disk = host.Disk(t)
-    server = t.redis("--appendonly", "yes", "--appendfsync", fsync, *config, directory=disk.path, env=clock.environment)
+    server = t.redis("--appendonly", "yes", "--appendfsync", fsync, *config, data=disk.path, env=clock.environment)
     return server, disk, clock
 
 

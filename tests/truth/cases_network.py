@@ -13,7 +13,7 @@ import time
 import host
 import kernel
 from registry import case
-from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, stopped_for, wait_for
+from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, stopped_for, wait_for
 
 
 def many_descriptors():
@@ -22,11 +22,6 @@ def many_descriptors():
     if limit < 11000:
         raise Skip(f"no process may have more than {limit} files open here")
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 @case(16, "client-stop", ["client-late"], (10, 50, 200))
@@ -103,8 +98,7 @@ def network(t, magnitudes):
 
 @case(18, "full-sync", ["fork"], (200, 400, 600))
 def full_sync(t, magnitudes):
-    port = free_port()
-    server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--bgsave_cpulist", str(CLIENT_CPU), tcp=port)
+    server = t.redis("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--bgsave_cpulist", str(CLIENT_CPU), tcp=True)
     t.begin(["-s", server.socket])
     for i, megabytes in enumerate(magnitudes):
         server.execute_command("DEBUG", "POPULATE", megabytes * 900, "fill", 1000)
@@ -112,7 +106,7 @@ def full_sync(t, magnitudes):
         replica = t.redis(name=f"replica{i}", cpu=CLIENT_CPU, target=False)
         with t.injecting("fork", f"{megabytes} MB", server.tid) as done:
             waited = kernel.run_delay_ns(server.tid)
-            replica.execute_command("REPLICAOF", "127.0.0.1", port)
+            replica.execute_command("REPLICAOF", "127.0.0.1", server.port)
             wait_for("the fork", lambda: server.info("stats")["total_forks"] > forks)
             waited = kernel.run_delay_ns(server.tid) - waited
         done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000 - waited
@@ -120,17 +114,9 @@ def full_sync(t, magnitudes):
         replica.shutdown(nosave=True)
 
 
-def memcached(t, *options, cpu=SERVER_CPU, env=None):
-    port = free_port()
-    process = t.start(pinned(cpu, ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", *options]), env=env)
-
-    def answers():
-        with socket.socket() as s:
-            return s.connect_ex(("127.0.0.1", port)) == 0
-
-    wait_for("memcached's port", answers)
-    t.targets.append(process.pid)
-    return process, port
+def memcached(t, *options, **how):
+    server = t.serve("memcached", "-t", "1", *options, tcp=True, **how)
+    return server, server.port
 
 
 @case(19, "memcached-worker", ["ptrace"], (10, 50, 200))
@@ -179,16 +165,9 @@ def memcached_slabs(t, magnitudes):
 @case(20, "proxy-stop", ["stopped"], (10, 50, 200))
 def proxy_stop(t, magnitudes):
     """A proxy that is stopped, in front of a Redis that has nothing."""
-    server_port, port, stats = free_port(), free_port(), free_port()
-    t.redis(tcp=server_port)
-    config = os.path.join(t.directory, "nutcracker.yml")
-    with open(config, "w") as f:
-        f.write(f"pool:\n  listen: 127.0.0.1:{port}\n  redis: true\n  hash: fnv1a_64\n  distribution: ketama\n"
-                f"  servers:\n   - 127.0.0.1:{server_port}:1\n")
-    proxy = t.start(["nutcracker", "-c", config, "-s", str(stats), "-o", os.path.join(t.directory, "proxy.log")])
-    t.targets.append(proxy.pid)
-    time.sleep(0.5)
-    t.begin(["-p", str(port)])
+    server = t.redis(tcp=True)
+    proxy = t.serve("nutcracker", tcp=True, of=[f"127.0.0.1:{server.port}"], cpu="")
+    t.begin(["-p", str(proxy.port)])
     for ms in magnitudes:
         with t.injecting("stopped", f"{ms} ms", proxy.pid) as done:
             done["stall_ns"] = stopped_for(proxy, ms)

@@ -39,7 +39,7 @@ def fsync_and_swap_in(t, magnitudes):
     clock = host.CallsClock(t)
     aof = host.Disk(t)
     server, swap, group = swapping_server(
-        t, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", directory=aof.path,
+        t, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", data=aof.path,
         env=clock.environment, rate=300)
     first = 0
     for count in magnitudes:

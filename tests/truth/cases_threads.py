@@ -10,9 +10,9 @@ import redis
 
 import host
 import kernel
-from cases_network import free_port, memcached
+from cases_network import memcached
 from registry import case
-from trial import CLIENT_CPU, SERVER_CPU, newer, pinned, wait_for
+from trial import CLIENT_CPU, SERVER_CPU, wait_for
 
 BOTH = f"{SERVER_CPU},{CLIENT_CPU}"
 # Redis 7 and Valkey give helpers work when several clients want something at once: 8 of them, each millisecond. So the
@@ -27,8 +27,8 @@ def redis7(t, threads, **how):
     return parted(t.redis("--io-threads", str(threads), "--io-threads-do-reads", "yes", cpu=BOTH, **how), threads - 1)
 
 
-def newer_redis(t, program, threads, *config):
-    return parted(t.redis("--io-threads", str(threads), *config, cpu=BOTH, program=newer(program)), threads - 1)
+def newer_redis(t, kind, threads, *config):
+    return parted(t.redis("--io-threads", str(threads), *config, cpu=BOTH, kind=kind), threads - 1)
 
 
 def parted(server, count):
@@ -80,9 +80,8 @@ def redis7_helper_stop(t, magnitudes):
 
 @case(27, "redis7-helper-stop-tcp", ["ptrace"], (10, 20, 60), threshold="4ms")
 def redis7_helper_stop_tcp(t, magnitudes):
-    port = free_port()
-    server = redis7(t, 2, tcp=port)
-    t.begin(["-p", str(port)], **BURSTS)
+    server = redis7(t, 2, tcp=True)
+    t.begin(["-p", str(server.port)], **BURSTS)
     stop_helper(t, server, magnitudes)
 
 
@@ -176,11 +175,8 @@ def memcached_worker_of_4(t, magnitudes):
 
 @case(31, "memcached-worker-unix", ["ptrace"], (10, 50, 200), threshold="4ms")
 def memcached_worker_unix(t, magnitudes):
-    path = os.path.join(t.directory, "memcached.sock")
-    process = t.start(pinned(BOTH, ["memcached", "-u", "root", "-s", path, "-t", "4"]))
-    wait_for("memcached's socket", lambda: os.path.exists(path))
-    t.targets.append(process.pid)
-    stop_its_connections(t, process, ["-s", path], lambda by: worker_of(process, by), magnitudes,
+    process = t.serve("memcached", "-t", "4", cpu=BOTH)
+    stop_its_connections(t, process, ["-s", process.socket], lambda by: worker_of(process, by), magnitudes,
                          load=["--protocol", "memcache_text"])
 
 
@@ -213,14 +209,14 @@ def memcached_lock(t, magnitudes):
 @case(33, "redis8-helper-stop", ["ptrace"], (10, 30, 100), threshold="4ms")
 def redis8_helper_stop(t, magnitudes):
     # Its timer, ten times a second else, has the main thread wait for all helpers, and those for it.
-    server = newer_redis(t, "redis-server", 3, "--hz", "1", "--dynamic-hz", "no")
+    server = newer_redis(t, "redis8", 3, "--hz", "1", "--dynamic-hz", "no")
     stop_its_connections(t, server.process, ["-s", server.socket], lambda _by: thread(server.process, "io_thd_1"), magnitudes)
 
 
 @case(33, "redis8-pubsub", ["ptrace"], (10, 30, 100), threshold="4ms")
 def redis8_pubsub(t, magnitudes):
     """Beside the load other clients change between the main thread, which has all that subscribe, and a helper."""
-    server = newer_redis(t, "redis-server", 3, "--hz", "1", "--dynamic-hz", "no")
+    server = newer_redis(t, "redis8", 3, "--hz", "1", "--dynamic-hz", "no")
 
     def change():
         clients = [redis.Redis(unix_socket_path=server.socket) for _ in range(4)]
@@ -260,7 +256,7 @@ def meanwhile(begin):
 @case(34, "valkey-helper-stop", ["ptrace"], (10, 20, 60), threshold="4ms")
 def valkey_helper_stop(t, magnitudes):
     """Its one helper, which polls for the main thread, too: more would take the one CPU they have from each other."""
-    server = newer_redis(t, "valkey-server", 2)
+    server = newer_redis(t, "valkey", 2)
     t.begin(["-s", server.socket], **BURSTS)
     stop_helper(t, server, magnitudes)
 
@@ -268,7 +264,7 @@ def valkey_helper_stop(t, magnitudes):
 @case(34, "valkey-client-list", ["ptrace"], (10, 20, 60), threshold="4ms")
 def valkey_client_list(t, magnitudes):
     """CLIENT LIST has the main thread wait for each client's helper, whatever that is doing."""
-    server = newer_redis(t, "valkey-server", 2)
+    server = newer_redis(t, "valkey", 2)
     t.begin(["-s", server.socket], **BURSTS)
 
     def ask():
@@ -292,16 +288,10 @@ def haproxy_thread_stop(t, magnitudes):
 
 def haproxy(t, server):
     """HAProxy with two threads, which passes connections on to a server."""
-    port = free_port()
-    config = os.path.join(t.directory, "haproxy.cfg")
-    with open(config, "w") as f:
-        f.write("global\n  nbthread 2\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n"
-                f"listen redis\n  bind 127.0.0.1:{port}\n  server redis unix@{server.socket}\n")
-    process = t.start(pinned(BOTH, ["haproxy", "-db", "-f", config]))
-    t.targets.append(process.pid)
-    wait_for("haproxy's threads", lambda: len(kernel.threads(process.pid)) == 2)
+    proxy = t.serve("haproxy", tcp=True, of=[server.socket], cpu=BOTH)
+    wait_for("haproxy's threads", lambda: len(kernel.threads(proxy.pid)) == 2)
     time.sleep(0.5)
-    return process, port
+    return proxy, proxy.port
 
 
 @case("control", "nothing-redis7", [], (10,), threshold="4ms")
@@ -320,14 +310,14 @@ def nothing_memcached(t, magnitudes):
 
 @case("control", "nothing-redis8", [], (10,), threshold="4ms")
 def nothing_redis8(t, magnitudes):
-    server = newer_redis(t, "redis-server", 3)
+    server = newer_redis(t, "redis8", 3)
     t.begin(["-s", server.socket])
     time.sleep(magnitudes[0])
 
 
 @case("control", "nothing-valkey", [], (10,), threshold="4ms")
 def nothing_valkey(t, magnitudes):
-    server = newer_redis(t, "valkey-server", 3)
+    server = newer_redis(t, "valkey", 3)
     t.begin(["-s", server.socket], **BURSTS)
     time.sleep(magnitudes[0])
 

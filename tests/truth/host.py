@@ -190,7 +190,7 @@ def compressed_swap(trial, megabytes):
 
 def preloaded(trial, library, variable, size, writable=False):
     """A library of the tests' that is preloaded into a server and counts in a file, or reads there what to do: the file,
-    mapped, and the server's environment."""
+    mapped, and what that adds to the server's environment."""
     path = os.path.join(os.path.dirname(BIN), "tests", f"lib{library}.so")
     if not os.path.exists(path):
         raise RuntimeError(f"{path} is missing: build all targets first")
@@ -199,7 +199,7 @@ def preloaded(trial, library, variable, size, writable=False):
         f.truncate(size)
     with open(counts, "r+b") as f:
         table = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0))
-    return table, {**os.environ, "LD_PRELOAD": path, variable: counts}
+    return table, {"LD_PRELOAD": path, variable: counts}
 
 
 class MapClock:

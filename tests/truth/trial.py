@@ -10,14 +10,16 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 import redis
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
-NEWER = os.environ.get("FORKTAIL_SERVERS", os.path.join(ROOT, "build-servers", "trixie", "usr", "bin"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import serve  # noqa: E402
+from serve import BIN, ROOT  # noqa: E402,F401 (for the other files of the suite)
+
 SERVER_CPU, CLIENT_CPU = 0, 1
 RATE = 4000
 CALM_S = 0.7  # between injections: backlogs drain, episodes end
@@ -62,14 +64,6 @@ def stopped_for(process, ms):
     return now_ns() - since
 
 
-def newer(program):
-    """A server of a later Debian's, which script/servers made."""
-    path = os.path.join(NEWER, program)
-    if not os.access(path, os.X_OK):
-        raise Skip(f"{path} is missing: script/servers could not make it")
-    return path
-
-
 def pinned(cpu, argv):
     return ["taskset", "-c", str(cpu)] + argv
 
@@ -104,31 +98,31 @@ class Trial:
         self.stack.callback(end, process)
         return process
 
-    def redis(self, *config, name="redis", cpu=SERVER_CPU, directory=None, tcp=0, target=True, env=None, program="redis-server"):
-        """A redis-server, or a relative; returns a client connected to it, with its process as .process."""
-        socket = os.path.join(self.directory, name + ".sock")
-        data = directory or os.path.join(self.directory, name)
-        os.makedirs(data, exist_ok=True)
-        log = os.path.join(self.directory, name + ".log")
-        process = self.start(
-            pinned(cpu, [program, "--port", str(tcp), "--bind", "127.0.0.1", "--unixsocket", socket, "--dir", data, "--save", "",
-                         "--logfile", log, "--enable-debug-command", "yes", "--slowlog-log-slower-than", "1000",
-                         "--latency-monitor-threshold", "1"] + list(config)), env=env)
-        client = redis.Redis(unix_socket_path=socket)
-
-        def answers():
-            if process.poll() is not None:
-                with open(log) as f:
-                    raise RuntimeError(f"{program} ended: " + f.read()[-300:])
-            try:
-                return client.ping()
-            except redis.exceptions.RedisError:
-                return False
-
-        wait_for("redis-server's answer", answers)
-        client.process, client.socket, client.tid, client.data = process, socket, process.pid, data
+    def serve(self, kind, *arguments, cpu=SERVER_CPU, target=True, **how):
+        """A server that lives until the trial ends."""
+        try:
+            server = self.stack.enter_context(serve.Server(kind, *arguments, cpus=cpu, **how))
+        except serve.Failed as why:
+            if "there is no program" in str(why):
+                raise Skip(why) from None
+            raise
         if target:
-            self.targets.append(process.pid)
+            self.targets.append(server.pid)
+        return server
+
+    def redis(self, *config, kind="redis", name="redis", data="", tcp=False, **how):
+        """A redis-server, or a relative, on a socket of this name, its files in the directory `data`; returns a client
+        connected to it, with its process as .process."""
+        directory = os.path.join(self.directory, name)
+        socket = os.path.join(directory, kind, "redis.sock")
+        if tcp:
+            config = ("--unixsocket", socket, *config)
+        if data:
+            config = ("--dir", data, *config)
+        process = self.serve(kind, "--enable-debug-command", "yes", "--slowlog-log-slower-than", "1000",
+                             "--latency-monitor-threshold", "1", *config, tcp=tcp, directory=directory, **how)
+        client = redis.Redis(unix_socket_path=socket)
+        client.process, client.socket, client.port, client.tid = process, socket, process.port, process.pid
         return client
 
     def record(self):

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Servers of the truth suite and of benchmarks: each is started, awaited and ended by `forktail lab serve` (docs/lab.md), which
+ends it too when the program that imports this is killed."""
+import json
+import os
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+
+
+class Failed(RuntimeError):
+    """Why there is no server, in the words of forktail lab."""
+
+
+class Server:
+    """One that answers: .pid, .socket or .port, .directory of its data. It ends with its block, or by close().
+
+    arguments: of the server's program. cpus: where it runs, as taskset has it. env: {name: value}, beside our own. of: addresses
+    of the servers that a proxy is in front of. under: a command that starts forktail, such as nsenter."""
+
+    def __init__(self, kind, *arguments, tcp=False, cpus="", env=None, of=(), directory="", under=()):
+        words = ["--tcp"] * tcp
+        for option, values in (("--cpus", [str(cpus)] if str(cpus) else []), ("--directory", [directory] if directory else []),
+                               ("--env", [f"{name}={value}" for name, value in (env or {}).items()]), ("--of", of)):
+            for value in values:
+                words += [option, value]
+        self.serving = subprocess.Popen([*under, os.path.join(BIN, "forktail"), "lab", "serve", kind, *words, "--", *arguments],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        said = self.serving.stdout.readline()
+        if not said:
+            raise Failed(self.serving.communicate()[1].strip())
+        server, = json.loads(said)["servers"]
+        self.kind, self.pid, self.socket, self.port = kind, server["pid"], server["socket"], server["port"]
+        self.directory = server["directory"]
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def wait(self, limit_s):
+        """Until it has ended by itself."""
+        self.serving.wait(limit_s)
+
+    def close(self):
+        self.serving.communicate()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
