@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "support"))
 import serve  # noqa: E402
 from serve import ROOT  # noqa: E402
 

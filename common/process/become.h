@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "child.h"
+#include "command.h"
 
 namespace forktail::common
 {

@@ -140,7 +140,7 @@ bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std
 		*yes = pong->type != REDIS_REPLY_ERROR || TextOf(*pong).rfind("LOADING", 0) != 0;
 		return true;
 	};
-	return Await(session, options.patience_seconds, redis->child->name + " still reads its data", answers,
+	return Await(session, options.patience_seconds, redis->child->command.name + " still reads its data", answers,
 		     error);
 }
 
