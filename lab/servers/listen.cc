@@ -184,4 +184,22 @@ std::function<void(const std::string &)> AppendTo(const std::string &file)
 	return [file](const std::string &line) { std::ofstream(file, std::ios::app) << line << '\n'; };
 }
 
+bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error)
+{
+	uint64_t limit_ns = ft_now_ns() + static_cast<uint64_t>(seconds * 1e9);
+	for (;;) {
+		bool yes = false;
+		if (!look(&yes, error))
+			return false;
+		if (yes)
+			return true;
+		if (!Step(session, 20, error))
+			return false;
+		if (ft_now_ns() > limit_ns) {
+			*error = late + " after " + std::to_string(static_cast<int>(seconds)) + " s";
+			return false;
+		}
+	}
+}
+
 } // namespace forktail::lab

@@ -37,4 +37,8 @@ int ConnectTo(const Endpoint &endpoint);
 // A reader of lines of standard error that appends them to a file.
 std::function<void(const std::string &)> AppendTo(const std::string &file);
 
+// Looks every 20 ms until `look` says so, or can't say. `late` is the sentence when that takes too long.
+using Look = std::function<bool(bool *yes, std::string *error)>;
+bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error);
+
 } // namespace forktail::lab

@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "recording/recording.h"
-#include "starting.h"
 
 namespace forktail::lab
 {
@@ -140,8 +139,8 @@ bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std
 		*yes = pong->type != REDIS_REPLY_ERROR || TextOf(*pong).rfind("LOADING", 0) != 0;
 		return true;
 	};
-	return Await(session, options.patience_seconds, redis->child->command.name + " still reads its data", answers,
-		     error);
+	return Await(session, options.patience_seconds, redis->child->command.name + " still reads its data",
+		     answers, error);
 }
 
 bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "recording/recording.h"
 
 namespace forktail::lab
 {
@@ -54,24 +53,6 @@ bool NeedTcp(const Instance &instance, const std::string &what, std::string *err
 		return true;
 	*error = instance.name + " listens on a Unix socket, so " + what + ": let it listen on TCP";
 	return false;
-}
-
-bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error)
-{
-	uint64_t limit_ns = ft_now_ns() + static_cast<uint64_t>(seconds * 1e9);
-	for (;;) {
-		bool yes = false;
-		if (!look(&yes, error))
-			return false;
-		if (yes)
-			return true;
-		if (!Step(session, 20, error))
-			return false;
-		if (ft_now_ns() > limit_ns) {
-			*error = late + " after " + std::to_string(static_cast<int>(seconds)) + " s";
-			return false;
-		}
-	}
 }
 
 } // namespace forktail::lab

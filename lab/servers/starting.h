@@ -43,8 +43,4 @@ std::vector<Behind> BehindOf(const Starting &starting);
 // Of these servers, one that takes connections over TCP, for `what` ("the Sentinels of sentinel").
 bool NeedTcp(const Instance &instance, const std::string &what, std::string *error);
 
-// Looks every 20 ms until `look` says so, or can't say. `late` is the sentence when that takes too long.
-using Look = std::function<bool(bool *yes, std::string *error)>;
-bool Await(Session *session, double seconds, const std::string &late, const Look &look, std::string *error);
-
 } // namespace forktail::lab
