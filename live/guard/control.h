@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The control socket's other end (guard/ask): takes names of triggers from whoever may open it. A caller
+// The control socket's other end (control_client): takes names of triggers from whoever may open it. A caller
 // can't say more than a name, nor make the guard wait: a line is short, a connection lasts two seconds at
 // most, and there are no more of them at a time than a hand can count.
 #pragma once

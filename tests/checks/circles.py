@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Finds circles of includes: a.cc includes b.h, and b.h or b.cc, perhaps by way of other files, includes a.h.
 
-Each module says which modules it uses (cmake/rooms.cmake), so circles of folders are refused there. This refuses those of
+Each module says which modules it uses (cmake/modules.cmake), so circles of folders are refused there. This refuses those of
 files, in every folder. A source and the headers of its name are one file here: foo.h, foo.c, foo.cc, foo.bpf.c.
 
     circles.py DIRECTORY    lists each circle's includes; exit status 1 when there is one
