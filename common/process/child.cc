@@ -153,7 +153,7 @@ bool AwaitProgram(Child *child, std::string *error)
 	Close(&child->report);
 	if (n <= 0)
 		return true;
-	EndChild(child);
+	Reap(child); // it ends by itself
 	CloseStreams(child);
 	*error = WhyNotStarted(child->command, failure);
 	return false;

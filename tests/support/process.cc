@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sys/mman.h>
@@ -61,10 +62,12 @@ Process::Process(const std::vector<std::string> &argv, const ProcessOptions &opt
 	command.err = err_;
 	command.group = common::Group::kOurs;
 	std::string error;
-	const bool started = common::ForkChild(command, &child_, &error);
+	const bool started = common::StartChild(command, &child_, &error);
 	close(in);
-	if (!started)
+	if (child_.pid < 0)
 		throw std::runtime_error(error);
+	if (!started)
+		dprintf(err_, "%s\n", error.c_str());
 }
 
 Process::~Process()
