@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A message is one packet, so none comes in halves: a letter for what to do, then the group's number
-// or a path; after a setting's path come a NUL and its content.
+// A message is one packet, so none comes in halves: whether to keep or to release, a letter for the kind, the
+// group's number or a path; after a setting's path come a NUL and its content.
 #include "keeper.h"
 
 #include <cerrno>
@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,8 +22,7 @@ namespace forktail::lab
 namespace
 {
 
-constexpr char kAddGroup = 'G', kDropGroup = 'g', kAddDirectory = 'D', kDropDirectory = 'd', kAddSwap = 'S',
-	       kDropSwap = 's', kAddCgroup = 'C', kDropCgroup = 'c', kAddSetting = 'W';
+constexpr char kKeep = '+', kRelease = '-';
 
 // A path, and what a file of /sys can hold: a page.
 constexpr size_t kMessageBytes = 3 * PATH_MAX;
@@ -32,57 +30,28 @@ constexpr size_t kMessageBytes = 3 * PATH_MAX;
 // How long killed groups may take to disappear: a process in an uninterruptible write goes when that is done.
 constexpr int kGoneSeconds = 20;
 
-struct Kept {
-	std::set<pid_t> groups;
-	std::set<std::string> directories, swaps, cgroups;
-	std::map<std::string, std::string> settings; // file -> content
-};
+using Names = std::map<std::string, std::string>; // with a setting's content
 
-void Note(const std::string &message, Kept *kept)
+void Note(const std::string &message, std::map<Leftover, Names> *kept)
 {
-	std::string rest = message.substr(1);
-	switch (message[0]) {
-	case kAddGroup:
-		kept->groups.insert(std::stoi(rest));
-		break;
-	case kDropGroup:
-		kept->groups.erase(std::stoi(rest));
-		break;
-	case kAddDirectory:
-		kept->directories.insert(rest);
-		break;
-	case kDropDirectory:
-		kept->directories.erase(rest);
-		break;
-	case kAddSwap:
-		kept->swaps.insert(rest);
-		break;
-	case kDropSwap:
-		kept->swaps.erase(rest);
-		break;
-	case kAddCgroup:
-		kept->cgroups.insert(rest);
-		break;
-	case kDropCgroup:
-		kept->cgroups.erase(rest);
-		break;
-	case kAddSetting: {
-		size_t end = rest.find('\0');
-		kept->settings.emplace(rest.substr(0, end), rest.substr(end + 1));
-		break;
-	}
-	}
+	const size_t end = message.find('\0');
+	const std::string name = message.substr(2, end - 2);
+	Names &names = (*kept)[static_cast<Leftover>(message[1])];
+	if (message[0] == kKeep)
+		names.emplace(name, message.substr(end + 1));
+	else
+		names.erase(name);
 }
 
-bool KillGroups(const std::set<pid_t> &groups)
+bool KillGroups(const Names &groups)
 {
-	for (pid_t group : groups)
-		kill(-group, SIGKILL);
+	for (const auto &[group, none] : groups)
+		kill(-std::stoi(group), SIGKILL);
 	// Files come after processes: a writer that still lives would put them back.
 	for (int i = 0; i < kGoneSeconds * 100; i++) {
 		bool any = false;
-		for (pid_t group : groups)
-			any = any || kill(-group, 0) == 0;
+		for (const auto &[group, none] : groups)
+			any = any || kill(-std::stoi(group), 0) == 0;
 		if (!any)
 			return true;
 		usleep(10'000);
@@ -90,7 +59,7 @@ bool KillGroups(const std::set<pid_t> &groups)
 	return false;
 }
 
-[[noreturn]] void Keep(int fd)
+[[noreturn]] void BeKeeper(int fd)
 {
 	setsid();
 	prctl(PR_SET_NAME, "forktail-keeper");
@@ -105,23 +74,23 @@ bool KillGroups(const std::set<pid_t> &groups)
 	if (chdir("/") != 0)
 		_exit(1);
 
-	Kept kept;
+	std::map<Leftover, Names> kept;
 	char message[kMessageBytes];
 	for (;;) {
 		ssize_t n = recv(3, message, sizeof(message), 0);
-		if (n > 1)
+		if (n > 0)
 			Note(std::string(message, static_cast<size_t>(n)), &kept);
 		else if (n == 0 || errno != EINTR)
 			break;
 	}
-	bool clean = KillGroups(kept.groups);
-	for (const std::string &device : kept.swaps)
+	bool clean = KillGroups(kept[Leftover::kGroup]);
+	for (const auto &[device, none] : kept[Leftover::kSwap])
 		clean = RemoveSwapDevice(device) && clean;
-	for (const std::string &cgroup : kept.cgroups)
+	for (const auto &[cgroup, none] : kept[Leftover::kCgroup])
 		clean = RemoveCgroup(cgroup) && clean;
-	for (const auto &[file, content] : kept.settings)
+	for (const auto &[file, content] : kept[Leftover::kSetting])
 		clean = WriteSetting(file, content) && clean;
-	for (const std::string &directory : kept.directories) {
+	for (const auto &[directory, none] : kept[Leftover::kDirectory]) {
 		std::error_code ec;
 		std::filesystem::remove_all(directory, ec);
 		clean = clean && !ec;
@@ -129,9 +98,9 @@ bool KillGroups(const std::set<pid_t> &groups)
 	_exit(clean ? 0 : 1);
 }
 
-void Tell(const Keeper &keeper, char what, const std::string &rest)
+void Tell(const Keeper &keeper, char what, Leftover kind, const std::string &rest)
 {
-	std::string message = what + rest;
+	const std::string message = std::string{what, static_cast<char>(kind)} + rest;
 	// If the keeper was killed there is nobody to tell; PR_SET_PDEATHSIG is then what is left.
 	send(keeper.fd, message.data(), message.size(), MSG_NOSIGNAL);
 }
@@ -147,7 +116,7 @@ bool StartKeeper(Keeper *keeper, std::string *error)
 	}
 	keeper->pid = fork();
 	if (keeper->pid == 0)
-		Keep(ends[1]);
+		BeKeeper(ends[1]);
 	int failed = errno;
 	close(ends[1]);
 	keeper->fd = ends[0];
@@ -160,49 +129,14 @@ bool StartKeeper(Keeper *keeper, std::string *error)
 	return true;
 }
 
-void KeepGroup(const Keeper &keeper, pid_t group)
+void Keep(const Keeper &keeper, Leftover kind, const std::string &name, const std::string &content)
 {
-	Tell(keeper, kAddGroup, std::to_string(group));
+	Tell(keeper, kKeep, kind, name + '\0' + content);
 }
 
-void ReleaseGroup(const Keeper &keeper, pid_t group)
+void Release(const Keeper &keeper, Leftover kind, const std::string &name)
 {
-	Tell(keeper, kDropGroup, std::to_string(group));
-}
-
-void KeepDirectory(const Keeper &keeper, const std::string &path)
-{
-	Tell(keeper, kAddDirectory, path);
-}
-
-void ReleaseDirectory(const Keeper &keeper, const std::string &path)
-{
-	Tell(keeper, kDropDirectory, path);
-}
-
-void KeepSwap(const Keeper &keeper, const std::string &device)
-{
-	Tell(keeper, kAddSwap, device);
-}
-
-void ReleaseSwap(const Keeper &keeper, const std::string &device)
-{
-	Tell(keeper, kDropSwap, device);
-}
-
-void KeepCgroup(const Keeper &keeper, const std::string &path)
-{
-	Tell(keeper, kAddCgroup, path);
-}
-
-void ReleaseCgroup(const Keeper &keeper, const std::string &path)
-{
-	Tell(keeper, kDropCgroup, path);
-}
-
-void KeepSetting(const Keeper &keeper, const std::string &file, const std::string &content)
-{
-	Tell(keeper, kAddSetting, file + '\0' + content);
+	Tell(keeper, kRelease, kind, name + '\0');
 }
 
 bool CloseKeeper(Keeper *keeper, std::string *error)

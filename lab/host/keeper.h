@@ -23,17 +23,18 @@ struct Keeper {
 // Call before anything is started: the keeper is a fork of the caller. False: *error is one sentence.
 bool StartKeeper(Keeper *keeper, std::string *error);
 
-void KeepGroup(const Keeper &keeper, pid_t group); // kill it at the end
-void ReleaseGroup(const Keeper &keeper, pid_t group);
-void KeepDirectory(const Keeper &keeper, const std::string &path); // absolute; remove it at the end
-void ReleaseDirectory(const Keeper &keeper, const std::string &path);
-void KeepSwap(const Keeper &keeper,
-	      const std::string &device); // or file: off and gone at the end, see undo.h
-void ReleaseSwap(const Keeper &keeper, const std::string &device);
-void KeepCgroup(const Keeper &keeper, const std::string &path); // remove it at the end
-void ReleaseCgroup(const Keeper &keeper, const std::string &path);
-// Write this into the file at the end. What was said first of a file holds: that is what it was before.
-void KeepSetting(const Keeper &keeper, const std::string &file, const std::string &content);
+// What a run would leave behind, and what is done about it at the end.
+enum class Leftover : char {
+	kGroup = 'G',	  // a process group, by its number: killed
+	kDirectory = 'D', // absolute: removed
+	kSwap = 'S',	  // a device or file: off and gone, see undo.h
+	kCgroup = 'C',	  // removed
+	kSetting = 'W'	  // a file: `content` is written into it
+};
+
+// What is said first of a setting holds: that is what it was before.
+void Keep(const Keeper &keeper, Leftover kind, const std::string &name, const std::string &content = "");
+void Release(const Keeper &keeper, Leftover kind, const std::string &name);
 
 // Makes the keeper clean up and waits until it has. Reap your own children before: to the keeper one that is
 // not reaped is still there. False: something is left, *error says so. Does nothing the second time.

@@ -55,7 +55,7 @@ bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 	std::string file = root + "/cgroup.subtree_control";
 	if (HasWord(FirstLine(file), "memory", ' '))
 		return true;
-	KeepSetting(session->keeper, file, "-memory");
+	Keep(session->keeper, Leftover::kSetting, file, "-memory");
 	if (WriteSetting(file, "+memory"))
 		return true;
 	*error = "can't limit memory: " + file + " doesn't take +memory: " + std::strerror(errno);
@@ -100,7 +100,7 @@ bool LimitMemory(Session *session, const std::string &name, uint64_t bytes, std:
 	if (!FindMemoryRoot(&root, error) || (!root.v1 && !HandOnMemory(session, root.path, error)))
 		return false;
 	*path = root.path + "/forktail-lab-" + std::to_string(getpid()) + "-" + name;
-	KeepCgroup(session->keeper, *path);
+	Keep(session->keeper, Leftover::kCgroup, *path);
 	std::string limit = *path + (root.v1 ? "/memory.limit_in_bytes" : "/memory.max");
 	if (mkdir(path->c_str(), 0755) == 0 && WriteSetting(limit, std::to_string(bytes))) {
 		if (root.v1 && SwapIsFree() && WriteSetting(limit, std::to_string(bytes + kBeyondBytes)))
@@ -128,7 +128,7 @@ bool RemoveGroup(Session *session, const std::string &path, std::string *error)
 		*error = "can't remove the cgroup " + path + ": " + std::strerror(errno);
 		return false;
 	}
-	ReleaseCgroup(session->keeper, path);
+	Release(session->keeper, Leftover::kCgroup, path);
 	return true;
 }
 

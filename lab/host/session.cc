@@ -30,13 +30,13 @@ void Listen(Child *child)
 }
 
 // What is left to do once a child has been reaped.
-void Release(const Session &session, Child *child)
+void Finish(const Session &session, Child *child)
 {
 	// A snapshot child takes a while to give its memory back, and until then it is not gone.
 	for (int i = 0; i < kGroupGoneMs && kill(-child->pid, 0) == 0; i++)
 		usleep(1000);
 	Listen(child);
-	ReleaseGroup(session.keeper, child->pid);
+	Release(session.keeper, Leftover::kGroup, std::to_string(child->pid));
 	common::CloseStreams(child);
 }
 
@@ -72,7 +72,7 @@ void EndChildren(Session *session)
 	for (auto &child : session->children)
 		if (!child->ended) {
 			common::EndChild(child.get());
-			Release(*session, child.get());
+			Finish(*session, child.get());
 		}
 }
 
@@ -94,7 +94,7 @@ bool MakeTempDirectory(Session *session, std::string *path, std::string *error)
 		*error = "can't make a temporary directory " + name + ": " + strerror(errno);
 		return false;
 	}
-	KeepDirectory(session->keeper, name);
+	Keep(session->keeper, Leftover::kDirectory, name);
 	*path = name;
 	return true;
 }
@@ -106,9 +106,10 @@ Child *Start(Session *session, const Command &command, std::string *error)
 	auto child = std::make_unique<Child>();
 	if (!common::ForkChild(in_group, child.get(), error))
 		return nullptr;
-	KeepGroup(session->keeper, child->pid); // the keeper also knows of what the program starts at once
+	Keep(session->keeper, Leftover::kGroup,
+	     std::to_string(child->pid)); // the keeper also knows of what the program starts at once
 	if (!common::AwaitProgram(child.get(), error)) {
-		Release(*session, child.get());
+		Finish(*session, child.get());
 		return nullptr;
 	}
 	child->on_line = command.on_line;
@@ -132,7 +133,7 @@ bool Step(Session *session, int ms, std::string *error, int fd)
 		Listen(child.get());
 		if (!common::HasEnded(child.get()))
 			continue;
-		Release(*session, child.get());
+		Finish(*session, child.get());
 		// One's end may end the others: the first is the cause.
 		if (child->needed && good) {
 			*error = HowItEnded(*child);

@@ -71,7 +71,7 @@ bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std
 	for (const std::string &file : files) {
 		std::string was = FirstLine(file);
 		if (!was.empty())
-			KeepSetting(session->keeper, file, was);
+			Keep(session->keeper, Leftover::kSetting, file, was);
 		if (was.empty() || !WriteSetting(file, mask)) {
 			*error = "can't steer the soft interrupts of " + interface + ": " + file + ": " +
 				 std::strerror(errno);

@@ -81,7 +81,7 @@ bool MakeSwapFile(Session *session, const std::string &path, uint64_t bytes, std
 			 ": it is kept in memory, name a directory on a disk";
 		return false;
 	}
-	KeepSwap(session->keeper, path);
+	Keep(session->keeper, Leftover::kSwap, path);
 	for (bool write_blocks : {false, true}) {
 		if (FillFile(path, bytes, write_blocks)) {
 			if (SwapOn(session, path, &reason))
@@ -112,7 +112,7 @@ bool MakeZram(Session *session, uint64_t bytes, std::string *device, std::string
 		return false;
 	}
 	*device = "/dev/zram" + number;
-	KeepSwap(session->keeper, *device);
+	Keep(session->keeper, Leftover::kSwap, *device);
 	if (!WriteSetting("/sys/block/zram" + number + "/disksize", std::to_string(bytes))) {
 		*error = "can't give " + *device + " a size of " + std::to_string(bytes) +
 			 " bytes: " + std::strerror(errno);
@@ -164,7 +164,7 @@ bool RemoveSwap(Session *session, Swap *swap, std::string *error)
 		*error = "can't take back the swap in " + swap->device + ": " + std::strerror(errno);
 		return false;
 	}
-	ReleaseSwap(session->keeper, swap->device);
+	Release(session->keeper, Leftover::kSwap, swap->device);
 	swap->device.clear();
 	return true;
 }

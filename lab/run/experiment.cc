@@ -294,7 +294,7 @@ bool MakeRunDirectory(const Experiment &experiment, std::string *error)
 		*error = "can't make the run directory " + experiment.out + ": " + std::strerror(errno);
 		return false;
 	}
-	KeepDirectory(experiment.session->keeper, path);
+	Keep(experiment.session->keeper, Leftover::kDirectory, path);
 	return true;
 }
 
@@ -312,7 +312,7 @@ bool RunRecording(Experiment *experiment, std::string *error)
 	if (!StartGroup(experiment, task, error) || !RunSteps(&run, error) ||
 	    !StopServers(experiment->session, &experiment->topology, error) || !DropSwap(experiment, error))
 		return false;
-	ReleaseDirectory(experiment->session->keeper, fs::absolute(experiment->out));
+	Release(experiment->session->keeper, Leftover::kDirectory, fs::absolute(experiment->out));
 	for (const std::string &note : done.notes)
 		Say("note: " + note);
 	return PrintExplanation(&run, error);

@@ -132,7 +132,7 @@ bool StopServers(Session *session, Topology *topology, std::string *error)
 			*error = "can't remove " + topology->directory + ": " + ec.message();
 			return false;
 		}
-		ReleaseDirectory(session->keeper, topology->directory);
+		Release(session->keeper, Leftover::kDirectory, topology->directory);
 	}
 	*topology = {};
 	return true;

@@ -175,9 +175,9 @@ TEST_CASE("A released directory stays")
 	std::filesystem::create_directory(dir.file("removed"));
 	{
 		Opened opened;
-		KeepDirectory(opened.session.keeper, dir.file("kept"));
-		KeepDirectory(opened.session.keeper, dir.file("removed"));
-		ReleaseDirectory(opened.session.keeper, dir.file("kept"));
+		Keep(opened.session.keeper, Leftover::kDirectory, dir.file("kept"));
+		Keep(opened.session.keeper, Leftover::kDirectory, dir.file("removed"));
+		Release(opened.session.keeper, Leftover::kDirectory, dir.file("kept"));
 	}
 	CHECK(std::filesystem::exists(dir.file("kept")));
 	CHECK_FALSE(std::filesystem::exists(dir.file("removed")));
