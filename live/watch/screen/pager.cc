@@ -5,19 +5,19 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/process/child.h"
 
 namespace forktail::live::watch
 {
 
 namespace
 {
-
-constexpr int kCouldNot = 127;
 
 // The keys that end programs are the pager's while it runs.
 class IgnoredKeys
@@ -40,72 +40,45 @@ private:
 	struct sigaction interrupt_, quit_;
 };
 
-void TakeKeys()
-{
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
-}
-
-[[noreturn]] void BeProgram(const std::vector<std::string> &argv, const int (&ends)[2])
-{
-	TakeKeys();
-	dup2(ends[1], STDOUT_FILENO);
-	dup2(ends[1], STDERR_FILENO);
-	close(ends[0]);
-	close(ends[1]);
-	std::vector<char *> words;
-	for (const std::string &word : argv)
-		words.push_back(const_cast<char *>(word.c_str()));
-	words.push_back(nullptr);
-	execv(words[0], words.data());
-	fprintf(stderr, "can't run %s: %s\n", words[0], strerror(errno));
-	_exit(kCouldNot);
-}
-
-[[noreturn]] void BePager(const int (&ends)[2])
-{
-	TakeKeys();
-	dup2(ends[0], STDIN_FILENO);
-	close(ends[0]);
-	close(ends[1]);
-	setenv("LESS", "R", 0); // colours, and stay when it all fits
-	const char *pager = getenv("PAGER");
-	if (!pager || !*pager)
-		pager = "if command -v less >/dev/null; then exec less; else exec more; fi";
-	execl("/bin/sh", "sh", "-c", pager, nullptr);
-	_exit(kCouldNot);
-}
-
 } // namespace
 
 std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 {
 	int ends[2];
-	if (pipe(ends))
+	if (pipe2(ends, O_CLOEXEC))
 		return std::string("can't open a pager: ") + strerror(errno);
-	IgnoredKeys ignored;
-	const std::string width = std::to_string(columns);
-	const pid_t program = fork();
-	if (program == 0) {
-		setenv("COLUMNS", width.c_str(), 1);
-		BeProgram(argv, ends);
-	}
-	const pid_t pager = program < 0 ? -1 : fork();
-	if (pager == 0)
-		BePager(ends);
-	const int error = errno;
+	const char *pager = getenv("PAGER");
+	if (!pager || !*pager)
+		pager = "if command -v less >/dev/null; then exec less; else exec more; fi";
+	common::Command writes{.name = "a program for the pager",
+			       .argv = argv,
+			       .environment = {{"COLUMNS", std::to_string(columns)}},
+			       .in = 0,
+			       .out = ends[1],
+			       .err = 1,
+			       .group = common::Group::kOurs,
+			       .death_signal = 0};
+	common::Command shows{.name = "a pager",
+			      .argv = {"/bin/sh", "-c", pager},
+			      .in = ends[0],
+			      .err = 2,
+			      .group = common::Group::kOurs,
+			      .death_signal = 0};
+	if (!getenv("LESS"))
+		shows.environment = {{"LESS", "R"}}; // colours, and stay when it all fits
+	common::Child program, shown;
+	std::string error;
+	const bool started =
+	    common::StartChild(writes, &program, &error) && common::StartChild(shows, &shown, &error);
 	close(ends[0]);
 	close(ends[1]);
-	int status = 0;
-	if (pager > 0)
-		waitpid(pager, &status, 0);
-	if (program > 0) {
-		kill(program, SIGTERM); // nobody reads what it has still to say
-		waitpid(program, nullptr, 0);
-	}
-	if (program < 0 || pager < 0)
-		return std::string("can't open a pager: ") + strerror(error);
-	return WIFEXITED(status) && WEXITSTATUS(status) == kCouldNot ? "there is no pager: set PAGER" : "";
+	IgnoredKeys ignored;
+	while (started && !common::HasEnded(&shown))
+		common::WaitForAny({shown.pidfd}, -1);
+	common::EndChild(&program); // nobody reads what it has still to say
+	return started && WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == common::kNotStarted
+		   ? "there is no pager: set PAGER"
+		   : error;
 }
 
 } // namespace forktail::live::watch
