@@ -29,7 +29,7 @@ constexpr ForkJob kJobs[] = {
 constexpr uint64_t kLookNs = 100'000'000; // rarely enough that INFO is no load of its own
 constexpr int kJobSeconds = 30;		  // how long one may go on when the load is over
 
-bool Look(PointRun *run, Forks *forks, RedisInfo *info, std::string *error)
+bool LookAtForks(PointRun *run, Forks *forks, RedisInfo *info, std::string *error)
 {
 	ForkReport &report = forks->reports.back();
 	const ForkJob &job = *report.job;
@@ -93,7 +93,7 @@ bool LookAtFork(PointRun *run, Forks *forks, std::string *error)
 		return true;
 	forks->looked_ns = ft_now_ns();
 	RedisInfo info;
-	return Look(run, forks, &info, error);
+	return LookAtForks(run, forks, &info, error);
 }
 
 bool AwaitFork(PointRun *run, Forks *forks, std::string *error)
@@ -105,7 +105,7 @@ bool AwaitFork(PointRun *run, Forks *forks, std::string *error)
 	Say("waiting for " + command + " to end");
 	while (forks->server && ft_now_ns() - start_ns < kJobSeconds * 1'000'000'000ULL) {
 		RedisInfo info;
-		if (!Step(run->session, 100, error) || !Look(run, forks, &info, error))
+		if (!Step(run->session, 100, error) || !LookAtForks(run, forks, &info, error))
 			return false;
 		uint64_t total = Number(info, "current_save_keys_total");
 		if (forks->server && total && ft_now_ns() - shown_ns >= 1'000'000'000) {
