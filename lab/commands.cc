@@ -125,8 +125,7 @@ bool ReadScenarioOf(const std::string &directory, const std::string &name, Scena
 		    std::string *error)
 {
 	std::string path = directory + "/" + kIdentityFile;
-	std::ifstream in(path);
-	std::string text{std::istreambuf_iterator<char>(in), {}};
+	const std::string text = ReadFile(path);
 	size_t head = text.find(kIdentityEnd);
 	if (head == std::string::npos) {
 		*error = path + " doesn't say what was run";

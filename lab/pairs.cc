@@ -136,8 +136,7 @@ bool OpenPairs(const PairsOptions &options, std::string *error)
 {
 	const std::string &out = options.run.out;
 	std::error_code ec;
-	std::ifstream in(out + "/" + kIdentity);
-	std::string begun{std::istreambuf_iterator<char>(in), {}};
+	const std::string begun = ReadFile(out + "/" + kIdentity);
 	if (!fs::exists(out, ec) || (options.run.resume && HoldsNothing(out))) {
 		fs::create_directories(out, ec);
 		if (!ec)

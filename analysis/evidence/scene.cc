@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/timeline/holders.h"
+
 namespace forktail::analysis
 {
 
@@ -13,11 +15,11 @@ namespace
 // Who held the CPU longest during a wait, if the recorder could tell.
 void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
 {
-	uint32_t tid = static_cast<uint32_t>(s.arg[1]);
-	if (!s.off_cpu || tid == 0)
+	const WaitHolder longest = HolderOf(scene->run, s);
+	if (longest.tid == 0)
 		return;
-	Holder &holder = scene->holders[tid];
-	holder.ns += std::min(s.arg[1] >> 32, s.runnable_ns);
+	Holder &holder = scene->holders[longest.tid];
+	holder.ns += std::min(longest.ns, s.runnable_ns);
 	holder.span = span;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "analysis/source/hosts.h"
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "busy.h"
 #include "common/format/units.h"
@@ -41,11 +42,6 @@ const ft_span *Longest(const Scene &scene, const Seen &seen)
 const Seen &Of(const Scene &scene, Cause cause)
 {
 	return scene.seen[static_cast<size_t>(Index(cause))];
-}
-
-const Detail &DetailOf(const Scene &scene, const ft_span &s)
-{
-	return scene.run.details[s.detail < scene.run.details.size() ? s.detail : 0];
 }
 
 // The longest of such frames of the scene's thread that reaches into the scene.
@@ -230,14 +226,13 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	if (!s)
 		return "file calls too short for a span blocked for " +
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
-	const Detail &detail = DetailOf(scene, *s);
 	std::string text = SyscallText(scene, s->syscall);
-	if (!detail.name.empty())
-		text += std::string(" ") + InfoOf(cause).words + " " + detail.name;
+	if (const std::string name = NameOf(scene.run, *s); !name.empty())
+		text += std::string(" ") + InfoOf(cause).words + " " + name;
 	text += " was blocked " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
 	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
-	return text + (disk.empty() ? KernelStackText(detail) : disk);
+	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
 }
 
 std::string FsyncSentence(const Scene &scene)
@@ -261,7 +256,7 @@ std::string HolderName(const Scene &scene, const std::pair<const uint32_t, Holde
 	const ft_span &s = scene.run.spans[holder.second.span];
 	std::string name;
 	if (s.owner != FT_FILE_WRITE && s.owner != FT_FILE_READ)
-		name = DetailOf(scene, s).name;
+		name = NameOf(scene.run, s);
 	return name.empty() ? "thread" : name;
 }
 
@@ -345,7 +340,7 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
 	if (size_t at = words.find('%'); at != std::string::npos)
 		return words.replace(at, 1, length);
-	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene, *s)) : "");
+	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene.run, *s)) : "");
 }
 
 // The scene is the helper's.

@@ -258,8 +258,8 @@ Accounts AddUp(OwnCodes *codes, Explanation *e)
 		e->activities = ActivitiesOf(e->run);
 		accounts.Add(e->run, from_ns, to_ns);
 		codes->Add(from_ns, to_ns);
-		e->waits_for_locks |= !e->run.lock_waits.empty();
 	});
+	e->waits_for_locks = accounts.WaitsForLocks();
 	for (size_t t = 0; t < e->run.threads.size(); t++)
 		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
 	e->accounts = accounts.Result(e->run);

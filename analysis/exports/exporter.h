@@ -12,7 +12,25 @@
 namespace forktail::analysis::exports
 {
 
-class Exporter
+// What can fail: error() is one sentence for the user.
+class Failing
+{
+public:
+	const std::string &error() const { return error_; }
+
+protected:
+	// For `return Fail(...)`.
+	bool Fail(std::string why)
+	{
+		error_ = std::move(why);
+		return false;
+	}
+
+private:
+	std::string error_;
+};
+
+class Exporter : public Failing
 {
 public:
 	// Which calls are wanted; what nobody wants is not read.
@@ -23,8 +41,8 @@ public:
 	virtual ~Exporter() = default;
 	virtual Wants wants() const = 0;
 
-	// Calls come in this order. After one that is false there are no more: error() is one sentence for
-	// the user ("can't write requests.csv: No space left on device").
+	// Calls come in this order. After one that is false there are no more: error() says why ("can't write
+	// requests.csv: No space left on device").
 	//
 	// A slow request with its parts, largest first: each, however many the explanation keeps, in the
 	// order of the log. Of the run that is known which was when it was opened, and its windows of
@@ -45,19 +63,6 @@ public:
 	virtual bool Window(const Explanation &) { return true; }
 	// All has been told: what was written is whole and on disk once this is true.
 	virtual bool End(const Explanation &) = 0;
-
-	const std::string &error() const { return error_; }
-
-protected:
-	// For `return Fail(...)`.
-	bool Fail(std::string why)
-	{
-		error_ = std::move(why);
-		return false;
-	}
-
-private:
-	std::string error_;
 };
 
 } // namespace forktail::analysis::exports

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analysis/source/hosts.h"
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "common/format/units.h"
 #include "device_lanes.h"
@@ -31,16 +32,14 @@ std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 			return (t.role.empty() ? t.comm : t.role) + " " + id;
 	bool has_file = wait.owner == FT_FSYNC || wait.owner == FT_FILE_WRITE || wait.owner == FT_FILE_READ ||
 			wait.owner == FT_FILE_META;
-	if (has_file || wait.detail >= run.details.size() || run.details[wait.detail].name.empty())
-		return "thread " + ShownId(run, tid);
-	return run.details[wait.detail].name + " " + id;
+	const std::string name = has_file ? "" : NameOf(run, wait);
+	return name.empty() ? "thread " + ShownId(run, tid) : name + " " + id;
 }
 
 // A few lines about a thread's piece: what it is part of, what it touched, who held the CPU, where the kernel
 // was.
 std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piece)
 {
-	const Detail &detail = run.details[s.detail < run.details.size() ? s.detail : 0];
 	std::string text;
 	auto line = [&](const std::string &more) {
 		if (!more.empty())
@@ -52,13 +51,13 @@ std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piec
 	else if (s.duration_ns > 100'000 && piece.end_ns - piece.start_ns < s.duration_ns / 50 * 49)
 		line(std::string("part of a ") + CauseName(owner) + " of " +
 		     common::FormatDuration(s.duration_ns));
-	uint32_t holder = s.off_cpu ? static_cast<uint32_t>(s.arg[1]) : 0;
-	if (piece.cause == Index(Cause::RunQueue) && holder)
-		line("CPU " + ShownCpu(run, s.cpu) + " held by " + HolderName(run, s, holder) + " for " +
-		     common::FormatDuration(std::min(s.arg[1] >> 32, s.runnable_ns)));
+	const WaitHolder holder = HolderOf(run, s);
+	if (piece.cause == Index(Cause::RunQueue) && holder.tid)
+		line("CPU " + ShownCpu(run, s.cpu) + " held by " + HolderName(run, s, holder.tid) + " for " +
+		     common::FormatDuration(std::min(holder.ns, s.runnable_ns)));
 	else
-		line(detail.name);
-	line(StackText(detail, 8));
+		line(NameOf(run, s));
+	line(StackText(DetailOf(run, s), 8));
 	return text;
 }
 

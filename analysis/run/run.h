@@ -78,8 +78,6 @@ struct Thread {
 	size_t span_count = 0;
 	size_t first_tally = 0;
 	size_t tally_count = 0;
-	size_t first_lock_wait = 0; // in `lock_waits`
-	size_t lock_wait_count = 0;
 	size_t first_iteration = 0; // event-loop iterations, in `iterations`
 	size_t iteration_count = 0;
 	size_t first_cpu_sample = 0;
@@ -87,18 +85,8 @@ struct Thread {
 	uint64_t usual_turn_ns = 0; // median of its iterations, where that was found out; else 0
 };
 
-// A wait in futex of span length, by who waited and start, with whom it may have been for.
-struct LockWait {
-	static constexpr uint32_t kNobody = UINT32_MAX; // not known, or nobody
-
-	uint64_t start_ns, end_ns; // blocked: at end_ns the thread was woken
-	uint64_t address;	   // of the word that was waited for
-	uint32_t span;		   // index into spans
-	uint32_t holder; // of the lock when the wait began, by the lock's own words: index into threads
-	uint32_t waker;	 // likewise; it was in futex for that word
-};
-
-// What a span's detail id points to: who held the CPU, which file, which kernel stack (innermost first).
+// What a span's detail id points to: which file, which kernel stack (innermost first); of old recordings who
+// held the CPU.
 struct Detail {
 	std::string name;
 	std::vector<std::string> stack;
@@ -290,7 +278,6 @@ struct Run {
 	std::vector<Thread> threads;	     // by start, tid
 	Column<ft_span> spans;		     // grouped by thread; `detail` is an index into details
 	Column<ft_tally> tallies;
-	std::vector<LockWait> lock_waits;  // grouped by thread
 	Column<ft_span> iterations;	   // overlays, kept apart: they take no part in the account
 	std::vector<Detail> details;	   // [0] is empty
 	Column<ft_cpu_sample> cpu_samples; // grouped by thread; `stack` is an index into stacks
@@ -337,6 +324,8 @@ std::string PlaceOf(const Run &run, const Thread &thread);
 // one.
 const RecordingFile &ServerFile(const Run &run);
 
+const Detail &DetailOf(const Run &run, const ft_span &span);
+
 // How many records were lost.
 uint64_t DropCount(const Run &run);
 
@@ -371,7 +360,7 @@ void WarnOfMadeThreads(uint64_t made, Run *run);
 void FindExtent(Run *run);
 
 // What LoadRun does once all records are in: closes open threads, sorts, gives spans and tallies to
-// their threads, and waits for a CPU their holders. For tests that build a Run by hand, with spans and
+// their threads. For tests that build a Run by hand, with spans and
 // tallies in any order.
 void IndexRun(Run *run);
 

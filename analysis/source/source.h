@@ -99,7 +99,6 @@ private:
 	bool has_log_ = false;
 	TimeSpan part_;
 	uint64_t stretch_bytes_ = 0; // of records, that a stretch may have; 0: all of it is there
-	size_t details_ = 0;	     // in the files; putting a stretch in order makes further ones
 	size_t warnings_at_ = 0;     // where those of the files belong
 };
 

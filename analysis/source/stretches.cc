@@ -85,7 +85,6 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 	}
 	stretch_bytes_ = bytes / kGrows;
 	uint64_t dropped = IndexFacts(run);
-	details_ = run->details.size();
 	Survey survey(*run);
 	uint64_t done = 0;
 	if (progress_)
@@ -186,7 +185,6 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 		to_ns = std::max(to_ns, w.end_ns);
 	}
 	Clear(run);
-	run->details.resize(details_);
 	for (const ServerBlock &b : servers_) {
 		bool timed = b.place.end_ns;
 		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))

@@ -8,6 +8,8 @@
 
 #include "analysis/source/hosts.h"
 #include "common/format/units.h"
+#include "holders.h"
+#include "lock_waits.h"
 #include "serving.h"
 #include "timeline.h"
 #include "waits.h"
@@ -216,7 +218,8 @@ void Accounts::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 				continue;
 			if (s.off_cpu) {
 				by_cause[Index(waits.CauseOf(s))] += s.blocked_ns;
-				by_cause[Index(WaitCauseOf(s.flags))] += s.runnable_ns;
+				by_cause[Index(WaitCauseOf(run, s))] += s.runnable_ns;
+				waits_for_locks_ |= IsLockWait(s);
 			} else {
 				by_cause[Index(CauseOfOwner(s.owner))] +=
 				    s.on_cpu_ns + s.runnable_ns + s.blocked_ns;

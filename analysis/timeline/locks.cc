@@ -29,10 +29,7 @@ bool KeptFrom(const Piece &p)
 class Search
 {
 public:
-	Search(ThreadTimelines *threads, uint32_t waiting)
-	    : threads_(*threads), run_(threads->run()), waiting_(waiting)
-	{
-	}
+	Search(ThreadTimelines *threads, uint32_t waiting) : threads_(*threads), waiting_(waiting) {}
 	// What lies in [from, to) of a wait. `otherwise`: whose it is where nothing is found.
 	void Wait(const LockWait &wait, uint64_t from_ns, uint64_t to_ns, int depth, uint32_t otherwise);
 
@@ -43,11 +40,10 @@ private:
 	void Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held, int depth,
 		   uint32_t otherwise);
 	void Add(uint64_t from_ns, uint64_t to_ns, uint32_t thread, Cause cause);
-	const LockWait *Last(uint32_t thread, uint64_t address, uint64_t from_ns, uint64_t to_ns) const;
-	const LockWait *OfSpan(uint32_t thread, uint32_t span) const;
+	const LockWait *Last(uint32_t thread, uint64_t address, uint64_t from_ns, uint64_t to_ns);
+	const LockWait *OfSpan(uint32_t thread, uint32_t span);
 
 	ThreadTimelines &threads_;
-	const Run &run_;
 	const uint32_t waiting_;
 };
 
@@ -63,24 +59,23 @@ void Search::Add(uint64_t from_ns, uint64_t to_ns, uint32_t thread, Cause cause)
 }
 
 // The last of a thread's waits for a lock that ended in (from, to].
-const LockWait *Search::Last(uint32_t thread, uint64_t address, uint64_t from_ns, uint64_t to_ns) const
+const LockWait *Search::Last(uint32_t thread, uint64_t address, uint64_t from_ns, uint64_t to_ns)
 {
-	const LockWait *first = run_.lock_waits.data() + run_.threads[thread].first_lock_wait;
-	const LockWait *end = first + run_.threads[thread].lock_wait_count;
+	const std::vector<LockWait> &waits = threads_.LockWaitsOf(thread);
 	// A thread's waits don't overlap, so that ends are in order like starts.
-	end = std::partition_point(first, end, [&](const LockWait &w) { return w.end_ns <= to_ns; });
-	for (; end != first && end[-1].end_ns > from_ns; end--)
+	auto end = std::partition_point(waits.begin(), waits.end(),
+					[&](const LockWait &w) { return w.end_ns <= to_ns; });
+	for (; end != waits.begin() && end[-1].end_ns > from_ns; end--)
 		if (end[-1].address == address)
-			return end - 1;
+			return &end[-1];
 	return nullptr;
 }
 
-const LockWait *Search::OfSpan(uint32_t thread, uint32_t span) const
+const LockWait *Search::OfSpan(uint32_t thread, uint32_t span)
 {
-	const LockWait *first = run_.lock_waits.data() + run_.threads[thread].first_lock_wait;
-	const LockWait *end = first + run_.threads[thread].lock_wait_count;
-	first = std::partition_point(first, end, [&](const LockWait &w) { return w.span < span; });
-	return first != end && first->span == span ? first : nullptr;
+	const std::vector<LockWait> &waits = threads_.LockWaitsOf(thread);
+	const auto wait = std::ranges::lower_bound(waits, span, {}, &LockWait::span);
+	return wait != waits.end() && wait->span == span ? &*wait : nullptr;
 }
 
 void Search::Wait(const LockWait &wait, uint64_t from_ns, uint64_t to_ns, int depth, uint32_t otherwise)
@@ -129,13 +124,11 @@ void Search::Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held,
 std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timeline, uint64_t from_ns,
 				 uint64_t to_ns)
 {
-	const Run &run = threads->run();
-	const Thread &thread = run.threads[timeline.thread];
 	Search search(threads, timeline.thread);
-	const LockWait *wait = run.lock_waits.data() + thread.first_lock_wait;
-	const LockWait *end = wait + thread.lock_wait_count;
-	wait = std::partition_point(wait, end, [&](const LockWait &w) { return w.end_ns <= from_ns; });
-	for (; wait != end && wait->start_ns < to_ns; wait++) {
+	const std::vector<LockWait> &waits = threads->LockWaitsOf(timeline.thread);
+	auto wait = std::partition_point(waits.begin(), waits.end(),
+					 [&](const LockWait &w) { return w.end_ns <= from_ns; });
+	for (; wait != waits.end() && wait->start_ns < to_ns; wait++) {
 		if (wait->start_ns >= wait->end_ns || wait->start_ns < timeline.start_ns() ||
 		    wait->end_ns > timeline.end_ns())
 			continue;

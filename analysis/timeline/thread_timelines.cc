@@ -13,4 +13,14 @@ const Timeline &ThreadTimelines::Of(uint32_t thread)
 	return found->second;
 }
 
+const std::vector<LockWait> &ThreadTimelines::LockWaitsOf(uint32_t thread)
+{
+	if (!finder_)
+		finder_.emplace(run_->threads);
+	auto found = lock_waits_.find(thread);
+	if (found == lock_waits_.end())
+		found = lock_waits_.emplace(thread, FindLockWaits(*run_, *finder_, thread)).first;
+	return found->second;
+}
+
 } // namespace forktail::analysis

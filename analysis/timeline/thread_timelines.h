@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <vector>
 
+#include "lock_waits.h"
 #include "timeline.h"
 
 namespace forktail::analysis
@@ -18,10 +21,13 @@ public:
 	const Run &run() const { return *run_; }
 	// `thread` is an index into Run::threads.
 	const Timeline &Of(uint32_t thread);
+	const std::vector<LockWait> &LockWaitsOf(uint32_t thread);
 
 private:
 	const Run *run_;
 	std::map<uint32_t, Timeline> built_;
+	std::optional<ThreadFinder> finder_;
+	std::map<uint32_t, std::vector<LockWait>> lock_waits_;
 };
 
 } // namespace forktail::analysis

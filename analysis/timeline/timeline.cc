@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "apportion.h"
+#include "holders.h"
 #include "waits.h"
 
 namespace forktail::analysis
@@ -52,7 +53,7 @@ struct Sweep {
 		const ft_span &s = run.spans[index];
 		if (s.off_cpu)
 			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), waits.CauseOf(s), index);
-		Emit(to_ns, s.off_cpu ? WaitCauseOf(s.flags) : CauseOfOwner(s.owner), index);
+		Emit(to_ns, s.off_cpu ? WaitCauseOf(run, s) : CauseOfOwner(s.owner), index);
 	}
 };
 

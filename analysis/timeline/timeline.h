@@ -121,6 +121,8 @@ public:
 	bool HasEventLoop(size_t thread) const { return threads_[thread].loop; }
 	uint64_t Turns(size_t thread) const { return threads_[thread].turns; }
 	uint64_t UsualTurnNs(size_t thread) const;
+	// Whether it is known of any wait which lock it was for.
+	bool WaitsForLocks() const { return waits_for_locks_; }
 
 private:
 	struct OfThread {
@@ -133,6 +135,7 @@ private:
 	};
 	void AddTurn(const ft_span &turn, OfThread *to);
 	std::vector<OfThread> threads_;
+	bool waits_for_locks_ = false;
 };
 
 // The thread that serves a server's connections: the rule is in docs/attribution.md. `server` is an index

@@ -13,8 +13,7 @@ namespace forktail::lab
 bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
 		  const Output &output, std::string *error)
 {
-	std::ifstream in(document);
-	std::string text((std::istreambuf_iterator<char>(in)), {});
+	std::string text = ReadFile(document);
 	std::string begin = "<!-- lab:" + scenario.name + " -->\n",
 		    end = "<!-- /lab:" + scenario.name + " -->";
 	size_t from = text.find(begin), to = text.find(end);

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "format.h"
+#include "lab/run/files.h"
 #include "markup.h"
 
 namespace forktail::lab
@@ -299,12 +300,6 @@ std::string Tidy(std::string svg, const std::string &title, const std::string &p
 		tidy.insert(start + 4, " role=\"img\"");
 	}
 	return tidy;
-}
-
-std::string ReadFile(const std::string &path)
-{
-	std::ifstream in(path);
-	return {std::istreambuf_iterator<char>(in), {}};
 }
 
 } // namespace

@@ -130,12 +130,6 @@ bool GroupIsDone(const Experiment &experiment, const std::string &group)
 			   [&](const Task &task) { return task.group != group || IsDone(experiment, task); });
 }
 
-std::string ReadFile(const std::string &path)
-{
-	std::ifstream in(path);
-	return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // What a directory is of, so that nothing else is put into it.
 std::string Identity(const Experiment &experiment)
 {

@@ -18,6 +18,12 @@ const char kUnfinished[] = ".tmp";
 
 } // namespace
 
+std::string ReadFile(const std::string &path)
+{
+	std::ifstream in(path);
+	return {std::istreambuf_iterator<char>(in), {}};
+}
+
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error)
 {
 	std::filesystem::path file(path);

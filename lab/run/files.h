@@ -7,6 +7,8 @@
 namespace forktail::lab
 {
 
+// What is in a file; "" if it can't be read.
+std::string ReadFile(const std::string &path);
 // Writes beside the file under a hidden name, then renames. False: *error is one sentence.
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error);
 

@@ -9,6 +9,7 @@
 
 #include "common/format/units.h"
 #include "common/json/json_read.h"
+#include "files.h"
 #include "lab/scenario/formula.h"
 
 namespace forktail::lab
@@ -21,8 +22,7 @@ constexpr double kLeastShare = 0.01; // smaller ones aren't among the causes nam
 
 bool Read(const std::string &path, common::Json *json, std::string *error)
 {
-	std::ifstream in(path);
-	*json = common::ParseJson({std::istreambuf_iterator<char>(in), {}});
+	*json = common::ParseJson(ReadFile(path));
 	if (!json->is_discarded() && json->is_object())
 		return true;
 	*error = path + " holds no JSON";

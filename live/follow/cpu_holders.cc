@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "common/format/sanitize.h"
-
 namespace forktail::live
 {
 
@@ -39,36 +37,11 @@ void Held::Forget(uint64_t before_ns)
 	}
 }
 
-std::vector<Held::Holder> Held::In(uint16_t cpu, uint64_t from_ns, uint64_t to_ns) const
+std::vector<analysis::CpuHolder> Held::In(uint16_t cpu, uint64_t from_ns, uint64_t to_ns) const
 {
-	std::vector<Holder> holders;
 	auto found = by_cpu_.find(cpu);
-	if (found == by_cpu_.end())
-		return holders;
-	const std::vector<ft_cpu_slice> &turns = found->second;
-	// A CPU has one turn at a time, so that their ends are in order like their begins.
-	auto t = std::partition_point(turns.begin(), turns.end(),
-				      [&](const ft_cpu_slice &x) { return x.end_ns <= from_ns; });
-	for (; t != turns.end() && t->start_ns < to_ns; ++t) {
-		uint64_t from = std::max(t->start_ns, from_ns), to = std::min(t->end_ns, to_ns);
-		if (from >= to || t->tid == 0)
-			continue;
-		std::string comm = common::VisibleName(t->comm);
-		auto same = std::find_if(holders.begin(), holders.end(),
-					 [&](const Holder &h) { return h.comm == comm; });
-		if (same == holders.end())
-			holders.push_back({comm, to - from});
-		else
-			same->ns += to - from;
-	}
-	std::sort(holders.begin(), holders.end(),
-		  [](const Holder &a, const Holder &b) { return a.ns > b.ns; });
-	return holders;
-}
-
-bool IsDeferred(const std::vector<Held::Holder> &holders, uint64_t wait_ns)
-{
-	return !holders.empty() && holders[0].comm.rfind("ksoftirqd/", 0) == 0 && holders[0].ns > wait_ns / 2;
+	return found == by_cpu_.end() ? std::vector<analysis::CpuHolder>()
+				      : analysis::CpuHolders(found->second, from_ns, to_ns);
 }
 
 } // namespace forktail::live

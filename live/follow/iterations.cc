@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/format/sanitize.h"
+
 namespace forktail::live
 {
 
@@ -140,11 +142,11 @@ void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
 		analysis::Cause cause = p.cause;
 		if (p.queue_cpu) {
 			auto holders = held.In(static_cast<uint16_t>(p.queue_cpu - 1), p.start_ns, p.end_ns);
-			if (IsDeferred(holders, p.ns) && cause == analysis::Cause::RunQueue)
+			if (analysis::IsDeferred(holders, p.ns) && cause == analysis::Cause::RunQueue)
 				cause = analysis::Cause::SoftirqDeferred;
-			if (!holders.empty() && p.ns > waited_ns) {
+			if (!holders.empty() && holders[0].tid && p.ns > waited_ns) {
 				waited_ns = p.ns;
-				turn.holder = holders[0].comm;
+				turn.holder = common::VisibleName(holders[0].turn->comm);
 			}
 		}
 		times[analysis::Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);

@@ -130,17 +130,18 @@ void Follower::State::LookAtWaits()
 		if (!t)
 			continue;
 		uint64_t ns = w.end_ns - w.start_ns;
-		std::vector<Held::Holder> holders = held.In(w.cpu, w.start_ns, w.end_ns);
-		if (w.cause == analysis::Cause::RunQueue && IsDeferred(holders, ns))
+		const std::vector<analysis::CpuHolder> holders = held.In(w.cpu, w.start_ns, w.end_ns);
+		if (w.cause == analysis::Cause::RunQueue && analysis::IsDeferred(holders, ns))
 			w.cause = analysis::Cause::SoftirqDeferred;
 		accounts.AddInterval(t, w.cause, w.start_ns, w.end_ns, 1);
 		ft_span bare = {};
 		bare.syscall = -1;
 		TellStall(t, w.cause, bare, w.start_ns, ns, ns, false);
 		uint32_t label = accounts.Label(t);
-		for (const Held::Holder &h : holders)
-			if (label != kNone)
-				taken[{w.start_ns / kSlotNs, label, h.comm}] += h.ns;
+		for (const analysis::CpuHolder &h : holders)
+			if (label != kNone && h.tid)
+				taken[{w.start_ns / kSlotNs, label, common::VisibleName(h.turn->comm)}] +=
+				    h.ns;
 	}
 	for (const auto &[key, ns] : taken) {
 		const auto &[slot, label, comm] = key;

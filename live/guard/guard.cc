@@ -20,6 +20,7 @@
 #include "live/metrics/metrics.h"
 #include "live/metrics/server.h"
 #include "notify.h"
+#include "recording/recording.h"
 #include "snapshot_jobs.h"
 #include "snapshot_plan.h"
 #include "triggers.h"
@@ -34,13 +35,6 @@ constexpr int kMostPolls = 8; // in one period, of a ring that is read from far 
 constexpr uint64_t kTextfileNs = 5'000'000'000;
 constexpr uint64_t kStatusNs = 10'000'000'000;
 constexpr uint64_t kRoom = 16 << 20; // below that a disk counts as full
-
-uint64_t Now()
-{
-	struct timespec t = {};
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
 
 uint64_t RealNow()
 {
@@ -244,7 +238,7 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 				   : "that trigger fires by itself, by its rule";
 		return false;
 	}
-	const uint64_t now = Now();
+	const uint64_t now = ft_now_ns();
 	const Fired fired{name, trigger->server, "asked for", now, now};
 	switch (planner_.Fire(fired, trigger->before_ns, trigger->after_ns)) {
 	case Came::Begun:
@@ -264,7 +258,7 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 void Guard::LookAfter()
 {
 	if (work_.Look()) {
-		planner_.Made(Now());
+		planner_.Made(ft_now_ns());
 		metrics_.Snapshot(work_.last_trigger(), work_.last_made());
 	}
 	MakeDue();
@@ -272,7 +266,7 @@ void Guard::LookAfter()
 
 void Guard::MakeDue()
 {
-	const uint64_t now = Now();
+	const uint64_t now = ft_now_ns();
 	const Plan plan = planner_.Due(follower_.newest_ns(), now);
 	if (plan.empty())
 		return;
@@ -329,7 +323,7 @@ void Guard::Reload()
 
 void Guard::WriteMetrics()
 {
-	const uint64_t now = Now();
+	const uint64_t now = ft_now_ns();
 	std::string error;
 	if (config_.metrics_textfile.empty() || now - textfile_ns_ < kTextfileNs)
 		return;
@@ -350,7 +344,7 @@ bool Guard::DiskIsFull() const
 
 void Guard::TellManager()
 {
-	const uint64_t now = Now(), watchdog = WatchdogUs() * 1000;
+	const uint64_t now = ft_now_ns(), watchdog = WatchdogUs() * 1000;
 	if (!ready_ && follower_.recording()) {
 		ready_ = true;
 		Notify("READY=1");

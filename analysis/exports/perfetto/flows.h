@@ -6,7 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/explain/explanation.h"
+#include "analysis/explain/explain.h"
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 
 namespace forktail::analysis::exports
@@ -40,6 +41,6 @@ private:
 };
 
 // What a span is called: its cause; of time off the CPU what it was blocked in or waited for.
-Cause CauseOfSpan(const Waits &waits, const ft_span &span);
+Cause CauseOfSpan(const Run &run, const Waits &waits, const ft_span &span);
 
 } // namespace forktail::analysis::exports

@@ -188,7 +188,7 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		const ft_span &s = run.spans[i];
 		if (!Begins(s.start_ns))
 			continue;
-		const Cause cause = CauseOfSpan(waits, s);
+		const Cause cause = CauseOfSpan(run, waits, s);
 		Slice slice = {.start_ns = s.start_ns, .name = AccountName(cause)};
 		slice.category = FamilyName(InfoOf(cause).family);
 		if (s.off_cpu)
@@ -198,13 +198,10 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		const std::string call = s.syscall < 0 ? "" : SyscallName(run, s.syscall);
 		if (!call.empty())
 			slice.arguments.push_back({"syscall", 0, call});
-		if (s.detail && s.detail < run.details.size()) {
-			const Detail &detail = run.details[s.detail];
-			if (!detail.name.empty())
-				slice.arguments.push_back({"detail", 0, detail.name});
-			if (!detail.stack.empty())
-				slice.arguments.push_back({"stack", 0, StackText(detail.stack)});
-		}
+		if (const std::string name = NameOf(run, s); !name.empty())
+			slice.arguments.push_back({"detail", 0, name});
+		if (const Detail &detail = DetailOf(run, s); !detail.stack.empty())
+			slice.arguments.push_back({"stack", 0, StackText(detail.stack)});
 		const uint64_t end_ns = s.start_ns + s.duration_ns;
 		if (IsInterruptOwner(s.owner) && !s.off_cpu) {
 			Slice on_cpu = slice;

@@ -192,18 +192,26 @@ uint64_t TraceFile::Intern(InternedData kind, const std::string &text)
 	return id;
 }
 
-void TraceFile::Event(EventType type, const Slice &slice)
+template <class AddMore>
+void TraceFile::PutEvent(EventType type, uint64_t track, uint64_t t_ns, const AddMore &add_more)
 {
-	const uint64_t name = Intern(kEventNames, slice.name);
 	std::string packet;
 	{
 		Message message(packet);
-		message.add_uint64(kTimestamp, slice.start_ns);
+		message.add_uint64(kTimestamp, t_ns);
 		message.add_uint32(kSequenceFlags, kNeedsState);
 		Message event(message, kTrackEvent);
 		event.add_enum(kType, type);
-		event.add_uint64(kTrackUuid, slice.track);
-		if (name)
+		event.add_uint64(kTrackUuid, track);
+		add_more(event);
+	}
+	Put(packet);
+}
+
+void TraceFile::Event(EventType type, const Slice &slice)
+{
+	PutEvent(type, slice.track, slice.start_ns, [&](Message &event) {
+		if (const uint64_t name = Intern(kEventNames, slice.name))
 			event.add_uint64(kNameIid, name);
 		else
 			event.add_string(kName, slice.name);
@@ -219,52 +227,24 @@ void TraceFile::Event(EventType type, const Slice &slice)
 		}
 		for (uint64_t flow : slice.flows)
 			event.add_fixed64(kFlowIds, flow);
-	}
-	Put(packet);
+	});
 }
 
 void TraceFile::End(uint64_t track, uint64_t t_ns)
 {
-	std::string packet;
-	{
-		Message message(packet);
-		message.add_uint64(kTimestamp, t_ns);
-		message.add_uint32(kSequenceFlags, kNeedsState);
-		Message event(message, kTrackEvent);
-		event.add_enum(kType, kEnd);
-		event.add_uint64(kTrackUuid, track);
-	}
-	Put(packet);
+	PutEvent(kEnd, track, t_ns, [](Message &) {});
 }
 
 void TraceFile::Count(uint64_t track, uint64_t t_ns, double value)
 {
-	std::string packet;
-	{
-		Message message(packet);
-		message.add_uint64(kTimestamp, t_ns);
-		message.add_uint32(kSequenceFlags, kNeedsState);
-		Message event(message, kTrackEvent);
-		event.add_enum(kType, kCounterEvent);
-		event.add_uint64(kTrackUuid, track);
-		event.add_double(kDoubleCounterValue, value);
-	}
-	Put(packet);
+	PutEvent(kCounterEvent, track, t_ns,
+		 [&](Message &event) { event.add_double(kDoubleCounterValue, value); });
 }
 
 void TraceFile::Count(uint64_t track, uint64_t t_ns, uint64_t value)
 {
-	std::string packet;
-	{
-		Message message(packet);
-		message.add_uint64(kTimestamp, t_ns);
-		message.add_uint32(kSequenceFlags, kNeedsState);
-		Message event(message, kTrackEvent);
-		event.add_enum(kType, kCounterEvent);
-		event.add_uint64(kTrackUuid, track);
-		event.add_int64(kCounterValue, static_cast<int64_t>(value));
-	}
-	Put(packet);
+	PutEvent(kCounterEvent, track, t_ns,
+		 [&](Message &event) { event.add_int64(kCounterValue, static_cast<int64_t>(value)); });
 }
 
 uint64_t TraceFile::FrameOf(const std::string &function, const std::string &module)

@@ -69,6 +69,8 @@ private:
 	uint64_t FrameOf(const std::string &function, const std::string &module);
 	uint64_t Define(const std::string &packet_of_descriptor);
 	void Event(EventType type, const Slice &slice);
+	template <class AddMore>
+	void PutEvent(EventType type, uint64_t track, uint64_t t_ns, const AddMore &add_more);
 	void Put(const std::string &packet);
 	void Flush();
 

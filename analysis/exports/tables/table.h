@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/exports/exporter.h"
+
 namespace forktail::analysis::exports
 {
 
@@ -73,7 +75,7 @@ private:
 };
 
 // Writes tables. After a call that is false, error() is one sentence for the user.
-class TableSink
+class TableSink : public Failing
 {
 public:
 	virtual ~TableSink() = default;
@@ -81,17 +83,6 @@ public:
 	virtual bool Write(size_t table, const Batch &batch) = 0;
 	// All that was written is whole.
 	virtual bool Close() = 0;
-	const std::string &error() const { return error_; }
-
-protected:
-	bool Fail(std::string why)
-	{
-		error_ = std::move(why);
-		return false;
-	}
-
-private:
-	std::string error_;
 };
 
 } // namespace forktail::analysis::exports

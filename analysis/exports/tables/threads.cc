@@ -2,6 +2,7 @@
 // Rows of what threads did. A record that reaches over a stretch's end is counted where it begins.
 #include <cstring>
 
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "filler.h"
 
@@ -24,7 +25,9 @@ std::string SyscallText(const Run &run, int number)
 
 void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Cause blocked)
 {
-	const Detail none, &detail = s.detail < e.run.details.size() ? e.run.details[s.detail] : none;
+	const Detail &detail = DetailOf(e.run, s);
+	const std::string name = NameOf(e.run, s);
+	const WaitHolder holder = HolderOf(e.run, s);
 	const std::string syscall = SyscallText(e.run, s.syscall);
 	const Cause cause = s.off_cpu ? blocked : CauseOfOwner(s.owner);
 	Row(kSpans)
@@ -34,7 +37,7 @@ void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Ca
 	    .Time(At(s.start_ns))
 	    .Int(s.duration_ns)
 	    .Name(static_cast<size_t>(Index(cause)))
-	    .Name(s.off_cpu ? static_cast<size_t>(Index(WaitCauseOf(s.flags))) : SIZE_MAX)
+	    .Name(s.off_cpu ? static_cast<size_t>(Index(WaitCauseOf(e.run, s))) : SIZE_MAX)
 	    .Int(s.on_cpu_ns)
 	    .Int(s.runnable_ns)
 	    .Int(s.blocked_ns)
@@ -43,10 +46,10 @@ void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Ca
 	    .Bool(s.off_cpu)
 	    .Bool(s.flags & FT_SPAN_UNFINISHED)
 	    .TextOr(!syscall.empty(), syscall)
-	    .TextOr(!detail.name.empty(), detail.name)
+	    .TextOr(!name.empty(), name)
 	    .TextOr(!detail.stack.empty(), StackText(detail, kStackFrames))
 	    .Int(s.arg[0])
-	    .Int(s.arg[1]);
+	    .Int(s.off_cpu ? holder.tid | holder.ns << 32 : s.arg[1]);
 }
 
 void Filler::AddTally(const Explanation &, uint32_t thread, const ft_tally &t)

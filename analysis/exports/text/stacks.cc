@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/source/hosts.h"
+#include "analysis/timeline/holders.h"
 
 namespace forktail::analysis::exports
 {
@@ -36,7 +37,7 @@ std::string SpanFrames(const Run &run, const ft_span &s)
 {
 	const std::string call = s.syscall < 0 ? "" : SyscallName(run, s.syscall);
 	std::string frames = call.empty() ? "" : Frame(call);
-	return s.detail < run.details.size() ? frames + KernelFrames(run.details[s.detail].stack) : frames;
+	return frames + KernelFrames(DetailOf(run, s).stack);
 }
 
 bool IsServers(const Thread &thread)
@@ -78,7 +79,7 @@ void Stacks::AddThread(const Run &run, const Waits &waits, uint32_t thread, uint
 		const std::string frames = SpanFrames(run, s);
 		if (s.off_cpu) {
 			add(waits.CauseOf(s), frames, s.blocked_ns);
-			add(WaitCauseOf(s.flags), frames, s.runnable_ns);
+			add(WaitCauseOf(run, s), frames, s.runnable_ns);
 		} else {
 			add(CauseOfOwner(s.owner), frames, s.on_cpu_ns + s.runnable_ns + s.blocked_ns);
 		}

@@ -100,8 +100,8 @@ struct Kept {
 			     forktail::analysis::LockForeign(&threads, threads.Of(i)))
 				if (run.threads[f.thread].tid == static_cast<uint32_t>(Keeper()))
 					ns += f.end_ns - f.start_ns;
-			for (size_t w = 0; w < t.lock_wait_count; w++)
-				ns += run.spans[run.lock_waits[t.first_lock_wait + w].span].runnable_ns;
+			for (const forktail::analysis::LockWait &wait : threads.LockWaitsOf(i))
+				ns += run.spans[wait.span].runnable_ns;
 		}
 		return static_cast<double>(ns) / kMs;
 	}

@@ -158,7 +158,7 @@ TEST_CASE("A redis-server takes no snapshots by itself unless its configuration 
 TEST_CASE("Instances run on the CPUs that they are given, all threads from the start")
 {
 	std::vector<int> online;
-	REQUIRE(common::ParseCpus(read_file("/sys/devices/system/cpu/online")
+	REQUIRE(forktail::common::ParseCpus(read_file("/sys/devices/system/cpu/online")
 				      .substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
 				  &online));
 	Lab lab;

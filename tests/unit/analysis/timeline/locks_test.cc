@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/locks.h"
 
 using namespace forktail::analysis;
@@ -180,7 +181,8 @@ TEST_CASE("an old recording's waits are nobody's, and keep who held the CPU")
 	ft_span &s = b.Off(FT_LOCK_WAIT, 10 * ms, 20 * ms, 25 * ms);
 	s.arg[1] = 101 | (5 * ms) << 32;
 	CHECK(b.Found().empty());
-	CHECK(b.run.spans[0].arg[1] == (101 | (5 * ms) << 32));
+	CHECK(HolderOf(b.run, b.run.spans[0]).tid == 101);
+	CHECK(HolderOf(b.run, b.run.spans[0]).ns == 5 * ms);
 }
 
 TEST_CASE("a wait for a lock becomes what its holder did on the timeline, and its sum stays")

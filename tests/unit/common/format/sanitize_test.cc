@@ -127,10 +127,10 @@ TEST_CASE("names that steer terminals are text once a run is read")
 	CHECK(run.threads.at(0).comm == kBytesRead);
 	CHECK(run.threads.at(0).role == kBytesRead);
 	bool holder = false, file = false;
-	for (const Detail &d : run.details) {
-		holder |= d.name == kBytesRead;
+	for (const ft_span &span : run.spans)
+		holder |= HolderOf(run, span).name == kBytesRead;
+	for (const Detail &d : run.details)
 		file |= d.name == kRead && d.stack == std::vector<std::string>{kRead};
-	}
 	CHECK(holder);
 	CHECK(file);
 	const Stack &stack = run.stacks.at(1);

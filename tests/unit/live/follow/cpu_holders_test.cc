@@ -3,11 +3,14 @@
 #include "live/follow/cpu_holders.h"
 
 #include <cstring>
+#include <random>
 
 #include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
 
+using namespace forktail::analysis;
+using namespace forktail::test;
 using forktail::live::Held;
-using forktail::live::IsDeferred;
 
 namespace
 {
@@ -18,16 +21,16 @@ ft_cpu_slice turn(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t en
 	t.start_ns = start_ns;
 	t.end_ns = end_ns;
 	t.cpu = cpu;
-	t.tid = 7;
+	t.tid = static_cast<uint32_t>(comm[0]); // each name is of one task
 	strncpy(t.comm, comm, sizeof t.comm - 1);
 	return t;
 }
 
-std::string said(const std::vector<forktail::live::Held::Holder> &holders)
+std::string said(const std::vector<CpuHolder> &holders)
 {
 	std::string text;
-	for (const forktail::live::Held::Holder &h : holders)
-		text += h.comm + " " + std::to_string(h.ns) + ";";
+	for (const CpuHolder &h : holders)
+		text += h.turn->comm + (" " + std::to_string(h.ns)) + ";";
 	return text;
 }
 
@@ -63,7 +66,8 @@ TEST_CASE("nobody had a CPU that was idle")
 	ft_cpu_slice idle = turn(0, "swapper/0", 100, 200);
 	idle.tid = 0;
 	held.Add(idle);
-	CHECK(held.In(0, 0, 1000).empty());
+	const auto holders = held.In(0, 0, 1000);
+	CHECK((holders.size() == 1 && holders[0].tid == 0));
 }
 
 TEST_CASE("what is long over is forgotten, and turns without end are not kept")
@@ -79,8 +83,51 @@ TEST_CASE("what is long over is forgotten, and turns without end are not kept")
 
 TEST_CASE("a wait is deferred work's when its thread had most of it")
 {
-	CHECK(forktail::live::IsDeferred({{"ksoftirqd/0", 60}}, 100));
-	CHECK_FALSE(forktail::live::IsDeferred({{"ksoftirqd/0", 50}}, 100));
-	CHECK_FALSE(forktail::live::IsDeferred({{"redis-server", 60}, {"ksoftirqd/0", 40}}, 100));
-	CHECK_FALSE(forktail::live::IsDeferred({}, 100));
+	const ft_cpu_slice softirqs = turn(0, "ksoftirqd/0", 0, 1), other = turn(0, "redis-server", 0, 1);
+	CHECK(IsDeferred({{1, 60, &softirqs}}, 100));
+	CHECK_FALSE(IsDeferred({{1, 50, &softirqs}}, 100));
+	CHECK_FALSE(IsDeferred({{2, 60, &other}, {1, 40, &softirqs}}, 100));
+	CHECK_FALSE(IsDeferred({}, 100));
+}
+
+TEST_CASE("what follows a recording and what explains it say the same of who had a CPU")
+{
+	std::mt19937 random(1);
+	auto below = [&](uint32_t n) { return random() % n; };
+	const char *const names[] = {"swapper/1", "ksoftirqd/1", "sh", "sh", "redis-server"};
+	size_t deferred = 0, idle = 0;
+	for (int round = 0; round < 500; round++) {
+		Held held;
+		RunBuilder b;
+		b.Thread(kServer, 0, 10 * ms);
+		ft_span &wait = b.Off(FT_IDLE, 0, 100 + below(500), 600 + below(400));
+		wait.queue_cpu = 2;
+		for (uint64_t at = below(300); at < 1000;) {
+			const uint32_t who = below(5);
+			const uint64_t end = at + 1 + below(400);
+			ft_cpu_slice t = turn(1, names[who], kBase + at, kBase + end);
+			t.tid = who;
+			// Another wait had seen it before it was over.
+			ft_cpu_slice before = t;
+			before.end_ns = t.start_ns + (end - at) / 2;
+			for (const ft_cpu_slice &told : {before, t}) {
+				held.Add(told);
+				b.run.turns.push_back(told);
+			}
+			at = end + below(2) * below(100);
+		}
+		b.Finish();
+		const ft_span &s = b.run.spans[0];
+		const auto holders = held.In(1, s.start_ns + s.blocked_ns, s.start_ns + s.duration_ns);
+		const WaitHolder explained = HolderOf(b.run, s);
+		CHECK(explained.tid == (holders.empty() ? 0 : holders[0].tid));
+		CHECK(explained.ns == (holders.empty() ? 0 : holders[0].ns));
+		CHECK(explained.name == (holders.empty() ? "" : holders[0].turn->comm));
+		CHECK(explained.deferred == IsDeferred(holders, s.runnable_ns));
+		CHECK((WaitCauseOf(b.run, s) == Cause::SoftirqDeferred) == explained.deferred);
+		deferred += explained.deferred;
+		idle += !holders.empty() && !holders[0].tid;
+	}
+	CHECK(deferred > 10);
+	CHECK(idle > 10);
 }

@@ -20,7 +20,7 @@ constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kAt = 1'795'420'800ull * kSecondNs; // 2026-11-23 08:00:00 UTC
 
 // A second with a fork of 48 ms in it, and a snapshot child at work.
-Frame Sample()
+Frame SampleFrame()
 {
 	Frame f;
 	f.path = "/run/forktail";
@@ -106,7 +106,7 @@ Style Drawn(bool unicode)
 
 TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
 {
-	const Frame f = Sample();
+	const Frame f = SampleFrame();
 	for (auto [columns, rows] :
 	     {std::pair<size_t, size_t>{80, 24}, {60, 15}, {200, 50}, {40, 10}, {81, 20}}) {
 		const std::vector<Line> lines = LayOut(f, columns, rows, Drawn(true));
@@ -134,7 +134,7 @@ TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
 
 TEST_CASE("watch: stalls come first, each with its time, and are told without colour")
 {
-	const std::vector<Line> lines = LayOut(Sample(), 80, 24, Drawn(true));
+	const std::vector<Line> lines = LayOut(SampleFrame(), 80, 24, Drawn(true));
 	const std::string text = All(lines);
 	INFO(text);
 	const size_t fork = text.find("! fork"), copies = text.find("! cow-copy"),
@@ -152,7 +152,7 @@ TEST_CASE("watch: stalls come first, each with its time, and are told without co
 
 TEST_CASE("watch: the worst turn has its evidence, children their progress")
 {
-	const std::string text = All(LayOut(Sample(), 250, 40, Drawn(true)));
+	const std::string text = All(LayOut(SampleFrame(), 250, 40, Drawn(true)));
 	INFO(text);
 	CHECK(Holds(text, "50.0 ms at 07:59:55 UTC, redis-server, 12 reads, 13 writes: fork 48.0 ms (96 %)"));
 	CHECK(Holds(text, "in copy_page_range"));
@@ -166,7 +166,7 @@ TEST_CASE("watch: the worst turn has its evidence, children their progress")
 
 TEST_CASE("watch: the strip points at the second that is shown, and says what is not known")
 {
-	Frame f = Sample();
+	Frame f = SampleFrame();
 	f.chosen = 65;
 	f.frozen = true;
 	const std::vector<Line> lines = LayOut(f, 80, 24, Drawn(false));
@@ -190,7 +190,7 @@ TEST_CASE("watch: the strip points at the second that is shown, and says what is
 
 TEST_CASE("watch: without Unicode all is ASCII")
 {
-	Frame f = Sample();
+	Frame f = SampleFrame();
 	f.worst.detail = std::string(300, 'x');
 	for (size_t columns : {40u, 80u, 200u})
 		for (const Line &line : LayOut(f, columns, 30, Drawn(false)))
@@ -206,7 +206,7 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 	CHECK(Holds(text, "nothing is recorded in /run/forktail yet"));
 	CHECK(Holds(text, "q quit"));
 
-	Frame f = Sample();
+	Frame f = SampleFrame();
 	f.alive = false;
 	f.health.recording = false;
 	f.health.quiet_ns = 42 * kSecondNs;
@@ -229,7 +229,7 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 
 TEST_CASE("watch: as text it has no keys and no strip, as JSON all figures")
 {
-	const Frame f = Sample();
+	const Frame f = SampleFrame();
 	const std::string text = All(LayOutOnce(f, 80, Drawn(true)));
 	INFO(text);
 	CHECK(Holds(text, "! fork"));

@@ -6,8 +6,7 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
+#include "analysis/timeline/holders.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;
@@ -34,9 +33,9 @@ RunBuilder Waiting(const std::vector<ft_cpu_slice> &turns)
 	return b;
 }
 
-uint32_t HolderTid(const ft_span &s)
+WaitHolder Holder(const RunBuilder &b, size_t span = 0)
 {
-	return static_cast<uint32_t>(s.arg[1]);
+	return HolderOf(b.run, b.run.spans[span]);
 }
 
 } // namespace
@@ -46,9 +45,9 @@ TEST_CASE("a CPU held by ksoftirqd is deferred soft interrupts'")
 	RunBuilder b =
 	    Waiting({Turn("ksoftirqd/1", 17, 800 * us, 1900 * us), Turn("sh", 50, 1900 * us, 2 * ms)});
 	b.Finish();
-	CHECK(HolderTid(b.run.spans[0]) == 17);
-	CHECK(b.run.spans[0].arg[1] >> 32 == 900 * us);
-	CHECK(b.run.details[b.run.spans[0].detail].name == "ksoftirqd/1");
+	CHECK(Holder(b).tid == 17);
+	CHECK(Holder(b).ns == 900 * us);
+	CHECK(Holder(b).name == "ksoftirqd/1");
 	Account a = AccountOf(b.run, 0);
 	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 1 * ms);
 	CHECK(a.by_cause[Index(Cause::RunQueue)] == 0);
@@ -60,14 +59,14 @@ TEST_CASE("ksoftirqd that held it longest, but not for the most part, is a holde
 	    Waiting({Turn("a", 50, 1000 * us, 1250 * us), Turn("ksoftirqd/1", 17, 1250 * us, 1750 * us),
 		     Turn("b", 51, 1750 * us, 2 * ms)});
 	b.Finish();
-	CHECK(HolderTid(b.run.spans[0]) == 17);
+	CHECK(Holder(b).tid == 17);
 	Account a = AccountOf(b.run, 0);
 	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 0);
 	CHECK(a.by_cause[Index(Cause::RunQueue)] == 1 * ms);
 
 	RunBuilder other = Waiting({Turn("ksoftirqd-like", 17, 0, 2 * ms)}); // not the kernel's
 	other.Finish();
-	CHECK(other.run.spans[0].flags == 0);
+	CHECK_FALSE(Holder(other).deferred);
 }
 
 TEST_CASE("turns of one task count together, each once, and those of other CPUs or times not at all")
@@ -85,9 +84,9 @@ TEST_CASE("turns of one task count together, each once, and those of other CPUs 
 	});
 	b.Finish();
 	CHECK(b.run.turns.size() == 7);
-	CHECK(HolderTid(b.run.spans[0]) == 51);
-	CHECK(b.run.spans[0].arg[1] >> 32 == 500 * us); // "a" has 450
-	CHECK(b.run.details[b.run.spans[0].detail].name == "b");
+	CHECK(Holder(b).tid == 51);
+	CHECK(Holder(b).ns == 500 * us); // "a" has 450
+	CHECK(Holder(b).name == "b");
 }
 
 TEST_CASE("a holder's name goes with what is known of a wait, not instead of it")
@@ -103,12 +102,16 @@ TEST_CASE("a holder's name goes with what is known of a wait, not instead of it"
 	b.Finish();
 	const Column<ft_span> &spans = b.run.spans;
 	REQUIRE(spans.size() == 4);
-	for (const ft_span &s : spans)
-		CHECK(s.arg[1] == (50 | (1 * ms) << 32));
-	CHECK(b.run.details[spans[1].detail].name == "dump.rdb");
-	CHECK(b.run.details[spans[2].detail].name == "sh");
-	CHECK(b.run.details[spans[2].detail].stack == std::vector<std::string>{"futex_wait+0x1"});
-	CHECK(spans[0].detail == spans[3].detail); // one for both
+	for (size_t i = 0; i < spans.size(); i++) {
+		CHECK(Holder(b, i).tid == 50);
+		CHECK(Holder(b, i).ns == 1 * ms);
+		CHECK(spans[i].arg[1] == 0); // as it was recorded
+	}
+	CHECK(NameOf(b.run, spans[1]) == "dump.rdb");
+	CHECK(NameOf(b.run, spans[2]) == "sh");
+	CHECK(DetailOf(b.run, spans[2]).stack == std::vector<std::string>{"futex_wait+0x1"});
+	CHECK(NameOf(b.run, spans[0]) == "sh");
+	CHECK(NameOf(b.run, spans[3]) == "sh");
 }
 
 TEST_CASE("a wait that nothing is known of stays so, and one of an old recording as it was decided")
@@ -118,17 +121,19 @@ TEST_CASE("a wait that nothing is known of stays so, and one of an old recording
 	old.arg[1] = 4711 | (900 * us) << 32;
 	old.flags = FT_SPAN_KSOFTIRQD;
 	b.Finish();
-	CHECK(b.run.spans[0].arg[1] == 0);
-	CHECK(b.run.spans[0].detail == 0);
-	CHECK(b.run.spans[1].arg[1] == (4711 | (900 * us) << 32));
-	CHECK(b.run.spans[1].flags == FT_SPAN_KSOFTIRQD);
+	CHECK(Holder(b).tid == 0);
+	CHECK(Holder(b).ns == 0);
+	CHECK(NameOf(b.run, b.run.spans[0]).empty());
+	CHECK(Holder(b, 1).tid == 4711);
+	CHECK(Holder(b, 1).ns == 900 * us);
+	CHECK(Holder(b, 1).deferred);
 }
 
 TEST_CASE("turns with impossible times are left out")
 {
 	RunBuilder b = Waiting({Turn("x", 50, 2 * ms, 1 * ms), Turn("sh", 51, 1900 * us, 2 * ms)});
 	b.Finish();
-	CHECK(HolderTid(b.run.spans[0]) == 51);
+	CHECK(Holder(b).tid == 51);
 	CHECK(b.run.warnings.size() == 1);
 }
 

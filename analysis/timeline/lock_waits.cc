@@ -2,7 +2,7 @@
 // Only a thread of the same process that lived at the moment is believed to have been a lock's holder or to
 // have ended a wait: memory that processes share may have locks, too, but what the other one did is not the
 // server's affair.
-#include "analysis/run/lock_waits.h"
+#include "lock_waits.h"
 
 namespace forktail::analysis
 {
@@ -24,23 +24,20 @@ uint32_t MateAt(const Run &run, const ThreadFinder &finder, const Thread &waitin
 
 } // namespace
 
-void FindLockWaits(const ThreadFinder &finder, Run *run)
+std::vector<LockWait> FindLockWaits(const Run &run, const ThreadFinder &finder, uint32_t thread)
 {
-	for (Thread &t : run->threads) {
-		t.first_lock_wait = run->lock_waits.size();
-		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
-			ft_span &s = run->spans[i];
-			if (s.owner != FT_LOCK_WAIT || !s.off_cpu || s.depth || !s.arg[0])
-				continue;
-			uint64_t end_ns = s.start_ns + s.blocked_ns;
-			run->lock_waits.push_back(
-			    {s.start_ns, end_ns, s.arg[0], static_cast<uint32_t>(i),
-			     MateAt(*run, finder, t, static_cast<uint32_t>(s.arg[1]), s.start_ns),
-			     MateAt(*run, finder, t, static_cast<uint32_t>(s.arg[1] >> 32), end_ns)});
-			s.arg[1] = 0;
-		}
-		t.lock_wait_count = run->lock_waits.size() - t.first_lock_wait;
+	std::vector<LockWait> waits;
+	const Thread &t = run.threads[thread];
+	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+		const ft_span &s = run.spans[i];
+		if (!IsLockWait(s))
+			continue;
+		const uint64_t end_ns = s.start_ns + s.blocked_ns;
+		waits.push_back({s.start_ns, end_ns, s.arg[0], static_cast<uint32_t>(i),
+				 MateAt(run, finder, t, static_cast<uint32_t>(s.arg[1]), s.start_ns),
+				 MateAt(run, finder, t, static_cast<uint32_t>(s.arg[1] >> 32), end_ns)});
 	}
+	return waits;
 }
 
 } // namespace forktail::analysis

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: MIT
+// Puts what was read in order: records to their threads, by time, without nonsense. run.h declares it.
+// Either all at once, or what there is little of first and the rest in stretches.
+#include "run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <unordered_map>
+
+#include "analysis/run/sort_nearly.h"
+#include "analysis/run/thread_finder.h"
+#include "common/format/units.h"
+#include "recording/syscalls.h"
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+uint64_t EndOf(const ft_span &s)
+{
+	return s.start_ns + s.duration_ns;
+}
+
+bool IsFault(uint8_t owner)
+{
+	return (owner >= FT_COW_COPY && owner <= FT_PAGE_IN) || owner == FT_FAULT_OTHER;
+}
+
+// Records whose thread was never announced (its event was dropped) get a thread made from what they span.
+template <typename T>
+void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), std::vector<Thread> *threads,
+		       uint64_t *made)
+{
+	std::unordered_map<uint32_t, size_t> by_tid;
+	for (size_t i = 0; i < threads->size(); i++)
+		by_tid[(*threads)[i].tid] = i;
+	size_t announced = threads->size();
+	for (const T &r : records) {
+		auto [found, is_new] = by_tid.try_emplace(r.tid, threads->size());
+		if (is_new) {
+			Thread t;
+			t.tid = r.tid;
+			t.start_ns = r.start_ns;
+			t.end_ns = end_of(r);
+			threads->push_back(t);
+			++*made;
+		} else if (found->second >= announced) {
+			Thread &t = (*threads)[found->second];
+			t.start_ns = std::min(t.start_ns, r.start_ns);
+			t.end_ns = std::max(t.end_ns, end_of(r));
+		}
+	}
+}
+
+// No clock of ours reaches 2^62 ns (146 years), and nothing ends before it begins.
+bool Sane(uint64_t start_ns, uint64_t end_ns)
+{
+	return start_ns <= end_ns && end_ns >> 62 == 0;
+}
+
+bool SpanBefore(const ft_span &a, const ft_span &b)
+{
+	if (a.start_ns != b.start_ns)
+		return a.start_ns < b.start_ns;
+	if (a.duration_ns != b.duration_ns)
+		return a.duration_ns > b.duration_ns;
+	return a.depth < b.depth;
+}
+
+bool TallyBefore(const ft_tally &a, const ft_tally &b)
+{
+	if (a.start_ns != b.start_ns)
+		return a.start_ns < b.start_ns;
+	return a.owner < b.owner;
+}
+
+bool CpuSampleBefore(const ft_cpu_sample &a, const ft_cpu_sample &b)
+{
+	return a.t_ns < b.t_ns;
+}
+
+template <typename T> uint64_t StartOf(const T &record)
+{
+	return record.start_ns;
+}
+uint64_t StartOf(const ft_cpu_sample &s)
+{
+	return s.t_ns;
+}
+
+// Groups records by thread, sorts each group, and tells every thread where its group lies.
+template <typename T, typename Before>
+void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
+	   size_t Thread::*first, size_t Thread::*count, Before before)
+{
+	Column<uint32_t> owner;
+	owner.Extend(records->size());
+	for (Thread &t : *threads)
+		t.*count = 0;
+	for (size_t i = 0; i < records->size(); i++) {
+		owner[i] =
+		    static_cast<uint32_t>(finder.Find(*threads, (*records)[i].tid, StartOf((*records)[i])));
+		((*threads)[owner[i]].*count)++;
+	}
+	size_t sum = 0;
+	std::vector<size_t> next(threads->size());
+	for (size_t t = 0; t < threads->size(); t++) {
+		(*threads)[t].*first = next[t] = sum;
+		sum += (*threads)[t].*count;
+	}
+	if (!std::is_sorted(owner.begin(), owner.end())) {
+		Column<T> grouped;
+		grouped.Extend(records->size());
+		for (size_t i = 0; i < records->size(); i++)
+			grouped[next[owner[i]]++] = (*records)[i];
+		*records = std::move(grouped);
+	}
+	for (const Thread &t : *threads)
+		SortNearly(records->begin() + t.*first, records->begin() + t.*first + t.*count, before);
+}
+
+// Whether a socket is, by a later record, where it was by an earlier one.
+bool SamePlace(const ft_socket &a, const ft_socket &b)
+{
+	return a.inode == b.inode && a.tgid == b.tgid && a.epoll == b.epoll && a.peer_inode == b.peer_inode &&
+	       a.local_port == b.local_port && a.peer_port == b.peer_port;
+}
+
+// A thread still open when its recording ended is accounted up to the last instant anything says of it.
+void CloseOpenThreads(Run *run)
+{
+	for (Thread &t : run->threads) {
+		if (t.end_ns)
+			continue;
+		t.end_ns = t.start_ns;
+		for (size_t i = 0; i < t.span_count; i++)
+			t.end_ns = std::max(t.end_ns, EndOf(run->spans[t.first_span + i]));
+		for (size_t i = 0; i < t.tally_count; i++)
+			t.end_ns = std::max(t.end_ns, run->tallies[t.first_tally + i].end_ns);
+	}
+}
+
+// The system call that a thread's event loop waits in, as far as its spans tell; -1 if they don't.
+int LoopCall(const Run &run, const Thread &t)
+{
+	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
+		if (run.spans[i].owner == FT_IDLE && run.spans[i].off_cpu)
+			return run.spans[i].syscall;
+	return -1;
+}
+
+// From when on who waits for a thread has waited, if this is a wait of its event loop: since it was woken; or
+// all the while that it was stopped, for what came then did not wake it. The wait's end, if nobody had to.
+uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
+{
+	if (wait.owner == FT_IDLE && wait.off_cpu)
+		return wait.start_ns + wait.blocked_ns;
+	bool stopped = wait.owner == FT_STOPPED || wait.owner == FT_FROZEN || wait.owner == FT_PTRACED;
+	return stopped && wait.off_cpu && wait.syscall >= 0 && wait.syscall == loop_call ? wait.start_ns
+											 : EndOf(wait);
+}
+
+// A turn of the event loop is recorded from the moment its thread runs. Who waits for it waits from when the
+// thread should have run, so that is where a turn begins here; one too short to be recorded is known by that
+// wait alone.
+void BeginTurnsAtWakeups(Run *run)
+{
+	Column<ft_span> turns;
+	for (Thread &t : run->threads) {
+		const int loop_call = LoopCall(*run, t);
+		size_t first = turns.size(), next = t.first_iteration, end = next + t.iteration_count;
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			const ft_span &wait = run->spans[i];
+			const uint64_t from_ns = AwaitedFrom(wait, loop_call);
+			if (EndOf(wait) - from_ns < std::max<uint64_t>(run->min_span_ns, 1))
+				continue;
+			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
+				turns.push_back(run->iterations[next]);
+			if (wait.owner != FT_IDLE && turns.size() > first && EndOf(turns.back()) > from_ns)
+				continue; // in a turn that was seen
+			ft_span turn = {};
+			turn.start_ns = from_ns;
+			turn.duration_ns = EndOf(wait) - from_ns;
+			turn.tid = wait.tid;
+			turn.owner = FT_ITERATION;
+			turn.syscall = -1;
+			// Closer than anything that is recorded: the same turn. What may be many is none, and
+			// the wait is one all the same.
+			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns &&
+			    !MayBeMany(run->iterations[next])) {
+				const ft_span &recorded = run->iterations[next++];
+				turn.duration_ns = EndOf(recorded) - turn.start_ns;
+				std::copy(std::begin(recorded.arg), std::end(recorded.arg), turn.arg);
+				turn.flags = recorded.flags;
+			}
+			turns.push_back(turn);
+		}
+		for (; next < end; next++)
+			turns.push_back(run->iterations[next]);
+		t.first_iteration = first;
+		t.iteration_count = turns.size() - first;
+	}
+	run->iterations = std::move(turns);
+}
+
+// A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind.
+// Spans of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the
+// kind.
+void NameWaitsInFaults(Run *run)
+{
+	for (const Thread &t : run->threads) {
+		const ft_span *fault = nullptr; // the last one with a kind
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			ft_span &s = run->spans[i];
+			if (!s.off_cpu && IsFault(s.owner))
+				fault = &s;
+			else if (s.off_cpu && s.owner == FT_FAULT_OTHER && fault && EndOf(s) <= EndOf(*fault))
+				s.owner = fault->owner;
+		}
+	}
+}
+
+// A fault that never ended was none, and its span says whose time it was. What was recorded within it before
+// that was known is named like it: a wait is in no system call that is known, a sample is of what ran there.
+void NameWhatLiesInAbandoned(Run *run)
+{
+	for (const Thread &t : run->threads) {
+		const ft_span *abandoned = nullptr;
+		size_t sample = t.first_cpu_sample, samples_end = sample + t.cpu_sample_count;
+		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+			ft_span &s = run->spans[i];
+			if (s.off_cpu && s.owner == FT_FAULT_OTHER && abandoned &&
+			    EndOf(s) <= EndOf(*abandoned))
+				s.owner =
+				    abandoned->owner == FT_OWN_CODE ? uint8_t{FT_SYSCALL} : abandoned->owner;
+			if (!(s.flags & FT_SPAN_ABANDONED))
+				continue;
+			abandoned = &s;
+			while (sample < samples_end && run->cpu_samples[sample].t_ns < s.start_ns)
+				sample++;
+			for (; sample < samples_end && run->cpu_samples[sample].t_ns < EndOf(s); sample++)
+				if (run->cpu_samples[sample].owner == FT_FAULT_OTHER)
+					run->cpu_samples[sample].owner = s.owner;
+		}
+	}
+}
+
+} // namespace
+
+// A recording whose checksums hold may still have been written by something broken; times that make no sense
+// would poison every sum.
+uint64_t DropNonsense(Run *run)
+{
+	uint64_t dropped = 0;
+	auto filter = [&](auto *records, auto is_sane) {
+		size_t kept = 0;
+		for (const auto &r : *records)
+			if (is_sane(r))
+				(*records)[kept++] = r;
+		dropped += records->size() - kept;
+		records->Truncate(kept);
+	};
+	// An interrupt that came while a program of the recorder's ended a frame is in that frame, too: some
+	// microseconds more than it lasted, for which it is not to be lost.
+	constexpr uint64_t kInterruptedNs = 100'000;
+	for (ft_span &s : run->spans)
+		if (s.on_cpu_ns > s.duration_ns && s.on_cpu_ns - s.duration_ns < kInterruptedNs &&
+		    s.on_cpu_ns >> 62 == 0)
+			s.on_cpu_ns = s.duration_ns;
+	filter(&run->spans, [](const ft_span &s) {
+		return Sane(s.start_ns, s.start_ns + s.duration_ns) && s.duration_ns >> 62 == 0 &&
+		       s.on_cpu_ns <= s.duration_ns && s.runnable_ns <= s.duration_ns &&
+		       s.blocked_ns <= s.duration_ns;
+	});
+	filter(&run->tallies, [](const ft_tally &t) {
+		return Sane(t.start_ns, t.end_ns) && t.total_ns >> 62 == 0 && t.owner < FT_OWNER_LIMIT;
+	});
+	auto wild_io = [](const ft_io &io) { return !Sane(io.start_ns, io.start_ns + io.duration_ns); };
+	dropped += std::erase_if(run->ios, wild_io);
+	dropped += std::erase_if(
+	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
+	dropped +=
+	    std::erase_if(run->turns, [](const ft_cpu_slice &t) { return !Sane(t.start_ns, t.end_ns); });
+	return dropped;
+}
+
+void WarnOfNonsense(uint64_t dropped, Run *run)
+{
+	if (dropped)
+		run->warnings.push_back(common::Plural(dropped, "record makes", "records make") +
+					" no sense (impossible times), so that is left out");
+}
+
+void WarnOfMadeThreads(uint64_t made, Run *run)
+{
+	if (made)
+		run->warnings.push_back(
+		    common::Plural(made, "thread", "threads") +
+		    " left spans but no record of its own: the event that announces it was lost");
+}
+
+void FindExtent(Run *run)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+	auto note = [&](uint64_t from_ns, uint64_t to_ns) {
+		first = std::min(first, from_ns);
+		last = std::max(last, to_ns);
+	};
+	for (const RecordingFile &f : run->files) {
+		if (!f.overlaid || f.program == kClockProgram)
+			continue;
+		if (f.start_ns)
+			note(f.start_ns, std::max(f.start_ns, f.end_ns));
+	}
+	for (const Thread &t : run->threads)
+		note(t.start_ns, t.end_ns);
+	const Requests &q = run->requests;
+	for (size_t i = 0; i < q.size(); i++)
+		note(q.intended_ns[i], q.end_ns[i]);
+	run->start_ns = first == UINT64_MAX ? 0 : first;
+	run->end_ns = last;
+}
+
+void SeparateIterations(Run *run)
+{
+	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
+	size_t kept = 0;
+	for (const ft_span &s : run->spans) {
+		if (s.owner == FT_ITERATION)
+			run->iterations.push_back(s);
+		else if (s.owner < FT_OWNER_LIMIT)
+			run->spans[kept++] = s;
+	}
+	run->spans.Truncate(kept);
+}
+
+void SortThreads(Run *run)
+{
+	std::sort(run->threads.begin(), run->threads.end(), [](const Thread &a, const Thread &b) {
+		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.tid < b.tid;
+	});
+}
+
+uint64_t IndexFacts(Run *run)
+{
+	uint64_t dropped = 0;
+	if (run->details.empty())
+		run->details.emplace_back();
+	if (run->stacks.empty())
+		run->stacks.emplace_back();
+	for (Thread &t : run->threads) {
+		if (t.end_ns && !Sane(t.start_ns, t.end_ns)) {
+			t.end_ns = t.start_ns = 0;
+			dropped++;
+		}
+	}
+	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
+	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
+	dropped +=
+	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
+	std::stable_sort(run->loops.begin(), run->loops.end(),
+			 [](const ft_loop &a, const ft_loop &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->sockets.begin(), run->sockets.end(),
+			 [](const ft_socket &a, const ft_socket &b) {
+				 return a.inode != b.inode ? a.inode < b.inode : a.seen_ns < b.seen_ns;
+			 });
+	// A ring's segments say again which sockets are where.
+	run->sockets.erase(std::unique(run->sockets.begin(), run->sockets.end(), SamePlace),
+			   run->sockets.end());
+	std::sort(run->drops.begin(), run->drops.end(),
+		  [](const ft_drop &a, const ft_drop &b) { return a.start_ns < b.start_ns; });
+	for (Series &s : run->series)
+		std::stable_sort(s.samples.begin(), s.samples.end(),
+				 [](const Sample &a, const Sample &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->reports.begin(), run->reports.end(),
+			 [](const ServerReport &a, const ServerReport &b) { return a.t_ns < b.t_ns; });
+	std::stable_sort(run->load_starts.begin(), run->load_starts.end(),
+			 [](const LoadStart &a, const LoadStart &b) { return a.t_ns < b.t_ns; });
+	if (run->ops.empty())
+		run->ops.push_back("request");
+	return dropped;
+}
+
+namespace
+{
+
+// By CPU and time, each once, as far as it is known.
+void OrderTurns(std::vector<ft_cpu_slice> *turns)
+{
+	std::sort(turns->begin(), turns->end(), [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
+		if (a.cpu != b.cpu)
+			return a.cpu < b.cpu;
+		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+	});
+	auto same = [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
+		return a.cpu == b.cpu && a.start_ns == b.start_ns;
+	};
+	turns->erase(std::unique(turns->begin(), turns->end(), same), turns->end());
+}
+
+// Each record to its thread, in order.
+void PutInOrder(Run *run)
+{
+	ThreadFinder finder(run->threads);
+	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
+	OrderTurns(&run->turns);
+	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
+	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
+	      SpanBefore);
+	// Without a thread to go by a sample says nothing; what else that thread left has made it one.
+	size_t kept = 0;
+	for (const ft_cpu_sample &s : run->cpu_samples)
+		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
+			run->cpu_samples[kept++] = s;
+	run->cpu_samples.Truncate(kept);
+	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
+	      CpuSampleBefore);
+	std::sort(run->ios.begin(), run->ios.end(),
+		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
+	std::sort(run->writes.begin(), run->writes.end(),
+		  [](const ft_writes &a, const ft_writes &b) { return a.start_ns < b.start_ns; });
+}
+
+// What records say of each other.
+void NameAll(Run *run)
+{
+	NameWaitsInFaults(run);
+	NameWhatLiesInAbandoned(run);
+	BeginTurnsAtWakeups(run);
+}
+
+} // namespace
+
+void IndexStretch(Run *run)
+{
+	DropNonsense(run);
+	SeparateIterations(run);
+	PutInOrder(run);
+	NameAll(run);
+}
+
+void IndexRun(Run *run)
+{
+	uint64_t dropped = IndexFacts(run) + DropNonsense(run);
+	WarnOfNonsense(dropped, run);
+	SeparateIterations(run);
+	uint64_t made = 0;
+	AddMissingThreads<ft_span>(run->spans, EndOf, &run->threads, &made);
+	AddMissingThreads<ft_tally>(
+	    run->tallies, [](const ft_tally &t) { return t.end_ns; }, &run->threads, &made);
+	AddMissingThreads<ft_span>(run->iterations, EndOf, &run->threads, &made);
+	WarnOfMadeThreads(made, run);
+	SortThreads(run);
+	PutInOrder(run);
+	CloseOpenThreads(run);
+	NameAll(run);
+	FindExtent(run);
+}
+
+} // namespace forktail::analysis
