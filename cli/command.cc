@@ -20,6 +20,17 @@
 namespace forktail::cli
 {
 
+namespace
+{
+
+std::filesystem::path OwnDirectory()
+{
+	std::error_code ec;
+	return std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
+}
+
+} // namespace
+
 // Parses into `app`'s variables. True: go on; false: *status is what to exit with.
 int Refuse(const std::string &why, int status)
 {
@@ -117,6 +128,27 @@ bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Ex
 	bool read = analysis::ExplainRun(run, options, explanation, error, status);
 	explanation->progress = analysis::Progress(); // the line goes
 	return read;
+}
+
+std::filesystem::path Tree()
+{
+	std::error_code ec;
+	const std::filesystem::path above = OwnDirectory().parent_path(),
+				    link = above / "share/forktail/tree";
+	return std::filesystem::exists(link, ec) ? link : above.parent_path();
+}
+
+std::string FindProgram(const char *program)
+{
+	std::string places = OwnDirectory();
+	const char *path = getenv("PATH");
+	places += ":" + std::string(path ? path : "/usr/local/bin:/usr/bin:/bin") + ":";
+	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
+		const std::string file = places.substr(at, end - at) + "/" + program;
+		if (end > at && access(file.c_str(), X_OK) == 0)
+			return file;
+	}
+	return "";
 }
 
 int RunProgram(const char *program, const char *first, int argc, char **argv, const char *missing)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,11 @@ bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Explanation *explanation,
 	  std::string *error, int *status);
 
+// Where Python packages are that forktail runs (build-python/, build-spark/, fleet/): in the tree that it was
+// built in, to which script/install leaves a link.
+std::filesystem::path Tree();
+// Where a program of forktail's is: beside this one, else on PATH; "" if it is nowhere.
+std::string FindProgram(const char *program);
 // Runs it in place of this one, with `first` (if not null) and the words that follow. Comes back only if it
 // can't: it was said why, `missing` at the end of the sentence.
 int RunProgram(const char *program, const char *first, int argc, char **argv,

@@ -31,9 +31,8 @@ bool Has(const std::string &python, const char *package)
 int FleetCommand(int argc, char **argv)
 {
 	std::error_code ec;
-	const fs::path tree =
-	    fs::read_symlink("/proc/self/exe", ec).parent_path().parent_path().parent_path();
-	if (fs::exists(tree / "analysis/fleet/forktail_fleet", ec)) {
+	const fs::path tree = Tree();
+	if (fs::exists(tree / "fleet/forktail_fleet", ec)) {
 		const char *before = getenv("PYTHONPATH");
 		const std::string path = (tree / "analysis/fleet").string() +
 					 (before && before[0] ? std::string(":") + before : "");

@@ -194,11 +194,10 @@ std::string Views(const std::vector<std::string> &directories)
 // A python3 that has the package: of the tree that this was built in, else the one on PATH. "" if none has.
 std::string PythonWithDuckdb()
 {
-	std::error_code ec;
-	const fs::path self = fs::read_symlink("/proc/self/exe", ec);
-	const std::string built = self.parent_path().parent_path().parent_path() / "build-python/bin/python3";
-	for (const std::string &python : {built, std::string("python3")})
-		if (Run({python, "-c",
+	for (const std::string &python :
+	     {(Tree() / "build-python/bin/python3").string(), std::string("python3")})
+		if (Run(python,
+			{python, "-c",
 			 "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"}) ==
 		    kDone)
 			return python;

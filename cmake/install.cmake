@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: MIT
 # What `cmake --install` puts where. A component is a Debian package (debian/rules): forktail, which needs no rights;
-# forktail-record, for hosts of servers; forktail-mpi, for runs on several hosts. forktail-parquet is not installed: Debian
-# has no Arrow for C++, and one that comes with a Python package is not where another host has it.
+# forktail-record, for hosts of servers; forktail-mpi, for runs on several hosts. forktail-parquet is a component of
+# script/install only: Debian has no Arrow for C++, and the one of build-python/ is not where another host has it.
 include(GNUInstallDirs)
 set(FORKTAIL_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh looks for completions")
 
+add_custom_target(forktail_programs) # all that is installed
 function(forktail_install component)
   foreach(program ${ARGN})
     if(TARGET ${program})
       install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
+      add_dependencies(forktail_programs ${program})
     endif()
   endforeach()
 endfunction()
 forktail_install(forktail forktail forktail-load forktail-clock)
 forktail_install(forktail-record forktail-record forktail-guard)
 forktail_install(forktail-mpi forktail-rank)
+forktail_install(forktail-parquet forktail-parquet)
 install(DIRECTORY lab/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/forktail COMPONENT forktail)
-install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/forktail COMPONENT forktail-record)
+if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # a package's, which keeps what was changed in it
+  install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/forktail COMPONENT forktail-record)
+endif()
 if(TARGET forktail_manual)
-  set(made ${CMAKE_BINARY_DIR}/cli/manual)
+  add_dependencies(forktail_programs forktail_manual)
+  set(made ${CMAKE_BINARY_DIR}/manual)
   set(recorder "forktail-(record|guard|doctor)[.]1$")
   set(rank "forktail-rank[.]1$")
   install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail REGEX "${recorder}|${rank}" EXCLUDE)
