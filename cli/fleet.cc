@@ -32,7 +32,7 @@ int FleetCommand(int argc, char **argv)
 {
 	std::error_code ec;
 	const fs::path tree = Tree();
-	if (fs::exists(tree / "fleet/forktail_fleet", ec)) {
+	if (fs::exists(tree / "analysis/fleet/forktail_fleet", ec)) {
 		const char *before = getenv("PYTHONPATH");
 		const std::string path = (tree / "analysis/fleet").string() +
 					 (before && before[0] ? std::string(":") + before : "");

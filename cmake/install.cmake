@@ -24,7 +24,7 @@ if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # a package's, which keeps what was 
 endif()
 if(TARGET forktail_manual)
   add_dependencies(forktail_programs forktail_manual)
-  set(made ${CMAKE_BINARY_DIR}/manual)
+  set(made ${CMAKE_BINARY_DIR}/cli/manual)
   set(recorder "forktail-(record|guard|doctor)[.]1$")
   set(rank "forktail-rank[.]1$")
   install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT forktail REGEX "${recorder}|${rank}" EXCLUDE)
