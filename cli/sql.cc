@@ -196,8 +196,7 @@ std::string PythonWithDuckdb()
 {
 	for (const std::string &python :
 	     {(Tree() / "build-python/bin/python3").string(), std::string("python3")})
-		if (Run(python,
-			{python, "-c",
+		if (Run({python, "-c",
 			 "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"}) ==
 		    kDone)
 			return python;

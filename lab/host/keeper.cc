@@ -143,6 +143,7 @@ bool CloseKeeper(Keeper *keeper, std::string *error)
 {
 	if (keeper->fd < 0)
 		return true;
+	shutdown(keeper->fd, SHUT_RDWR); // a process that was forked since may have it open too
 	close(keeper->fd);
 	keeper->fd = -1;
 	int status = 0;

@@ -234,11 +234,17 @@ bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *t
 			*error = node->name + " doesn't run, so it can't exchange slots";
 			return false;
 		}
-	std::string source, target;
 	std::vector<size_t> numbers;
+	return FirstSlots(session, *from, static_cast<size_t>(slots), &numbers, error) &&
+	       MoveSlots(session, topology, from, to, numbers, error);
+}
+
+bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *to,
+	       const std::vector<size_t> &numbers, std::string *error)
+{
+	std::string source, target;
 	std::vector<Instance *> primaries;
 	if (!ReadId(session, *from, &source, error) || !ReadId(session, *to, &target, error) ||
-	    !FirstSlots(session, *from, static_cast<size_t>(slots), &numbers, error) ||
 	    !PrimariesToTell(session, *topology, from, to, &primaries, error))
 		return false;
 	for (size_t number : numbers) {

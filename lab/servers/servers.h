@@ -32,6 +32,9 @@ bool KillInstance(Session *session, Instance *instance, std::string *error);
 // does.
 bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *to, int slots,
 	       std::string *error);
+// The same with slots of these numbers, of two nodes that live.
+bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *to,
+	       const std::vector<size_t> &numbers, std::string *error);
 
 // How forktail-load is to reach a server, proxy, cluster or Sentinels: {"-s", PATH}, {"--server", ...}.
 // logged: with what a log of each request wants to know, which servers lie behind a proxy.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A real Redis Cluster for a test: `primaries` nodes with a replica each, on free ports of 127.0.0.1, formed
-// with CLUSTER ADDSLOTSRANGE, MEET and REPLICATE. Constructed means that every node says the cluster is fine
-// and every replica is in step; destroyed means that all of it is gone.
+// A real Redis Cluster for a test: `primaries` nodes with a replica each, on free ports of 127.0.0.1.
+// Constructed means that every node says the cluster is fine and every replica is in step; destroyed means
+// that all of it is gone.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,18 +22,16 @@ public:
 	// Primaries first, then their replicas in the same order.
 	Redis &node(size_t i) { return *nodes_.at(i); }
 	size_t size() const { return nodes_.size(); }
-	int primaries() const { return primaries_; }
+	int primaries() const { return static_cast<int>(size() / 2); }
 	std::string id(size_t i) { return node(i).command({"CLUSTER", "MYID"}); }
 	std::string address(size_t i) { return "127.0.0.1:" + std::to_string(node(i).port()); }
 
 	// Moves slots first..last from one primary to another as redis-cli does: migrating and importing,
 	// keys, then the new owner told to all primaries.
 	void move(int first, int last, size_t from, size_t to);
-	// All nodes but `except` say that the cluster is fine.
-	bool fine(size_t except = SIZE_MAX);
 
 private:
-	int primaries_;
+	std::shared_ptr<Started> started_;
 	std::vector<std::unique_ptr<Redis>> nodes_;
 };
 

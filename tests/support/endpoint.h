@@ -3,7 +3,6 @@
 // tests that mean the bytes.
 #pragma once
 #include <string>
-#include <sys/types.h>
 
 #include "tests/support/process.h"
 
@@ -18,10 +17,6 @@ struct Endpoint {
 
 // Whether something accepts connections there.
 bool accepts(const Endpoint &server);
-
-// Whether this process listens on this TCP port: what accepts a connection there may be another's server, and
-// a proxy's answers don't say whose they are.
-bool listens(pid_t pid, int port);
 
 // Sends the request on a connection of its own and returns what comes back, up to the first end of `until`.
 // Throws with what has come when that is not all of it after `limit`, or when the connection fails.

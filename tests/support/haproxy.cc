@@ -2,34 +2,23 @@
 // A real HAProxy for a test; see haproxy.h.
 #include "tests/support/haproxy.h"
 
-#include "tests/support/server.h"
+#include "tests/support/started.h"
 
 namespace forktail::test
 {
 namespace
 {
 
-std::string address(const Endpoint &endpoint)
+std::shared_ptr<Started> start(const HaproxyOptions &options)
 {
-	return endpoint.socket.empty() ? "127.0.0.1:" + std::to_string(endpoint.port)
-				       : "unix@" + endpoint.socket;
+	lab::ServerPlan plan =
+	    plan_of("haproxy", options.tcp, {"nbthread " + std::to_string(options.threads)});
+	plan.behind = {{"server", lab::Endpoint{options.server.socket, options.server.port}.Address()}};
+	return started(plan);
 }
 
 } // namespace
 
-Haproxy::Haproxy(const HaproxyOptions &options) : Proxy(options.tcp)
-{
-	start(
-	    [&] {
-		    write_file(file("haproxy.cfg"),
-			       "global\n  nbthread " + std::to_string(options.threads) +
-				   "\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n"
-				   "  timeout client 1h\n  timeout server 1h\nlisten test\n  bind " +
-				   address(endpoint()) + "\n  server server " + address(options.server) +
-				   "\n");
-		    return std::vector<std::string>{"haproxy", "-db", "-f", file("haproxy.cfg")};
-	    },
-	    [] { return std::string(); });
-}
+Haproxy::Haproxy(const HaproxyOptions &options) : Served(start(options), 0) {}
 
 } // namespace forktail::test

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A real HAProxy for a test: it passes connections on to one server, with several threads, on a Unix socket
-// in a temporary directory of its own or, when asked for, on a free TCP port of 127.0.0.1. Constructed means
-// it accepts connections; destroyed means it and its files are gone. The server has to outlive it.
+// or, when asked for, on a free TCP port of 127.0.0.1. The server has to outlive it.
 #pragma once
-#include "tests/support/proxy.h"
+#include "tests/support/served.h"
 
 namespace forktail::test
 {
@@ -14,7 +13,7 @@ struct HaproxyOptions {
 	int threads = 2;
 };
 
-class Haproxy : public Proxy
+class Haproxy : public Served
 {
 public:
 	explicit Haproxy(const HaproxyOptions &options);

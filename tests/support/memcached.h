@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A real memcached for a test: on a Unix socket in a temporary directory of its own or, when asked for, on a
-// free TCP port of 127.0.0.1; memcached listens on one or the other. Constructed means it answers; destroyed
-// means it and its files are gone.
+// A real memcached for a test: on a Unix socket or, when asked for, on a free TCP port of 127.0.0.1.
 #pragma once
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tests/support/endpoint.h"
-#include "tests/support/process.h"
-#include "tests/support/tempdir.h"
+#include "tests/support/served.h"
 
 namespace forktail::test
 {
@@ -18,22 +13,13 @@ struct MemcachedOptions {
 	bool tcp = false;
 	// Further arguments: {"-m", "128", "-I", "2m"}.
 	std::vector<std::string> config = {};
+	std::vector<std::string> environment = {}; // "NAME=VALUE" each
 };
 
-class Memcached
+class Memcached : public Served
 {
 public:
 	explicit Memcached(const MemcachedOptions &options = {});
-	~Memcached(); // SIGTERM, and SIGKILL if that does not end it within seconds
-	Memcached(const Memcached &) = delete;
-	Memcached &operator=(const Memcached &) = delete;
-
-	pid_t pid() const { return process_->pid(); }
-	Process &process() { return *process_; }
-	std::string socket() const { return tcp_ ? "" : dir_.file("memcached.sock"); } // "" with tcp
-	int port() const { return port_; }					       // 0 without tcp
-	Endpoint endpoint() const { return {socket(), port_}; }
-	const std::string &directory() const { return dir_.path(); }
 
 	// Sends a text command, its CRLF is added, and returns the answer up to and with `until`:
 	// command("set k 0 0 1\r\nx"), command("get k", "END\r\n").
@@ -43,14 +29,6 @@ public:
 	}
 	// A value of "stats" ("curr_items"), or "" when there is none.
 	std::string stat(const std::string &name) const;
-
-private:
-	bool start(const MemcachedOptions &options, std::string &why);
-
-	TempDir dir_;
-	bool tcp_;
-	int port_ = 0;
-	std::unique_ptr<Process> process_;
 };
 
 } // namespace forktail::test

@@ -2,54 +2,36 @@
 // A real twemproxy for a test; see nutcracker.h.
 #include "tests/support/nutcracker.h"
 
-#include "tests/support/server.h"
+#include <algorithm>
+
+#include "tests/support/started.h"
 
 namespace forktail::test
 {
 namespace
 {
 
-std::string pool(const NutcrackerOptions &options, const std::string &listen)
+std::shared_ptr<Started> start(const NutcrackerOptions &options)
 {
-	std::string yaml =
-	    "pool:\n  listen: " + listen + "\n  hash: fnv1a_64\n  distribution: " + options.distribution +
-	    "\n  redis: " + (options.protocol == NutcrackerOptions::REDIS ? "true" : "false") + "\n";
-	for (const auto &setting : options.settings)
-		yaml += "  " + setting + "\n";
-	yaml += "  servers:\n";
-	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
-	int number = 0;
+	lab::ServerPlan plan = plan_of("nutcracker", options.tcp, options.settings);
+	plan.config.push_back("distribution: " + options.distribution);
+	if (options.protocol == NutcrackerOptions::MEMCACHED)
+		plan.config.push_back("redis: false");
 	for (const auto &server : options.servers)
-		yaml += "   - " + server + (options.named ? " server" + std::to_string(number++) : "") + "\n";
-	return yaml;
+		plan.behind.push_back(
+		    {options.named ? "server" + std::to_string(plan.behind.size()) : "", server});
+	return started(plan);
 }
 
 } // namespace
 
-Nutcracker::Nutcracker(const NutcrackerOptions &options) : Proxy(options.tcp)
-{
-	start(
-	    [&] {
-		    stats_port_ = free_port(); // it has no way to do without one
-		    write_file(file("pool.yml"),
-			       pool(options, options.tcp ? "127.0.0.1:" + std::to_string(port()) : socket()));
-		    std::vector<std::string> argv = {"nutcracker", "-c",	file("pool.yml"),
-						     "-o",	   file("log"), "-a",
-						     "127.0.0.1",  "-s",	std::to_string(stats_port_)};
-		    argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
-		    return argv;
-	    },
-	    [this] { return log(); });
-}
-
-std::string Nutcracker::log() const
-{
-	return read_file(file("log"));
-}
+Nutcracker::Nutcracker(const NutcrackerOptions &options) : Served(start(options), 0) {}
 
 std::string Nutcracker::stats() const
 {
-	return ask({"", stats_port_}, "", "\n");
+	const std::vector<std::string> &argv = started_->topology.instances[number_]->child->command.argv;
+	const std::string port = *(std::find(argv.begin(), argv.end(), "-s") + 1);
+	return ask({"", std::stoi(port)}, "", "\n");
 }
 
 } // namespace forktail::test

@@ -24,11 +24,10 @@ public:
 	Redis &sentinel(size_t i) { return *sentinels_.at(i); }
 	std::string address(size_t i) { return "127.0.0.1:" + std::to_string(server(i).port()); }
 	std::string sentinel_address(size_t i) { return "127.0.0.1:" + std::to_string(sentinel(i).port()); }
-	static constexpr const char *name = "the-primary";
+	static constexpr const char *name = "forktail";
 
 private:
 	std::vector<std::unique_ptr<Redis>> servers_, sentinels_;
-	std::vector<std::unique_ptr<TempDir>> directories_;
 };
 
 } // namespace forktail::test

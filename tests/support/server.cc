@@ -2,13 +2,10 @@
 // A real redis-server for a test; see server.h.
 #include "tests/support/server.h"
 
-#include <arpa/inet.h>
-#include <csignal>
-#include <cstdlib>
 #include <hiredis/hiredis.h>
 #include <stdexcept>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "tests/support/started.h"
 
 namespace forktail::test
 {
@@ -35,87 +32,50 @@ std::string text_of(const redisReply &reply)
 	}
 }
 
+std::shared_ptr<Started> start(const RedisOptions &options)
+{
+	auto servers = std::make_shared<Started>(options.directory);
+	lab::ServerPlan plan = plan_of("redis", options.tcp, options.config);
+	plan.program = options.program;
+	plan.environment = options.environment;
+	if (options.tcp)
+		plan.config.insert(plan.config.end(),
+				   {"--unixsocket", servers->topology.directory + "/redis/redis.sock"});
+	servers->start(plan);
+	servers->topology.instances[0]->redis.reset(); // clients are the test's alone
+	return servers;
+}
+
 } // namespace
 
 int free_port()
 {
-	sockaddr_in address = {};
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	socklen_t size = sizeof(address);
-	const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	auto *any = reinterpret_cast<sockaddr *>(&address);
-	const bool bound = fd >= 0 && !bind(fd, any, size) && !getsockname(fd, any, &size);
-	if (fd >= 0)
-		close(fd);
-	if (!bound)
+	const int port = lab::FreePort();
+	if (!port)
 		throw std::runtime_error("no free TCP port on 127.0.0.1");
-	return ntohs(address.sin_port);
+	return port;
 }
 
 std::string newer_server(const std::string &name)
 {
-	const char *said = getenv("FORKTAIL_SERVERS");
-	std::string path = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
-	return access(path.c_str(), X_OK) == 0 ? path : "";
+	std::string path, version;
+	return lab::FindServer(name == "valkey-server" ? "valkey" : "redis8", &path, &version) ? path : "";
 }
 
 Redis::Redis(const RedisOptions &options)
+    : Served(start(options), 0), socket_(directory() + "/redis.sock"),
+      connection_(redisConnectUnix(socket_.c_str()))
 {
-	std::string why;
-	// A port that was free may be taken by the time the server binds it: try another one.
-	for (int attempt = 0; attempt < 5; attempt++)
-		if (start(options, why))
-			return;
-	throw std::runtime_error(options.program + " does not answer: " + why);
 }
 
-bool Redis::start(const RedisOptions &options, std::string &why)
+Redis::Redis(std::shared_ptr<Started> started, size_t number)
+    : Served(std::move(started), number), connection_(redisConnect("127.0.0.1", port()))
 {
-	port_ = options.tcp ? free_port() : 0;
-	std::vector<std::string> argv = {
-	    options.program,	   "--dir",  dir_.path(), "--unixsocket", socket(), "--port",
-	    std::to_string(port_), "--bind", "127.0.0.1", "--save",	  "",	    "--logfile",
-	    dir_.file("log")};
-	argv.insert(argv.begin() + 1, options.before.begin(), options.before.end());
-	argv.insert(argv.end(), options.config.begin(), options.config.end());
-	process_ = std::make_unique<Process>(argv);
-
-	// An error reply (-NOAUTH, -LOADING) is an answer too, but loading has to end first.
-	const bool up = eventually(
-	    [&] {
-		    if (!process_->running())
-			    return true;
-		    if (!connection_)
-			    connection_ = redisConnectUnix(socket().c_str());
-		    if (connection_ && connection_->err) {
-			    redisFree(connection_);
-			    connection_ = nullptr;
-		    }
-		    return connection_ && command({"PING"}).rfind("(error) LOADING", 0) != 0;
-	    },
-	    Seconds(30));
-	if (up && process_->running())
-		return true;
-	why = process_->err() + log();
-	process_.reset();
-	return false;
 }
 
 Redis::~Redis()
 {
-	if (connection_)
-		redisFree(connection_);
-	if (!process_)
-		return;
-	process_->signal(SIGCONT); // a test may have stopped it
-	process_->signal(SIGTERM);
-	process_->wait(Seconds(10));
-}
-
-std::string Redis::log() const
-{
-	return read_file(dir_.file("log"));
+	redisFree(connection_);
 }
 
 std::string Redis::command(const std::vector<std::string> &words)

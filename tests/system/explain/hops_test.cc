@@ -102,12 +102,12 @@ struct Stopped {
 	bool holds(uint64_t t_ns) const { return from_ns <= t_ns && t_ns < to_ns; }
 };
 
-Stopped stop(Process &process)
+Stopped stop(Served &server)
 {
 	const uint64_t from = ft_now_ns();
-	process.signal(SIGSTOP);
+	server.signal(SIGSTOP);
 	sleep_for(Seconds(0.3));
-	process.signal(SIGCONT);
+	server.signal(SIGCONT);
 	return {from, ft_now_ns()};
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 	options.tcp = true;
 	std::string behind;
 	for (size_t i = 0; i < all.addresses.size(); i++) {
-		options.servers.push_back(all.addresses[i] + ":1");
+		options.servers.push_back(all.addresses[i]);
 		behind += (i ? ",server" : "server") + std::to_string(i) + "=" + all.addresses[i];
 	}
 	Nutcracker proxy(options);
@@ -181,9 +181,9 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 	all.servers[2]->command({"DEBUG", "POPULATE", "2000000", "key", "100"});
 	all.Run({proxy.pid()}, {"-p", std::to_string(proxy.port()), "--behind", behind, "-c", "600"});
 
-	const Stopped instance = stop(all.servers[1]->process());
+	const Stopped instance = stop(*all.servers[1]);
 	all.Go(200);
-	const Stopped front = stop(proxy.process());
+	const Stopped front = stop(proxy);
 	all.Go(200);
 	CHECK(all.servers[2]->command({"BGSAVE"}) == "Background saving started");
 	CHECK(eventually([&] { return all.servers[2]->info("rdb_bgsave_in_progress") == "0"; }, Seconds(60)));
@@ -273,7 +273,7 @@ TEST_CASE("two proxies in front of the same instances: the time is found at the 
 	options.tcp = true;
 	std::string behind;
 	for (size_t i = 0; i < all.addresses.size(); i++) {
-		options.servers.push_back(all.addresses[i] + ":1");
+		options.servers.push_back(all.addresses[i]);
 		behind += (i ? ",server" : "server") + std::to_string(i) + "=" + all.addresses[i];
 	}
 	Nutcracker one(options), other(options);
@@ -281,9 +281,9 @@ TEST_CASE("two proxies in front of the same instances: the time is found at the 
 			  stopped_name = "redis-server " + all.addresses[1];
 	all.Run({one.pid(), other.pid()}, {"--server", at_port(one.port()), "--server", at_port(other.port()),
 					   "--behind", behind, "-c", "300"});
-	const Stopped instance = stop(all.servers[1]->process());
+	const Stopped instance = stop(*all.servers[1]);
 	all.Go(200);
-	const Stopped front = stop(one.process());
+	const Stopped front = stop(one);
 	all.Go(200);
 	all.Stop();
 	const Json slow = all.Explain("20ms");
@@ -309,7 +309,7 @@ TEST_CASE("several instances without a proxy: each request's hop is its connecti
 	for (const std::string &address : all.addresses)
 		where.insert(where.end(), {"--server", address});
 	all.Run({}, where);
-	const Stopped instance = stop(all.servers[1]->process());
+	const Stopped instance = stop(*all.servers[1]);
 	all.Go(200);
 	all.Stop();
 	const Json slow = all.Explain("20ms");

@@ -38,10 +38,9 @@ struct Kept {
 		redis = std::make_unique<Redis>(
 		    RedisOptions{.tcp = false,
 				 .config = {},
-				 .program = "env",
-				 .before = {"LD_PRELOAD=" FORKTAIL_LOCK_KEEPER, "FORKTAIL_KEEP=" + how,
-					    "FORKTAIL_KEEP_MS=" + std::to_string(ms),
-					    "FORKTAIL_KEEP_CLOCK=" + clock, "redis-server"}});
+				 .environment = {"LD_PRELOAD=" FORKTAIL_LOCK_KEEPER, "FORKTAIL_KEEP=" + how,
+						 "FORKTAIL_KEEP_MS=" + std::to_string(ms),
+						 "FORKTAIL_KEEP_CLOCK=" + clock}});
 	}
 	uint64_t Shown(int n) const
 	{

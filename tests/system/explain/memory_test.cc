@@ -192,7 +192,7 @@ TEST_CASE("requests through a proxy are explained alike in one stretch and in ma
 		servers.push_back(std::make_unique<Redis>(
 		    RedisOptions{.tcp = true, .config = {"--enable-debug-command", "yes"}}));
 		const std::string where = "127.0.0.1:" + std::to_string(servers[i]->port());
-		options.servers.push_back(where + ":1");
+		options.servers.push_back(where);
 		behind += (i ? ",server" : "server") + std::to_string(i) + "=" + where;
 		pids.push_back(servers[i]->pid());
 	}

@@ -42,9 +42,8 @@ TEST_CASE("waiting for the process' mmap lock is mmap-lock")
 	std::ofstream(clock, std::ios::binary) << std::string(8, '\0');
 	Redis redis({.tcp = false,
 		     .config = {},
-		     .program = "env",
-		     .before = {"LD_PRELOAD=" FORKTAIL_MMAP_LOCK_HOLDER, "FORKTAIL_HOLD_MB=128",
-				"FORKTAIL_HOLD_CLOCK=" + clock, "redis-server"}});
+		     .environment = {"LD_PRELOAD=" FORKTAIL_MMAP_LOCK_HOLDER, "FORKTAIL_HOLD_MB=128",
+				     "FORKTAIL_HOLD_CLOCK=" + clock}});
 	Recorder recorder(redis.pid());
 	const uint64_t before_ns = InMmap(clock);
 	// Each value is a mapping of its own; without a holder that takes microseconds.

@@ -23,21 +23,15 @@ uint64_t now_ns()
 // A redis-server that dies and comes back at the same socket.
 struct MortalRedis {
 	TempDir dir;
-	std::unique_ptr<Process> process;
+	std::unique_ptr<Redis> redis;
 
 	MortalRedis() { start(); }
-	std::string socket() const { return dir.file("redis.sock"); }
-	void start()
-	{
-		process = std::make_unique<Process>(Arguments{"redis-server", "--port", "0", "--save", "",
-							      "--dir", dir.path(), "--unixsocket", socket(),
-							      "--logfile", dir.file("log")});
-		REQUIRE(eventually([&] { return accepts({socket(), 0}); }));
-	}
+	std::string socket() const { return redis->socket(); }
+	void start() { redis = std::make_unique<Redis>(RedisOptions{.directory = dir.path()}); }
 	void kill()
 	{
-		process->signal(SIGKILL);
-		process->wait(Seconds(10));
+		redis->signal(SIGKILL);
+		redis->wait(Seconds(10));
 	}
 };
 

@@ -13,6 +13,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/memcached.h"
 #include "tests/system/load/load.h"
 
 using namespace forktail::test;
@@ -142,18 +143,8 @@ TEST_CASE("what listens there is no Redis")
 
 TEST_CASE("a real memcached is no Redis")
 {
-	const std::string port = std::to_string(free_port());
-	Process memcached({"memcached", "-l", "127.0.0.1", "-p", port, "-u", "nobody"});
-	if (memcached.wait(Seconds(0.3)) == 127) {
-		WARN("SKIPPED: memcached is not installed");
-		return;
-	}
-	Result r;
-	eventually([&] {
-		r = load({"-p", port});
-		return !contains(r.err, "refused");
-	});
-	refused(r, "is no Redis");
+	Memcached memcached({.tcp = true});
+	refused(load({"-p", std::to_string(memcached.port())}), "is no Redis");
 }
 
 TEST_CASE("a server that wants a password gets none, a wrong one, one for nobody")

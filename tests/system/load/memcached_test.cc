@@ -166,7 +166,7 @@ TEST_CASE("memcached through twemproxy")
 {
 	Memcached server({.tcp = true});
 	Nutcracker proxy({.protocol = NutcrackerOptions::MEMCACHED,
-			  .servers = {"127.0.0.1:" + std::to_string(server.port()) + ":1"}});
+			  .servers = {"127.0.0.1:" + std::to_string(server.port())}});
 	Ran run({"-s", proxy.socket(), "--protocol", "memcache_text", "-t", "set,get,append,delete", "-n",
 		 "1000", "-r", "1", "-c", "5", "-P", "4"});
 	REQUIRE(run.runs.size() == 4);

@@ -36,46 +36,25 @@ struct Ran {
 	}
 };
 
-// A memcached that wants a login: the fixture's questions would be turned away.
-struct Guarded {
-	TempDir dir;
-	std::unique_ptr<Process> process;
-
-	explicit Guarded(bool sasl)
-	{
-		Arguments argv = {"memcached", "-s", socket()};
-		ProcessOptions options;
-		if (geteuid() == 0)
-			argv.insert(argv.end(), {"-u", "root"});
-		if (sasl) {
-			char host[HOST_NAME_MAX + 1] = "";
-			gethostname(host, sizeof(host) - 1);
-			write_file(dir.file("memcached.conf"),
-				   "mech_list: plain\nsasldb_path: " + dir.file("sasldb") + "\n");
-			ProcessOptions password;
-			password.input = "secret";
-			const Result made =
-			    forktail::test::run({"/usr/sbin/saslpasswd2", "-p", "-c", "-f",
+// How a memcached is started that wants a login: the fixture's questions would be turned away.
+MemcachedOptions guarded(bool sasl, const TempDir &dir)
+{
+	if (!sasl) {
+		write_file(dir.file("passwords"), "joe:secret\n");
+		return {.config = {"-Y", dir.file("passwords")}};
+	}
+	char host[HOST_NAME_MAX + 1] = "";
+	gethostname(host, sizeof(host) - 1);
+	write_file(dir.file("memcached.conf"), "mech_list: plain\nsasldb_path: " + dir.file("sasldb") + "\n");
+	ProcessOptions password;
+	password.input = "secret";
+	const Result made = forktail::test::run({"/usr/sbin/saslpasswd2", "-p", "-c", "-f",
 						 dir.file("sasldb"), "-a", "memcached", "-u", host, "joe"},
 						Seconds(60), password);
-			INFO(made.err);
-			REQUIRE(made.status == 0);
-			argv.push_back("-S");
-			options.environment = {{"SASL_CONF_PATH", dir.path()}};
-		} else {
-			write_file(dir.file("passwords"), "joe:secret\n");
-			argv.insert(argv.end(), {"-Y", dir.file("passwords")});
-		}
-		process = std::make_unique<Process>(argv, options);
-		REQUIRE(eventually([&] { return accepts({socket(), 0}); }, Seconds(30)));
-	}
-	~Guarded()
-	{
-		process->signal(SIGTERM);
-		process->wait(Seconds(10));
-	}
-	std::string socket() const { return dir.file("memcached.sock"); }
-};
+	INFO(made.err);
+	REQUIRE(made.status == 0);
+	return {.config = {"-S"}, .environment = {"SASL_CONF_PATH=" + dir.path()}};
+}
 
 } // namespace
 
@@ -235,7 +214,8 @@ TEST_CASE("logging in to a memcached, again with each new connection, and being 
 {
 	for (const std::string protocol : {"memcache_binary", "memcache_text", "memcache_meta"}) {
 		INFO(protocol);
-		Guarded server(protocol == "memcache_binary");
+		TempDir passwords;
+		Memcached server(guarded(protocol == "memcache_binary", passwords));
 		const auto with = [&](const std::string &password, const Arguments &more) {
 			Arguments all = {"--protocol",	protocol,
 					 "-s",		server.socket(),

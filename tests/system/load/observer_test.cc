@@ -11,8 +11,8 @@
 
 #include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
-#include "tests/support/endpoint.h"
 #include "tests/support/json.h"
+#include "tests/support/memcached.h"
 #include "tests/support/recorded.h"
 #include "tests/support/server.h"
 
@@ -359,30 +359,17 @@ TEST_CASE("a login that is refused, or not there, is noted once")
 TEST_CASE("a server that dies and comes back is found again, and its log begins anew")
 {
 	TempDir dir;
-	const std::string socket = dir.file("redis.sock");
-	const std::vector<std::string> argv = {"redis-server",
-					       "--dir",
-					       dir.path(),
-					       "--unixsocket",
-					       socket,
-					       "--port",
-					       "0",
-					       "--save",
-					       "",
-					       "--logfile",
-					       dir.file("log"),
-					       "--slowlog-log-slower-than",
-					       "0"};
-	auto redis = std::make_unique<Process>(argv);
-	Observation o(socket);
+	const RedisOptions options = {.config = {"--slowlog-log-slower-than", "0"}, .directory = dir.path()};
+	auto redis = std::make_unique<Redis>(options);
+	Observation o(redis->socket());
 	REQUIRE(o.another_round(kRound, 2));
 	redis->signal(SIGKILL);
-	REQUIRE(redis->wait(Seconds(10)) == 128 + SIGKILL);
+	REQUIRE(redis->wait(Seconds(10)));
 	REQUIRE(eventually([&] { return o.count("observer-lost") >= 1; }));
 	sleep_for(Seconds(1.5)); // several attempts
 	CHECK(o.notes("observer-lost").back()["t_ns"].get<uint64_t>() < ft_now_ns());
 	const size_t lost = o.count("observer-lost");
-	redis = std::make_unique<Process>(argv);
+	redis = std::make_unique<Redis>(options);
 	REQUIRE(eventually([&] { return o.count("observer-connected") == 2; }, Seconds(30)));
 	REQUIRE(o.another_round(kRound, 2));
 	CHECK(o.count("observer-lost") == lost);
@@ -425,16 +412,10 @@ TEST_CASE("a stop is not held up by a server that hangs, is gone, or was never t
 
 TEST_CASE("memcached's numbers become series")
 {
-	const int port = free_port();
-	Process memcached({"memcached", "-l", "127.0.0.1", "-p", std::to_string(port), "-u", "nobody"});
-	if (memcached.wait(Seconds(0.3)) == 127) {
-		WARN("SKIPPED: memcached is not installed");
-		return;
-	}
-	REQUIRE(eventually([&] { return accepts({"", port}); }));
+	Memcached memcached({.tcp = true});
 	observer_server server = {};
 	server.host = "localhost";
-	server.port = static_cast<uint32_t>(port);
+	server.port = static_cast<uint32_t>(memcached.port());
 	server.memcached = true;
 	Observation o(server);
 	REQUIRE(o.another_round("memcached.uptime", 3));

@@ -37,14 +37,13 @@ TEST_CASE("Redis: the same keys on the same instances, with the proxy and withou
 	RedisOptions tcp;
 	tcp.tcp = true;
 	std::vector<std::unique_ptr<Redis>> servers;
-	std::vector<std::string> addresses, behind;
+	std::vector<std::string> addresses;
 	for (int i = 0; i < 4; i++) {
 		servers.push_back(std::make_unique<Redis>(tcp));
 		addresses.push_back(at_port(servers.back()->port()));
-		behind.push_back(addresses.back() + ":1");
 	}
 	NutcrackerOptions options;
-	options.servers = behind;
+	options.servers = addresses;
 	options.named = false; // names would go into the hash in place of addresses
 	Nutcracker proxy(options);
 
@@ -84,15 +83,14 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 	MemcachedOptions tcp;
 	tcp.tcp = true;
 	std::vector<std::unique_ptr<Memcached>> servers;
-	std::vector<std::string> addresses, behind;
+	std::vector<std::string> addresses;
 	for (int i = 0; i < 3; i++) {
 		servers.push_back(std::make_unique<Memcached>(tcp));
 		addresses.push_back(at_port(servers.back()->port()));
-		behind.push_back(addresses.back() + ":1");
 	}
 	NutcrackerOptions options;
 	options.protocol = NutcrackerOptions::MEMCACHED;
-	options.servers = behind;
+	options.servers = addresses;
 	options.named = false;
 	Nutcracker proxy(options);
 
@@ -128,7 +126,7 @@ TEST_CASE("the log says which server behind the proxy each request went to")
 	std::string behind;
 	for (int i = 0; i < 3; i++) {
 		servers.push_back(std::make_unique<Redis>(tcp));
-		options.servers.push_back(at_port(servers.back()->port()) + ":1");
+		options.servers.push_back(at_port(servers.back()->port()));
 		behind += (i ? "," : "") + (named ? "server" + std::to_string(i) + "=" : std::string()) +
 			  at_port(servers.back()->port());
 	}

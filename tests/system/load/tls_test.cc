@@ -412,11 +412,11 @@ TEST_CASE("memcached over TLS")
 	}
 	Authority authority;
 	authority.sign("server", here);
-	const std::string port = std::to_string(free_port());
-	Process server(
-	    {"memcached", "-u", "root", "-U", "0", "-l", "127.0.0.1", "-p", port, "-Z", "-o",
-	     "ssl_chain_cert=" + authority.certificate("server") + ",ssl_key=" + authority.key("server")});
-	REQUIRE(eventually([&] { return accepts({"", std::stoi(port)}); }));
+	Memcached server({.tcp = true,
+			  .config = {"-Z", "-o",
+				     "ssl_chain_cert=" + authority.certificate("server") +
+					 ",ssl_key=" + authority.key("server")}});
+	const std::string port = std::to_string(server.port());
 	for (const char *protocol : {"memcache_text", "memcache_binary"}) {
 		TempDir dir;
 		const Result r = load(at(std::stoi(port), authority,

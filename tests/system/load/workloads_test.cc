@@ -433,7 +433,7 @@ TEST_CASE("verified values: a good run, and a byte changed behind its back")
 TEST_CASE("through a proxy: the same counts at the server behind it")
 {
 	Redis redis({.tcp = true, .config = {}});
-	Nutcracker proxy({.servers = {"127.0.0.1:" + std::to_string(redis.port()) + ":1"}});
+	Nutcracker proxy({.servers = {"127.0.0.1:" + std::to_string(redis.port())}});
 	Ran run({"-s", proxy.socket(), "-t", "set,get,incr,lpush,mset", "-n", "1000", "-r", "1", "-c", "5",
 		 "-P", "4"});
 	REQUIRE(run.runs.size() == 5);

@@ -74,8 +74,7 @@ TEST_CASE("a stopped memcached and a stopped twemproxy end too")
 	std::string directories[2];
 	{
 		Memcached memcached;
-		Nutcracker proxy(
-		    {.protocol = NutcrackerOptions::MEMCACHED, .servers = {memcached.socket() + ":1"}});
+		Nutcracker proxy({.protocol = NutcrackerOptions::MEMCACHED, .servers = {memcached.socket()}});
 		pids[0] = memcached.pid(), pids[1] = proxy.pid();
 		directories[0] = memcached.directory(), directories[1] = proxy.directory();
 		memcached.process().signal(SIGSTOP);
@@ -99,7 +98,7 @@ TEST_CASE("a memcached or twemproxy that cannot start says why")
 		      Memcached({.tcp = false, .config = {"-I", "nonsense"}});
 	      }).find("Item max size") != std::string::npos);
 	const std::string proxy =
-	    why([] { Nutcracker({.servers = {"127.0.0.1:1:1"}, .distribution = "nonsense"}); });
+	    why([] { Nutcracker({.servers = {"127.0.0.1:1"}, .distribution = "nonsense"}); });
 	CHECK(proxy.find("distribution") != std::string::npos);
 }
 
@@ -111,10 +110,9 @@ TEST_CASE("twemproxy spreads keys over memcached servers, on sockets and ports")
 		INFO("tcp " << tcp);
 		{
 			Memcached a, b({.tcp = true, .config = {}});
-			Nutcracker proxy(
-			    {.protocol = NutcrackerOptions::MEMCACHED,
-			     .servers = {a.socket() + ":1", "127.0.0.1:" + std::to_string(b.port()) + ":1"},
-			     .tcp = tcp});
+			Nutcracker proxy({.protocol = NutcrackerOptions::MEMCACHED,
+					  .servers = {a.socket(), "127.0.0.1:" + std::to_string(b.port())},
+					  .tcp = tcp});
 			pid = proxy.pid();
 			directory = proxy.directory();
 			CHECK(proxy.socket().empty() == tcp);
@@ -131,7 +129,7 @@ TEST_CASE("twemproxy spreads keys over memcached servers, on sockets and ports")
 			CHECK(on_a + on_b == 50);
 			CHECK(on_a > 0);
 			CHECK(on_b > 0);
-			CHECK(proxy.stats().find("\"pool\"") != std::string::npos);
+			CHECK(proxy.stats().find("\"forktail\"") != std::string::npos);
 			CHECK(proxy.log().find("nutcracker") != std::string::npos);
 		}
 		CHECK(gone(pid, directory));
@@ -141,7 +139,7 @@ TEST_CASE("twemproxy spreads keys over memcached servers, on sockets and ports")
 TEST_CASE("twemproxy answers an error in place of a server that is gone")
 {
 	Nutcracker lost({.protocol = NutcrackerOptions::MEMCACHED,
-			 .servers = {"127.0.0.1:1:1"},
+			 .servers = {"127.0.0.1:1"},
 			 .distribution = "modula",
 			 .settings = {"timeout: 1000"}});
 	CHECK(ask(lost.endpoint(), "get k\r\n").rfind("SERVER_ERROR ", 0) == 0);
@@ -198,7 +196,7 @@ TEST_CASE("servers of a later Debian run with this one's paths, and have helpers
 TEST_CASE("twemproxy in front of Redis servers")
 {
 	Redis a, b({.tcp = true, .config = {}, .program = "redis-server"});
-	Nutcracker proxy({.servers = {a.socket() + ":1", "127.0.0.1:" + std::to_string(b.port()) + ":1"},
+	Nutcracker proxy({.servers = {a.socket(), "127.0.0.1:" + std::to_string(b.port())},
 			  .distribution = "modula",
 			  .tcp = true});
 	for (int i = 0; i < 20; i++) {
