@@ -4,7 +4,7 @@
 #include <csignal>
 
 #include "tests/support/catch.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/load/background.h"
 #include "tests/system/record/recorder.h"
 

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 

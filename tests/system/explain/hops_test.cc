@@ -7,8 +7,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/nutcracker.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/nutcracker.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 

@@ -11,10 +11,10 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/memcached.h"
 #include "tests/support/memory_cgroup.h"
-#include "tests/support/nutcracker.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/memcached.h"
+#include "tests/support/servers/nutcracker.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 
 using namespace forktail::test;

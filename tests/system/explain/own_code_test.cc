@@ -8,7 +8,7 @@
 #include "analysis/source/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

@@ -22,7 +22,7 @@
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 
 using namespace forktail::test;

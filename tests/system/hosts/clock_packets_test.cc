@@ -13,7 +13,7 @@
 #include "tests/support/json.h"
 #include "tests/support/process.h"
 #include "tests/support/recorded.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 
 extern "C" {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/endpoint.h"
 #include "tests/support/json.h"
+#include "tests/support/servers/endpoint.h"
 #include "tests/system/lab/support.h"
 
 using namespace forktail::test;

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 
 using namespace forktail::test;

@@ -11,7 +11,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/live/metrics_support.h"
 #include "tests/system/record/recorder.h"
 

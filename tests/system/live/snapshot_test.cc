@@ -9,7 +9,7 @@
 #include "analysis/source/ring.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 
 using namespace forktail::test;
 using Json = nlohmann::json;

@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/load/background.h"
 
 using namespace forktail::test;

@@ -6,8 +6,8 @@
 
 #include "loadgen/cluster/slots.h"
 #include "tests/support/catch.h"
-#include "tests/support/cluster.h"
 #include "tests/support/json.h"
+#include "tests/support/servers/cluster.h"
 #include "tests/system/load/background.h"
 #include "tests/system/load/clock.h"
 

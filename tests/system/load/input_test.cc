@@ -13,7 +13,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/memcached.h"
+#include "tests/support/servers/memcached.h"
 #include "tests/system/load/load.h"
 
 using namespace forktail::test;

@@ -9,7 +9,7 @@
 #include "recording/recording.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
 
 namespace forktail::test

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "tests/support/catch.h"
-#include "tests/support/memcached.h"
-#include "tests/support/nutcracker.h"
+#include "tests/support/servers/memcached.h"
+#include "tests/support/servers/nutcracker.h"
 #include "tests/system/load/monitor.h"
 
 using namespace forktail::test;

@@ -12,9 +12,9 @@
 #include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/memcached.h"
 #include "tests/support/recorded.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/memcached.h"
+#include "tests/support/servers/server.h"
 
 using namespace forktail::test;
 using Json = nlohmann::json;

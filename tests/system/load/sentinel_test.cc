@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/sentinel.h"
+#include "tests/support/servers/sentinel.h"
 #include "tests/system/load/clock.h"
 #include "tests/system/load/load.h"
 

@@ -6,8 +6,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/memcached.h"
 #include "tests/support/recorded.h"
+#include "tests/support/servers/memcached.h"
 #include "tests/system/load/certificates.h"
 #include "tests/system/load/fake.h"
 

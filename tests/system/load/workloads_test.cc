@@ -9,7 +9,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/chi_squared.h"
-#include "tests/support/nutcracker.h"
+#include "tests/support/servers/nutcracker.h"
 #include "tests/system/load/monitor.h"
 
 using namespace forktail::test;

@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "tests/support/catch.h"
-#include "tests/support/memcached.h"
+#include "tests/support/servers/memcached.h"
 #include "tests/system/record/lock_server.h"
 #include "tests/system/record/recorder.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 
 #include "loader/attach/programs.h"
 

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/cgroup.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/memcached.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/memcached.h"
+#include "tests/support/servers/server.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 #include "tests/support/standing_disk.h"
 #include "tests/system/record/recorder.h"
 

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/memory_cgroup.h"
 #include "tests/support/process.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 
 using namespace forktail::test;
 

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "tests/support/catch.h"
-#include "tests/support/haproxy.h"
-#include "tests/support/memcached.h"
-#include "tests/support/nutcracker.h"
-#include "tests/support/server.h"
+#include "tests/support/servers/haproxy.h"
+#include "tests/support/servers/memcached.h"
+#include "tests/support/servers/nutcracker.h"
+#include "tests/support/servers/server.h"
 
 using namespace forktail::test;
 

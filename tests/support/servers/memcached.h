@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/served.h"
+#include "tests/support/servers/served.h"
 
 namespace forktail::test
 {

@@ -2,7 +2,7 @@
 // A real HAProxy for a test: it passes connections on to one server, with several threads, on a Unix socket
 // or, when asked for, on a free TCP port of 127.0.0.1. The server has to outlive it.
 #pragma once
-#include "tests/support/served.h"
+#include "tests/support/servers/served.h"
 
 namespace forktail::test
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A real HAProxy for a test; see haproxy.h.
-#include "tests/support/haproxy.h"
+#include "tests/support/servers/haproxy.h"
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Sentinels for a test; see sentinel.h.
-#include "tests/support/sentinel.h"
+#include "tests/support/servers/sentinel.h"
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A real Redis Cluster for a test; see cluster.h.
-#include "tests/support/cluster.h"
+#include "tests/support/servers/cluster.h"
 
 #include <numeric>
 #include <stdexcept>
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

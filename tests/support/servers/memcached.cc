@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A real memcached for a test; see memcached.h.
-#include "tests/support/memcached.h"
+#include "tests/support/servers/memcached.h"
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One request and its answer; see endpoint.h.
-#include "tests/support/endpoint.h"
+#include "tests/support/servers/endpoint.h"
 
 #include <cerrno>
 #include <chrono>

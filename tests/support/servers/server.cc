@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A real redis-server for a test; see server.h.
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdexcept>
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A real twemproxy for a test; see nutcracker.h.
-#include "tests/support/nutcracker.h"
+#include "tests/support/servers/nutcracker.h"
 
 #include <algorithm>
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

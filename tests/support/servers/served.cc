@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // One server that lab/servers has started; see served.h. Nobody reads what it prints on standard error while
 // a test does something else: a server that says more than a pipe holds would wait.
-#include "tests/support/served.h"
+#include "tests/support/servers/served.h"
 
 #include <chrono>
 #include <csignal>
 
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 namespace forktail::test
 {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/server.h"
+#include "tests/support/servers/server.h"
 
 namespace forktail::test
 {

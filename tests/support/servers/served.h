@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/support/endpoint.h"
+#include "tests/support/servers/endpoint.h"
 #include "tests/support/tempdir.h"
 
 namespace forktail::test

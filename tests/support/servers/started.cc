@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sessions of the lab's in a test program; see started.h.
-#include "tests/support/started.h"
+#include "tests/support/servers/started.h"
 
 #include <array>
 #include <csignal>
