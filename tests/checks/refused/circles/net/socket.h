@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
 // By way of the folder above.
-#include "tests/checks/refused/circles/session.h"
+#include "../session.h"
