@@ -43,7 +43,7 @@ bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeS
 }
 
 // What is asked for of it: a time is as for --since of forktail explain, of the ring as it is now.
-int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotAsked *asked, analysis::Run *run,
+int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotRequest *asked, analysis::Run *run,
 	      std::string *error)
 {
 	analysis::TimeSpan whole, found;
@@ -66,7 +66,7 @@ int SnapshotCommand(int argc, char **argv)
 	    "Exit status: 0 done, 2 usage, 3 there is no ring, nothing of that time is in it, or RUN "
 	    "can't be made.",
 	    "forktail snapshot");
-	live::snapshot::SnapshotAsked asked;
+	live::snapshot::SnapshotRequest asked;
 	std::string since, until, last;
 	app.add_option("DIR", asked.ring, "the ring's directory")->required();
 	app.add_option("-o,--output", asked.out, "run directory to make")->required();
@@ -90,7 +90,7 @@ int SnapshotCommand(int argc, char **argv)
 	if (int why = FindAsked(part, &asked, &run, &error))
 		return Refuse(error, why);
 	asked.why = "asked for";
-	live::snapshot::SnapshotTaken taken;
+	live::snapshot::SnapshotResult taken;
 	if (live::snapshot::TakeSnapshot(asked, &taken, &error) != live::snapshot::SnapshotWhy::Done)
 		return Refuse(error, kCant);
 	printf("%s: %s of %s in %s, %s\n", common::Visible(asked.out).c_str(),

@@ -82,7 +82,7 @@ bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::Hi
 		}
 		std::this_thread::sleep_for(std::chrono::milliseconds(200));
 	}
-	// Turns are told one look after they were read.
+	// Iterations are told one look after they were read.
 	if (!follower->Poll(&batch, error))
 		return false;
 	history->Take(batch, *follower);
@@ -133,7 +133,7 @@ std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, u
 	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);
 	struct tm t;
 	gmtime_r(&seconds, &t);
-	live::snapshot::SnapshotAsked snapshot;
+	live::snapshot::SnapshotRequest snapshot;
 	snapshot.ring = asked.path;
 	snapshot.from_ns = from_ns;
 	snapshot.to_ns = to_ns;
@@ -141,7 +141,7 @@ std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, u
 	snapshot.out =
 	    asked.snapshots + analysis::Format("/forktail-%04d%02d%02d-%02d%02d%02d", t.tm_year + 1900,
 					       t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
-	live::snapshot::SnapshotTaken taken;
+	live::snapshot::SnapshotResult taken;
 	std::string error;
 	if (live::snapshot::TakeSnapshot(snapshot, &taken, &error) != live::snapshot::SnapshotWhy::Done)
 		return "no snapshot: " + error;

@@ -10,7 +10,7 @@ namespace forktail::analysis
 
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
 {
-	r->sent_ns = requests.start_ns[i];
+	r->sent_ns = requests.sent_ns[i];
 	r->connection = requests.connection[i];
 	r->behind = static_cast<uint8_t>(requests.Behind(i));
 	r->arrived = !requests.arrival_ns.empty() && requests.arrival_ns[i];

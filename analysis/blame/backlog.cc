@@ -80,21 +80,21 @@ void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
 	for (size_t i = q.lead; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
 		Slot &slot = slots_[first_[c] + next_[c]];
-		uint64_t due = q.intended_ns[i], taken_until = slot.end_ns, free_ns = slot.FreeSince(due);
+		uint64_t due = q.due_ns[i], taken_until = slot.end_ns, free_ns = slot.FreeSince(due);
 		if (q.status[i] == FT_STATUS_UNSENT && c < last_of_.size() &&
-		    last_of_[c].arrived_ns > taken_until && last_of_[c].start_ns <= q.start_ns[i]) {
+		    last_of_[c].arrived_ns > taken_until && last_of_[c].start_ns <= q.sent_ns[i]) {
 			uint64_t since = std::max(taken_until, due);
 			free_ns += std::max(last_of_[c].start_ns, since) - since;
 			taken_until = last_of_[c].arrived_ns;
 		}
 		// An answer that lay unread took it no more.
-		until[i] = std::clamp(taken_until, due, q.start_ns[i]);
+		until[i] = std::clamp(taken_until, due, q.sent_ns[i]);
 		free[i] = std::min(free_ns, until[i] - due);
 		any |= until[i] > due;
 		// One that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
-		slot.Take(q.start_ns[i], q.Arrived(i));
+		slot.Take(q.sent_ns[i], q.Arrived(i));
 		next_[c] = next_[c] + 1 == depth_[c] ? 0 : next_[c] + 1;
 	}
 	if (any)

@@ -67,9 +67,9 @@ struct OnTheWay {
 // A request at or over the threshold. Its parts are Blame::parts[first_part, +part_count), largest first.
 // Without a request log it is an event-loop iteration, and `index` counts Run::iterations.
 struct SlowRequest {
-	uint64_t start_ns; // intended; an iteration's start
+	uint64_t due_ns; // an iteration's start
 	uint64_t latency_ns;
-	uint64_t since_ns; // its causes lie in [since_ns, end_ns()): earlier than start_ns if it queued
+	uint64_t since_ns; // its causes lie in [since_ns, end_ns()): earlier than due_ns if it queued
 	uint64_t index;	   // number in the request log, or in Run::iterations
 	uint32_t episode;  // index into episodes, set by FindEpisodes
 	uint32_t first_part;
@@ -84,7 +84,7 @@ struct SlowRequest {
 	uint32_t connection = 0; // index into Run::connections
 	uint64_t clocks_ns = 0;	 // of its unknown time, what two hosts' clocks are not known well enough for
 	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: not known
-	uint64_t end_ns() const { return start_ns + latency_ns; }
+	uint64_t end_ns() const { return due_ns + latency_ns; }
 };
 
 // One cause over all slow requests; the what-if percentiles are over all requests of the run.

@@ -85,7 +85,7 @@ struct Context {
 	size_t ServerIndex(size_t i) const
 	{
 		return served_by.empty()
-			   ? ServerOfConnection(run.requests.connection[i], run.requests.start_ns[i])
+			   ? ServerOfConnection(run.requests.connection[i], run.requests.sent_ns[i])
 			   : served_by[i];
 	}
 	const Server &ServerOf(size_t i) const { return servers[ServerIndex(i)]; }
@@ -106,13 +106,13 @@ struct Context {
 	{
 		return outages.empty()
 			   ? 0
-			   : forktail::analysis::WithoutServer(outages, run.requests.intended_ns[i],
+			   : forktail::analysis::WithoutServer(outages, run.requests.due_ns[i],
 							       run.requests.end_ns[i],
 							       IsError(run.requests.status[i]));
 	}
 	uint64_t Until(size_t i) const
 	{
-		return taken.empty() ? run.requests.intended_ns[i] : taken.until_ns[i];
+		return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i];
 	}
 	// How much of the time until then was the load generator's own: it was stalled, or the connection
 	// free.
@@ -121,7 +121,7 @@ struct Context {
 		return taken.empty()
 			   ? 0
 			   : std::max(taken.free_ns[i],
-				      ClientStalled(i, run.requests.intended_ns[i], taken.until_ns[i]));
+				      ClientStalled(i, run.requests.due_ns[i], taken.until_ns[i]));
 	}
 };
 

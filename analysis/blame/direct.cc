@@ -65,7 +65,7 @@ struct ExactSums {
 // is is returned.
 uint64_t LeaveToClocks(const Requests &q, size_t i, uint64_t bound_ns, ExactSums *sums)
 {
-	const uint64_t sent = q.start_ns[i], arrived = q.Arrived(i);
+	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);
 	if (!bound_ns)
 		return 0;
 	CauseTimes border = {};
@@ -91,7 +91,7 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
-	uint64_t due = q.intended_ns[i];
+	uint64_t due = q.due_ns[i];
 	ExactSums sums = {server};
 	Divide(context, i, &sums);
 	sums.direct[Index(Cause::Network)] += sums.network;
@@ -111,7 +111,7 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	NoteRequest(q, i, &r);
 	r.clocks_ns = clocks_ns;
 	if (r.arrived || bound_ns)
-		r.way = FindOnTheWay(*server.timeline, q.start_ns[i], q.Arrived(i), bound_ns);
+		r.way = FindOnTheWay(*server.timeline, q.sent_ns[i], q.Arrived(i), bound_ns);
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
 		   q.Arrived(i), sheet);
 	AddRequest(&r, sheet);

@@ -43,7 +43,7 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 {
 	using Number = typename Sums::Number;
 	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i], until = context.Until(i), sent = q.start_ns[i];
+	uint64_t due = q.due_ns[i], until = context.Until(i), sent = q.sent_ns[i];
 	uint64_t arrived = q.Arrived(i), unread = q.Unread(i);
 
 	// A server that is idle waits for the load generator where that was stalled, or had a free

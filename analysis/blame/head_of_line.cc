@@ -20,7 +20,7 @@ uint64_t OldestSince(const Context &context, uint32_t request)
 {
 	const Requests &q = context.run.requests;
 	uint32_t before = context.in_front[request];
-	return before == kNoRequest ? q.start_ns[request] : std::max(q.start_ns[request], q.end_ns[before]);
+	return before == kNoRequest ? q.sent_ns[request] : std::max(q.sent_ns[request], q.end_ns[before]);
 }
 
 } // namespace
@@ -212,7 +212,7 @@ uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	if (from_ns >= to_ns)
 		return 0;
 	// What a request waited for before it was sent is the same for all that went its way.
-	if (connection >= kLines || to_ns > context.run.requests.start_ns[i])
+	if (connection >= kLines || to_ns > context.run.requests.sent_ns[i])
 		return AddHeldWalking(context, i, from_ns, to_ns, s);
 	if (lines_.size() <= connection)
 		lines_.resize(connection + 1);

@@ -9,7 +9,7 @@ Going GoingOf(const Context &context, size_t i)
 {
 	const Requests &q = context.run.requests;
 	const Through *t = context.ThroughOf(i);
-	return {context, i, t, t ? CutsOf(t->route, q.start_ns[i], q.Arrived(i)) : Cuts{}};
+	return {context, i, t, t ? CutsOf(t->route, q.sent_ns[i], q.Arrived(i)) : Cuts{}};
 }
 
 uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)

@@ -143,7 +143,7 @@ void Spend(const Context &context, const Through &t, size_t i, Spending *scratch
 {
 	Spent *s = &scratch->spent;
 	s->hops.clear();
-	s->since_ns = context.run.requests.intended_ns[i];
+	s->since_ns = context.run.requests.due_ns[i];
 	HopSums sums = {context, t, i, &scratch->held, &scratch->own, s};
 	Divide(context, i, &sums);
 	s->between_ns = sums.network;
@@ -154,7 +154,7 @@ void BlameThrough(const Context &context, const Through &t, size_t i, const Matt
 		  Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
-	uint64_t due = q.intended_ns[i];
+	uint64_t due = q.due_ns[i];
 	Spend(context, t, i, scratch);
 	const Spent &spent = scratch->spent;
 	if (q.Latency(i) < matter.threshold_ns) {

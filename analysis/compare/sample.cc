@@ -58,7 +58,7 @@ struct SlowOnes {
 	void Add(const SlowRequest &r, const Part *parts)
 	{
 		Made &made = by_latency[LatencyBucket(r.latency_ns)];
-		auto &second = by_second[r.start_ns / kSecondNs];
+		auto &second = by_second[r.due_ns / kSecondNs];
 		made.count++;
 		for (size_t i = 0; i < r.part_count; i++) {
 			made.ns[static_cast<size_t>(Index(parts[i].cause))] += parts[i].total_ns();
@@ -225,7 +225,7 @@ void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
 		for (size_t i = r.lead; i < r.size(); i++) {
 			if (IsError(r.status[i]))
 				continue;
-			size_t second = second_of(r.intended_ns[i]);
+			size_t second = second_of(r.due_ns[i]);
 			if (second >= counts.size())
 				counts.resize(second + 1);
 			counts[second][LatencyBucket(r.Latency(i))]++;

@@ -90,7 +90,7 @@ uint32_t Number(Blame *blame)
 	uint32_t count = 0;
 	uint64_t end_ns = 0;
 	for (SlowRequest &r : blame->slow) { // by start
-		if (!count || r.start_ns > end_ns + kEpisodeGapNs) {
+		if (!count || r.due_ns > end_ns + kEpisodeGapNs) {
 			count++;
 			end_ns = 0;
 		}
@@ -108,7 +108,7 @@ std::vector<Episode> FindEpisodes(Blame *blame)
 	const std::vector<SlowRequest> &slow = blame->slow;
 	for (size_t i = 0; i < slow.size();) {
 		Episode &e = episodes[slow[i].episode];
-		e.start_ns = e.since_ns = slow[i].start_ns;
+		e.start_ns = e.since_ns = slow[i].due_ns;
 		Times times;
 		for (uint32_t episode = slow[i].episode; i < slow.size() && slow[i].episode == episode; i++)
 			AddRequest(slow[i], blame->parts, &times, &e);

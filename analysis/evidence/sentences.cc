@@ -488,42 +488,42 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
 	switch (InfoOf(cause.cause).telling) {
-	case Telling::None: // idleness is no cause; the load generator's own words tell of outages
+	case SentenceKind::None: // idleness is no cause; the load generator's own words tell of outages
 			    // (server_word.h)
 		break;
-	case Telling::Blocked:
+	case SentenceKind::Blocked:
 		return BlockedSentence(scene, cause.cause);
-	case Telling::Lock: {
+	case SentenceKind::Lock: {
 		std::string text = LockSentence(scene);
 		return text.empty() ? BlockedSentence(scene, cause.cause) : text;
 	}
-	case Telling::Busy:
+	case SentenceKind::Busy:
 		return BusySentence(scene);
-	case Telling::Client:
+	case SentenceKind::Client:
 		return ClientSentence(scene, cause.time_ns);
-	case Telling::Faults:
+	case SentenceKind::Faults:
 		return FaultSentence(scene, cause.cause);
-	case Telling::File:
+	case SentenceKind::File:
 		return FileSentence(scene, cause.cause);
-	case Telling::Fork:
+	case SentenceKind::Fork:
 		return ForkSentence(scene);
-	case Telling::Frozen:
+	case SentenceKind::Frozen:
 		return FrozenSentence(scene);
-	case Telling::Fsync:
+	case SentenceKind::Fsync:
 		return FsyncSentence(scene);
-	case Telling::Interrupt:
+	case SentenceKind::Interrupt:
 		return InterruptSentence(scene, cause.cause);
-	case Telling::IoThread:
+	case SentenceKind::IoThread:
 		return IoThreadSentence(scene, cause);
-	case Telling::Network:
+	case SentenceKind::Network:
 		return NetworkSentence(scene);
-	case Telling::Ptrace:
+	case SentenceKind::Ptrace:
 		return PtraceSentence(scene);
-	case Telling::Quota:
+	case SentenceKind::Quota:
 		return QuotaSentence(scene);
-	case Telling::RunQueue:
+	case SentenceKind::RunQueue:
 		return RunQueueSentence(scene);
-	case Telling::Unknown:
+	case SentenceKind::Unknown:
 		return "nothing recorded says what happened in " + common::FormatDuration(cause.time_ns) +
 		       " of the requests' time";
 	}

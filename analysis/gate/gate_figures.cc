@@ -85,7 +85,7 @@ void RunFigures::Watch(ExplainOptions *options)
 			CauseWatch *watch = &causes_[static_cast<size_t>(Index(parts[i].cause))];
 			by_op_[r.op][static_cast<size_t>(Index(parts[i].cause))] += parts[i].total_ns();
 			if (parts[i].total_ns() > watch->longest_ns)
-				*watch = {parts[i].total_ns(), r.start_ns, r.latency_ns};
+				*watch = {parts[i].total_ns(), r.due_ns, r.latency_ns};
 		}
 	};
 }

@@ -29,7 +29,7 @@ std::vector<bool> ThroughProxy(const Run &run)
 
 void CountArrival(const Requests &q, size_t i, LogFacts *facts)
 {
-	uint64_t ns = q.arrival_ns[i] - q.intended_ns[i];
+	uint64_t ns = q.arrival_ns[i] - q.due_ns[i];
 	facts->arrivals.Add(ns);
 	facts->arrivals_ns += ns;
 	facts->unread_ns += q.Unread(i);
@@ -45,12 +45,12 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 	for (size_t i = begin; i < end; i++) {
 		uint32_t c = q.connection[i];
 		facts->by_status[q.status[i]]++;
-		facts->first_due_ns = std::min(facts->first_due_ns, q.intended_ns[i]);
+		facts->first_due_ns = std::min(facts->first_due_ns, q.due_ns[i]);
 		facts->last_end_ns = std::max(facts->last_end_ns, q.end_ns[i]);
 		if (facts->first_due_of[c] == UINT64_MAX)
-			facts->first_due_of[c] = q.intended_ns[i];
+			facts->first_due_of[c] = q.due_ns[i];
 		if (q.status[i] != FT_STATUS_UNSENT)
-			facts->last_use_of[c] = {q.start_ns[i], q.Arrived(i)};
+			facts->last_use_of[c] = {q.sent_ns[i], q.Arrived(i)};
 		facts->behind |= q.Behind(i) != 0;
 		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
 			facts->behind_unknown++;
@@ -59,11 +59,11 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		uint64_t latency = q.Latency(i);
 		facts->latencies.Add(latency);
 		facts->latencies_ns += latency;
-		facts->peaks.Add(q.intended_ns[i], latency);
+		facts->peaks.Add(q.due_ns[i], latency);
 		if (!q.arrival_ns.empty() && q.arrival_ns[i])
 			CountArrival(q, i, facts);
 		if (q.Number(i) % step == 0)
-			facts->sample.push_back({q.intended_ns[i], q.start_ns[i], q.Arrived(i), latency, c,
+			facts->sample.push_back({q.due_ns[i], q.sent_ns[i], q.Arrived(i), latency, c,
 						 q.op[i], static_cast<uint8_t>(q.Behind(i))});
 	}
 	facts->count += end - begin;

@@ -94,7 +94,7 @@ void FindServedBy(Context *context)
 	uint16_t *served_by = context->served_by.Extend(q.size());
 	for (size_t i = 0; i < q.size(); i++)
 		served_by[i] =
-		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.start_ns[i]));
+		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.sent_ns[i]));
 }
 
 // The passes over a log whose requests have been counted.
@@ -199,7 +199,7 @@ private:
 	{
 		Extent e;
 		for (size_t i = begin; i < end; i++) {
-			e.from_ns = std::min(e.from_ns, requests().intended_ns[i]);
+			e.from_ns = std::min(e.from_ns, requests().due_ns[i]);
 			e.to_ns = std::max(e.to_ns, requests().end_ns[i]);
 		}
 		e.from_ns = Since(e.from_ns);
@@ -242,7 +242,7 @@ private:
 		auto add = [&](size_t i) {
 			latencies.Add(requests().Latency(i));
 			if (!requests().arrival_ns.empty() && requests().arrival_ns[i])
-				arrivals.Add(requests().arrival_ns[i] - requests().intended_ns[i]);
+				arrivals.Add(requests().arrival_ns[i] - requests().due_ns[i]);
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
@@ -332,7 +332,7 @@ private:
 	void AddToBacklog(size_t i, BacklogBuilder *backlog)
 	{
 		if (backlog)
-			backlog->Add(requests().intended_ns[i], requests().Arrived(i),
+			backlog->Add(requests().due_ns[i], requests().Arrived(i),
 				     context_.usual_ns[requests().op[i]], context_.Until(i),
 				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
 	}
@@ -394,7 +394,7 @@ private:
 	{
 		const uint64_t from_ns = context_.run.loaded_from_ns;
 		for (size_t i = begin; i < end && from_ns; i++)
-			blame_.cut_requests += requests().intended_ns[i] < from_ns;
+			blame_.cut_requests += requests().due_ns[i] < from_ns;
 	}
 
 	void CountWhoServed()

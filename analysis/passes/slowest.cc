@@ -142,7 +142,7 @@ void Kept::Conclude(const WithoutHistograms *without, Blame *blame)
 	std::erase_if(blamed_, [&](const SlowRequest &r) { return r.latency_ns < threshold_ns_; });
 	blame->slow = std::move(blamed_);
 	std::stable_sort(blame->slow.begin(), blame->slow.end(),
-			 [](const SlowRequest &a, const SlowRequest &b) { return a.start_ns < b.start_ns; });
+			 [](const SlowRequest &a, const SlowRequest &b) { return a.due_ns < b.due_ns; });
 }
 
 void Kept::FillHops(Blame *blame) const

@@ -42,7 +42,7 @@ std::vector<bool> ChoosePoints(const Blame &blame, const ReportClock &clock, siz
 	std::vector<size_t> ranked; // how many have a rank
 	for (size_t i = 0; i < blame.slow.size(); i++) {
 		const SlowRequest &s = blame.slow[i];
-		uint64_t place = uint64_t{clock.Tick(s.start_ns)} * kNeighbourhoods >> 32;
+		uint64_t place = uint64_t{clock.Tick(s.due_ns)} * kNeighbourhoods >> 32;
 		uint64_t key = (place * kBins + static_cast<uint64_t>(BinOf(s.latency_ns))) * kCauses +
 			       static_cast<uint64_t>(Index(MainCause(blame, s)));
 		rank[i] = seen[key]++;
@@ -136,7 +136,7 @@ template <typename Each> void ForOthers(const Explanation &e, Each each)
 		const Requests &q = e.run.requests;
 		for (size_t i = q.lead; i < q.size(); i++)
 			if (q.Latency(i) < below_ns && q.status[i] != FT_STATUS_UNSENT)
-				each(q.intended_ns[i], q.Latency(i));
+				each(q.due_ns[i], q.Latency(i));
 	});
 }
 
@@ -230,7 +230,7 @@ public:
 	}
 	void Add(const SlowRequest &s)
 	{
-		out_.start.push_back(clock_.Tick(s.start_ns));
+		out_.start.push_back(clock_.Tick(s.due_ns));
 		out_.since.push_back(clock_.Tick(s.since_ns));
 		out_.latency_ns.push_back(static_cast<float>(s.latency_ns));
 		out_.cause.push_back(static_cast<uint8_t>(Index(MainCause(blame_, s))));
@@ -240,7 +240,7 @@ public:
 		if (blame_.from_iterations)
 			return;
 		out_.number.push_back(static_cast<uint32_t>(std::min<uint64_t>(s.index, UINT32_MAX)));
-		out_.sent.push_back(clock_.Tick(std::max(s.sent_ns, s.start_ns)));
+		out_.sent.push_back(clock_.Tick(std::max(s.sent_ns, s.due_ns)));
 		out_.connection.push_back(connections_.Of(s.connection));
 		out_.status.push_back(s.status);
 		out_.behind.push_back(s.behind);
@@ -324,7 +324,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 		if (chosen[i])
 			marks.Add(blame.slow[i]);
 		else
-			grid.Add(blame.slow[i].start_ns, blame.slow[i].latency_ns);
+			grid.Add(blame.slow[i].due_ns, blame.slow[i].latency_ns);
 	}
 	marks.Finish();
 	NearPoints near(explanation, clock, limits.near);

@@ -319,7 +319,7 @@ void FindExtent(Run *run)
 		note(t.start_ns, t.end_ns);
 	const Requests &q = run->requests;
 	for (size_t i = 0; i < q.size(); i++)
-		note(q.intended_ns[i], q.end_ns[i]);
+		note(q.due_ns[i], q.end_ns[i]);
 	run->start_ns = first == UINT64_MAX ? 0 : first;
 	run->end_ns = last;
 }

@@ -133,17 +133,17 @@ struct Connection {
 struct Requests {
 	uint64_t first = 0; // number in the log of the window's first one
 	size_t lead = 0;
-	Column<uint64_t> intended_ns, start_ns, end_ns;
+	Column<uint64_t> due_ns, sent_ns, end_ns;
 	Column<uint32_t> connection; // index into Run::connections
 	Column<uint8_t> op, status;  // index into Run::ops, enum ft_status
 	Column<uint8_t> behind;	     // 1 + index into Run::behind; 0: not known. Empty: of no request
-	// When the client's host had the answer, in [start_ns, end_ns]; 0: not known. Empty: of no request.
+	// When the client's host had the answer, in [sent_ns, end_ns]; 0: not known. Empty: of no request.
 	Column<uint64_t> arrival_ns;
 
 	size_t size() const { return end_ns.size(); }
 	// The number in the log of [i].
 	uint64_t Number(size_t i) const { return first + i - lead; }
-	uint64_t Latency(size_t i) const { return end_ns[i] - intended_ns[i]; }
+	uint64_t Latency(size_t i) const { return end_ns[i] - due_ns[i]; }
 	uint32_t Behind(size_t i) const { return behind.empty() ? 0 : behind[i]; }
 	// As far as is known.
 	uint64_t Arrived(size_t i) const

@@ -22,8 +22,8 @@ size_t Workers()
 // Calls see(column) for each column of requests.
 template <typename See> void EachColumn(Requests *q, See see)
 {
-	see(&q->intended_ns);
-	see(&q->start_ns);
+	see(&q->due_ns);
+	see(&q->sent_ns);
 	see(&q->end_ns);
 	see(&q->connection);
 	see(&q->op);
@@ -123,8 +123,8 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		}
 		if (last_index == kNoConnection)
 			s->unknown.push_back({to, last_id, b.file});
-		q.intended_ns[to] = s->intended_ns[i];
-		q.start_ns[to] = s->start_ns[i];
+		q.due_ns[to] = s->intended_ns[i];
+		q.sent_ns[to] = s->start_ns[i];
 		q.end_ns[to] = s->end_ns[i];
 		q.connection[to] = last_index;
 		q.op[to] = s->op[i] < f.ops.size() ? f.ops[s->op[i]] : 0;
@@ -214,8 +214,8 @@ size_t LogReader::AddLead(size_t room, Requests *q) const
 		else
 			std::copy_n(from.end() - lead, lead, to->begin());
 	};
-	copy(last.intended_ns, &q->intended_ns);
-	copy(last.start_ns, &q->start_ns);
+	copy(last.due_ns, &q->due_ns);
+	copy(last.sent_ns, &q->sent_ns);
 	copy(last.end_ns, &q->end_ns);
 	copy(last.connection, &q->connection);
 	copy(last.op, &q->op);

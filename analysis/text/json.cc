@@ -354,8 +354,8 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 		parts.push_back(std::move(one));
 	}
 	Out request = {{"id", r.index},
-		       {"start_ns", r.start_ns},
-		       {"t_s", SecondsAfter(r.start_ns, e.zero_ns)},
+		       {"start_ns", r.due_ns},
+		       {"t_s", SecondsAfter(r.due_ns, e.zero_ns)},
 		       {"latency_ns", r.latency_ns},
 		       {"episode", r.episode}};
 	if (!e.blame.from_iterations) {

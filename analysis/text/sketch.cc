@@ -23,7 +23,7 @@ std::vector<uint64_t> PeaksOf(const Explanation &e, uint64_t from_ns, uint64_t t
 		return e.peaks.Over(from_ns, to_ns, columns);
 	Peaks slow;
 	for (const SlowRequest &r : e.blame.slow)
-		slow.Add(r.start_ns, r.latency_ns);
+		slow.Add(r.due_ns, r.latency_ns);
 	return slow.Over(from_ns, to_ns, columns);
 }
 

@@ -75,7 +75,7 @@ std::string RequestLine(const Sheet &s, const SlowRequest &r)
 {
 	const Explanation &e = s.e;
 	std::string line = PadLeft(std::to_string(r.index), 10) +
-			   PadLeft(common::FormatOffset(r.start_ns, e.zero_ns), 13) +
+			   PadLeft(common::FormatOffset(r.due_ns, e.zero_ns), 13) +
 			   PadLeft(common::FormatDuration(r.latency_ns), 10) + "  ";
 	if (!e.blame.from_iterations)
 		line += PadRight(r.op < e.run.ops.size() ? e.run.ops[r.op] : "", 8) +
@@ -188,9 +188,9 @@ InFront InFrontOf(const Explanation &e, const SlowRequest &r)
 	};
 	InFront front;
 	for (const SlowRequest &other : e.blame.slow) {
-		if (other.start_ns > r.start_ns)
+		if (other.due_ns > r.due_ns)
 			break;
-		if (other.index == r.index || other.end_ns() <= r.start_ns || other.sent_ns > r.sent_ns ||
+		if (other.index == r.index || other.end_ns() <= r.due_ns || other.sent_ns > r.sent_ns ||
 		    (other.sent_ns == r.sent_ns && other.index >= r.index))
 			continue;
 		if (other.connection == r.connection)
@@ -222,13 +222,13 @@ void RequestsInFront(const SlowRequest &r, Sheet *s)
 	const size_t shown = std::min(kRequestsInFront, all.size());
 	for (size_t i = 0; i < shown; i++) {
 		const SlowRequest &other = *all[i];
-		const uint64_t left_ns = std::min(other.end_ns() - r.start_ns, r.latency_ns);
+		const uint64_t left_ns = std::min(other.end_ns() - r.due_ns, r.latency_ns);
 		s->out += PadLeft(std::to_string(other.index), 10) +
-			  PadLeft(common::FormatOffset(other.start_ns, s->e.zero_ns), 13) +
+			  PadLeft(common::FormatOffset(other.due_ns, s->e.zero_ns), 13) +
 			  PadLeft(common::FormatDuration(other.latency_ns), 10) + "  " +
 			  PadRight(other.op < s->e.run.ops.size() ? s->e.run.ops[other.op] : "", 8) +
 			  PadLeft(std::to_string(other.connection), 6) +
-			  PadLeft("+" + common::FormatDuration(other.end_ns() - r.start_ns), 12) + "  " +
+			  PadLeft("+" + common::FormatDuration(other.end_ns() - r.due_ns), 12) + "  " +
 			  track.Span(0, left_ns, s->e.blame.parts[other.first_part].cause, s->style) + "\n";
 	}
 	if (shown < all.size())
@@ -243,14 +243,14 @@ void Instants(const SlowRequest &r, Sheet *s)
 {
 	auto at = [&](const char *what, uint64_t t_ns) {
 		s->out += PadRight(what, 10) + PadLeft(common::FormatOffset(t_ns, s->e.zero_ns), 13) +
-			  PadLeft("+" + common::FormatDuration(t_ns - std::min(t_ns, r.start_ns)), 12) + "\n";
+			  PadLeft("+" + common::FormatDuration(t_ns - std::min(t_ns, r.due_ns)), 12) + "\n";
 	};
 	if (s->e.blame.from_iterations) {
-		at("began", r.start_ns);
+		at("began", r.due_ns);
 		at("ended", r.end_ns());
 		return;
 	}
-	at("due", r.start_ns);
+	at("due", r.due_ns);
 	at("sent", r.sent_ns);
 	if (r.arrived)
 		at("arrived", r.end_ns() - r.unread_ns);
@@ -381,7 +381,7 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 			line += ", served behind it by " + e.run.behind[r->behind - 1].address;
 		s.Line(line);
 	}
-	s.Line("Due at " + When(e, r->start_ns));
+	s.Line("Due at " + When(e, r->due_ns));
 	s.out += "\n";
 	Instants(*r, &s);
 	RequestParts(*r, &s);

@@ -31,7 +31,7 @@ enum class Kind : uint8_t {
 };
 
 // How the evidence tells of a cause: which function of evidence/sentences.cc, and what `words` are to it.
-enum class Telling : uint8_t {
+enum class SentenceKind : uint8_t {
 	None,
 	Blocked, // words: a sentence, % the time, & the call or fault; "": of the call and the kernel stack
 	Busy,
@@ -58,7 +58,7 @@ struct CauseInfo {
 	uint32_t owner; // enum ft_owner, or kNoOwner
 	Family family;
 	Kind kind;
-	Telling telling;
+	SentenceKind telling;
 	const char *words;
 	const char *light, *dark; // #rrggbb on a light and on a dark page
 	const char *meaning;
@@ -67,7 +67,7 @@ struct CauseInfo {
 
 inline constexpr CauseInfo kCauseTable[] = {
 #define CAUSE(id, name, owner, family, kind, telling, words, light, dark, meaning, thread, seen_by)          \
-	{name,	owner, Family::family, Kind::kind, Telling::telling, words,                                  \
+	{name,	owner, Family::family, Kind::kind, SentenceKind::telling, words,                                  \
 	 light, dark,  meaning,	       thread,	   seen_by},
 #include "causes.def"
 #undef CAUSE

@@ -15,13 +15,36 @@ namespace forktail::analysis
 namespace
 {
 
-std::vector<CpuHolder> TurnHolders(const Run &run, const ft_span &wait)
+bool IsKsoftirqd(const ft_cpu_slice &turn)
+{
+	constexpr char kKsoftirqd[] = "ksoftirqd/";
+	return strncmp(turn.comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
+}
+
+// Calls see(turn, ns of it) for those that reach into [from_ns, to_ns), the last one first.
+template <class See>
+void EachTurn(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns, const See &see)
+{
+	auto turn = std::partition_point(turns.begin(), turns.end(),
+					 [&](const ft_cpu_slice &t) { return t.start_ns < to_ns; });
+	while (from_ns < to_ns && turn != turns.begin() && (--turn)->end_ns > from_ns)
+		see(*turn, std::min(turn->end_ns, to_ns) - std::max(turn->start_ns, from_ns));
+}
+
+// Those of the CPU that an off-CPU span waited for.
+std::span<const ft_cpu_slice> TurnsOf(const Run &run, const ft_span &wait)
 {
 	if (!wait.off_cpu || !wait.queue_cpu)
 		return {};
 	const auto cpu = static_cast<uint16_t>(wait.queue_cpu - 1);
 	const auto [first, last] = std::ranges::equal_range(run.turns, cpu, {}, &ft_cpu_slice::cpu);
-	return CpuHolders({first, last}, wait.start_ns + wait.blocked_ns, wait.start_ns + wait.duration_ns);
+	return {first, last};
+}
+
+std::vector<CpuHolder> HoldersOf(const Run &run, const ft_span &wait)
+{
+	return CpuHolders(TurnsOf(run, wait), wait.start_ns + wait.blocked_ns,
+			  wait.start_ns + wait.duration_ns);
 }
 
 } // namespace
@@ -29,28 +52,22 @@ std::vector<CpuHolder> TurnHolders(const Run &run, const ft_span &wait)
 std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns)
 {
 	std::vector<CpuHolder> holders;
-	if (from_ns >= to_ns)
-		return holders;
-	auto turn = std::partition_point(turns.begin(), turns.end(),
-					 [&](const ft_cpu_slice &t) { return t.start_ns < to_ns; });
-	while (turn != turns.begin() && (--turn)->end_ns > from_ns) {
-		const uint64_t ns = std::min(turn->end_ns, to_ns) - std::max(turn->start_ns, from_ns);
-		const auto known = std::ranges::find(holders, turn->tid, &CpuHolder::tid);
-		if (known == holders.end())
-			holders.push_back({turn->tid, ns, &*turn});
-		else
+	EachTurn(turns, from_ns, to_ns, [&](const ft_cpu_slice &turn, uint64_t ns) {
+		const auto known = std::ranges::find(holders, turn.tid, &CpuHolder::tid);
+		if (known != holders.end())
 			known->ns += ns;
-	}
-	// Found from the last one on.
-	std::ranges::stable_sort(holders, std::greater<>(), &CpuHolder::ns);
+		else if (ns)
+			holders.push_back({turn.tid, ns, &turn});
+	});
+	std::ranges::sort(holders, [](const CpuHolder &a, const CpuHolder &b) {
+		return a.ns != b.ns ? a.ns > b.ns : a.turn > b.turn;
+	});
 	return holders;
 }
 
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns)
 {
-	constexpr char kKsoftirqd[] = "ksoftirqd/";
-	return !holders.empty() && holders[0].ns > wait_ns / 2 &&
-	       strncmp(holders[0].turn->comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
+	return !holders.empty() && holders[0].ns > wait_ns / 2 && IsKsoftirqd(*holders[0].turn);
 }
 
 WaitHolder HolderOf(const Run &run, const ft_span &wait)
@@ -59,7 +76,7 @@ WaitHolder HolderOf(const Run &run, const ft_span &wait)
 		return {};
 	WaitHolder holder;
 	holder.deferred = wait.flags & FT_SPAN_KSOFTIRQD;
-	if (const auto holders = TurnHolders(run, wait); !holders.empty())
+	if (const auto holders = HoldersOf(run, wait); !holders.empty())
 		return {holders[0].tid, std::min<uint64_t>(holders[0].ns, UINT32_MAX),
 			holder.deferred || IsDeferred(holders, wait.runnable_ns),
 			common::VisibleName(holders[0].turn->comm)};
@@ -75,8 +92,12 @@ Cause WaitCauseOf(const Run &run, const ft_span &wait)
 {
 	if (wait.flags & FT_SPAN_THROTTLED)
 		return Cause::CpuQuota;
-	const bool deferred = IsDeferred(TurnHolders(run, wait), wait.runnable_ns);
-	return deferred ? Cause::SoftirqDeferred : WaitCauseOf(wait.flags);
+	// Spans are many, and ksoftirqd is seldom among the holders.
+	bool seen = false;
+	EachTurn(TurnsOf(run, wait), wait.start_ns + wait.blocked_ns, wait.start_ns + wait.duration_ns,
+		 [&](const ft_cpu_slice &turn, uint64_t) { seen |= IsKsoftirqd(turn); });
+	return seen && IsDeferred(HoldersOf(run, wait), wait.runnable_ns) ? Cause::SoftirqDeferred
+									  : WaitCauseOf(wait.flags);
 }
 
 std::string NameOf(const Run &run, const ft_span &span)

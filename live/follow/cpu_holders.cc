@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns of CPUs, of the last seconds.
+// CPU slices of the last seconds.
 #include "cpu_holders.h"
 
 #include <algorithm>

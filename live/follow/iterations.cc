@@ -54,7 +54,7 @@ std::vector<CausePart> PartsOf(const analysis::CauseTimes &times, uint64_t durat
 
 } // namespace
 
-void Turns::AddPart(uint32_t tid, const Part &part)
+void Iterations::AddPart(uint32_t tid, const Part &part)
 {
 	std::vector<Part> &parts = threads_[tid].parts;
 	if (parts.size() >= kMostParts) // a thread that never waits for events: only what is long is kept
@@ -65,7 +65,7 @@ void Turns::AddPart(uint32_t tid, const Part &part)
 		parts.push_back(part);
 }
 
-void Turns::Waited(uint32_t tid)
+void Iterations::Waited(uint32_t tid)
 {
 	auto found = threads_.find(tid);
 	if (found != threads_.end())
@@ -73,7 +73,7 @@ void Turns::Waited(uint32_t tid)
 }
 
 // Half as many: neighbours of a cause become one.
-void Turns::Thin(std::vector<Short> *shorts)
+void Iterations::Thin(std::vector<Short> *shorts)
 {
 	std::array<uint32_t, analysis::kTimelineCauses> last;
 	last.fill(kNone);
@@ -93,7 +93,7 @@ void Turns::Thin(std::vector<Short> *shorts)
 	shorts->resize(kept);
 }
 
-void Turns::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally)
+void Iterations::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally)
 {
 	if (cause == analysis::Cause::ServerBusy || cause == analysis::Cause::Idle || !tally.total_ns)
 		return;
@@ -106,7 +106,7 @@ void Turns::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally)
 				  cause});
 }
 
-void Turns::AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uint32_t, DetailText> &details)
+void Iterations::AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details)
 {
 	OfThread &thread = threads_[tid];
 	Pending pending;
@@ -131,9 +131,9 @@ void Turns::AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uin
 	thread.pending.push_back(std::move(pending));
 }
 
-void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
+void Iterations::Finish(const OfThread &thread, const Held &held, Pending *pending)
 {
-	Turn &turn = pending->turn;
+	Iteration &turn = pending->turn;
 	if (turn.duration_ns < parts_of_turns_ns_)
 		return;
 	uint64_t from_ns = turn.start_ns, to_ns = from_ns + turn.duration_ns, waited_ns = 0;
@@ -156,14 +156,14 @@ void Turns::Finish(const OfThread &thread, const Held &held, Pending *pending)
 	turn.parts = PartsOf(times, turn.duration_ns);
 }
 
-void Turns::Ended(uint32_t tid)
+void Iterations::Ended(uint32_t tid)
 {
 	auto found = threads_.find(tid);
 	if (found != threads_.end())
 		found->second.ended = true;
 }
 
-void Turns::Tell(const Held &held, std::vector<Turn> *turns)
+void Iterations::Tell(const Held &held, std::vector<Iteration> *turns)
 {
 	for (auto &[tid, thread] : threads_) {
 		size_t kept = 0;

@@ -19,10 +19,10 @@ struct DetailText {
 	analysis::Cause told = analysis::Cause::Unknown; // by its stack
 };
 
-class Turns
+class Iterations
 {
 public:
-	explicit Turns(uint64_t parts_of_turns_ns) : parts_of_turns_ns_(parts_of_turns_ns) {}
+	explicit Iterations(uint64_t parts_of_turns_ns) : parts_of_turns_ns_(parts_of_turns_ns) {}
 
 	// A part of a span of a thread that serves: `ns` of [start_ns, end_ns) were of that cause. queue_cpu:
 	// 1 + the CPU it waited for.
@@ -36,10 +36,10 @@ public:
 	void AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally);
 	// The thread waited for events: what came before is no part of its next turn.
 	void Waited(uint32_t tid);
-	void AddTurn(uint32_t tid, const Turn &turn, const std::unordered_map<uint32_t, DetailText> &details);
+	void AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details);
 
 	// Tells the turns that came before the last call of this.
-	void Tell(const Held &held, std::vector<Turn> *turns);
+	void Tell(const Held &held, std::vector<Iteration> *turns);
 	// The thread is no more: once its last turn is told nothing of it is kept.
 	void Ended(uint32_t tid);
 	void ForgetAll() { threads_.clear(); }
@@ -52,7 +52,7 @@ private:
 		analysis::Cause cause;
 	};
 	struct Pending {
-		Turn turn;
+		Iteration turn;
 		std::vector<Part> parts;
 		bool looked = false;
 	};

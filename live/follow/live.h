@@ -84,7 +84,7 @@ struct CausePart {
 };
 
 // A turn of an event loop of at least the recorder's min_span_ns: what clients waited for.
-struct Turn {
+struct Iteration {
 	uint64_t start_ns = 0, duration_ns = 0;
 	uint32_t server = 0, thread = 0;
 	uint32_t reads = 0, writes = 0; // calls in it; both 0: not counted
@@ -170,7 +170,7 @@ struct RecorderCost {
 // What came by one Poll().
 struct Batch {
 	std::vector<Second> seconds; // whole ones that are accounted for, in order
-	std::vector<Turn> turns;
+	std::vector<Iteration> turns;
 	std::vector<Stall> stalls;
 	std::vector<Fork> forks;
 	std::vector<Fsync> fsyncs;

@@ -149,7 +149,7 @@ void Follower::State::LookAtWaits()
 	}
 }
 
-void Follower::State::Iteration(Accounts::Known *t, const ft_span &s)
+void Follower::State::IterationSpan(Accounts::Known *t, const ft_span &s)
 {
 	// One that neither its beginning nor its end was seen of says nothing of a loop (analysis/timeline).
 	bool guessed =
@@ -160,7 +160,7 @@ void Follower::State::Iteration(Accounts::Known *t, const ft_span &s)
 	uint32_t label = accounts.Label(t);
 	if (label == kNone)
 		return;
-	Turn turn;
+	Iteration turn;
 	turn.start_ns = s.start_ns;
 	turn.duration_ns = s.duration_ns;
 	turn.server = accounts.all()[label].server;
@@ -195,7 +195,7 @@ void Follower::State::Span(const ft_span &s)
 	if (!t || end_ns < s.start_ns || end_ns > newest_ns)
 		return;
 	if (s.owner == FT_ITERATION)
-		return Iteration(t, s);
+		return IterationSpan(t, s);
 	accounts.Moved(t, end_ns);
 	if (!s.off_cpu) {
 		analysis::Cause cause = analysis::CauseOfOwner(s.owner);

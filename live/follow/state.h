@@ -28,7 +28,7 @@ struct Follower::State {
 	Tail tail;
 	Servers servers;
 	Accounts accounts;
-	Turns turns;
+	Iterations turns;
 	Held held;
 	Batch *batch = nullptr; // while it polls
 
@@ -65,7 +65,7 @@ struct Follower::State {
 	void Thread(const ft_thread &t);
 	void Span(const ft_span &s);
 	void OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cause blocked);
-	void Iteration(Accounts::Known *t, const ft_span &s);
+	void IterationSpan(Accounts::Known *t, const ft_span &s);
 	void FrameEvents(Accounts::Known *t, const ft_span &s, analysis::Cause cause);
 	void Tally(const ft_tally &t);
 	void OpenSpan(const ft_span &s);

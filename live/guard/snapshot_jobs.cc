@@ -29,9 +29,9 @@ const char *const kExplanations[] = {"explain.txt", "explain.json"};
 const std::string kUnfinished = ".explain.";
 
 // What a child says of a snapshot, and we read.
-std::string TakeInChild(const snapshot::SnapshotAsked &asked)
+std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 {
-	snapshot::SnapshotTaken taken;
+	snapshot::SnapshotResult taken;
 	std::string error;
 	const snapshot::SnapshotWhy why = snapshot::TakeSnapshot(asked, &taken, &error);
 	return common::Json{{"why", static_cast<int>(why)},
@@ -149,7 +149,7 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	for (int n = 2; std::filesystem::exists(directory_ + "/" + taking_.name, ec); n++)
 		taking_.name = name + "-" + std::to_string(n);
 	taking_.path = directory_ + "/" + taking_.name;
-	snapshot::SnapshotAsked asked;
+	snapshot::SnapshotRequest asked;
 	asked.ring = ring_;
 	asked.from_ns = plan.from_ns;
 	asked.to_ns = plan.to_ns;

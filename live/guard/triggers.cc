@@ -55,7 +55,7 @@ bool Watch::IsNew(const Trigger &trigger, uint32_t thread, Interval interval)
 
 void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
 {
-	for (const live::Turn &t : batch.turns) {
+	for (const live::Iteration &t : batch.turns) {
 		if (t.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, t.server) ||
 		    IsChilds(t.thread) || !IsNew(trigger, t.thread, {t.start_ns, t.start_ns + t.duration_ns}))
 			continue;
@@ -131,7 +131,7 @@ void Watch::See(const live::Batch &batch, const std::vector<live::Server> &serve
 	threads_ = &threads;
 	for (const Trigger &t : triggers_)
 		switch (t.rule.what) {
-		case What::Turn:
+		case What::Iteration:
 			SeeTurns(t, batch, fired);
 			break;
 		case What::Stall:

@@ -123,7 +123,7 @@ Metrics::OfServer &Metrics::Of(uint32_t server)
 	return servers_[server];
 }
 
-void Metrics::TakeTurn(const live::Turn &turn)
+void Metrics::TakeTurn(const live::Iteration &turn)
 {
 	OfServer &s = Of(turn.server);
 	uint64_t end_ns = turn.start_ns + turn.duration_ns;
@@ -160,7 +160,7 @@ void Metrics::TakeTaken(const live::Taken &taken)
 void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
 {
 	servers_.resize(std::max(servers_.size(), follower.servers().size()));
-	for (const live::Turn &turn : batch.turns)
+	for (const live::Iteration &turn : batch.turns)
 		TakeTurn(turn);
 	for (const live::Stall &stall : batch.stalls) {
 		if (stall.open || !stall.serves)

@@ -46,7 +46,7 @@ private:
 	}
 	void SayStalls(const live::Follower &follower, MetricsWriter *w) const;
 	void SayServers(const live::Follower &follower, MetricsWriter *w) const;
-	void TakeTurn(const live::Turn &turn);
+	void TakeTurn(const live::Iteration &turn);
 	void TakeTaken(const live::Taken &taken);
 
 	std::vector<OfServer> servers_;					 // by Follower::servers()

@@ -96,7 +96,7 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 }
 
 // 0 or an errno; ENOENT: the segment is gone, ENODATA: nothing is in it yet.
-int TakeSegment(const std::string &from, const std::string &to, SnapshotTaken *taken)
+int TakeSegment(const std::string &from, const std::string &to, SnapshotResult *taken)
 {
 	const int fd = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -113,8 +113,8 @@ int TakeSegment(const std::string &from, const std::string &to, SnapshotTaken *t
 	return 0;
 }
 
-SnapshotWhy TakeSegments(const SnapshotAsked &asked, analysis::Ring *ring, const std::string &to,
-			 SnapshotTaken *taken, std::string *last, std::string *error)
+SnapshotWhy TakeSegments(const SnapshotRequest &asked, analysis::Ring *ring, const std::string &to,
+			 SnapshotResult *taken, std::string *last, std::string *error)
 {
 	for (size_t i = 0; i < ring->size(); i++) {
 		const std::string &from = ring->path(i);
@@ -142,7 +142,7 @@ uint64_t ByClock(const std::vector<ft_clock> &clocks, uint64_t t_ns)
 }
 
 // What the run says of itself: where it is from, when and why.
-bool WriteRunJson(const SnapshotAsked &asked, const SnapshotTaken &taken, const std::string &boot,
+bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, const std::string &boot,
 		  const std::vector<ft_clock> &clocks, const std::string &to)
 {
 	std::error_code ec;
@@ -175,7 +175,7 @@ bool WriteRunJson(const SnapshotAsked &asked, const SnapshotTaken &taken, const 
 }
 
 // Gives it its name, unless somebody else has taken that meanwhile.
-SnapshotWhy Appear(const SnapshotAsked &asked, Begun *begun, std::string *error)
+SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *error)
 {
 	int rc = renameat2(AT_FDCWD, begun->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
 	if (rc &&
@@ -190,7 +190,7 @@ SnapshotWhy Appear(const SnapshotAsked &asked, Begun *begun, std::string *error)
 }
 
 // Leaves of a ring what was recorded in the time that is asked for.
-SnapshotWhy FindTime(const SnapshotAsked &asked, analysis::Ring *ring, std::string *error)
+SnapshotWhy FindTime(const SnapshotRequest &asked, analysis::Ring *ring, std::string *error)
 {
 	if (!analysis::FindRing(asked.ring, ring, error))
 		return SnapshotWhy::NoRing;
@@ -208,11 +208,11 @@ SnapshotWhy FindTime(const SnapshotAsked &asked, analysis::Ring *ring, std::stri
 
 } // namespace
 
-SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::string *error)
+SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, std::string *error)
 {
-	SnapshotTaken unasked;
+	SnapshotResult unasked;
 	taken = taken ? taken : &unasked;
-	*taken = SnapshotTaken();
+	*taken = SnapshotResult();
 	analysis::Ring ring;
 	Begun begun;
 	std::string last;

@@ -10,7 +10,7 @@
 namespace forktail::live::snapshot
 {
 
-struct SnapshotAsked {
+struct SnapshotRequest {
 	std::string ring;	     // its directory
 	uint64_t from_ns = 0;	     // CLOCK_MONOTONIC of the boot that the ring's newest segment is of
 	uint64_t to_ns = UINT64_MAX; // what is not there yet is not waited for
@@ -18,7 +18,7 @@ struct SnapshotAsked {
 	std::string out;	     // the run directory to make; its parent is there, it itself isn't
 };
 
-struct SnapshotTaken {
+struct SnapshotResult {
 	uint64_t from_ns = 0,
 		 to_ns = 0;    // what is in it: whole segments, so that it may be more than was asked
 	uint32_t segments = 0; // files
@@ -38,6 +38,6 @@ enum class SnapshotWhy : uint8_t {
 // Done, or why not and one sentence in *error: then nothing is there by that name. It appears whole, by a
 // rename; what a snapshot that was killed had begun, beside `out`, is removed by the next. `taken` may be
 // null.
-SnapshotWhy TakeSnapshot(const SnapshotAsked &asked, SnapshotTaken *taken, std::string *error);
+SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, std::string *error);
 
 } // namespace forktail::live::snapshot

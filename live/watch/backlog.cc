@@ -32,7 +32,7 @@ bool Backlog::Step()
 	history_.Take(batch_, follower_);
 	if (batch_.more && follower_.accounted_to_ns() < to_ns_)
 		return false;
-	// Turns are told one look after they were read.
+	// Iterations are told one look after they were read.
 	if (follower_.Poll(&batch_, &error))
 		history_.Take(batch_, follower_);
 	return true;

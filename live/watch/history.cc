@@ -101,7 +101,7 @@ Figures *History::At(uint32_t live_index, uint64_t t_ns, const live::Follower &f
 
 void History::TakeTurns(const live::Batch &batch, const live::Follower &follower)
 {
-	for (const live::Turn &turn : batch.turns) {
+	for (const live::Iteration &turn : batch.turns) {
 		Figures *second = At(turn.server, turn.start_ns + turn.duration_ns, follower);
 		if (!second)
 			continue;

@@ -167,7 +167,7 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::St
 	return lines;
 }
 
-Line Turns(const Figures &second, size_t columns, const analysis::Style &style)
+Line Iterations(const Figures &second, size_t columns, const analysis::Style &style)
 {
 	uint64_t idle_ns = 0, whole_ns = 0;
 	for (const ThreadFigures &thread : second.threads)
@@ -298,7 +298,7 @@ std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const anal
 	const size_t strip = rows < 10 ? 0 : rows < 20 ? 1 : rows < 35 ? 3 : 6;
 	if (strip)
 		Append(Strip(f, columns, strip, style), strip + 1, &lines);
-	lines.push_back(Turns(f.second, columns, style));
+	lines.push_back(Iterations(f.second, columns, style));
 	const size_t fixed = lines.size() + 2;
 	std::vector<Line> bars = Bars(f.second, columns, style), worst = Worst(f, columns, style),
 			  facts = Facts(f, columns, style);
@@ -318,7 +318,7 @@ std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const anal
 std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines = {{{TextOf(Title(f, columns, style))}}};
-	lines.push_back(Turns(f.second, columns, style));
+	lines.push_back(Iterations(f.second, columns, style));
 	Append(Bars(f.second, columns, style), SIZE_MAX, &lines);
 	Append(Worst(f, columns, style), SIZE_MAX, &lines);
 	Append(Facts(f, columns, style), SIZE_MAX, &lines);

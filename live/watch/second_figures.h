@@ -26,7 +26,7 @@ struct ThreadFigures {
 };
 
 // Its texts are visible. duration_ns 0: there was none.
-struct WorstTurn : live::Turn {
+struct WorstTurn : live::Iteration {
 	std::string thread_name = {};
 };
 
@@ -51,7 +51,7 @@ struct Figures {
 	uint64_t start_ns = 0;	  // CLOCK_MONOTONIC of the recording host, a whole second
 	uint64_t realtime_ns = 0; // since 1970; 0: not known
 	bool accounted = false;	  // threads are known; else only what was told so far
-	// Turns of at least the recorder's least span that ended in this second, of all serving threads.
+	// Iterations of at least the recorder's least span that ended in this second, of all serving threads.
 	uint64_t turns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
 	WorstTurn worst;
 	std::vector<ThreadFigures> threads;

@@ -278,8 +278,8 @@ void AddRequests(analysis::Explanation *e, const std::vector<Stall> &stalls, con
 		uint64_t latency = waits + took;
 		all.push_back(latency);
 		if (size.requests) {
-			e->run.requests.intended_ns.push_back(due);
-			e->run.requests.start_ns.push_back(due);
+			e->run.requests.due_ns.push_back(due);
+			e->run.requests.sent_ns.push_back(due);
 			e->run.requests.end_ns.push_back(due + latency);
 			e->run.requests.connection.push_back(static_cast<uint32_t>(i % kConnections));
 			e->run.requests.op.push_back(static_cast<uint8_t>(i % 2));
@@ -288,7 +288,7 @@ void AddRequests(analysis::Explanation *e, const std::vector<Stall> &stalls, con
 		if (latency < kSlow)
 			continue;
 		analysis::SlowRequest s = {};
-		s.start_ns = s.since_ns = due;
+		s.due_ns = s.since_ns = due;
 		s.latency_ns = latency;
 		s.index = static_cast<uint32_t>(i);
 		s.first_part = static_cast<uint32_t>(blame.parts.size());
@@ -360,7 +360,7 @@ void AddEpisodes(analysis::Explanation *e, const std::vector<Stall> &stalls)
 		episode.end_ns = stall.end_ns() + kMs;
 		uint64_t busy_ns = 0;
 		for (const analysis::SlowRequest &s : e->blame.slow) {
-			if (s.start_ns < episode.start_ns || s.start_ns > episode.end_ns)
+			if (s.due_ns < episode.start_ns || s.due_ns > episode.end_ns)
 				continue;
 			episode.requests++;
 			episode.worst_ns = std::max(episode.worst_ns, s.latency_ns);

@@ -119,13 +119,13 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 {
 	const Blame &b = e.blame;
 	const SlowRequest &r = b.slow[slow];
-	Slice slice = {.start_ns = r.start_ns, .category = "slow-request"};
+	Slice slice = {.start_ns = r.due_ns, .category = "slow-request"};
 	slice.name = b.from_iterations ? "turn" : r.op < e.run.ops.size() ? e.run.ops[r.op] : "request";
 	slice.arguments.push_back({"number", r.index, ""});
 	slice.arguments.push_back({"status", r.status, ""});
 	if (!b.from_iterations) {
 		slice.arguments.push_back({"connection", r.connection, ""});
-		slice.arguments.push_back({"sent_after_ns", r.sent_ns - r.start_ns, ""});
+		slice.arguments.push_back({"sent_after_ns", r.sent_ns - r.due_ns, ""});
 	}
 	slice.arguments.push_back({"episode", r.episode + 1, ""});
 	// A cause may be there at several hops.

@@ -69,14 +69,14 @@ private:
 	{
 		const uint64_t root = (traces_ + 1) << 8;
 		Out span =
-		    Span(run, root, r.op < run.ops.size() ? run.ops[r.op] : "turn", r.start_ns, r.latency_ns);
+		    Span(run, root, r.op < run.ops.size() ? run.ops[r.op] : "turn", r.due_ns, r.latency_ns);
 		span["kind"] = static_cast<int>(kSpanServer);
 		span["attributes"] = {NumberAttribute("forktail.request", r.index),
 				      NumberAttribute("forktail.connection", r.connection)};
 		if (IsError(r.status))
 			span["status"] = {{"code", static_cast<int>(kStatusError)}};
 		spans_.push_back(std::move(span));
-		uint64_t at_ns = r.start_ns;
+		uint64_t at_ns = r.due_ns;
 		for (size_t i = 0; i < r.part_count; i++) {
 			Out child =
 			    Span(run, root + i + 1, CauseName(parts[i].cause), at_ns, parts[i].total_ns());

@@ -44,7 +44,7 @@ bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
 		const char *word;
 		What what;
 		bool may_have, must_have;
-	} words[] = {{"turn", What::Turn, false, false},
+	} words[] = {{"turn", What::Iteration, false, false},
 		     {"stall", What::Stall, true, false},
 		     {"rate", What::Rate, true, true},
 		     {"drops", What::Drops, false, false}};
@@ -82,7 +82,7 @@ bool ReadLimit(const std::string &value, Rule *rule, std::string *error)
 {
 	const char *rest = value.c_str();
 	switch (rule->what) {
-	case What::Turn:
+	case What::Iteration:
 	case What::Stall:
 		if (parse_duration(value.c_str(), TIME_ANY, 0, &rule->limit_ns) && rule->limit_ns)
 			return true;

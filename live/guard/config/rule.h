@@ -20,7 +20,7 @@ namespace forktail::live::guard
 {
 
 enum class What : uint8_t {
-	Turn,
+	Iteration,
 	Stall,
 	Rate,
 	Drops,
@@ -30,7 +30,7 @@ enum class What : uint8_t {
 struct Rule {
 	What what = What::Named;
 	std::bitset<analysis::kTimelineCauses> causes; // of Stall and Rate; of "stall" all that are stalls
-	uint64_t limit_ns = 0;			       // of Turn and Stall
+	uint64_t limit_ns = 0;			       // of Iteration and Stall
 	double limit = 0;			       // of Rate (a second) and Drops
 	std::string text;			       // as written, with spaces where they belong
 	std::string name;			       // what a snapshot is called by: "stall-fork"

@@ -102,8 +102,8 @@ struct RunBuilder {
 	{
 		while (run.connections.size() <= connection)
 			run.connections.emplace_back();
-		run.requests.intended_ns.push_back(kBase + intended);
-		run.requests.start_ns.push_back(kBase + start);
+		run.requests.due_ns.push_back(kBase + intended);
+		run.requests.sent_ns.push_back(kBase + start);
 		run.requests.end_ns.push_back(kBase + end);
 		run.requests.connection.push_back(connection);
 		run.requests.op.push_back(op);

@@ -237,8 +237,8 @@ TEST_CASE("the server's idleness does not end a backlog while due requests wait 
 	}
 	SECTION("but does when no request waits")
 	{
-		b.run.requests.intended_ns[12] = b.run.requests.start_ns[12] = kBase + 23 * ms;
-		b.run.requests.intended_ns[11] = b.run.requests.start_ns[11] = kBase + 21 * ms;
+		b.run.requests.due_ns[12] = b.run.requests.sent_ns[12] = kBase + 23 * ms;
+		b.run.requests.due_ns[11] = b.run.requests.sent_ns[11] = kBase + 21 * ms;
 		b.Finish();
 		Blame blame = b.Blame({1 * ms, 0});
 		REQUIRE(blame.slow.size() == 3);

@@ -50,8 +50,8 @@ struct Pipelines {
 		if (Pick(random, 0, 2000) == 0)
 			end = Pick(random, sent, end); // answered before another one
 		due_ns.push_back(sent - std::min(sent - kStart, Pick(random, 0, 20 * kMs)));
-		q.intended_ns.push_back(due_ns.back());
-		q.start_ns.push_back(sent);
+		q.due_ns.push_back(due_ns.back());
+		q.sent_ns.push_back(sent);
 		q.end_ns.push_back(end);
 		q.connection.push_back(connection);
 		q.op.push_back(0);
@@ -105,7 +105,7 @@ TEST_CASE("what is kept of those who held a connection is what a walk over them 
 		for (size_t i = 0; i < pipelines.run.requests.size(); i += Pick(random, 1, step)) {
 			if (!context.ThroughOf(i))
 				continue;
-			uint64_t from = pipelines.due_ns[i], to = pipelines.run.requests.start_ns[i];
+			uint64_t from = pipelines.due_ns[i], to = pipelines.run.requests.sent_ns[i];
 			if (Pick(random, 0, 9) == 0)
 				to = Pick(random, from, to);
 			if (Pick(random, 0, 9) == 0)

@@ -77,7 +77,7 @@ void RandomRequests(Random &random, RunBuilder *b, uint64_t to, int count, uint6
 void RandomArrivals(Random &random, Requests *q)
 {
 	for (size_t i = 0; i < q->size(); i++)
-		q->arrival_ns.push_back(Pick(random, 0, 4) ? Pick(random, q->start_ns[i], q->end_ns[i]) : 0);
+		q->arrival_ns.push_back(Pick(random, 0, 4) ? Pick(random, q->sent_ns[i], q->end_ns[i]) : 0);
 }
 
 // All of a random run: a thread of random length, and requests that may lie outside it.
@@ -203,7 +203,7 @@ TEST_CASE("parts sum to the latency of every request of any run")
 		REQUIRE(blame.slow.size() == 100);
 		for (const SlowRequest &r : blame.slow) {
 			REQUIRE(PartsSum(blame, r) == r.latency_ns);
-			REQUIRE(r.since_ns <= r.start_ns);
+			REQUIRE(r.since_ns <= r.due_ns);
 		}
 		requests += blame.slow.size();
 		uint64_t by_cause = 0, by_episode = 0;
@@ -237,7 +237,7 @@ TEST_CASE("through a proxy all of that holds, and hops sum to no more than the r
 		uint64_t by_hop = 0, at_none = 0;
 		for (const SlowRequest &r : all.slow) {
 			REQUIRE(PartsSum(all, r) == r.latency_ns);
-			REQUIRE(r.since_ns <= r.start_ns);
+			REQUIRE(r.since_ns <= r.due_ns);
 			for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
 				REQUIRE(all.parts[p].total_ns() <= r.latency_ns);
 				if (all.parts[p].hop == kNoHop)

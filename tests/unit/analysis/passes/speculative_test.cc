@@ -36,8 +36,8 @@ public:
 		Requests window;
 		window.first = next_;
 		for (const size_t end = std::min(all_.size(), next_ + each_); next_ < end; next_++) {
-			window.intended_ns.push_back(all_.intended_ns[next_]);
-			window.start_ns.push_back(all_.start_ns[next_]);
+			window.due_ns.push_back(all_.due_ns[next_]);
+			window.sent_ns.push_back(all_.sent_ns[next_]);
 			window.end_ns.push_back(all_.end_ns[next_]);
 			window.connection.push_back(all_.connection[next_]);
 			window.op.push_back(all_.op[next_]);

@@ -57,7 +57,7 @@ TEST_CASE("thinning keeps a lone point among crowds")
 {
 	Explanation e = Made();
 	SlowRequest lone = e.blame.slow[0];
-	lone.start_ns = e.run.start_ns + 1'000'000;
+	lone.due_ns = e.run.start_ns + 1'000'000;
 	lone.latency_ns = 5'000'000'000;
 	e.blame.slow.insert(e.blame.slow.begin(), lone);
 	PointLimits tight;
@@ -73,12 +73,12 @@ TEST_CASE("a point carries its causes and their shares")
 	e.run.start_ns = 1000;
 	e.run.end_ns = 1000 + 1'000'000'000;
 	SlowRequest first = {}, second = {};
-	first.start_ns = 1000 + 500'000'000;
+	first.due_ns = 1000 + 500'000'000;
 	first.since_ns = 1000 + 499'000'000;
 	first.latency_ns = 4'000'000;
 	first.part_count = 2;
 	first.op = 1;
-	second.start_ns = second.since_ns = 1000 + 600'000'000; // no parts at all
+	second.due_ns = second.since_ns = 1000 + 600'000'000; // no parts at all
 	second.latency_ns = 1'000'000;
 	e.blame.slow = {first, second};
 	e.blame.parts = {{Cause::Fork, kNoHop, 2'000'000, 1'000'000},
@@ -112,16 +112,16 @@ TEST_CASE("a point tells its connection, its thread and when its answer came")
 	e.run.start_ns = 1000;
 	e.run.end_ns = 1000 + 1'000'000'000;
 	SlowRequest first = {}, second = {};
-	first.start_ns = first.since_ns = 1000 + 100;
+	first.due_ns = first.since_ns = 1000 + 100;
 	first.latency_ns = 1'000'000;
-	first.sent_ns = first.start_ns + 50;
+	first.sent_ns = first.due_ns + 50;
 	first.connection = 7;
 	first.hop = 3;
 	first.index = 41;
 	first.arrived = true;
 	first.unread_ns = 5000;
 	second = first;
-	second.start_ns += 1000;
+	second.due_ns += 1000;
 	second.connection = 2;
 	second.arrived = false;
 	e.blame.slow = {first, second};
@@ -160,7 +160,7 @@ TEST_CASE("requests around episodes are kept one by one, evenly thinned")
 	REQUIRE(all.near_start.size() > 1000);
 	uint64_t expected = 0;
 	for (size_t i = 0; i < e.run.requests.size(); i++) {
-		uint64_t due = e.run.requests.intended_ns[i];
+		uint64_t due = e.run.requests.due_ns[i];
 		bool near = false;
 		for (const Episode &episode : e.episodes) {
 			uint64_t margin =

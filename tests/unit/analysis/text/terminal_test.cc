@@ -36,7 +36,7 @@ std::vector<std::string> Checked(const std::string &text, size_t columns)
 	INFO(text);
 	CHECK_FALSE(Holds(text, "\033"));
 	CHECK(text.back() == '\n');
-	const std::vector<std::string> lines = Lines(text);
+	const std::vector<std::string> lines = forktail::analysis::Lines(text);
 	for (const std::string &line : lines) {
 		INFO(line);
 		CHECK(DisplayWidth(line) <= columns);
@@ -195,7 +195,7 @@ TEST_CASE("text is as wide as it looks")
 	CHECK(Ellipsized("日本語の名", 6, style) == "日本…");
 	CHECK(DisplayWidth(PadLeft("日本", 10)) == 10);
 	for (const std::string &line :
-	     Lines(Wrap(std::string(95, 'a') + " b " + std::string(50, 'c'), 0, 2, 40)))
+	     forktail::analysis::Lines(Wrap(std::string(95, 'a') + " b " + std::string(50, 'c'), 0, 2, 40)))
 		CHECK(DisplayWidth(line) <= 40);
 	CHECK(Wrap("not 30.0 ms, at 95 % of 3 servers", 0, 2, 12) ==
 	      "not 30.0 ms,\n  at 95 % of\n  3 servers\n");

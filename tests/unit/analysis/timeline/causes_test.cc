@@ -92,13 +92,13 @@ TEST_CASE("words suit how a cause is told")
 		INFO(info.name);
 		std::string words = info.words;
 		switch (info.telling) {
-		case Telling::Faults:
+		case SentenceKind::Faults:
 			CHECK(words.find('|') != std::string::npos);
 			break;
-		case Telling::File:
+		case SentenceKind::File:
 			CHECK(!words.empty());
 			break;
-		case Telling::Blocked:
+		case SentenceKind::Blocked:
 			CHECK((words.empty() || words.find('%') != std::string::npos));
 			break;
 		default:

@@ -6,6 +6,8 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/explain/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/text.h"
 #include "analysis/timeline/holders.h"
 
 using namespace forktail::analysis;

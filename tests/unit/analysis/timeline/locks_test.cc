@@ -5,6 +5,7 @@
 
 #include "analysis/timeline/holders.h"
 #include "analysis/timeline/locks.h"
+#include "analysis/timeline/thread_waits.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

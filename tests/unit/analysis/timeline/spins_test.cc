@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A main thread that runs in circles for its helpers, on runs made by hand: whose the time is.
 #include "analysis/timeline/spins.h"
+#include "analysis/timeline/thread_waits.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

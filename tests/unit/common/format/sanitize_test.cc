@@ -10,6 +10,7 @@
 #include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
+#include "analysis/timeline/holders.h"
 #include "common/format/sanitize.h"
 #include "common/text/visible.h"
 

@@ -203,7 +203,7 @@ TEST_CASE("a turn is told with what it was made of and who had the CPU")
 	f.To(700 * kMs);
 	f.To(1200 * kMs);
 	REQUIRE(f.batch.turns.size() == 1);
-	const Turn &turn = f.batch.turns[0];
+	const Iteration &turn = f.batch.turns[0];
 	CHECK(turn.duration_ns == 30 * kMs);
 	REQUIRE(turn.parts.size() == 4);
 	CHECK(turn.parts[0].cause == Cause::FileWrite);

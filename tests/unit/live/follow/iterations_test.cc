@@ -13,9 +13,9 @@ namespace
 
 constexpr uint64_t kMs = 1'000'000;
 
-Turn turn(uint64_t start_ns, uint64_t duration_ns)
+Iteration turn(uint64_t start_ns, uint64_t duration_ns)
 {
-	Turn t;
+	Iteration t;
 	t.start_ns = start_ns;
 	t.duration_ns = duration_ns;
 	return t;
@@ -25,9 +25,9 @@ Turn turn(uint64_t start_ns, uint64_t duration_ns)
 
 TEST_CASE("a thread's last turn is told, and then nothing of the thread is kept")
 {
-	Turns turns(kMs);
+	Iterations turns(kMs);
 	Held held;
-	std::vector<Turn> told;
+	std::vector<Iteration> told;
 	for (uint32_t tid = 1; tid <= 1000; tid++) {
 		turns.AddPart(tid, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
 		turns.AddTurn(tid, turn(10 * kMs, 8 * kMs), {});
@@ -38,7 +38,7 @@ TEST_CASE("a thread's last turn is told, and then nothing of the thread is kept"
 	turns.Tell(held, &told);
 	CHECK(turns.threads() == 0);
 	REQUIRE(told.size() == 1000);
-	for (const Turn &t : told) {
+	for (const Iteration &t : told) {
 		REQUIRE(t.parts.size() == 2);
 		CHECK(t.parts[0].cause == Cause::Fsync);
 		CHECK(t.parts[0].ns == 5 * kMs);
@@ -48,9 +48,9 @@ TEST_CASE("a thread's last turn is told, and then nothing of the thread is kept"
 
 TEST_CASE("one that goes on is kept")
 {
-	Turns turns(kMs);
+	Iterations turns(kMs);
 	Held held;
-	std::vector<Turn> told;
+	std::vector<Iteration> told;
 	turns.AddPart(1, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
 	turns.Tell(held, &told);
 	turns.Tell(held, &told);

@@ -35,7 +35,7 @@ std::string refused(const std::string &text)
 TEST_CASE("rules say what they are of, how much is too much, and what a snapshot is called")
 {
 	const Rule turn = parsed("turn > 50ms");
-	CHECK(turn.what == What::Turn);
+	CHECK(turn.what == What::Iteration);
 	CHECK(turn.limit_ns == 50'000'000);
 	CHECK(turn.name == "turn");
 

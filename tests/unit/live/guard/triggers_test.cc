@@ -63,7 +63,7 @@ forktail::live::Batch stalled(uint32_t thread, Cause cause, uint64_t start_ms, u
 forktail::live::Batch turned(uint64_t start_ms, uint64_t ms)
 {
 	forktail::live::Batch batch;
-	forktail::live::Turn t;
+	forktail::live::Iteration t;
 	t.start_ns = start_ms * kMs;
 	t.duration_ns = ms * kMs;
 	t.parts = {{Cause::Fork, ms * kMs / 2}};

@@ -41,9 +41,9 @@ TEST_CASE("a snapshot of a part has its segments, and outlives them")
 	TempDir dir, to;
 	RingWriter ring{dir.path()};
 	ring.Sealed(0, 9);
-	SnapshotAsked asked{dir.path(), ring.began_ns + 3500 * kRingMs, ring.began_ns + 5500 * kRingMs,
+	SnapshotRequest asked{dir.path(), ring.began_ns + 3500 * kRingMs, ring.began_ns + 5500 * kRingMs,
 			    "a test", to.file("run")};
-	SnapshotTaken taken;
+	SnapshotResult taken;
 	std::string error;
 	REQUIRE(TakeSnapshot(asked, &taken, &error) == SnapshotWhy::Done);
 	CHECK(taken.segments == 3);
@@ -80,8 +80,8 @@ TEST_CASE("the segment that is being written is copied as far as it has come, an
 	ring.Begin(2, ring.began_ns + 2 * kRingSecond);
 	ring.Second(2, ring.began_ns + 3 * kRingSecond);
 	REQUIRE(ft_writer_flush(ring.w) == 0);
-	SnapshotAsked asked{dir.path(), 0, UINT64_MAX, "", to.file("run/")};
-	SnapshotTaken taken;
+	SnapshotRequest asked{dir.path(), 0, UINT64_MAX, "", to.file("run/")};
+	SnapshotResult taken;
 	std::string error;
 	REQUIRE(TakeSnapshot(asked, &taken, &error) == SnapshotWhy::Done);
 	CHECK(taken.segments == 3);
