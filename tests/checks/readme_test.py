@@ -5,7 +5,7 @@ script/install.
 
     readme_test.py BUILD [README]    as root; exit status 1 with the first command that fails
 
-It does so in namespaces of its own: there port 6379 is free, and /usr/local and /run are empty. SHORTER and
+It does so in separate namespaces: there port 6379 is free, and /usr/local and /run are empty. SHORTER and
 PLACEHOLDERS are all that it changes in a command.
 """
 import atexit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who had a CPU while somebody waited for it.
+// Which task held a CPU while another one waited for it.
 #include "live/follow/cpu_holders.h"
 
 #include <cstring>
