@@ -25,7 +25,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 import serve  # noqa: E402
 from serve import ROOT  # noqa: E402
 
-PAGE = os.path.join(ROOT, "docs", "loadgen-speed.md")
+PAGE = os.path.join(ROOT, "docs", "results", "speed.md")
 SERVER_CPU, CLIENT_CPU = "0", "1"
 
 
@@ -167,7 +167,7 @@ def put(page, begin, end, text):
 
 
 def publish(text, script, write):
-    """Prints a table; with `write`, puts it between the markers that name the script in docs/loadgen-speed.md."""
+    """Prints a table; with `write`, puts it between the markers that name the script in docs/results/speed.md."""
     print(text)
     if write:
         put(PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", text)

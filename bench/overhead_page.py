@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of docs/overhead.md as Markdown, from what bench/overhead measured, and where they go."""
+"""The figures of docs/results/overhead.md as Markdown, from what bench/overhead measured, and where they go."""
 import os
 import re
 import statistics
@@ -11,7 +11,7 @@ import bench
 import quiet
 import setups
 
-PAGE = os.path.join(bench.ROOT, "docs", "overhead.md")
+PAGE = os.path.join(bench.ROOT, "docs", "results", "overhead.md")
 # The aim, for the worst case there is: a request per turn of the loop, as many as the server can take.
 AIMS = {"default": 1.05, "light": 1.02}
 AIM_SETUPS = ("unix", "tcp")
@@ -177,7 +177,7 @@ def peers(run):
 
 
 def publish(run, write):
-    """Prints all; with `write`, puts each part between its markers in docs/overhead.md."""
+    """Prints all; with `write`, puts each part between its markers in docs/results/overhead.md."""
     if not run.pairs:
         sys.exit("nothing was measured")
     for name, make in (("costs", costs), ("recorders", recorders), ("programs", programs), ("peers", peers)):

@@ -8,7 +8,7 @@
 // window, and zoomed through the same ranges. Opening is from the start of navigation until charts are drawn; a zoom is from
 // the change of the view until what it drew could be shown, at the second frame after it.
 //
-// --write puts the table between the markers of docs/report.md. Figures for the page come from a quiet machine: a load
+// --write puts the table between the markers of docs/reference/report.md. Figures for the page come from a quiet machine: a load
 // average of 0.5 or more is refused, --force writes nonetheless and says so.
 
 import {execFileSync} from 'node:child_process';
@@ -22,7 +22,7 @@ import {startBrowser} from '../tests/browser/harness.mjs';
 const LOAD_LIMIT = 0.5, BUSY = 75;
 const BEGIN = '<!-- bench/report begin -->', END = '<!-- bench/report end -->';
 const here = dirname(fileURLToPath(import.meta.url));
-const document = join(here, '..', 'docs', 'report.md');
+const document = join(here, '..', 'docs', 'reference', 'report.md');
 
 // What report_sample is asked for: seconds, requests per second, spans of the serving thread, one in so many slow.
 const sizes = [

@@ -161,7 +161,7 @@ void AddDiffOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *m
 
 int DiffCommand(int argc, char **argv)
 {
-	CLI::App app("Compares two runs, or two sides of repeated runs (docs/diff.md).", "forktail diff");
+	CLI::App app("Compares two runs, or two sides of repeated runs (docs/reference/diff-and-gate.md).", "forktail diff");
 	DiffWords words;
 	analysis::compare::CompareOptions options;
 	analysis::ExplainOptions memory;

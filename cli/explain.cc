@@ -54,7 +54,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_option("--episodes,--top", asked->episodes, "episodes to show, with all of their evidence");
 	app->add_option("--format", asked->format,
 			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
-	app->add_flag("--json", asked->json, "print JSON (docs/explain-json.md)");
+	app->add_flag("--json", asked->json, "print JSON (docs/reference/explain-json.md)");
 	app->add_option("--json-to", asked->json_to,
 			"write that JSON into a file, too, beside what is printed");
 	app->add_flag("--requests", asked->requests,
@@ -74,7 +74,7 @@ bool Refused(ExplainWords *asked)
 		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
 	else if (!asked->cause_name.empty() &&
 		 !analysis::CauseByName(asked->cause_name.c_str(), &asked->cause))
-		error = "there is no cause '" + asked->cause_name + "'; docs/causes.md lists them";
+		error = "there is no cause '" + asked->cause_name + "'; docs/reference/causes.md lists them";
 	else if (asked->format.empty() || analysis::CheckFormat(asked->format, &error))
 		return false;
 	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
@@ -179,7 +179,7 @@ int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::R
 
 int ExplainCommand(int argc, char **argv)
 {
-	CLI::App app("Says what made the slow requests of a run slow (docs/explain.md).", "forktail explain");
+	CLI::App app("Says what made the slow requests of a run slow (docs/reference/explain.md).", "forktail explain");
 	std::string run, slow;
 	ExplainWords asked;
 	analysis::ExplainOptions options;
@@ -189,7 +189,7 @@ int ExplainCommand(int argc, char **argv)
 	std::vector<std::string> fail_if;
 	app.add_option(
 	       "--fail-if", fail_if,
-	       "end with 1 if it is so: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' (docs/ci.md); repeatable")
+	       "end with 1 if it is so: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' (docs/guides/ci.md); repeatable")
 	    ->allow_extra_args(false);
 	AddMemory(&app, &options);
 	PartTexts part;

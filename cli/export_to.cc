@@ -111,7 +111,7 @@ int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &par
 
 int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv)
 {
-	CLI::App app("Writes runs in another tool's format (docs/exports.md).", "forktail export");
+	CLI::App app("Writes runs in another tool's format (docs/reference/exports-and-sql.md).", "forktail export");
 	ExportWords a;
 	std::string names;
 	for (const analysis::exports::ExportFormat &f : formats)
@@ -121,7 +121,7 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 	app.add_option("-o,--output", a.out, "the file, or directory, to write");
 	app.add_option("--to", a.format, "format: " + names + "; default by the output's extension");
 	app.add_option("--data-set", a.data_set,
-		       "directory of many runs' Parquet tables, to which these are added (docs/fleet.md)");
+		       "directory of many runs' Parquet tables, to which these are added (docs/reference/fleet.md)");
 	app.add_option("--tables", a.tables, "of a data set: its tables, as runs,parts,episodes; default all")
 	    ->delimiter(',');
 	app.add_option("--slow", a.slow,

@@ -106,7 +106,7 @@ int Gate(GateWords *asked, const analysis::ExplainOptions &options)
 int GateCommand(int argc, char **argv)
 {
 	CLI::App app(
-	    "Says whether a run keeps its limits, and what made it break them (docs/ci.md).\n"
+	    "Says whether a run keeps its limits, and what made it break them (docs/guides/ci.md).\n"
 	    "Exit status: 0 all are kept, 1 one is broken, 2 one can't be understood, 3 the run can't be "
 	    "read or hasn't what a limit is about.",
 	    "forktail gate");
@@ -119,7 +119,7 @@ int GateCommand(int argc, char **argv)
 	app.add_option("--base", asked.base,
 		       "the run that is BASE to 'p99 no worse than BASE by more than 10%'");
 	app.add_option("--junit", asked.junit, "write the verdicts as JUnit's XML, for a build to show");
-	app.add_flag("--json", asked.json, "print JSON (docs/ci.md)");
+	app.add_flag("--json", asked.json, "print JSON (docs/guides/ci.md)");
 	app.add_option("--slow", asked.slow,
 		       "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
 	AddMemory(&app, &options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail-guard: watches a ring for as long as it is recorded (docs/always-on.md). forktail-record starts
+// forktail-guard: watches a ring for as long as it is recorded (docs/guides/always-on.md). forktail-record starts
 // it; by hand it does the same on any ring, or on one recording that grows.
 //
 // Exit status: 0 asked to end, 2 usage, 3 the ring or a socket can't be had.

@@ -16,7 +16,7 @@ namespace
 int HostsRun(int argc, char **argv)
 {
 	CLI::App app(
-	    "Runs a plan (docs/many-hosts.md) on its hosts: records, puts load, gathers everything in "
+	    "Runs a plan (docs/guides/many-hosts.md) on its hosts: records, puts load, gathers everything in "
 	    "one run directory. Words after -- are mpirun's.\n"
 	    "Exit status: 0 done, 1 something died and the run has what there is, 2 the plan is not "
 	    "one, 3 it could not begin.",

@@ -172,7 +172,7 @@ int Screen(const WatchWords &asked)
 
 int WatchCommand(int argc, char **argv)
 {
-	CLI::App app("Shows what recorded servers are doing now (docs/watch.md).", "forktail watch");
+	CLI::App app("Shows what recorded servers are doing now (docs/reference/watch-and-metrics.md).", "forktail watch");
 	WatchWords asked;
 	app.add_option("DIR", asked.path,
 		       "what forktail record --keep writes into, or a recording that grows")

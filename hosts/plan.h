@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The plan of a run on several hosts (TOML): which hosts there are, what is recorded on which, and which
-// sends what load for how long. docs/many-hosts.md describes each key.
+// sends what load for how long. docs/guides/many-hosts.md describes each key.
 //
 // Who reads it: forktail, before anything is started, and forktail-rank on each host, which gets the same
 // text and takes its own part of it.

@@ -2,7 +2,7 @@
 /* What a recording is made of: block header, block kinds and the records inside, byte for byte.
  *
  * A recording is one append-only file of self-contained blocks, so that whatever a killed recorder, a
- * full disk or a flipped bit leaves behind can be read around the damage. docs/recording-format.md
+ * full disk or a flipped bit leaves behind can be read around the damage. docs/reference/recording-format.md
  * tells the reasons and the rules; recording.h writes and reads it. All integers are little-endian,
  * all times CLOCK_MONOTONIC nanoseconds of the recording host, unless a name says otherwise.
  *
@@ -107,7 +107,7 @@ struct ft_span {
 	uint64_t on_cpu_ns;   /* own time on the CPU */
 	uint64_t runnable_ns; /* own time runnable */
 	uint64_t blocked_ns;  /* own time blocked */
-	uint64_t arg[2];      /* by owner, see docs/recording-format.md */
+	uint64_t arg[2];      /* by owner, see docs/reference/recording-format.md */
 	uint32_t tid;
 	uint16_t cpu;	    /* where it ended */
 	uint8_t owner;	    /* enum ft_owner */

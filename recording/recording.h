@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing and reading recordings. format.h holds the layout, docs/recording-format.md the reasons.
+/* Writing and reading recordings. format.h holds the layout, docs/reference/recording-format.md the reasons.
  *
  * The writer is what the recorder and the load generator append to while time matters; the reader is
  * what the analysis trusts. Functions return 0 (or a count) and a negative errno on failure; nothing is

@@ -3,7 +3,7 @@
 //
 // A stall of 60 ms at 20,000 requests/s leaves 1,200 requests behind, and those wait long after the stall is
 // over while the server does nothing but work. To blame them on the stall one has to know from when on
-// the queue has never been empty: docs/attribution.md, "Backlog".
+// the queue has never been empty: docs/how-it-works/attribution.md, "Backlog".
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // Blame: what each request's latency was spent on, and what every percentile would be without a cause.
 //
 // A request's parts sum to its latency exactly. A part is direct (the cause ran while the request waited)
-// or queued (the request waited behind others that the cause had held up). docs/attribution.md holds the
-// rules, docs/causes.md the causes.
+// or queued (the request waited behind others that the cause had held up). docs/how-it-works/attribution.md holds the
+// rules, docs/reference/causes.md the causes.
 #pragma once
 
 #include <array>

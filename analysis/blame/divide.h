@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules by which a request's time is divided, once for all sums that are made of it; docs/attribution.md
+// The rules by which a request's time is divided, once for all sums that are made of it; docs/how-it-works/attribution.md
 // has the reasons.
 //
 // There are three sums: exact ones by cause, for the requests that matter (blame.cc); doubles of a few kinds,

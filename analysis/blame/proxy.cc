@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blames requests that went through a proxy to a server behind it. The proxy answers in order, so where a
 // request's own way (route.h) is idle it may be waiting for one in front of it on its connection: then that
-// one's way tells. docs/attribution.md has the rules.
+// one's way tells. docs/how-it-works/attribution.md has the rules.
 #include "proxy.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // given: what came before has left it, and what is there after it began later. So the idleness of the proxy
 // cuts a request's time in three: on its way through the proxy, at the instance, and its answer's way back.
 // In the middle the instance's thread tells, before and after the proxy's; each where the other one is idle.
-// docs/attribution.md, "Through a proxy".
+// docs/how-it-works/attribution.md, "Through a proxy".
 #pragma once
 
 #include <cstdint>

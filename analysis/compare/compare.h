@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares two sides, each a run or several runs of the same thing. docs/diff.md says how they are judged and
+// Compares two sides, each a run or several runs of the same thing. docs/reference/diff-and-gate.md says how they are judged and
 // why.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as JSON; docs/diff.md lists its members. JSON has no infinity: such a bound is null.
+// A comparison as JSON; docs/reference/diff-and-gate.md lists its members. JSON has no infinity: such a bound is null.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The statistics of a comparison, as functions of numbers alone. Each is somebody's, who is named with it;
-// docs/diff.md says why these.
+// docs/reference/diff-and-gate.md says why these.
 #pragma once
 
 #include <cstddef>

@@ -75,7 +75,7 @@ bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error)
 	}
 	Cause cause;
 	if (l.cause && !CauseByName(l.of, &cause)) {
-		*error = "there is no cause \"" + std::string(l.of) + "\" (docs/causes.md has all), so \"" +
+		*error = "there is no cause \"" + std::string(l.of) + "\" (docs/reference/causes.md has all), so \"" +
 			 asked.text + "\" can't be held";
 		return false;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blames requests. docs/attribution.md tells the rules; this is how they are kept fast, and small.
+// Blames requests. docs/how-it-works/attribution.md tells the rules; this is how they are kept fast, and small.
 //
 // A run has millions of requests, few of which matter: the slow ones, and those that would be among the
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from

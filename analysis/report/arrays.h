@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The typed arrays of a report page: little-endian values in one buffer, each array aligned to 4 bytes, named
-// in a JSON table. analysis/report/src/data.js reads them; docs/report.md lists them.
+// in a JSON table. analysis/report/src/data.js reads them; docs/reference/report.md lists them.
 #pragma once
 
 #include <bit>

@@ -26,7 +26,7 @@ struct Wanted {
 	} lines[kLines];
 };
 
-// Series are the recorder's (docs/recording-format.md lists them).
+// Series are the recorder's (docs/reference/recording-format.md lists them).
 const Wanted kWanted[] = {
     {"Server CPU", "pid", {{"target.cpu", "of one CPU"}}},
     {"Server memory", "pid", {{"target.rss", "resident"}}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes the report page: what an explanation holds, as JSON and typed arrays, put into the template that
-// report/ builds. Nothing is analysed here and nothing drawn; docs/report.md is the reference of the data.
+// report/ builds. Nothing is analysed here and nothing drawn; docs/reference/report.md is the reference of the data.
 #include "report.h"
 
 #include <algorithm>

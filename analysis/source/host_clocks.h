@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How the clocks of several hosts compare, by the round trips that forktail-clock recorded, and with that one
-// host's times told in another's. docs/clocks.md has the method and where it is from.
+// host's times told in another's. docs/how-it-works/clocks.md has the method and where it is from.
 #pragma once
 
 #include <cstdint>

@@ -209,7 +209,7 @@ uint64_t Ids(const IdSpace &space, uint64_t word)
 							   << 32;
 }
 
-// Which arguments of a span are ids: docs/recording-format.md.
+// Which arguments of a span are ids: docs/reference/recording-format.md.
 ft_span InSpace(const IdSpace &space, ft_span s)
 {
 	if (!space.number)

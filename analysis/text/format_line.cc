@@ -76,7 +76,7 @@ bool Fill(const std::string &format,
 			const std::optional<std::string> text = value(name);
 			if (!text) {
 				*error =
-				    "--format knows no {" + name + "}; docs/explain.md lists what it knows";
+				    "--format knows no {" + name + "}; docs/reference/explain.md lists what it knows";
 				return false;
 			}
 			*out += *text;

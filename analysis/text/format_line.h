@@ -11,7 +11,7 @@ namespace forktail::analysis
 
 // Whether every placeholder is one that there is. False: *error is one sentence.
 bool CheckFormat(const std::string &format, std::string *error);
-// A format that has been checked, with its values; docs/explain.md lists what may be asked for.
+// A format that has been checked, with its values; docs/reference/explain.md lists what may be asked for.
 std::string FormatLine(const Explanation &e, const std::string &format);
 
 } // namespace forktail::analysis

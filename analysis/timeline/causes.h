@@ -62,7 +62,7 @@ struct CauseInfo {
 	const char *words;
 	const char *light, *dark; // #rrggbb on a light and on a dark page
 	const char *meaning;
-	const char *thread, *seen_by; // columns of docs/causes.md
+	const char *thread, *seen_by; // columns of docs/reference/causes.md
 };
 
 inline constexpr CauseInfo kCauseTable[] = {

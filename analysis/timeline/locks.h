@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waiting for a lock that another thread holds: whose doing that was, and what that one did meanwhile. The
-// rules and their bounds of error are in docs/attribution.md.
+// rules and their bounds of error are in docs/how-it-works/attribution.md.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which thread served which connection, and when: docs/attribution.md, "Which thread serves".
+// Which thread served which connection, and when: docs/how-it-works/attribution.md, "Which thread serves".
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A server's main thread that runs in circles until its helpers are done: Redis' io-threads.
-// docs/attribution.md, "Waiting for helpers", has the rule and its bound of error.
+// docs/how-it-works/attribution.md, "Waiting for helpers", has the rule and its bound of error.
 #pragma once
 
 #include <vector>

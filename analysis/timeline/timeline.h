@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A thread's timeline: what owned each of its instants, as one sorted array of pieces that neither overlap
-// nor leave a gap inside the thread's account. docs/attribution.md tells how it follows from spans and
+// nor leave a gap inside the thread's account. docs/how-it-works/attribution.md tells how it follows from spans and
 // tallies and where it estimates.
 #pragma once
 
@@ -138,7 +138,7 @@ private:
 	bool waits_for_locks_ = false;
 };
 
-// The thread that serves a server's connections: the rule is in docs/attribution.md. `server` is an index
+// The thread that serves a server's connections: the rule is in docs/how-it-works/attribution.md. `server` is an index
 // into run.servers, or -1 when no request log names one. Returns an index into run.threads, or -1 and a
 // sentence in *why.
 int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why);

@@ -80,12 +80,12 @@ static error_t parse_probe(int key, char *text, struct argp_state *state)
 static const struct argp serve_argp = {.options = serve_options,
 				       .parser = parse_serve,
 				       .doc =
-					   "Tells other hosts what this one's clock says (docs/clocks.md)."};
+					   "Tells other hosts what this one's clock says (docs/how-it-works/clocks.md)."};
 static const struct argp probe_argp = {.options = probe_table,
 				       .parser = parse_probe,
 				       .args_doc = "ADDR[:PORT]",
 				       .doc = "Records how this host's clock and another's compare "
-					      "(docs/clocks.md)."};
+					      "(docs/how-it-works/clocks.md)."};
 
 static int usage(FILE *to)
 {

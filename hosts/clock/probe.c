@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Asks another host's clock in bursts, and records round trips. Of a burst two count: the one that says best
  * how little, and the one that says best how much the peer's clock is ahead; the others say nothing that
- * these don't. Nothing is estimated here: docs/clocks.md tells what the analysis makes of it. */
+ * these don't. Nothing is estimated here: docs/how-it-works/clocks.md tells what the analysis makes of it. */
 #include "clock.h"
 
 #include <errno.h>

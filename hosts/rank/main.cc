@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr const char *kHelp =
-    R"(Starts and gathers a run on several hosts (docs/many-hosts.md).
+    R"(Starts and gathers a run on several hosts (docs/guides/many-hosts.md).
 forktail hosts run has mpirun start it, on the host where that was typed and on each of the plan's; nobody else does.
 Usage: forktail-rank run TOKEN --plan PLAN
        forktail-rank run TOKEN HOST
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 			  host = argc > 3 ? argv[3] : "";
 	const bool leads = host == "--plan";
 	if ((mode != "run" && mode != "gather") || (leads && argc != (mode == "run" ? 5 : 6))) {
-		fputs("forktail-rank: forktail hosts run starts this program; see docs/many-hosts.md\n",
+		fputs("forktail-rank: forktail hosts run starts this program; see docs/guides/many-hosts.md\n",
 		      stderr);
 		return 2;
 	}

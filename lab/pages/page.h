@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What is left of a scenario's run for its readers: a page with its tables, charts and worst moments, the
-// same as a section in Markdown for docs/experiments.md, and a page over several scenarios. Pages hold all
+// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages hold all
 // they need, and no scripts.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a scenario: its points one after the other, each on servers of its own, and what came of them into a
-// directory. docs/lab.md says what lies there.
+// directory. docs/reference/lab-and-scenarios.md says what lies there.
 //
 // A point that is done is written before the next begins, so a run that was stopped, or whose machine was,
 // goes on from there (resume).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a recording's run.json says of how it was made. explain and report read it, and people; docs/lab.md
+// What a recording's run.json says of how it was made. explain and report read it, and people; docs/reference/lab-and-scenarios.md
 // has its keys.
 #pragma once
 

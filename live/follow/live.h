@@ -151,7 +151,7 @@ struct Disk {
 
 // Something said once. Kinds: "trigger" (name: who asked), "target-began", "target-ended", "recorder-began"
 // and "recorder-ended" (of this follower: another recorder goes on in the ring, none does), and all that the
-// recorder notes (docs/recording-format.md).
+// recorder notes (docs/reference/recording-format.md).
 struct Note {
 	uint64_t t_ns = 0;
 	std::string kind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `forktail watch --once --json`: a second's figures for scripts (docs/watch.md).
+// `forktail watch --once --json`: a second's figures for scripts (docs/reference/watch-and-metrics.md).
 #pragma once
 
 #include <string>

@@ -343,7 +343,7 @@ std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 	    "",
 	    "A turn is what a server does between two waits for work: clients wait as long.",
 	    "! marks what kept a serving thread from its own code; bars are shares of its second.",
-	    "Seconds are told two seconds after they passed. docs/watch.md has the rest.",
+	    "Seconds are told two seconds after they passed. docs/reference/watch-and-metrics.md has the rest.",
 	};
 	std::vector<Line> lines;
 	analysis::Style style;

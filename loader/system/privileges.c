@@ -201,7 +201,7 @@ static void on_refused(int signal, siginfo_t *info, void *context)
 	unsigned call = (unsigned)info->si_syscall, digits = 1;
 	static const char before[] = "forktail record: system call ",
 			  after[] =
-			      " is not among those it may make (docs/security.md); it goes on without\n";
+			      " is not among those it may make (docs/how-it-works/security.md); it goes on without\n";
 	size_t at = sizeof before - 1;
 	memcpy(text, before, at);
 	for (unsigned rest = call; rest > 9; rest /= 10)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorder and its helpers may do, once each has what it needs (docs/security.md has the reasons).
+/* What the recorder and its helpers may do, once each has what it needs (docs/how-it-works/security.md has the reasons).
  */
 #ifndef FORKTAIL_LOADER_PRIVILEGES_H
 #define FORKTAIL_LOADER_PRIVILEGES_H

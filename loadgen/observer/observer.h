@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The observer of a load run: once a second it asks the server for its own word, over a connection of its
  * own, and writes it into the recording beside the requests: every number the server tells as a series, and
- * what it says happened (slow log, latency monitor, forks, a changed role) as notes. docs/recording-format.md
+ * what it says happened (slow log, latency monitor, forks, a changed role) as notes. docs/reference/recording-format.md
  * lists them.
  *
  * It must never hold up the load: a thread of its own, every wait with an end and ended by a stop, a server

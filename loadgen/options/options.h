@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the user asked for: every setting of forktail-load after its command line and environment were
- * read and checked. docs/forktail-load.md describes each option. */
+ * read and checked. docs/reference/load.md describes each option. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_H
 #define FORKTAIL_LOADGEN_OPTIONS_H
 

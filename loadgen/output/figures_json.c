@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A test's figures as JSON, for programs: latencies in ns as they were counted, and how exact percentiles
- * are. docs/forktail-load.md lists the members. */
+ * are. docs/reference/load.md lists the members. */
 #include "recording/json/json_block.h"
 #include "report.h"
 

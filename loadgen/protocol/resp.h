@@ -9,7 +9,7 @@
  *
  * A reply may be cut anywhere: the scanner keeps its place in a few bytes per connection, so no reply
  * has to be gathered before it's looked at, however large it is. Why not hiredis' reader here:
- * docs/loadgen-speed.md has what it costs; set-up commands use it.
+ * docs/results/speed.md has what it costs; set-up commands use it.
  */
 #ifndef FORKTAIL_LOADGEN_RESP_H
 #define FORKTAIL_LOADGEN_RESP_H

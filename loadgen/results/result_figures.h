@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A finished run in numbers. Percentiles are exact when the run was logged: the log is read once more and
- * the values around each wanted rank are told apart to the nanosecond (docs/forktail-load.md has the
+ * the values around each wanted rank are told apart to the nanosecond (docs/reference/load.md has the
  * limits). Without a log they come from the histogram, at most 0.1 % too high. */
 #ifndef FORKTAIL_LOADGEN_RESULT_FIGURES_H
 #define FORKTAIL_LOADGEN_RESULT_FIGURES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The manifest of a request log: what was asked for, of whom, and on which host, since who reads the log
- * later has nothing else to ask. docs/forktail-load.md lists its members. */
+ * later has nothing else to ask. docs/reference/load.md lists its members. */
 #include "manifest.h"
 
 #include <stdlib.h>

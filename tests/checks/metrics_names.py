@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The dashboard and the alerts ask for metrics that there are, as docs/metrics.md lists them, and the page lists what the
+# The dashboard and the alerts ask for metrics that there are, as docs/reference/metrics.md lists them, and the page lists what the
 # code makes.
 import json
 import re
@@ -23,10 +23,10 @@ def names(path):
 
 made = set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc")))
 made |= {name + "_info" for name in re.findall(r'Info\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc"))}
-listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/metrics.md"))}
+listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/reference/metrics.md"))}
 wrong = []
 if made != listed:
-    wrong.append(f"docs/metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
+    wrong.append(f"docs/reference/metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
 for path in ["contrib/grafana/forktail.json", "contrib/prometheus/forktail.rules.yml"]:
     if unknown := names(path) - made:
         wrong.append(f"{path} asks for what there is not: {sorted(unknown)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The recorder on the kernels that it says it runs on (docs/platforms.md): boots Debian's, does known things to a
+"""The recorder on the kernels that it says it runs on (docs/results/platforms.md): boots Debian's, does known things to a
 redis-server that is recorded there, and looks whether forktail names each.
 
 Exit status: 0 every kernel named all and lost nothing, 1 one did not, 2 usage, 3 the environment can't.
@@ -148,7 +148,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="say which kernels and variants there are")
     parser.add_argument("--short", action="store_true", help="6.1 with the default only: what the test suite runs")
     parser.add_argument("--keep", metavar="DIR", help="keep what the guests leave: recordings, for forktail explain, and logs")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/platforms.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/results/platforms.md")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(f"{version:<5} Debian's {release}" for version, release in RELEASES.items()))

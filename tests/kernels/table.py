@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the kernels came to, as text: a line each while they run, and the table of docs/platforms.md."""
+"""What the kernels came to, as text: a line each while they run, and the table of docs/results/platforms.md."""
 import os
 import re
 
 from guest import ROOT
 
-PAGE = os.path.join(ROOT, "docs", "platforms.md")
+PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
 # What an emulated CPU has no time for, and says so: the budget for it is in CPU time.
 OF_SLOWNESS = ("unwinding",)

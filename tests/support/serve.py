@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers of the truth suite and of benchmarks: each is started, awaited and ended by `forktail lab serve` (docs/lab.md), which
+"""Servers of the truth suite and of benchmarks: each is started, awaited and ended by `forktail lab serve` (docs/reference/lab-and-scenarios.md), which
 ends it too when the program that imports this is killed."""
 import json
 import os

@@ -22,7 +22,7 @@ def in_order():
 
 def case(number, name, causes, magnitudes, threshold="1ms"):
     """Registers function(trial, magnitudes), which injects `causes` once at each of these. `number` is the case's in the
-    list of docs/truth.md; `threshold` is what counts as slow in it. A control has no causes; its one magnitude is its
+    list of docs/results/truth.md; `threshold` is what counts as slow in it. A control has no causes; its one magnitude is its
     length in seconds."""
 
     def register(function):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The truth suite's results as text: a line per case while it runs, and the tables of docs/truth.md."""
+"""The truth suite's results as text: a line per case while it runs, and the tables of docs/results/truth.md."""
 import os
 import platform
 import re
@@ -8,7 +8,7 @@ import statistics
 from score import INJECTED_ONLY
 from trial import ROOT
 
-PAGE = os.path.join(ROOT, "docs", "truth.md")
+PAGE = os.path.join(ROOT, "docs", "results", "truth.md")
 README = os.path.join(ROOT, "README.md")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The truth suite: injects real stalls into real servers and scores what forktail says of them (docs/truth.md).
+"""The truth suite: injects real stalls into real servers and scores what forktail says of them (docs/results/truth.md).
 
 Exit status: 0 every cause that could be injected was named, 1 one was not, 2 usage, 3 the environment can't.
 """
@@ -101,7 +101,7 @@ def main():
                         "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
     parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="give forktail record this option "
                         "too, as in --record=--light")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/truth.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
         for case in in_order():

@@ -95,7 +95,7 @@ bool CheckTables(const std::vector<std::string> &tables, std::string *error)
 {
 	for (const std::string &name : tables)
 		if (!FindTable(name)) {
-			*error = "there is no table '" + name + "'; docs/exports.md lists them";
+			*error = "there is no table '" + name + "'; docs/reference/exports-and-sql.md lists them";
 			return false;
 		}
 	return true;

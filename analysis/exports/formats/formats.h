@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All formats that a run can be exported to; docs/exports.md has what each holds and what opens it.
+// All formats that a run can be exported to; docs/reference/exports-and-sql.md has what each holds and what opens it.
 #pragma once
 
 #include <vector>

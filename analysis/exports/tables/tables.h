@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run as tables, docs/exports.md: the exporter that fills them, whatever they are written as.
+// A run as tables, docs/reference/exports-and-sql.md: the exporter that fills them, whatever they are written as.
 #pragma once
 
 #include <memory>

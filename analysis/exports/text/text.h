@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Formats that are text: docs/exports.md says what is in each. Where one can't be made: null, and *error is
+// Formats that are text: docs/reference/exports-and-sql.md says what is in each. Where one can't be made: null, and *error is
 // one sentence.
 #pragma once
 

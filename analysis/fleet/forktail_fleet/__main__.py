@@ -16,7 +16,7 @@ def arguments(argv):
             "episodes": "the 100 episodes with the most request-time, and where their recordings lie"}
     parser = argparse.ArgumentParser(
         prog="forktail fleet", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Computes over the runs of many hosts, with Spark (docs/fleet.md).",
+        description="Computes over the runs of many hosts, with Spark (docs/reference/fleet.md).",
         epilog="jobs:\n" + "\n".join(f"  {name:<12} {text}" for name, text in jobs.items()))
     parser.add_argument("job", choices=sorted(jobs), metavar="JOB", help="one of those below")
     parser.add_argument("--data", required=True, metavar="DIR", help="data set of forktail export --data-set; s3a:// and hdfs:// too")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The run as the page holds it: a JSON object for what is few, typed arrays for what is many. analysis/report/report.cc
-// writes both; docs/report.md is their reference. All arrays lie in one little-endian buffer, aligned to their
+// writes both; docs/reference/report.md is their reference. All arrays lie in one little-endian buffer, aligned to their
 // element, so that a hundred thousand spans are ready for drawing without one object made.
 
 const types = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array};

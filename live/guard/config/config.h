@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a service of forktail's is configured by (TOML; /etc/forktail/record.toml): what is recorded and how,
 // which forktail record --config makes words for forktail-record of, and when snapshots are made and what is
-// done with them, which is forktail-guard's. docs/always-on.md describes each key.
+// done with them, which is forktail-guard's. docs/guides/always-on.md describes each key.
 #pragma once
 
 #include <cstdint>

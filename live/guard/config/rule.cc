@@ -70,7 +70,7 @@ bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
 	}
 	const std::string cause = figure.substr(open + 1, figure.size() - open - 2);
 	if (!FindCauses(cause, &rule->causes)) {
-		*error = "there is no stall \"" + cause + "\"; docs/causes.md lists them";
+		*error = "there is no stall \"" + cause + "\"; docs/reference/causes.md lists them";
 		return false;
 	}
 	rule->name += "-" + cause;

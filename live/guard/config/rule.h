@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// When a trigger fires, as users write it (docs/always-on.md):
+// When a trigger fires, as users write it (docs/guides/always-on.md):
 //
 //   turn > TIME              a turn of an event loop took longer
 //   stall > TIME             a thread that serves was kept from its work for longer, by whatever
-//   stall(CAUSE) > TIME      the same, by that cause: one of docs/causes.md, "softirq" for all of its vectors
+//   stall(CAUSE) > TIME      the same, by that cause: one of docs/reference/causes.md, "softirq" for all of its vectors
 //   rate(CAUSE) > N/s        it happened more often to a server's threads in a second
 //   drops > N                the recorder lost more records in a second
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// docs/ci.md as it stands there: its script measures a real server, its limits are held against that, and the
+// docs/guides/ci.md as it stands there: its script measures a real server, its limits are held against that, and the
 // commands of its two pipelines are run. Then what the gate says of the run against what explain and the load
 // generator say of it.
 #include <algorithm>
@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 namespace
 {
 
-const std::string kPage = read_file(FORKTAIL_SOURCE_DIR "/docs/ci.md");
+const std::string kPage = read_file(FORKTAIL_SOURCE_DIR "/docs/guides/ci.md");
 
 std::vector<std::string> LinesOf(const std::string &text)
 {
@@ -168,7 +168,7 @@ void CheckExplain(const Project &project)
 
 } // namespace
 
-TEST_CASE("docs/ci.md: its script, its limits and its pipelines, and what the gate says of the run")
+TEST_CASE("docs/guides/ci.md: its script, its limits and its pipelines, and what the gate says of the run")
 {
 	Project project;
 	const std::vector<std::string> pipelines = Blocks("yaml");

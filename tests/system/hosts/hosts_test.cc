@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs on several hosts: docs/many-hosts.md word for word; two servers behind a proxy under one mpirun; a
+// Runs on several hosts: docs/guides/many-hosts.md word for word; two servers behind a proxy under one mpirun; a
 // host whose link is down for a while; what can't begin.
 #include "support.h"
 #include "tests/support/recorded.h"
@@ -12,7 +12,7 @@ namespace
 // The page's commands and its plan, one after the other, as a script.
 std::string PageScript()
 {
-	std::stringstream in(read_file(FORKTAIL_SOURCE_DIR "/docs/many-hosts.md"));
+	std::stringstream in(read_file(FORKTAIL_SOURCE_DIR "/docs/guides/many-hosts.md"));
 	std::string script, block;
 	for (std::string line; std::getline(in, line);) {
 		if (line == "```sh" || line == "```toml")
@@ -53,7 +53,7 @@ Forked ForkedOf(const nlohmann::json &explained)
 
 } // namespace
 
-TEST_CASE("docs/many-hosts.md word for word")
+TEST_CASE("docs/guides/many-hosts.md word for word")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);

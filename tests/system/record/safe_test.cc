@@ -108,7 +108,7 @@ uint64_t not_unwound(const Recorded &r)
 
 } // namespace
 
-TEST_CASE("while it records, the recorder holds what docs/security.md says, and its helpers less")
+TEST_CASE("while it records, the recorder holds what docs/how-it-works/security.md says, and its helpers less")
 {
 	REQUIRE(root());
 	Redis redis;

@@ -119,7 +119,7 @@ TEST_CASE("what differs comes first, and what is called so can't be markup")
 	CHECK(ComparisonMarkdown(c).find("&lt;b&gt;\\|6.18\\|") != std::string::npos);
 }
 
-// The whole as in docs/diff.md, smaller. Fixed seeds: the same each time.
+// The whole as in docs/reference/diff-and-gate.md, smaller. Fixed seeds: the same each time.
 TEST_CASE("identical sides are rarely called worse, a longer tail mostly, and intervals hold the truth")
 {
 	MadeRuns made(11);

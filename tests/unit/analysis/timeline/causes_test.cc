@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of causes is whole, and docs/causes.md says what it says.
+// The table of causes is whole, and docs/reference/causes.md says what it says.
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -15,7 +15,7 @@ namespace
 
 std::string Document()
 {
-	std::ifstream in(FORKTAIL_SOURCE_DIR "/docs/causes.md");
+	std::ifstream in(FORKTAIL_SOURCE_DIR "/docs/reference/causes.md");
 	std::ostringstream text;
 	text << in.rdbuf();
 	return text.str();
@@ -28,7 +28,7 @@ std::string Paragraph(const CauseInfo &info)
 	return name.substr(0, name.find('/'));
 }
 
-// docs/causes.md's table, as the table of causes has it.
+// docs/reference/causes.md's table, as the table of causes has it.
 std::string Table()
 {
 	std::string table = "| cause | the server's thread | seen by |\n|---|---|---|\n";
@@ -46,17 +46,17 @@ std::string Table()
 
 } // namespace
 
-TEST_CASE("docs/causes.md has the table of causes")
+TEST_CASE("docs/reference/causes.md has the table of causes")
 {
 	std::string document = Document();
 	size_t from = document.find("| cause | the server's thread |");
 	REQUIRE(from != std::string::npos);
 	size_t to = document.find("\n\n", from) + 1;
-	INFO("the table that belongs into docs/causes.md:\n" << Table());
+	INFO("the table that belongs into docs/reference/causes.md:\n" << Table());
 	CHECK(document.substr(from, to - from) == Table());
 }
 
-TEST_CASE("docs/causes.md has a paragraph for every cause")
+TEST_CASE("docs/reference/causes.md has a paragraph for every cause")
 {
 	std::string document = Document();
 	for (int c = 0; c < kCauses; c++) {

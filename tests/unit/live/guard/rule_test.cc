@@ -81,7 +81,7 @@ TEST_CASE("a rule that can't be meant is refused in one sentence")
 	      "the rule \"p99 > 5ms\" is not understood: there is no figure \"p99\": it is "
 	      "turn, stall, stall(CAUSE), rate(CAUSE) or drops");
 	CHECK(refused("stall(frok) > 5ms") == "the rule \"stall(frok) > 5ms\" is not understood: there is no "
-					      "stall \"frok\"; docs/causes.md lists them");
+					      "stall \"frok\"; docs/reference/causes.md lists them");
 	// Not kept from its work by these.
 	CHECK(refused("stall(idle) > 5ms").find("there is no stall \"idle\"") != std::string::npos);
 	CHECK(refused("stall() > 5ms").find("there is no stall \"\"") != std::string::npos);
