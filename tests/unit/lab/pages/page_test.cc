@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "lab/pages/compare.h"
+#include "lab/pages/document.h"
 #include "lab/run/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
@@ -200,6 +201,46 @@ TEST_CASE("a run's section in Markdown holds its tables, charts, worst moments a
 	REQUIRE(WriteCharts(dir.path(), "sample", output, &error));
 	CHECK(read_file(dir.file("sample-1.svg")) == output.charts[0].svg);
 	CHECK_FALSE(WriteCharts(dir.file("none"), "sample", output, &error));
+}
+
+TEST_CASE("a short section in a document holds the main table's published columns, and a chart where asked")
+{
+	Scenario scenario = WithTable();
+	Results results = SampleResults();
+	Output output = Make(scenario, results);
+	TempDir dir;
+	std::string document = dir.file("page.md"), error;
+	REQUIRE(ReplaceFile(
+	    document, "Before.\n<!-- lab:sample short -->\nold\n<!-- /lab:sample -->\nAfter.\n", &error));
+	REQUIRE(WriteSection(document, scenario, results, output, &error));
+	CHECK(read_file(document) ==
+	      "Before.\n<!-- lab:sample short -->\n"
+	      "*published*: report A3, Redis 3.2.3, E5-2620 v3.\n"
+	      "*here*: CPU Some CPU; kernel 6.1.0; versions forktail 0.1.0, redis 7.0.15; scale small; "
+	      "began 2023-11-14 22:13 UTC.\n\n"
+	      "| connections | listen | SET/s | *published* | causes |\n"
+	      "| ---: | --- | ---: | ---: | --- |\n"
+	      "| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |\n"
+	      "| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |\n"
+	      "| 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |\n"
+	      "| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |\n"
+	      "<!-- /lab:sample -->\nAfter.\n");
+	CHECK(read_file(dir.file("page/sample-1.svg")).empty());
+
+	REQUIRE(ReplaceFile(document, "<!-- lab:sample short chart -->\n<!-- /lab:sample -->\n", &error));
+	output.tables[0].rows.insert(output.tables[0].rows.end(), 9, output.tables[0].rows[0]);
+	output.charts.push_back(output.charts[0]);
+	REQUIRE(WriteSection(document, scenario, results, output, &error));
+	std::string text = read_file(document);
+	CHECK_FALSE(Has(text, "| 8 | unix |")); // a long table: its published rows only
+	CHECK(Has(text, "| 20 | unix | 20,000 | 184,928 |"));
+	CHECK(Has(text, "\n![A chart](page/sample-1.svg)\n<!-- /lab:sample -->\n"));
+	CHECK(read_file(dir.file("page/sample-1.svg")) == output.charts[0].svg);
+	CHECK(read_file(dir.file("page/sample-2.svg")).empty());
+
+	REQUIRE(ReplaceFile(document, "<!-- lab:other short -->\n<!-- /lab:other -->\n", &error));
+	CHECK_FALSE(WriteSection(document, scenario, results, output, &error));
+	CHECK(Has(error, "has no place for sample"));
 }
 
 TEST_CASE("the terminal gets tables and notes")
