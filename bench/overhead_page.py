@@ -17,6 +17,7 @@ AIMS = {"default": 1.05, "light": 1.02}
 AIM_SETUPS = ("unix", "tcp")
 AIM_PAIRS = 5  # fewer tell nothing of it
 FEWEST_RUNS = 5  # a second; rarer programs are left out
+MOST_PROGRAMS = 6
 
 
 def middle(values, digits=3):
@@ -136,7 +137,7 @@ def recorders(run):
 
 
 def programs(run):
-    """By setup: how often each of forktail's programs ran and how long, for each profile."""
+    """By setup: how often forktail's most expensive programs ran and how long, for each profile."""
     text = []
     for setup in run.setups:
         accounts = [a for a in run.accounts if a.setup is setup and "programs" in a.told]
@@ -149,28 +150,27 @@ def programs(run):
         if not cells:
             continue
         rows = []
-        for name in sorted(cells, key=lambda n: -max(runs * ns for runs, ns in cells[n].values())):
+        for name in sorted(cells, key=lambda n: -max(runs * ns for runs, ns in cells[n].values()))[:MOST_PROGRAMS]:
             rows.append([f"`{name}`", *(f"{cells[name][a.recorder.name][0]:,.0f} x {cells[name][a.recorder.name][1]:.0f} ns"
                                         if a.recorder.name in cells[name] else "-" for a in accounts)])
         total = [f"{sum(runs * ns for runs, ns in (c[a.recorder.name] for c in cells.values() if a.recorder.name in c)) / 1e7:.1f} % of a CPU"
                  for a in accounts]
-        text.append(table([f"{setup.name}: runs a second x time of one", *(a.recorder.name for a in accounts)],
-                          [*rows, ["together, of the whole host", *total]]))
+        text.append(table([f"{setup.name}: runs per second x time per run", *(a.recorder.name for a in accounts)],
+                          [*rows, ["all programs, whole host", *total]]))
     return "\n\n".join(text) or "No recording told the times of its programs."
 
 
 def peers(run):
-    """What each was asked, and which of it can't be had here."""
+    """What each was asked, what it lacks, and which of it this machine does not have."""
     rows, absent = [], [f"- {name}: {why}." for name, why in run.absent.items() if name not in run.peer_names]
     for peer in run.peers:
+        lacks = peer.lacks
         for part in peer.parts:
             why = peer.absent.get(part) or run.absent.get(peer.name)
-            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`", part.asked,
-                         f"left out: {why}" if why else "runs"])
-    text = [table(["peer", "command", "what it was asked", "here"], rows)] if rows else []
-    lacks = [[peer.name, peer.lacks] for peer in run.peers]
-    if lacks:
-        text.append(table(["peer", "what it does not record"], lacks))
+            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`",
+                         part.asked + (f" (not measured: {why})" if why else ""), lacks])
+            lacks = '"'
+    text = [table(["peer", "command", "what it was asked", "what it does not record"], rows)] if rows else []
     if absent:
         text.append("Not measured:\n" + "\n".join(absent))
     return "\n\n".join(text)
