@@ -3,7 +3,7 @@
 // called worse, how often a tail that is 20 % longer is found, and how often intervals hold the true
 // difference.
 //
-//   diff_honesty [--comparisons N] [--write docs/reference/diff-and-gate.md]
+//   diff_honesty [--comparisons N] [--write docs/results/speed.md]
 //   diff_honesty --runs DIR [--comparisons N]         identical real runs, in random pairings of 8
 //   (diff_real.sh)
 #include <cstdio>

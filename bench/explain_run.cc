@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes a run directory of any size for timing `forktail explain`: what a recorder and a load generator
 // would have written had a server been busy for that long. The numbers are made up, so the explanation means
-// nothing; its speed and its memory do. bench/explain.sh does the timing, docs/results/explain-speed.md has the
+// nothing; its speed and its memory do. bench/explain.sh does the timing, docs/results/speed.md has the
 // figures.
 //
 //   bench_explain_run DIR [MILLION_REQUESTS=10] [REQUESTS_PER_SECOND=50000]

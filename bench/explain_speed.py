@@ -10,7 +10,7 @@ already (bench/real_run makes real ones); with --run and no numbers only those a
 build's forktail as well, in turn with this one's, so that what a machine does over minutes meets both alike.
 
 Each explanation is a line. --table prints a Markdown table of medians and ranges in their place, --write puts it between
-the markers of docs/results/explain-speed.md as well. Figures for the page come from a quiet machine: --write refuses one with a load
+the markers of docs/results/speed.md as well. Figures for the page come from a quiet machine: --write refuses one with a load
 average of 0.5 or more, --force writes nonetheless and says so in the page.
 
 Runs are made in $TMPDIR or /tmp: 11 bytes a request, and 2 GB for 200 million are to fit into the page cache.
@@ -27,7 +27,7 @@ import bench
 import overhead_page
 import quiet
 
-PAGE = os.path.join(bench.ROOT, "docs", "results", "explain-speed.md")
+PAGE = os.path.join(bench.ROOT, "docs", "results", "speed.md")
 BEGIN, END = "<!-- explain: begin figures -->\n", "<!-- explain: end figures -->"
 MILLIONS, RATE = (10, 40, 200), 50000
 BUSY = 3  # exit status

@@ -5,7 +5,7 @@
 
 Makes runs of so many million requests (10, unless others are named) with bench_explain_run, and exports each --runs times to
 every format that forktail has (or those named), with the run in the page cache. Prints a Markdown table of medians and ranges;
---write puts it between the markers of docs/reference/exports-and-sql.md as well. Figures for the page come from a quiet machine: --write refuses
+--write puts it between the markers of docs/results/speed.md as well. Figures for the page come from a quiet machine: --write refuses
 one with a load average of 0.5 or more, --force writes nonetheless and says so in the page.
 
 Runs and exports are made in $TMPDIR or /tmp: CSV takes 150 bytes a request.
@@ -24,7 +24,7 @@ import explain_speed
 import overhead_page
 import quiet
 
-PAGE = os.path.join(bench.ROOT, "docs", "reference", "exports-and-sql.md")
+PAGE = os.path.join(bench.ROOT, "docs", "results", "speed.md")
 BEGIN, END = "<!-- exports: begin figures -->\n", "<!-- exports: end figures -->"
 
 

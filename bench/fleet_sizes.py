@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a data set of real runs takes, by table, and what docs/reference/fleet.md reckons with: bytes for a request, a slow request, an
+"""What a data set of real runs takes, by table, and what docs/results/speed.md lists: bytes for a request, a slow request, an
 episode, a span, and for a run that has next to nothing.
 
     build-python/bin/python bench/fleet_sizes.py DATA_SET
