@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "analysis/text/answer.h"
 #include "common/format/sanitize.h"
 
 namespace forktail::analysis::gate
@@ -65,7 +66,7 @@ void AddNotes(const Run &run, const std::string &whose, std::vector<std::string>
 
 Gated GatedOf(const Explanation &run, const Explanation *base)
 {
-	Gated gated = {run.run.path, base ? base->run.path : "", {}};
+	Gated gated = {run.run.path, base ? base->run.path : "", AnswerText(run), {}};
 	AddNotes(run.run, "", &gated.notes);
 	if (base)
 		AddNotes(base->run, "BASE: ", &gated.notes);
@@ -74,7 +75,8 @@ Gated GatedOf(const Explanation &run, const Explanation *base)
 
 std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 {
-	std::string out;
+	// The reason comes first for the reader of a broken build.
+	std::string out = StatusOf(verdicts) == 1 ? common::Visible(gated.answer) + "\n" : "";
 	size_t broken = 0, unknown = 0;
 	for (const Verdict &v : verdicts) {
 		out += std::string(kWords[v.outcome]) + " " +
@@ -99,6 +101,7 @@ std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)
 	if (!gated.base.empty())
 		out["base"] = common::Visible(gated.base);
 	out["kept"] = StatusOf(verdicts) == 0;
+	out["answer"] = common::Visible(gated.answer);
 	out["limits"] = Out::array();
 	for (const Verdict &v : verdicts)
 		out["limits"].push_back(JsonOf(v));

@@ -14,6 +14,7 @@ namespace forktail::analysis::gate
 // What the verdicts are of.
 struct Gated {
 	std::string run, base; // paths; no base: ""
+	std::string answer;    // what made the run's slow requests slow: an explanation's first line
 	// What may have been missed: damage, and what the recorder could not see.
 	std::vector<std::string> notes;
 };

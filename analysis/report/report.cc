@@ -8,6 +8,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/run/same_clock.h"
+#include "analysis/text/answer.h"
 #include "arrays.h"
 #include "clock.h"
 #include "common/format/units.h"
@@ -403,6 +404,7 @@ common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 	common::Json page = {{"format", kReportFormat},
 			     {"version", FORKTAIL_VERSION},
 			     {"title", TitleOf(e.run)},
+			     {"answer", AnswerText(e)},
 			     {"facts", FactsJson(e, clock)},
 			     {"begin_s", clock.Seconds(clock.begin_ns)},
 			     {"end_s", clock.Seconds(clock.end_ns)},

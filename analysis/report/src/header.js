@@ -18,6 +18,7 @@ export function fillHeader(run, host) {
   host.append(
     element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${run.version}`)),
     element('h1', {}, run.title),
+    element('p', {class: 'answer'}, run.answer),
     element('dl', {class: 'facts'}, ...run.facts.map(([name, value]) =>
       element('div', {}, element('dt', {}, name), element('dd', {}, value)))),
     element('div', {class: 'tiles'}, ...tiles.map(([name, value]) =>

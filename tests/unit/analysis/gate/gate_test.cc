@@ -8,6 +8,7 @@
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/output.h"
 #include "analysis/gate/verdict.h"
+#include "analysis/text/answer.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/sample_explanation.h"
@@ -160,7 +161,7 @@ TEST_CASE("gate: a broken limit has its reason and its cause")
 	CHECK(h.verdicts[2].reason.find("of the time of its slow requests") != std::string::npos);
 	CHECK(h.verdicts[3].reason.empty());
 	CHECK(h.verdicts[4].reason.empty());
-	CHECK(GateText(h.gated, h.verdicts).find("FAIL p99.9 is ") == 0);
+	CHECK(GateText(h.gated, h.verdicts).find(AnswerText(h.e) + "\nFAIL p99.9 is ") == 0);
 	CHECK(GateText(h.gated, h.verdicts).find("5 of 5 limits broken.\n") != std::string::npos);
 }
 

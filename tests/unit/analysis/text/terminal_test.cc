@@ -127,16 +127,17 @@ TEST_CASE("the first line is the answer")
 {
 	Explanation e = SampleRun(Samples()[0]);
 	REQUIRE(!e.blame.causes.empty());
-	std::string text = ExplainScreen(e, {});
-	CHECK(text.rfind(std::string(CauseName(e.blame.causes[0].cause)) +
-			     " made the slow requests slow: " + FormatPercent(e.blame.causes[0].share),
-			 0) == 0);
+	e.culprit = "x";
+	CHECK(ExplainScreen(e, {}).rfind("x: " + FormatPercent(e.blame.causes[0].share) +
+					     " of the slow requests' time (" +
+					     CauseName(e.blame.causes[0].cause) + ").",
+					 0) == 0);
 	e.blame.slow.clear();
 	e.blame.causes.clear();
 	e.episodes.clear();
 	CHECK(ExplainScreen(e, {}).rfind("Nothing was slow: no request took ", 0) == 0);
 	e.blame.errors = e.blame.count;
-	CHECK(ExplainScreen(e, {}).rfind("No request was answered\n", 0) == 0);
+	CHECK(ExplainScreen(e, {}).rfind("No request was answered.\n", 0) == 0);
 }
 
 TEST_CASE("as many episodes as are asked for are shown with all of their evidence")
