@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the recording costs, measured: the load generator appends to the request log between a request's
 // answer and the next one, and the analysis decodes it by the ten million. The figures stand in
-// docs/reference/recording-format.md.
+// docs/results/speed.md.
 //
 //   bench_recording [DIRECTORY]    where the files go that it writes, reads and removes; default /tmp
 //

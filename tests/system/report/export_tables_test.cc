@@ -80,7 +80,8 @@ std::vector<std::string> QueriesOf(const std::string &page)
 void CheckSql(const TempDir &dir, const std::string &run_path)
 {
 	const ProcessOptions options = {{{"XDG_CACHE_HOME", dir.file("cache")}}, "", ""};
-	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE_DIR "/docs/reference/sql.md"));
+	const std::vector<std::string> queries =
+	    QueriesOf(read_file(FORKTAIL_SOURCE_DIR "/docs/reference/exports-and-sql.md"));
 	CHECK(queries.size() >= 5);
 	for (const std::string &query : queries) {
 		Result r = run({program("forktail"), "sql", run_path, "--slow", "1ms", "--json", "-c", query},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scenario files: every mistake is refused with its line and its reason; templates, scales and points are
-// worked out as docs/reference/scenarios.md has it.
+// worked out as docs/reference/lab-and-scenarios.md has it.
 #include <sstream>
 
 #include "lab/run/experiment.h"
