@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The compare page in a headless Chromium: it asks for nothing, shows both sides, tells bounds as they are, and hostile
-// names stay names; axe-core finds nothing serious.
+// The compare page in a headless Chromium: it loads nothing from outside, shows both sides, has the right bounds,
+// hostile names stay names, and axe-core finds nothing serious.
 //
 //   node compare_browser_test.mjs COMPARE_SAMPLE PACKAGES_DIR FORKTAIL BENCH_EXPLAIN_RUN
 //
-// The last two are for a page of two recordings, by the command that users type.
+// The last two are for a page of two recordings, made by the command that users type.
 
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
@@ -65,7 +65,7 @@ const tests = {
     await closed();
   },
 
-  async 'points at a curve and a map say what is there'() {
+  async 'pointing at a curve and a map shows its values'() {
     const {page, closed} = await open(pairs);
     const curves = await page.locator('svg.curves').boundingBox();
     await page.mouse.move(curves.x + curves.width * 0.98, curves.y + curves.height / 2);
@@ -82,7 +82,7 @@ const tests = {
     await closed();
   },
 
-  async 'one pair is told and not judged'() {
+  async 'one pair is shown without a verdict'() {
     const {page, closed} = await open(one);
     assert.match(await page.locator('#header').textContent(), /one pair, no verdict/);
     assert.match(await page.locator('#header').textContent(), /nothing is judged/);
@@ -99,7 +99,7 @@ const tests = {
     await closed();
   },
 
-  async 'legible in the dark, narrow, on paper, and to who does not see it'() {
+  async 'legible in the dark, narrow, on paper, and for screen readers'() {
     for (const options of [{}, {colorScheme: 'dark'}, {viewport: {width: 600, height: 900}}]) {
       const {page, closed} = await open(pairs, options);
       assert.deepEqual(await findings(page, started.axe), []);

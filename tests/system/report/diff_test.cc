@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail diff` on real runs of a real server: what differs, what changed, and why. How long things took is
-// not tested, that they are told of is.
+// `forktail diff` on real runs of a real server: what differs, what changed, and why. Times are not tested,
+// only that they are reported.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 namespace
 {
 
-// A short run of a server with so many keys, that takes a snapshot meanwhile.
+// A short run of a server with this many keys, which takes a snapshot during it.
 void MakeRun(const std::string &run, int keys, const std::string &rate)
 {
 	Redis server;
@@ -53,7 +53,7 @@ Result Diff(std::vector<std::string> words)
 
 } // namespace
 
-TEST_CASE("two real runs that differ, in every form; and what can't be compared")
+TEST_CASE("two real runs that differ, in every form; and runs that cannot be compared")
 {
 	TempDir dir;
 	std::string a = dir.file("a"), b = dir.file("b"), server = dir.file("server");

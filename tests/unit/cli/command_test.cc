@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The `forktail` command itself: exit statuses and the one sentence for what it can't do.
+// The `forktail` command itself: exit statuses and one-line error messages.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
@@ -15,7 +15,7 @@ using forktail::test::write_file;
 namespace
 {
 
-// Runs it and checks its exit status and that its whole complaint is one line that holds `part`.
+// Runs it and checks its exit status and that its error is one line that contains `part`.
 void Refuses(std::vector<std::string> args, int status, const std::string &part)
 {
 	args.insert(args.begin(), program("forktail"));
@@ -84,7 +84,7 @@ TEST_CASE("input that is no run is exit status 3 and one sentence")
 	Refuses({"explain", "/proc/self/mem"}, 3, "/proc/self/mem");
 }
 
-TEST_CASE("version and help are answers")
+TEST_CASE("version and help go to standard output")
 {
 	Result r = run({program("forktail"), "--version"});
 	CHECK(r.status == 0);
@@ -100,7 +100,7 @@ TEST_CASE("version and help are answers")
 	CHECK(r.out.find("--slow") != std::string::npos);
 }
 
-TEST_CASE("the C programs are found beside the command and get its arguments")
+TEST_CASE("the C programs are found next to the command and get its arguments")
 {
 	Result r = run({program("forktail"), "load", "--version"});
 	CHECK(r.status == 0);

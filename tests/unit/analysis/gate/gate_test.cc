@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits against a run made by hand: figures against ones worked out here, what can't be known, reasons, and
+// Limits on a run built by hand: figures compared with ones computed here, unknown figures, reasons, and
 // files.
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ using forktail::test::write_file;
 namespace
 {
 
-// A run, and limits that are held against it.
+// A run and the result of limits on it.
 struct Held {
 	Explanation e;
 	AskedLimits limits;
@@ -95,7 +95,7 @@ std::string FileError(const std::string &toml)
 
 } // namespace
 
-TEST_CASE("gate: figures of an operation and of all are exact")
+TEST_CASE("gate: figures of one operation and of all operations are exact")
 {
 	Held h({"GET.p99.9 < 1s", "get.p12.5 < 1s", "p99.5 < 1s", "min < 1s", "GET.avg < 1s", "stddev < 1s",
 		"GET.requests > 0", "GET.max < 10s", "rps > 1", "GET.rps > 1", "GET.errors < 100%"});
@@ -165,14 +165,14 @@ TEST_CASE("gate: a broken limit has its reason and its cause")
 	CHECK(GateText(h.gated, h.verdicts).find("5 of 5 limits broken.\n") != std::string::npos);
 }
 
-TEST_CASE("gate: what can't be known keeps no limit, and says why")
+TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 {
 	Held missing({"NIX.p99 < 1s", "mb/s > 0", "p99 < 100s"});
 	CHECK(missing.verdicts[0].sentence.find("NIX p99 is not known: there is no operation NIX in ") == 0);
 	CHECK(missing.verdicts[1].sentence.find("has no bytes") != std::string::npos);
 	CHECK(missing.verdicts[2].outcome == Verdict::kKept);
 	CHECK(StatusOf(missing.verdicts) == 3);
-	missing.limits.limits[2].value = 0; // a broken one is the answer, whatever else isn't known
+	missing.limits.limits[2].value = 0; // a broken limit is the answer, whatever else is unknown
 	missing.Judge(LIMIT_HAS_TO_HOLD);
 	CHECK(StatusOf(missing.verdicts) == 1);
 
@@ -243,7 +243,7 @@ TEST_CASE("gate: against a base")
 	CHECK(text.find("note BASE: load.forktail: it was cut\n") != std::string::npos);
 }
 
-TEST_CASE("gate: JSON and JUnit say the same")
+TEST_CASE("gate: JSON and JUnit report the same")
 {
 	Held h({"p99.9 < 1ms", "drops = 0", "NIX.p99 < 1s"});
 	h.limits.asked[1].name = "nothing \x1b is lost";
@@ -267,7 +267,7 @@ TEST_CASE("gate: JSON and JUnit say the same")
 	CHECK(suite.cases[2].outcome == JunitCase::kError);
 }
 
-TEST_CASE("gate: limits in a file, and where it is wrong")
+TEST_CASE("gate: limits in a file, and the location of errors in it")
 {
 	TempDir dir;
 	AskedLimits limits;
