@@ -195,8 +195,8 @@ std::string NotHeld(const std::array<bool, kQuantiles> &held)
 			list += (list.empty() ? "" : ", ") + std::string(names[q]);
 	return list.empty() ? ""
 			    : "no interval for " + list +
-				  ": that takes 30 blocks of seconds that are as good as independent, 10 of "
-				  "them with slower requests; these runs are too short";
+				  ": the runs are too short. An interval needs 30 approximately "
+				  "independent blocks of seconds, 10 of them with slower requests";
 }
 
 } // namespace

@@ -261,9 +261,9 @@ void Pair(Comparison *c)
 {
 	size_t pairs = std::min(c->a.runs.size(), c->b.runs.size());
 	if (c->a.runs.size() != c->b.runs.size())
-		c->notes.push_back("A has " + common::Plural(c->a.runs.size(), "run", "runs") + " and B " +
-				   std::to_string(c->b.runs.size()) +
-				   ": those without a partner are left out");
+		c->notes.push_back("A has " + common::Plural(c->a.runs.size(), "run", "runs") +
+				   " and B has " + std::to_string(c->b.runs.size()) +
+				   ": runs without a partner are ignored");
 	c->a.runs.resize(pairs);
 	c->b.runs.resize(pairs);
 }
@@ -277,16 +277,16 @@ void NoteTrouble(Comparison *c)
 			errors[side] += run.errors;
 		}
 	if (drops[0] || drops[1])
-		c->notes.push_back("the recorder lost " + common::FormatCount(drops[0]) +
+		c->notes.push_back("the recorder dropped " + common::FormatCount(drops[0]) +
 				   " events in A and " + common::FormatCount(drops[1]) +
-				   " in B: causes are told of less there");
+				   " in B: their time is unattributed");
 	if (errors[0] || errors[1])
 		c->notes.push_back(common::FormatCount(errors[0]) + " requests failed in A and " +
-				   common::FormatCount(errors[1]) + " in B, which are in no percentile");
+				   common::FormatCount(errors[1]) + " in B; percentiles exclude them");
 	size_t doubtful = static_cast<size_t>(
 	    std::count_if(c->facts.begin(), c->facts.end(), [](const FactChange &f) { return f.matters; }));
 	if (doubtful)
-		c->notes.push_back("hosts or loads differ: what changed may be due to that alone");
+		c->notes.push_back("hosts or loads differ: that alone may explain the changes");
 }
 
 } // namespace

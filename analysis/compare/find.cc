@@ -69,7 +69,7 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 	std::error_code ec;
 	runs->clear();
 	if (!fs::exists(given, ec)) {
-		*error = "there is no " + given;
+		*error = given + " does not exist";
 		return false;
 	}
 	if (!fs::is_directory(given, ec) || HoldsRecordings(given)) {
@@ -82,7 +82,7 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 			RunsBelow(entry.path(), kDepth, &below);
 		if (below.size() > 1) {
 			*error = entry.path().string() + " holds " + std::to_string(below.size()) +
-				 " runs: which of them is compared has to be said";
+				 " runs. Name the run to compare";
 			return false;
 		}
 		runs->insert(runs->end(), below.begin(), below.end());
@@ -90,7 +90,7 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 	std::sort(runs->begin(), runs->end(), Before);
 	if (!runs->empty())
 		return true;
-	*error = given + " holds no recording (*.forktail), nor do directories in it";
+	*error = given + " and its directories hold no recording (*.forktail)";
 	return false;
 }
 

@@ -288,7 +288,7 @@ bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::funct
 	if (!ExplainRun(path, options, &e, error, status))
 		return false;
 	if (e.blame.from_iterations || e.blame.count == e.blame.errors) {
-		*error = path + " holds no requests that were answered: there is nothing to compare";
+		*error = path + " has no answered requests: nothing to compare";
 		*status = 3;
 		return false;
 	}

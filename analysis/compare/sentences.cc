@@ -171,25 +171,25 @@ std::string ReasonOf(const Comparison &c)
 	const std::string pairs = common::Plural(c.a.runs.size(), "pair", "pairs");
 	switch (c.verdict) {
 	case Verdict::Worse:
-		return Names(c, Verdict::Worse) + " of B is worse by more than " + Percent(allowed) + " (" +
+		return "B is more than " + Percent(allowed) + " worse at " + Names(c, Verdict::Worse) + " (" +
 		       pairs + ", Holm p < 0.05)";
 	case Verdict::Better:
-		return Names(c, Verdict::Better) + " of B is better, and nothing that decides is worse (" +
-		       pairs + ")";
+		return "B is better at " + Names(c, Verdict::Better) +
+		       ", and no judged percentile is worse (" + pairs + ")";
 	case Verdict::Same:
-		return "nothing that decides is worse by more than " + Percent(allowed) + ", and +" +
-		       Percent(c.excluded) + " is ruled out (" + pairs + ")";
+		return "no judged percentile is more than " + Percent(allowed) +
+		       " worse, and a regression of " + Percent(c.excluded) + " is ruled out (" + pairs + ")";
 	case Verdict::Advisory:
-		return "one pair of runs alone: intervals say how much seconds of these runs scatter, not "
-		       "how much runs do; 6 pairs or more decide (forktail lab pairs)";
+		return "only one pair of runs: the intervals show the scatter within these runs, not between "
+		       "runs. A verdict needs at least 6 pairs (forktail lab pairs)";
 	case Verdict::Inconclusive:
 		break;
 	}
 	if (c.a.runs.size() < kLeastPairs)
-		return pairs + " can't decide: it takes 6 or more, best 8";
-	return "the runs can't tell: of " + Names(c, Verdict::Inconclusive) +
-	       " they neither show that it is worse by more than " + Percent(allowed) + " nor rule out +" +
-	       Percent(c.excluded) + " (" + pairs + "); more pairs, longer runs or a calmer host would";
+		return pairs + " cannot decide: a verdict needs at least 6 pairs, better 8";
+	return "the runs cannot decide: for " + Names(c, Verdict::Inconclusive) +
+	       " they neither show a regression above " + Percent(allowed) + " nor rule out one of " +
+	       Percent(c.excluded) + " (" + pairs + "). Use more pairs, longer runs or a quieter host";
 }
 
 } // namespace
@@ -208,8 +208,8 @@ void PutIntoWords(Comparison *c)
 	if (IsShown(c->throughput))
 		c->changes.push_back(c->throughput.sentence);
 	for (Difference &d : c->causes) {
-		d.sentence = "time of slow requests in " + d.name + " " + ChangeText(d.unit, d.change) +
-			     IntervalText(d);
+		d.sentence =
+		    "slow requests' time in " + d.name + " " + ChangeText(d.unit, d.change) + IntervalText(d);
 		Cause cause;
 		if (CauseByName(d.name.c_str(), &cause))
 			if (std::string why = ReasonFor(*c, cause, d.change > 0); !why.empty())

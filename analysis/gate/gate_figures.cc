@@ -114,7 +114,7 @@ double RunFigures::OfCause(const limit &l, Cause cause, std::string *why) const
 {
 	const Explanation &e = *explanation_;
 	if (e.run.threads.empty())
-		return NotKnown("no server was recorded in " + e.run.path, why);
+		return NotKnown(e.run.path + " has no recording of a server", why);
 	if (l.figure == LIMIT_MAXIMUM)
 		return static_cast<double>(watch(cause).longest_ns);
 	const NamedFigure figure = *FindFigure(e, cause, l.figure_name);
@@ -148,7 +148,7 @@ double RunFigures::OfRequests(const limit &l, const OperationFigures &f, std::st
 	case LIMIT_RPS:
 		return seconds > 0 ? static_cast<double>(f.answered()) / seconds : NAN;
 	default:
-		return NotKnown("a request log has no bytes: forktail load --fail-if can tell", why);
+		return NotKnown("a request log does not count bytes. Use forktail load --fail-if", why);
 	}
 }
 
@@ -178,15 +178,15 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	if (l.figure == LIMIT_EPISODES || l.figure == LIMIT_DROPS)
 		return FindFigure(e, l.figure_name)->value;
 	if (e.blame.from_iterations)
-		return NotKnown("there is no request log in " + e.run.path, why);
+		return NotKnown(e.run.path + " has no request log", why);
 	if (slow_only_ && !IsOfSlowOnes(l))
-		return NotKnown("only slow requests are in the log of " + e.run.path + " (--log slow:)", why);
+		return NotKnown("the log of " + e.run.path + " holds only slow requests (--log slow:)", why);
 	if (!*l.of)
 		return OfAll(l, why);
 	const OperationFigures &f = operations_.at(l.of);
 	if (!f.known)
-		return NotKnown("there is no operation " + std::string(l.of) + " in " + e.run.path +
-				    ", nor a cause of that name with such a figure",
+		return NotKnown(e.run.path + " has no operation " + l.of +
+				    ", and no cause of that name has this figure",
 				why);
 	return OfRequests(l, f, why);
 }

@@ -86,11 +86,11 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 		out += "note " + common::Visible(note) + "\n";
 	const size_t all = verdicts.size();
 	if (!broken && !unknown)
-		return out + (all == 1 ? "The limit is kept.\n"
-				       : "All " + std::to_string(all) + " limits are kept.\n");
+		return out + (all == 1 ? "The limit is met.\n"
+				       : "All " + std::to_string(all) + " limits are met.\n");
 	return out + std::to_string(broken) + " of " + std::to_string(all) +
 	       (all == 1 ? " limit" : " limits") + " broken" +
-	       (unknown ? ", " + std::to_string(unknown) + " not known" : "") + ".\n";
+	       (unknown ? ", " + std::to_string(unknown) + " unknown" : "") + ".\n";
 }
 
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)

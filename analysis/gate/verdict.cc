@@ -61,9 +61,9 @@ void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *
 	if (!*most || cause == Cause::Unknown)
 		return;
 	v->cause = CauseName(cause);
-	v->reason = v->cause + " had " +
-		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) +
-		    " of the time of " + (operation.empty() ? "" : "its ") + "slow requests";
+	v->reason = v->cause + " took " +
+		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) + " of " +
+		    (operation.empty() ? "" : "its ") + "slow requests' time";
 	TellEpisode(run.explanation(), cause, 0, v);
 }
 
@@ -74,7 +74,7 @@ void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 	v->cause = CauseName(cause);
 	const bool longest = l.figure == LIMIT_MAXIMUM && watch.longest_ns;
 	if (longest)
-		v->reason = "of a request that was due at " +
+		v->reason = "in the request that was due at " +
 			    common::FormatOffset(watch.start_ns, e.zero_ns) + " and took " +
 			    common::FormatDuration(watch.latency_ns);
 	TellEpisode(e, cause, longest ? watch.start_ns : 0, v);
@@ -128,7 +128,7 @@ Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading,
 			v.by = limit_against(&l, v.base_value);
 	}
 	if (std::isnan(v.value) || std::isnan(v.base_value)) {
-		v.sentence = Subject(l) + " is not known" + (std::isnan(v.base_value) ? " of the base" : "") +
+		v.sentence = Subject(l) + " is unknown" + (std::isnan(v.base_value) ? " for BASE" : "") +
 			     (why.empty() ? "" : ": " + why);
 		return v;
 	}
