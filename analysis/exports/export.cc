@@ -21,8 +21,8 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 					return &f;
 		names += (names.empty() ? "" : ", ") + std::string(f.name);
 	}
-	*error = name.empty() ? "can't tell from " + out + " which format is meant; --to says it: " + names
-			      : "there is no format '" + name + "', but " + names;
+	*error = name.empty() ? "the name " + out + " does not show the format. Give --to FORMAT: " + names
+			      : "unknown format '" + name + "'. Formats: " + names;
 	return nullptr;
 }
 

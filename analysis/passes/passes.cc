@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blames requests. docs/how-it-works/attribution.md tells the rules; this is how they are kept fast, and small.
+// Blames requests. docs/how-it-works/attribution.md tells the rules; this is how they are kept fast, and
+// small.
 //
 // A run has millions of requests, few of which matter: the slow ones, and those that would be among the
 // slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
@@ -483,7 +484,7 @@ private:
 
 bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
 {
-	*error = "--slow takes a duration or a percentile: 1ms, 500us, 2s, p99, p99.9; not '" + text + "'";
+	*error = "--slow takes a duration or a percentile (1ms, 500us, 2s, p99, p99.9), not '" + text + "'";
 	*threshold = {};
 	if (!text.empty() && text[0] == 'p')
 		return parse_positive(text.c_str() + 1, 100, &threshold->percentile) &&

@@ -56,7 +56,7 @@ bool WriteFile(const std::string &path, std::initializer_list<std::string_view> 
 	}
 	if (ok)
 		return true;
-	*error = "can't write the report to " + path + ": " + strerror(why);
+	*error = "cannot write the report to " + path + ": " + strerror(why);
 	if (file && whole)
 		remove(name.c_str()); // half a page is no page
 	return false;

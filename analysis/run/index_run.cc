@@ -290,16 +290,16 @@ uint64_t DropNonsense(Run *run)
 void WarnOfNonsense(uint64_t dropped, Run *run)
 {
 	if (dropped)
-		run->warnings.push_back(common::Plural(dropped, "record makes", "records make") +
-					" no sense (impossible times), so that is left out");
+		run->warnings.push_back(common::Plural(dropped, "record has", "records have") +
+					" impossible times and are ignored");
 }
 
 void WarnOfMadeThreads(uint64_t made, Run *run)
 {
 	if (made)
 		run->warnings.push_back(
-		    common::Plural(made, "thread", "threads") +
-		    " left spans but no record of its own: the event that announces it was lost");
+		    common::Plural(made, "thread has", "threads have") +
+		    " spans but no thread record: the event with the thread's name was dropped");
 }
 
 void FindExtent(Run *run)

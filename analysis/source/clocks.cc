@@ -72,15 +72,14 @@ void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 	if (f->about.boot_id != reference.about.boot_id && !compared)
 		run->warnings.push_back(
 		    name + " and " + other +
-		    " come from different boots (boot ids differ): their times can't be laid "
-		    "over each other, so " +
-		    name + " is left out");
+		    " come from different boots (boot ids differ), so their times cannot be compared; " +
+		    name + " is ignored");
 	else
 		run->warnings.push_back(
 		    name + " and " + other +
-		    " are of clocks that cannot be bounded: no round trips between them were "
-		    "recorded (forktail clock), so " +
-		    name + " is left out");
+		    " use different clocks, and no round trips between them were recorded "
+		    "(forktail clock); " +
+		    name + " is ignored");
 }
 
 // How far times are off, of a file of another clock. A killed recording's end is not known yet.

@@ -41,7 +41,7 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 	std::error_code ec;
 	fs::file_status status = fs::status(path, ec);
 	if (ec || !fs::exists(status)) {
-		*error = "there is no run at " + path +
+		*error = "no run at " + path +
 			 (ec && ec != std::errc::no_such_file_or_directory ? ": " + ec.message() : "");
 		return false;
 	}
@@ -57,11 +57,11 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 			if (each->is_directory(none))
 				FindIn(each->path(), each->path().filename().string(), files, &ec);
 	if (ec) {
-		*error = "can't list " + path + ": " + ec.message();
+		*error = "cannot list " + path + ": " + ec.message();
 		return false;
 	}
 	if (files->empty()) {
-		*error = path + " holds no recording (*.forktail): is it a run directory?";
+		*error = path + " holds no recording (*.forktail). Name a run directory";
 		return false;
 	}
 	return true;
@@ -128,9 +128,9 @@ bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector
 	for (const auto &[host, paths] : segments) {
 		Ring ring(paths);
 		if (size_t older = ring.LeaveNewestBoot())
-			run->warnings.push_back(common::Plural(older, "segment is", "segments are") +
-						" of an earlier boot than the newest one, whose times are "
-						"others, and left out");
+			run->warnings.push_back(
+			    common::Plural(older, "segment is", "segments are") +
+			    " of an earlier boot and ignored: the clock starts at the boot");
 		if (asked.any() && segments.size() == 1 && ring.size() > kFew)
 			LeavePart(asked, path, all, &ring, whole);
 		for (size_t i = 0; i < ring.size(); i++)

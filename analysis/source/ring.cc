@@ -143,14 +143,14 @@ bool FindRing(const std::string &directory, Ring *ring, std::string *error)
 		paths.push_back(entries->path().string());
 	if (ec) {
 		*error = ec == std::errc::no_such_file_or_directory
-			     ? "there is no ring at " + directory
-			     : "can't list " + directory + ": " + ec.message();
+			     ? directory + " does not exist"
+			     : "cannot list " + directory + ": " + ec.message();
 		return false;
 	}
 	*ring = Ring(std::move(paths));
 	if (ring->size())
 		return true;
-	*error = directory + " holds no ring (segment-*.forktail): forktail record --keep writes one";
+	*error = directory + " holds no ring (segment-*.forktail). forktail record --keep writes one";
 	return false;
 }
 

@@ -41,8 +41,9 @@ std::string Describe(const ft_damage &d)
 		text += (text.empty() ? "" : ", ") +
 			common::Plural(d.blocks_missing, "block is", "blocks are") + " missing";
 	if (d.no_trailer)
-		text += std::string(text.empty() ? "" : ", ") +
-			"it has no end: its writer was killed, is still writing, or the file was cut";
+		text +=
+		    std::string(text.empty() ? "" : ", ") + "the file has no end: its writer was killed or "
+							    "is still writing, or the file was truncated";
 	return text;
 }
 
@@ -56,15 +57,16 @@ void WarnOfFile(const OpenFile &f, Run *run)
 	if (std::string damage = Describe(f.about.damage); !damage.empty())
 		warnings.push_back(name + ": " + damage);
 	if (uint64_t slow_ns = common::Whole(f.manifest, "log_slow_ns"); slow_ns)
-		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
-				   std::to_string(slow_ns / 1000) +
-				   " us or more and failed ones are in it, and the percentiles are theirs");
+		warnings.push_back(
+		    name + ": written with --log slow:, so it holds only failed requests and requests of " +
+		    std::to_string(slow_ns / 1000) + " us or more; the percentiles are of those requests");
 	if (f.malformed)
 		warnings.push_back(name + ": " + common::Plural(f.malformed, "request", "requests") +
-				   " of the log made no sense and were left out");
+				   " of the log had impossible values and were ignored");
 	if (f.lost)
-		warnings.push_back(name + ": " + common::Plural(f.lost, "block", "blocks") +
-				   " could not be read: the file is damaged, or changed meanwhile");
+		warnings.push_back(
+		    name + ": " + common::Plural(f.lost, "block", "blocks") +
+		    " could not be read: the file is damaged or was changed while it was read");
 	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
 }
 
@@ -84,18 +86,17 @@ void WarnOfRing(const SegmentMerge &ring, Run *run)
 		last_ns = std::max(last_ns, session.last_ns);
 	}
 	if (size_t times = ring.sessions.size() - 1)
-		run->warnings.push_back("the recorder ended and went on in its ring" +
+		run->warnings.push_back("the recorder stopped and resumed in its ring" +
 					(times > 1 ? " " + std::to_string(times) + " times" : std::string()) +
-					": what happened in " + common::FormatDuration(down_ns) +
-					" meanwhile is not known");
+					": " + common::FormatDuration(down_ns) + " between are not recorded");
 	if (ring.lost)
 		run->warnings.push_back(
 		    common::Plural(ring.lost, "block", "blocks") +
-		    " of segments could not be read: they are damaged, or changed meanwhile");
+		    " of segments could not be read: they are damaged or were changed while they were read");
 	if (ring.gone)
 		run->warnings.push_back(
-		    common::Plural(ring.gone, "segment", "segments") +
-		    " of the ring made room for newer ones while it was read, and may be missing from this");
+		    common::Plural(ring.gone, "segment of the ring was", "segments of the ring were") +
+		    " evicted while it was read; their data may be missing");
 }
 
 void ReadRunInfo(const std::string &path, Run *run)
@@ -107,7 +108,7 @@ void ReadRunInfo(const std::string &path, Run *run)
 	text << in.rdbuf();
 	common::Json j = common::ParseVisible(text.str());
 	if (!j.is_object()) {
-		run->warnings.push_back("run.json is not a JSON object and was left out");
+		run->warnings.push_back("run.json is not a JSON object and is ignored");
 		return;
 	}
 	run->info.present = true;
@@ -263,7 +264,7 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 		ReadManifest(f, PayloadText(block));
 	else
 		run->warnings.push_back(f->name +
-					": its manifest is lost, so what was recorded has to be guessed");
+					": the manifest is missing, so servers and settings are unknown");
 	if (!found.host.empty())
 		f->about.host = common::Visible(found.host);
 	if (!hold)
@@ -278,7 +279,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 		return false;
 	std::map<std::string, std::shared_ptr<SegmentMerge>> rings; // by host
 	size_t holds = HoldsLeft();
-	*error = "all segments of " + of + " made room for newer ones while it was read";
+	*error = "all segments of " + of + " were evicted while it was read";
 	for (const Found &one : found) {
 		auto f = std::make_unique<OpenFile>();
 		std::string why;

@@ -118,7 +118,7 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 		if ((t.flags & FT_THREAD_MAIN) && !(t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			processes.insert(t.tgid);
 	if (processes.empty()) {
-		*why = "no recording of a server's threads";
+		*why = "the server was not recorded";
 		return 0;
 	}
 	if (processes.size() == 1 && only)
@@ -128,7 +128,7 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 	std::string recorded =
 	    common::Plural(processes.size(), "process was", "processes were") + " recorded and ";
 	if (place.empty()) {
-		*why = recorded + "the request log does not name the one it talked to";
+		*why = recorded + "the request log does not name its server";
 		return 0;
 	}
 	// The server's own word for its process id settles it, where it was asked.
@@ -182,7 +182,8 @@ int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, 
 		for (const Candidate &c : loops)
 			several += c.own_ns > loops[0].own_ns / kAloneRatio;
 		*why = std::to_string(several) + " threads of " + run.threads[loops[0].thread].comm +
-		       " serve connections, and nothing recorded says which serves which (run it with one)";
+		       " serve connections, and the thread of each connection is not recorded. Run the "
+		       "server with one thread";
 		return -1;
 	}
 	return static_cast<int>(loops[0].thread);

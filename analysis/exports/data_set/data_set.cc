@@ -103,13 +103,12 @@ bool DataSet::Open(const std::string &path, std::vector<std::string> asked, std:
 	const fs::path about = fs::path(path) / kAboutName;
 	if (!fs::exists(about, ec)) {
 		if (fs::exists(path, ec) && !fs::is_empty(path, ec)) {
-			*error = path + " is no data set of forktail's: there is no " + kAboutName +
-				 " in it, but something else";
+			*error = path + " is not empty and not a forktail data set (no " + kAboutName + ")";
 			return false;
 		}
 		fs::create_directories(path, ec);
 		if (ec) {
-			*error = "can't make " + path + ": " + ec.message();
+			*error = "cannot create " + path + ": " + ec.message();
 			return false;
 		}
 	}
@@ -146,7 +145,7 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 	const std::string at =
 	    fs::path(path_) / kPending / (id + "." + HostName() + "." + std::to_string(getpid()));
 	if (ec) {
-		*error = "can't make " + host.string() + ": " + ec.message();
+		*error = "cannot create " + host.string() + ": " + ec.message();
 		return Added::kFailed;
 	}
 	if (!ExportRun(from, options, format, at, error, status, warnings))
@@ -163,7 +162,7 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 		return Added::kThere;
 	}
 	*status = 3;
-	*error = "can't make " + to.string() + ": " + strerror(why);
+	*error = "cannot create " + to.string() + ": " + strerror(why);
 	return Added::kFailed;
 }
 
@@ -172,7 +171,7 @@ std::vector<std::string> DataSet::Strangers() const
 	std::vector<std::string> found;
 	std::error_code ec;
 	auto foreign = [&](const fs::path &path) {
-		found.push_back(path.string() + " is none of the data set's files; it is left alone");
+		found.push_back(path.string() + " is not part of the data set; ignored");
 	};
 	auto each = [&](const fs::path &in, const char *key, auto &&enter) {
 		for (const auto &entry : fs::directory_iterator(in, ec)) {
@@ -190,9 +189,8 @@ std::vector<std::string> DataSet::Strangers() const
 			each(host, "run_id", [&](const fs::path &run) {
 				for (const std::string &table : tables_)
 					if (!fs::exists(run / (table + ".parquet"), ec)) {
-						found.push_back(run.string() +
-								" is half written: it has no " + table +
-								".parquet; it is left alone");
+						found.push_back(run.string() + " is incomplete (no " + table +
+								".parquet); ignored");
 						break;
 					}
 			});

@@ -176,7 +176,7 @@ private:
 		std::string why = status.detail() ? status.detail()->ToString() : status.message();
 		if (why.starts_with("[errno "))
 			why.erase(0, why.find("] ") + 2);
-		return Fail("can't write " + f.name + ": " + why);
+		return Fail("cannot write " + f.name + ": " + why);
 	}
 
 	std::string directory_;

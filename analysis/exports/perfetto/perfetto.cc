@@ -60,7 +60,7 @@ private:
 		Nest spans;
 		Lanes turns;
 	};
-	std::string Why() const { return "can't write the trace " + path_ + ": " + strerror(to_.error()); }
+	std::string Why() const { return "cannot write the trace " + path_ + ": " + strerror(to_.error()); }
 	bool Ok() { return to_.error() == 0 || Fail(Why()); }
 	void AddThreads(const Run &run);
 	void AddRequests(const Explanation &e);
@@ -109,7 +109,7 @@ void PerfettoExporter::AddThreads(const Run &run)
 			name += " " + ShownTid(run, t);
 		OfThread of;
 		of.track = to_.Thread(t.tgid, t.tid, name);
-		of.spans = Nest(of.track, "Spans that overlap");
+		of.spans = Nest(of.track, "Overlapping spans");
 		of.turns = Lanes("Event loop", of.track);
 		threads_.push_back(std::move(of));
 	}
@@ -143,7 +143,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 
 void PerfettoExporter::AddRequests(const Explanation &e)
 {
-	Lanes lanes(e.blame.from_iterations ? "Slow turns" : "Slow requests", 0);
+	Lanes lanes(e.blame.from_iterations ? "Slow iterations" : "Slow requests", 0);
 	for (size_t i = 0; i < e.blame.slow.size(); i++)
 		lanes.Put(RequestSlice(e, i), e.blame.slow[i].end_ns(), &to_);
 }

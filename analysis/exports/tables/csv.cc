@@ -151,7 +151,7 @@ private:
 		f->text.clear();
 		return ok;
 	}
-	bool Failed(const File &f) { return Fail("can't write " + f.name + ": " + strerror(errno)); }
+	bool Failed(const File &f) { return Fail("cannot write " + f.name + ": " + strerror(errno)); }
 
 	std::string directory_;
 	std::vector<File> files_;

@@ -47,7 +47,7 @@ public:
 		}
 		const int closed = hdr_log_close(log);
 		rc = rc ? rc : closed;
-		return rc == 0 || Fail("can't write " + path_ + ": " + strerror(-rc));
+		return rc == 0 || Fail("cannot write " + path_ + ": " + strerror(-rc));
 	}
 
 private:

@@ -36,7 +36,7 @@ public:
 		return error_ == 0;
 	}
 	// Once something was false: one sentence.
-	std::string Why() const { return "can't write " + path_ + ": " + strerror(error_); }
+	std::string Why() const { return "cannot write " + path_ + ": " + strerror(error_); }
 
 private:
 	std::string path_;

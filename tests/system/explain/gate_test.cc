@@ -140,7 +140,7 @@ void CheckStatuses(const Project &project)
 	CHECK(project.Gate({"p99 < 100s", "--junit", "no/such/place.xml"}).status == 3);
 	r = project.Run({"forktail", "gate", "nowhere", "p99 < 1s", "--junit", "none.xml"});
 	CHECK(r.status == 3);
-	CHECK(read_file(project.dir.file("none.xml")).find("<error message=\"there is no run at nowhere") !=
+	CHECK(read_file(project.dir.file("none.xml")).find("<error message=\"no run at nowhere") !=
 	      std::string::npos);
 }
 

@@ -39,7 +39,7 @@ const tests = {
       [2, /compared whole/, ...runs, '--since', '1', '-o', path + '2'],
       [2, /--slow is a duration/, ...runs, '--slow', 'p99', '-o', path + '2'],
       [3, /nowhere/, runs[0], join(started.directory, 'nowhere'), '-o', path + '2'],
-      [3, /can't write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
+      [3, /cannot write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
     ]) {
       const failed = forktailSays(...args);
       assert.equal(failed.status, status, failed.stderr);

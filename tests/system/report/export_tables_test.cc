@@ -80,7 +80,8 @@ std::vector<std::string> QueriesOf(const std::string &page)
 void CheckSql(const TempDir &dir, const std::string &run_path)
 {
 	const ProcessOptions options = {{{"XDG_CACHE_HOME", dir.file("cache")}}, "", ""};
-	const std::vector<std::string> queries = QueriesOf(read_file(FORKTAIL_SOURCE_DIR "/docs/reference/sql.md"));
+	const std::vector<std::string> queries =
+	    QueriesOf(read_file(FORKTAIL_SOURCE_DIR "/docs/reference/sql.md"));
 	CHECK(queries.size() >= 5);
 	for (const std::string &query : queries) {
 		Result r = run({program("forktail"), "sql", run_path, "--slow", "1ms", "--json", "-c", query},
@@ -178,7 +179,7 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 
 	Result r = Export(made, "xlsx", out);
 	CHECK(r.status == 2);
-	CHECK(r.err.find("there is no format 'xlsx'") != std::string::npos);
+	CHECK(r.err.find("unknown format 'xlsx'") != std::string::npos);
 	CHECK(run({program("forktail"), "export", made, "-o", out}).status == 2); // nor is there an extension
 	CHECK(Export(dir.file("nowhere"), "csv", out).status == 3);
 
@@ -186,7 +187,7 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 	write_file(out + "/mine", "kept");
 	r = Export(made, "csv", out);
 	CHECK(r.status == 3);
-	CHECK(r.err.find("exists already") != std::string::npos);
+	CHECK(r.err.find("already exists") != std::string::npos);
 	CHECK(NamesIn(out) == std::vector<std::string>{"mine"});
 	write_file(dir.file("file"), "kept");
 	CHECK(Export(made, "csv", dir.file("file")).status == 3);
