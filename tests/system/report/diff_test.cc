@@ -97,9 +97,9 @@ TEST_CASE("two real runs that differ, in every form; and what can't be compared"
 		const char *says;
 	} bad[] = {
 	    {{a, a}, 2, "on both sides"},
-	    {{a, dir.file("none")}, 2, "there is no "},
+	    {{a, dir.file("none")}, 2, " does not exist"},
 	    {{a}, 2, "there is no "},
-	    {{a, server}, 3, "no requests"},
+	    {{a, server}, 3, "no answered requests"},
 	    {{a, b, "--slow", "p99"}, 2, "a duration"},
 	    {{a, b, "--allow", "much"}, 2, "a share"},
 	    {{a, b, "--alike", a}, 2, "takes more of them"},
