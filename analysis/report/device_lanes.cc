@@ -19,7 +19,7 @@ constexpr size_t kQuietCpus = 16; // with more, only those that interrupted a tr
 void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
 {
 	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
-	lane->rate_name = "soft interrupts of all kinds";
+	lane->rate_name = "all soft interrupts";
 	lane->rate_unit = "1/s";
 	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
 	size_t last = SIZE_MAX; // several samples in one step: their last counts
@@ -110,7 +110,7 @@ void InterruptLanes::Add(uint64_t from_ns, uint64_t to_ns)
 			cpu.last_end_ns = i.span.end_ns;
 			cpu.spans++;
 			reducer_.Add(cpu.lane.number, i.span,
-				     [&] { return "hit thread " + ShownId(run_, i.tid); });
+				     [&] { return "interrupted thread " + ShownId(run_, i.tid); });
 		}
 	}
 }
@@ -133,7 +133,7 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 		Lane &lane = cpu.lane;
 		lane.name = "CPU " + ShownCpu(run_, number);
 		lane.kind = "softirq";
-		lane.group = "Interrupts of traced threads, by CPU";
+		lane.group = "Interrupts of recorded threads, by CPU";
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});
 		lane.note = common::Plural(cpu.spans, "span", "spans");
 		lanes->push_back(std::move(lane));
@@ -193,7 +193,7 @@ void DiskLanes::AddBusy(Disk *disk)
 std::string DiskLanes::Describe(const Busy &busy)
 {
 	std::string text = common::Plural(busy.requests, "request", "requests") + ", " +
-			   common::FormatBytes(busy.bytes) + ", the longest " +
+			   common::FormatBytes(busy.bytes) + ", longest " +
 			   common::FormatDuration(busy.longest_ns) + "\nissued by";
 	std::vector<std::pair<uint64_t, std::string>> most;
 	for (const auto &[comm, bytes] : busy.issuers)
@@ -214,7 +214,7 @@ void DiskLanes::Finish(std::vector<Lane> *lanes)
 		lane.note = LaneCauseName(kDiskRead + key.second) + sizeof "disk";
 		lane.kind = "disk";
 		lane.group = "Disk requests";
-		lane.rate_name = "in all";
+		lane.rate_name = "total";
 		lane.rate_unit = "bytes/s";
 		lane.rate_step_ns = step_ns_;
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});

@@ -70,7 +70,7 @@ bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArr
 	constexpr std::string_view mark = "@DATA@";
 	size_t at = page.find(mark);
 	if (at == std::string_view::npos) {
-		*error = "this forktail was built without its pages";
+		*error = "this forktail was built without the report pages";
 		return false;
 	}
 	std::string json = ScriptSafe(run);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes the report page: what an explanation holds, as JSON and typed arrays, put into the template that
-// report/ builds. Nothing is analysed here and nothing drawn; docs/reference/report.md is the reference of the data.
+// report/ builds. Nothing is analysed here and nothing drawn; docs/reference/report.md is the reference of
+// the data.
 #include "report.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ std::string TitleOf(const Run &run)
 		for (const std::string &server : run.servers)
 			title += (title.empty() ? "" : ", ") + server;
 	if (title.empty())
-		title = "A run";
+		title = "Run";
 	std::string host = run.info.host;
 	for (const RecordingFile *f : OverlaidFiles(run))
 		if (host.empty())
@@ -89,7 +90,7 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 	const Cost &cost = run.cost;
 	if (cost.known) {
 		double wall = static_cast<double>(clock.end_ns - clock.begin_ns);
-		add("Recorder's own cost",
+		add("Recorder overhead",
 		    std::string(cost.bpf_ns_is_estimate ? "about " : "") +
 			common::FormatPercent(static_cast<double>(cost.bpf_ns) / wall) +
 			" of a CPU in the kernel, " +
@@ -270,7 +271,7 @@ common::Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRang
 common::Json ActivityLaneJson(const Lane &of, const ReportClock &clock, const ReportSamples::Range &samples)
 {
 	common::Json lane = LaneJson(of, clock, {}, {});
-	lane["name"] = "what it did";
+	lane["name"] = "on-CPU time";
 	lane["kind"] = "activity";
 	lane["samples"] = {samples.first, samples.count};
 	return lane;

@@ -81,7 +81,7 @@ export function createActivities(context, run) {
       if (!rows.length) return null;
       const all = rows.reduce((sum, {ticks}) => sum + ticks, 0);
       return [
-        element('b', {}, `own code of ${lane.note}`),
+        element('b', {}, `on-CPU time of ${lane.note}`),
         element('div', {class: 'muted'}, `${count(samples)} ${samples === 1 ? 'sample' : 'samples'} in ${duration((to - from) * run.tick_ns)}`),
         ...rows.slice(0, 8).map(({activity, ticks}) => element('div', {}, swatch(activity),
           `${run.activities[activity]} ${percent(ticks / all)}`)),
@@ -96,7 +96,7 @@ export function fillActivityTable(run, host) {
     host.remove();
     return;
   }
-  const heads = ['Activity', 'Share', 'Time', 'Samples', 'Where it was seen most, innermost function first'];
+  const heads = ['Activity', 'Share', 'Time', 'Samples', 'Most frequent stack, innermost function first'];
   host.querySelector('table').replaceChildren(
     element('thead', {}, element('tr', {}, ...heads.map((text) => element('th', {scope: 'col'}, text)))),
     element('tbody', {}, ...run.own_code.map(({name, share, time_ns: ns, error, samples, stack}) => element('tr', {},

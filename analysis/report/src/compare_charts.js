@@ -53,7 +53,7 @@ export function drawCurves(data, tooltip) {
   const cross = svg('line', {class: 'cross', y1: TOP, y2: TOP + height, x1: -9, x2: -9});
   const slow = data.slow_ns > low && data.slow_ns < high ? [svg('line', {class: 'slow-line', x1: LEFT, x2: WIDTH - RIGHT, y1: y(data.slow_ns), y2: y(data.slow_ns)})] : [];
   const chart = svg('svg', {class: 'curves', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img',
-    'aria-label': 'Latency by percentile, A dashed, B solid; the table below has the figures'},
+    'aria-label': 'Latency by percentile: A dashed, B solid. The table below has the numbers'},
   ...ticks.flatMap((ns, i) => [svg('line', {class: 'grid', x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns)}),
     svg('text', {x: LEFT - 8, y: y(ns) + 4, 'text-anchor': 'end'}, labels[i])]),
   ...marks.flatMap((share) => [svg('line', {class: 'grid', x1: x(share), x2: x(share), y1: TOP, y2: TOP + height}),
@@ -133,7 +133,7 @@ export function createMap(data, side, theme, tooltip) {
     const n = cells.get(column * 1000 + bin);
     if (n === undefined) return tooltip.hide();
     tooltip.show(event, [element('b', {}, `${n < 10 ? n.toFixed(1).replace(/\.0$/, '') : count(n)} requests per run, ${duration(nsOf(bin))} to ${duration(nsOf(bin + 1))}`),
-      element('div', {class: 'muted'}, `${side.toUpperCase()}, from +${column * data.column_s} s`)]);
+      element('div', {class: 'muted'}, `${side.toUpperCase()}, at +${column * data.column_s} s`)]);
   });
   canvas.addEventListener('pointerleave', () => tooltip.hide());
   draw();

@@ -7,7 +7,7 @@ import {markOf} from './legend.js';
 import {svg} from './compare_charts.js';
 
 export const verdicts = {
-  same: ['same', '='], better: ['better', '▲'], worse: ['worse', '▼'], inconclusive: ['can’t tell', '?'], advisory: ['one pair, no verdict', '–'],
+  same: ['same', '='], better: ['better', '▲'], worse: ['worse', '▼'], inconclusive: ['inconclusive', '?'], advisory: ['one pair, no verdict', '–'],
 };
 
 // A figure with its unit.
@@ -62,7 +62,7 @@ function whisker({ratio, ratio_interval: interval}, allowed) {
 
 // A table of differences. `looks`: with marks of causes by name.
 export function differenceTable(differences, allowed, title, looks) {
-  const heads = [title, 'A', 'B', 'Change', 'Of A', 'Interval (95 %)', 'Half to twice A', 'Verdict'];
+  const heads = [title, 'A', 'B', 'Change', 'Change (%)', '95 % interval', 'B / A, from 1/2 to 2', 'Verdict'];
   const rows = differences.filter(({a, b}) => a || b).map((d) => element('tr', {},
     element('th', {scope: 'row'}, looks?.[d.name] ? element('span', {class: 'wf-cause'}, markOf(looks[d.name]), d.name) : d.name,
       d.sentence && d.causes.length ? element('div', {class: 'muted meaning'}, d.sentence) : ''),

@@ -10,9 +10,9 @@ import {markOf} from './legend.js';
 const FIRST = 100; // entries made at once; more on demand
 
 const orders = {
-  cost: ['most time lost first', (a, b) => a.number - b.number],
+  cost: ['largest total time first', (a, b) => a.number - b.number],
   time: ['in order of time', (a, b) => a.start_s - b.start_s],
-  worst: ['worst request first', (a, b) => b.worst_ns - a.worst_ns],
+  worst: ['slowest request first', (a, b) => b.worst_ns - a.worst_ns],
 };
 
 export function createEpisodes(context, run, host) {
@@ -45,13 +45,13 @@ export function createEpisodes(context, run, host) {
       onclick: () => context.choose(i)},
     element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(episode.number)),
       element('b', {}, instant(episode.start_s)), element('span', {}, duration((episode.end_s - episode.start_s) * 1e9))),
-    element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, worst ${duration(episode.worst_ns)}`));
+    element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, slowest ${duration(episode.worst_ns)}`));
     const hops = episode.hops.slice(0, 4).map(({name, share, time_ns: ns}) => element('div', {}, `${name} `,
       element('span', {class: 'muted'}, `${percent(share)} · ${duration(ns)}`)));
     return element('li', {'data-episode': String(i), class: context.selected === i ? 'selected' : ''}, button, bar,
       element('div', {class: 'episode-causes'}, ...causes),
       element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))),
-      hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'By whom it came: '), ...hops) : '',
+      hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'Processes and threads: '), ...hops) : '',
       whatItDid(episode), worst(episode));
   }
 
@@ -65,7 +65,7 @@ export function createEpisodes(context, run, host) {
     const graph = element('div', {class: 'flame-host'});
     const details = element('details', {class: 'did', ontoggle: () => {
       if (details.open && !graph.firstChild) graph.append(drawFlame(buildFlame(run, ranges), run.tick_ns, context.tooltip));
-    }}, element('summary', {}, first ? `Own code: ${first}` : 'What was on the CPU',
+    }}, element('summary', {}, first ? `On-CPU time: ${first}` : 'On-CPU time',
       element('span', {class: 'muted'}, ` · flame graph of ${count(samples)} ${samples === 1 ? 'sample' : 'samples'}`)),
     graph,
     element('ul', {class: 'activities'}, ...episode.activities.slice(0, 8).map(({name, share, time_ns: ns, samples: n}) =>
@@ -76,7 +76,7 @@ export function createEpisodes(context, run, host) {
   function worst(episode) {
     const i = context.marks.worst(episode.start_s, episode.end_s);
     if (i < 0) return '';
-    return element('button', {type: 'button', class: 'link', onclick: () => context.open(i)}, `Its slowest ${unit[0]}, step by step`);
+    return element('button', {type: 'button', class: 'link', onclick: () => context.open(i)}, `Details of its slowest ${unit[0]}`);
   }
 
   function update() {

@@ -60,7 +60,7 @@ export function layOutFlame(root, thinnest = THINNEST) {
 
 // The graph, as an element. `tickNs`: how long a tick is.
 export function drawFlame(whole, tickNs, tooltip) {
-  const host = element('div', {class: 'flame', role: 'group', 'aria-label': 'Flame graph, callers below what they call'});
+  const host = element('div', {class: 'flame', role: 'group', 'aria-label': 'Flame graph, callers below callees'});
   const draw = (root) => {
     const boxes = layOutFlame(root);
     const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
@@ -74,7 +74,7 @@ export function drawFlame(whole, tickNs, tooltip) {
         'aria-label': `${text}, ${share}${node.kernel ? ', kernel' : ''}`,
         onclick: () => draw(node === root ? whole : node),
         onpointermove: (event) => tooltip.show(event, [element('b', {}, text),
-          element('div', {class: 'muted'}, `${node.samples} samples, ${share}, about ${duration(node.weight * tickNs)}` +
+          element('div', {class: 'muted'}, `${node.samples} samples, ${share}, approximately ${duration(node.weight * tickNs)}` +
             `${node.kernel ? ', in the kernel' : ''}`)]),
         onpointerleave: () => tooltip.hide(),
       }, node.kernel ? `${text} [k]` : text);

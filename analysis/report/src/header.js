@@ -13,8 +13,8 @@ export function fillHeader(run, host) {
   const slow = run.slow_count
     ? `${count(run.slow_count)} ${run.from_iterations ? 'event-loop iterations' : 'requests'} took ` +
       `${duration(run.threshold_ns)} or more, in ${count(run.episodes.length)} ${run.episodes.length === 1 ? 'episode' : 'episodes'}; ` +
-      `${percent(run.explained)} of their time is explained.`
-    : 'Nothing was slow.';
+      `${percent(run.explained)} of their time has a known cause.`
+    : `No ${run.from_iterations ? 'event-loop iteration' : 'request'} was slow.`;
   host.append(
     element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${run.version}`)),
     element('h1', {}, run.title),
@@ -24,6 +24,6 @@ export function fillHeader(run, host) {
       element('div', {class: 'tile'}, element('span', {class: 'muted'}, name), element('b', {}, value)))),
     element('p', {class: 'slow'}, slow));
   if (run.warnings.length)
-    host.append(element('section', {class: 'warnings', 'aria-label': 'What limits this report'},
+    host.append(element('section', {class: 'warnings', 'aria-label': 'Warnings'},
       element('ul', {}, ...run.warnings.map((text) => element('li', {}, text)))));
 }

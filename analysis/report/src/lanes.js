@@ -213,18 +213,18 @@ export function addLanes(charts, context, run, host) {
       const at = run.seconds(span_start[longest]);
       charts.highlight(at, at + span_length[longest] * run.tick_s);
       nodes.push(element('b', {}, swatch(cause), `${label(lane, cause)} ${duration(span_length[longest] * run.tick_ns)}`));
-      nodes.push(element('div', {class: 'muted'}, `${lane.name}, from ${instant(at, 1e-6)}`));
+      nodes.push(element('div', {class: 'muted'}, `${lane.name}, at ${instant(at, 1e-6)}`));
       for (const line of (run.details[span_detail[longest]] ?? '').split('\n').filter(Boolean))
         nodes.push(element('div', {class: 'detail'}, line));
     } else {
       charts.highlight();
       if (!rows.length && !lane.rate) return null;
       nodes.push(element('b', {}, lane.name));
-      nodes.push(element('div', {class: 'muted'}, `from ${instant(run.seconds(from), (to - from) * run.tick_s)}`));
+      nodes.push(element('div', {class: 'muted'}, `at ${instant(run.seconds(from), (to - from) * run.tick_s)}`));
     }
     const several = rows.length > 1 || (rows.length === 1 && rows[0].spans !== 1);
     if (several) {
-      nodes.push(element('div', {class: 'muted'}, `in these ${duration((to - from) * run.tick_ns)}:`));
+      nodes.push(element('div', {class: 'muted'}, `within ${duration((to - from) * run.tick_ns)}:`));
       for (const {cause, ns, spans: n} of rows.slice(0, 6))
         nodes.push(element('div', {}, swatch(cause), `${label(lane, cause)} ${duration(ns)}`,
           element('span', {class: 'muted'}, ` ${percent(ns / ((to - from) * run.tick_ns))}${n > 1 ? `, ${count(n)} spans` : ''}`)));

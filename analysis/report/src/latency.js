@@ -282,8 +282,8 @@ export function addLatency(charts, context, run, host) {
       element('b', {}, `${mark.op ? mark.op + ' ' : ''}${duration(mark.latency)}`),
       ...mark.parts.slice(0, 2).filter(({ns}) => ns > 0).map(({cause, ns}) => element('div', {}, swatch(cause),
         `${run.cause_names[cause]} ${percent(ns / mark.latency)}`)),
-      element('div', {class: 'muted'}, `${run.from_iterations ? 'began' : 'due'} ${instant(mark.start, 1e-6)}` +
-        `${mark.connection ? `, connection ${mark.connection.number}` : ''}; click for all of it`),
+      element('div', {class: 'muted'}, `${run.from_iterations ? 'started' : 'due'} at ${instant(mark.start, 1e-6)}` +
+        `${mark.connection ? `, connection ${mark.connection.number}` : ''}; click for details`),
     ];
   }
 
@@ -316,7 +316,7 @@ export function addLatency(charts, context, run, host) {
   }
 
   host.append(element('div', {class: 'chart-name'},
-    element('b', {}, run.from_iterations ? 'Event-loop turns' : 'Latency'), element('span', {class: 'muted'}, 'log scale')));
+    element('b', {}, run.from_iterations ? 'Event-loop iterations' : 'Latency'), element('span', {class: 'muted'}, 'log scale')));
   return charts.add({
     host,
     height: LATENCY_HEIGHT,

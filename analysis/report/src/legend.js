@@ -63,7 +63,7 @@ export function createLegend(context, run, host) {
       return element('button', {
         class: 'legend-entry',
         type: 'button',
-        title: `${meaningOf(look)}\nClick: only this one. Ctrl-click: this one too.`,
+        title: `${meaningOf(look)}\nClick: show only this cause. Ctrl+click: show this cause too.`,
         'aria-pressed': String(filter.has(cause)),
         'data-cause': look.name,
         onclick: (event) => filter.toggle(cause, event.ctrlKey || event.metaKey),
@@ -93,9 +93,9 @@ export function createCauseTable(context, run, host) {
   const unit = run.from_iterations ? 'iterations' : 'requests';
   const update = () => {
     const head = element('tr', {}, element('th', {scope: 'col'}, 'Cause'), element('th', {scope: 'col'}, `Slow ${unit}`),
-      element('th', {scope: 'col'}, 'Their time'), element('th', {scope: 'col'}, 'of it queued'), element('th', {scope: 'col'}, 'Share'),
+      element('th', {scope: 'col'}, 'Time'), element('th', {scope: 'col'}, 'Queued'), element('th', {scope: 'col'}, 'Share'),
       ...columns.map(([, name]) => element('th', {scope: 'col'}, `${name} without`)));
-    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'as measured'),
+    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'measured'),
       element('td', {}, count(run.slow_count)), element('td', {}, duration(run.slow_ns)), element('td'), element('td'),
       ...columns.map(([key]) => element('td', {}, duration(run.latency_ns[key]))));
     const rows = run.causes.map((row) => {
@@ -131,7 +131,7 @@ export function createHopTable(context, run, host) {
     return () => {};
   }
   const table = host.querySelector('table');
-  const heads = ['Process, thread', 'Role', `Slow ${run.from_iterations ? 'iterations' : 'requests'}`, 'Their time', 'Share', 'Causes'];
+  const heads = ['Process, thread', 'Role', `Slow ${run.from_iterations ? 'iterations' : 'requests'}`, 'Time', 'Share', 'Causes'];
   const update = () => {
     const rows = run.hops.map((hop) => {
       const causes = hop.causes.slice(0, 3).map(({cause, time_ns: time}) =>

@@ -27,33 +27,33 @@ const byId = (id) => document.getElementById(id);
 // What the drawing leaves out, said under the charts.
 function sayWhatIsLeftOut(run, host) {
   const said = [];
+  const [things, when] = run.from_iterations ? ['iterations', 'start'] : ['requests', 'due'];
   if (run.slow_shown < run.slow_count)
-    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ones are drawn as marks, the rest as part of the grey mass.`);
+    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ${things} are drawn as marks. The others are part of the grey area.`);
   if (run.spans_shown < run.spans_total)
-    said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn one by one; those shorter than ` +
-      `${duration(run.shortest_shown_ns)} are part of the shares of ${duration(run.cell_ticks * run.tick_ns)} slices.`);
+    said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn individually. Spans shorter than ` +
+      `${duration(run.shortest_shown_ns)} are summed in intervals of ${duration(run.cell_ticks * run.tick_ns)}.`);
   if (run.near_stride > 1)
-    said.push(`Close by, one in ${count(run.near_stride)} that were not slow is drawn, and around episodes only.`);
-  const [things, when] = run.from_iterations ? ['event-loop turns', 'began'] : ['requests', 'were due'];
-  said.push(`Grey: how many ${things} lie there, darker for more. Marks: slow ones, when they ${when}.`);
+    said.push(`Zoomed in, one in ${count(run.near_stride)} ${things} that were not slow is drawn, around episodes only.`);
+  said.push(`Grey: number of ${things}, darker for more. Marks: slow ${things}, at their ${when} time.`);
   if (run.lanes.length)
-    said.push('Lanes: what a thread’s time went to; narrow spans add up to bars as high as their share.');
+    said.push('Lanes: a thread’s time by cause. Spans narrower than a pixel are drawn as bars; the height is their share of the time.');
   host.append(...said.map((text) => element('p', {class: 'muted'}, text)));
 }
 
 const help = [
-  [['drag'], 'zoom in on what was dragged over'],
+  [['drag'], 'zoom in on the dragged range'],
   [['wheel', '+', '−'], 'zoom'],
   [['shift+drag', 'shift+wheel', '←', '→'], 'move'],
-  [['double click', '0', 'Home'], 'see the whole run'],
-  [['Backspace'], 'go back to before the last jump'],
-  [['n', 'p'], 'go to the next, previous episode'],
-  [['click'], 'on a mark: see all of that request; on a cause: only it; with ctrl: it too'],
-  [['w'], 'see the slowest request in sight step by step'],
+  [['double click', '0', 'Home'], 'show the whole run'],
+  [['Backspace'], 'go back to the range before the last jump'],
+  [['n', 'p'], 'go to the next or previous episode'],
+  [['click'], 'a mark: show the request’s details; a cause: show only this cause (ctrl+click: this one too)'],
+  [['w'], 'show the details of the slowest request in view'],
   [['/'], 'search: an operation, conn:12, thread:io, cause:fork, >5ms, #1234'],
   [['d'], 'switch between light and dark'],
-  [['Escape'], 'close what is open; then show all again'],
-  [['?'], 'see this, or close it'],
+  [['Escape'], 'close the open panel, then clear search and filter'],
+  [['?'], 'show or close this help'],
 ];
 
 function bindKeys(view, charts, context) {
@@ -110,7 +110,7 @@ function start() {
     refresh();
     link.changed();
   });
-  context.help = createHelp('What you can do here', help);
+  context.help = createHelp('Keys and pointer actions', help);
   context.colours = createTheme(byId('theme'), () => {
     theme = readTheme();
     looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
@@ -225,7 +225,7 @@ function start() {
 try {
   start();
 } catch (error) {
-  const said = element('p', {class: 'failed', role: 'alert'}, `This report can't be shown: ${error.message}`);
+  const said = element('p', {class: 'failed', role: 'alert'}, `This report cannot be shown: ${error.message}`);
   document.body.prepend(said);
   document.body.dataset.failed = '1';
   throw error;

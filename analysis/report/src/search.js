@@ -94,7 +94,7 @@ export function createSearch(context, run, marks, host) {
     spellcheck: 'false', 'aria-label': `Search slow ${run.from_iterations ? 'iterations' : 'requests'}`,
     'aria-describedby': 'search-said'});
   const said = element('span', {id: 'search-said', class: 'muted', role: 'status'});
-  const list = element('ol', {class: 'found', 'aria-label': 'What was found, slowest first'});
+  const list = element('ol', {class: 'found', 'aria-label': 'Matches, slowest first'});
   list.hidden = true;
   let timer = 0;
 
@@ -128,7 +128,7 @@ export function createSearch(context, run, marks, host) {
     hits.sort((a, b) => latencies[b] - latencies[a] || a - b);
     context.found = found;
     const shown = Math.min(hits.length, LISTED);
-    said.textContent = hits.length === 0 ? 'none fits' : `${count(hits.length)} of ${count(marks.count)} fit` +
+    said.textContent = hits.length === 0 ? 'no match' : `${count(hits.length)} of ${count(marks.count)} match` +
       (shown < hits.length ? `, the slowest ${shown}:` : ':');
     list.replaceChildren(...hits.slice(0, LISTED).map(row));
     list.hidden = hits.length === 0;

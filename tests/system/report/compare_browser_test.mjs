@@ -78,14 +78,14 @@ const tests = {
       await page.mouse.move(box.x + box.width / 2, box.y + y);
       if (await page.locator('.tooltip').isVisible()) text = await page.locator('.tooltip').textContent();
     }
-    assert.match(text, /requests per run.*A, from \+\d+ s/);
+    assert.match(text, /requests per run.*A, at \+\d+ s/);
     await closed();
   },
 
   async 'one pair is told and not judged'() {
     const {page, closed} = await open(one);
     assert.match(await page.locator('#header').textContent(), /one pair, no verdict/);
-    assert.match(await page.locator('#header').textContent(), /nothing is judged/);
+    assert.match(await page.locator('#header').textContent(), /there is no verdict/);
     assert.equal(await page.locator('td .verdict-worse').count(), 0);
     await closed();
   },
