@@ -57,14 +57,14 @@ class DataSet:
         self.since, self.until = since, until
         text = read_text(spark, self.path + "/_forktail.json")
         if text is None:
-            raise Cant(f"{path} is no data set of forktail's: there is no _forktail.json in it")
+            raise Cant(f"{path} is not a forktail data set (no _forktail.json)")
         try:
             self.about = json.loads(text)
             schema = self.about["schema"]
         except (ValueError, KeyError, TypeError):
-            raise Cant(f"{path}/_forktail.json is none that forktail wrote") from None
+            raise Cant(f"{path}/_forktail.json was not written by forktail") from None
         if schema != SCHEMA:
-            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}: use the one that wrote it")
+            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
         self.causes = self.about.get("causes", {})
         self.left_out = []
         self.deep = False
@@ -74,12 +74,12 @@ class DataSet:
         wanted = sorted({"runs", *tables})
         lacking = [t for t in wanted if t not in self.about["tables"]]
         if lacking:
-            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables")
+            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
         try:
             rows = (self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
                     .load(self.path).select("path", "length").collect())
         except Exception as error:
-            raise Cant(f"can't list {self.path}: {first_line(error)}") from None
+            raise Cant(f"cannot list {self.path}: {first_line(error)}") from None
         runs, strangers = {}, []
         for row in rows:
             place = PLACE.search(row.path)
@@ -90,9 +90,9 @@ class DataSet:
                 strangers.append(row.path)
                 self.deep |= row.path.endswith(".parquet")
         if not runs:
-            raise Cant(f"there is no run in {self.path}")
+            raise Cant(f"{self.path} holds no run")
         for path in sorted(strangers)[:NAMED]:
-            say(f"{local(path) or path} is none of the data set's files; it is left alone")
+            say(f"{local(path) or path} is not part of the data set; ignored")
         self._leave_out(runs, wanted)
         return self
 
@@ -116,13 +116,13 @@ class DataSet:
         for key in sorted(runs):
             run = key.rsplit("/", 1)[1]
             if key not in half and first.setdefault(run, key) != key:
-                half[key] = f"the same run is there as {as_path(first[run])}"
+                half[key] = f"the same run is also in {as_path(first[run])}"
         for key in sorted(half)[:NAMED]:
-            what = "is there twice" if "same run" in half[key] else "is half written"
-            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; it is left out")
+            what = "is a duplicate" if "same run" in half[key] else "is incomplete"
+            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; ignored")
         self.left_out = sorted(half)
         if len(half) == len(runs):
-            raise Cant(f"no run in {self.path} is whole")
+            raise Cant(f"{self.path} holds no complete run")
 
     def table(self, name):
         """One of need()'s tables, of all runs that are whole, with date, host and run_id."""

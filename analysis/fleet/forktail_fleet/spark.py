@@ -23,7 +23,7 @@ def session(job, master, settings):
     """Spark's local mode, unless a master is named, or spark-submit has one."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and not java():
-        raise Cant("there is no Java here, which Spark needs: apt-get install default-jre-headless")
+        raise Cant("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
     try:
         from pyspark.sql import SparkSession
     except ImportError:

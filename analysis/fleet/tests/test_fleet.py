@@ -134,10 +134,10 @@ class Fleet(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             found = sheets_of(self.spark, str(data), ["causes", "latency"])
-        for sentence in (f"{places[0]} is half written: its parts.parquet has no end; it is left out",
-                         f"{places[1]} is half written: it has no episodes.parquet; it is left out",
-                         f"{places[2]}/notes.txt is none of the data set's files; it is left alone",
-                         f"{data}/parts.parquet is none of the data set's files; it is left alone"):
+        for sentence in (f"{places[0]} is incomplete: its parts.parquet has no end; ignored",
+                         f"{places[1]} is incomplete: it has no episodes.parquet; ignored",
+                         f"{places[2]}/notes.txt is not part of the data set; ignored",
+                         f"{data}/parts.parquet is not part of the data set; ignored"):
             self.assertIn(sentence, said.getvalue())
         whole = [t for t in self.told if t["run"] in {r.run for r in DataSet(self.spark, self.data).need().table("runs")
                                                       .where(f"run_id = '{places[2].name[7:]}'").collect()}]
@@ -145,8 +145,8 @@ class Fleet(unittest.TestCase):
         self.assertEqual(differences_quiet(self.spark, str(data), whole, found), [])
         status, _, sentences = forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(data))
         self.assertEqual(status, 0)
-        self.assertIn(f"{data}/parts.parquet is none of the data set's files", sentences)
-        self.assertIn(f"{places[1]} is half written", sentences)
+        self.assertIn(f"{data}/parts.parquet is not part of the data set", sentences)
+        self.assertIn(f"{places[1]} is incomplete", sentences)
 
     def test_4_another_schema_is_refused(self):
         data, _ = self.copy("other")
@@ -161,7 +161,7 @@ class Fleet(unittest.TestCase):
         foreign = self.temp / "foreign"
         foreign.mkdir()
         (foreign / "letter.txt").write_text("mine")
-        with self.assertRaisesRegex(Cant, "is no data set"):
+        with self.assertRaisesRegex(Cant, "is not a forktail data set"):
             DataSet(self.spark, str(foreign))
         self.assertEqual(forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(foreign))[0], 3)
         self.assertEqual(os.listdir(foreign), ["letter.txt"])

@@ -28,9 +28,9 @@ def run(data, options):
     hosts = (by_host.where(F.col("host").isin(worst)).groupBy("host", "cause")
              .agg(F.sum("total_ns").alias("total_ns")).collect())
     return [
-        Sheet("causes", "Request-seconds by cause, of all hosts and days", totals, top=40, charts=[
+        Sheet("causes", "Request-seconds by cause, all hosts and days", totals, top=40, charts=[
             svg.stacked("Request-seconds per day", sorted({r.day for r in days}), [(r.day, r.cause, r.total_ns / 1e9) for r in days])]),
         Sheet("hosts", "By day, host and cause", by_host.orderBy(F.desc("total_ns"), "day", "host", "cause"), charts=[
-            svg.stacked("Request-seconds of the 20 hosts with the most", worst,
+            svg.stacked("The 20 hosts with the most request-seconds", worst,
                         [(r.host, r.cause, r.total_ns / 1e9) for r in hosts])]),
     ]

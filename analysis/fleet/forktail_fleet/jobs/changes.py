@@ -13,7 +13,7 @@ from .. import svg
 from ..data_set import day_of
 from ..sheet import Sheet
 
-HELP = "days on which what a cause costs a host changed"
+HELP = "days on which a cause's cost on a host changed"
 TABLES = ("parts",)
 SEGMENT = 4  # days; of fewer no rank test says anything
 FLOOR_NS = 1_000_000  # per million requests: what is below is as good as nothing
@@ -73,8 +73,8 @@ def run(data, options):
     drawn = {(s.host, s.cause): sorted((p[0], p[1]) for p in s.points) for s in
              series.where(F.concat_ws("\n", "host", "cause").isin(["\n".join(k) for k in top])).collect()} if top else {}
     schema = "host string, cause string, day string, before_ns_per_million long, after_ns_per_million long, times double, p double"
-    note = (f"{series.count():,} series of a host and a cause, {len(candidates):,} candidates, {len(rows):,} kept. "
-            "Request-ns per million requests, medians before and from that day on.")
+    note = (f"{series.count():,} series (one per host and cause), {len(candidates):,} candidates, {len(rows):,} significant. "
+            "Values: request-ns per million requests, medians before the day and from the day on.")
     return [
         Sheet("changes", "Changes, largest first", data.spark.createDataFrame(rows, schema), note, charts=[
             svg.steps(f"{host}: {cause}, request-seconds per million requests",

@@ -16,7 +16,7 @@ from ..data_set import day_of
 from ..exact import percentiles
 from ..sheet import Sheet
 
-HELP = "fork time against memory over all hosts, with the outliers"
+HELP = "fork time against memory over all hosts, with outliers"
 TABLES = ("spans", "threads", "metrics")
 FAR = 3.5  # times the spread, as Iglewicz and Hoaglin have it for outliers
 MEDIAN = {"median": 500_000}
@@ -84,14 +84,14 @@ def run(data, options):
         rows.append((p.day, p.host, p.forks, p.rss_bytes, p.fork_ns, p.longest_ns, round(math.exp(expected)),
                      p.fork_ns / math.exp(expected), distance, abs(distance) > FAR))
     rows.sort(key=lambda r: (-(r[8] or 0), r[0], r[1]))
-    note = "Fewer than three hosts' days have forks: there is no line to hold them against."
+    note = "Fewer than three host-days have forks: too few to fit a line."
     if line:
         at_gib = math.exp(line[0] + line[1] * math.log(2**30))
-        note = (f"{len(points)} hosts' days: {at_gib / 1e6:.2f} ms at 1 GiB, by memory to the power of {line[1]:.2f}; "
-                f"{sum(r[9] for r in rows)} lie more than {FAR} times the usual spread off.")
+        note = (f"{len(points)} host-days. Fitted line: {at_gib / 1e6:.2f} ms at 1 GiB, proportional to memory^{line[1]:.2f}. "
+                f"{sum(r[9] for r in rows)} outliers are more than {FAR} times the usual spread from the line.")
     return [
         Sheet("forks", "Fork time against memory, farthest above the line first", data.spark.createDataFrame(rows, schema), note,
-              charts=[svg.scatter("Fork time (ms) against memory (GiB), medians of a host's day",
+              charts=[svg.scatter("Fork time (ms) against memory (GiB), medians per host and day",
                                   [(r[3] / 2**30, r[4] / 1e6, r[9], f"{r[1]} {r[0]}") for r in rows if r[4] > 0],
                                   line and (lambda gib: math.exp(line[0] + line[1] * math.log(gib * 2**30)) / 1e6))]),
     ]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ..exact import percentiles
 from ..sheet import Sheet
 
-HELP = "latency and stalls by kernel, server version and huge pages"
+HELP = "latency and stalls by kernel, server version and huge-page setting"
 TABLES = ()
 GROUPS = ("kernel", "server_version", "thp")
 FIGURES = ("p99_ns", "p99_9_ns", "slow_ns_per_million")
@@ -75,6 +75,6 @@ def run(data, options):
         schema = ("figure string, value string, hosts long, median_ns long, from_ns long, to_ns long, "
                   "times_the_first double, p double")
         sheets.append(Sheet(group, f"By {group.replace('_', ' ')}", data.spark.createDataFrame(rows, schema), top=60,
-                            note=f"from and to hold the median with 95 %; p is Holm's over this sheet, of groups of {FEW} hosts and "
-                            "more; slow ns per million is the time of slow requests per million requests."))
+                            note="from and to: 95 % interval of the median. p: corrected by Holm's method over this table, for groups of "
+                            f"at least {FEW} hosts. slow ns per million: slow requests' time per million requests."))
     return sheets
