@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See words.h. "Because" is said where one of a few rules knows what makes a cause longer, and that did
-// change in the same direction; other settings that changed and have to do with the cause are named beside
-// it.
+// See sentences.h. "Because" is used only if a rule knows what lengthens the cause, and that changed in the
+// same direction. Other changed settings that are related to the cause follow "with".
 #include "sentences.h"
 
 #include <algorithm>
@@ -68,11 +67,11 @@ std::string RatioText(const Difference &d)
 namespace
 {
 
-constexpr double kMuchOfIt = 0.15; // of a percentile's change: causes that are named
+constexpr double kMuchOfIt = 0.15; // share of a percentile's change from which a cause is named
 constexpr size_t kMostNamed = 3;
 constexpr double kGrown = 1.05;
 
-// What settings may have to do with a cause.
+// A setting that may be related to a cause.
 struct Lead {
 	Cause cause;
 	const char *setting;
@@ -143,7 +142,7 @@ bool IsShown(const Difference &d)
 	return d.change_interval.known && (d.change_interval.low > 0 || d.change_interval.high < 0);
 }
 
-// Of few runs, which have no interval: what is large is told all the same.
+// With few runs there is no interval: then large changes are reported.
 bool IsLarge(const Comparison &c, const Difference &d)
 {
 	return d.judged && !d.change_interval.known && std::abs(d.ratio - 1) > c.excluded;

@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr size_t kMostRows = 8;	 // of causes
-constexpr double kSmall = 0.001; // of all that is in a table: not listed
+constexpr double kSmall = 0.001; // share of a table's total below which a row is omitted
 
 std::vector<std::string> RowOf(const Difference &d, const std::string &name)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Goes through a run for an exporter.
+// Drives an exporter over a run.
 #include "export.h"
 
 #include <algorithm>

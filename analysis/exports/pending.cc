@@ -16,7 +16,8 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Its bytes, or a directory's names, are on disk. Those of what can't be synced, a pipe, are nobody's.
+// Syncs a file's bytes, or a directory's names, to disk. Files that cannot be synced (a pipe) count as
+// synced.
 bool Sync(const std::string &path)
 {
 	int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -56,7 +57,7 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 	}
 	at_ = kind == kFile && !nothing && there != fs::file_type::regular ? path_ : path_ + ".part";
 	if (at_ != path_)
-		fs::remove_all(at_, ec); // of one that was killed
+		fs::remove_all(at_, ec); // left by an export that was killed
 	if (kind == kDirectory && !fs::create_directory(at_, ec)) {
 		*error = "cannot create " + at_ + ": " + ec.message();
 		return false;

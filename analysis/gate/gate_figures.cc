@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See figures.h. Where the explanation has a figure it is taken from there, so that a gate and explain say
-// the same.
+// See gate_figures.h. A figure that the explanation has is taken from it, so that gate and explain agree.
 #include "gate_figures.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ double NotKnown(std::string why, std::string *to)
 	return NAN;
 }
 
-// Of a log with slow requests and failed ones only, nothing else of all requests is known.
+// A log with only slow and failed requests has no other figures of all requests.
 bool HasSlowOnly(const Run &run)
 {
 	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
@@ -39,7 +38,7 @@ bool IsOfSlowOnes(const limit &l)
 	return l.figure == LIMIT_ERRORS || (latency && latency->value == &Latencies::max);
 }
 
-// Whether it takes the log to know a figure of all requests.
+// Whether a figure of all requests needs the log.
 bool NeedsLog(const limit &l)
 {
 	return l.figure == LIMIT_MINIMUM || l.figure == LIMIT_STDDEV ||

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See limits_file.h. A key that nobody knows is a mistake: a limit that is misspelled must not be one that
-// holds.
+// See limits_file.h. An unknown key is an error: a misspelled limit must not count as met.
 #include "limits_file.h"
 
 #include <cerrno>

@@ -14,7 +14,7 @@ namespace
 
 using Out = nlohmann::ordered_json;
 
-// Kept, broken, not known.
+// Met, broken, unknown.
 const char *const kWords[] = {"ok  ", "FAIL", "NONE"};
 
 const char *UnitOf(const limit &l)
@@ -115,7 +115,7 @@ JunitSuite GateJunit(const Gated &gated, const std::vector<Verdict> &verdicts, d
 	JunitSuite suite = {"forktail gate " + gated.run, {}};
 	for (const Verdict &v : verdicts) {
 		const bool kept = v.outcome == Verdict::kKept;
-		// The run was read once for all of them.
+		// The run was read once for all limits.
 		suite.cases.push_back({NameOf(v.asked), "forktail.gate", outcomes[v.outcome],
 				       kept ? "" : v.text(), kept ? v.sentence : "",
 				       seconds / static_cast<double>(verdicts.size())});

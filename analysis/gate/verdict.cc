@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See verdict.h. The reason of a percentile is what-if: the cause without which it would be lowest. Where
-// there is none (of one operation, say) it is the cause that had most of the slow requests' time.
+// See verdict.h. The reason for a percentile is what-if: the cause without which it would be lowest. Without
+// what-if (for one operation, say) it is the cause with most of the slow requests' time.
 #include "verdict.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace forktail::analysis::gate
 namespace
 {
 
-// Less than that of a percentile and no cause is to blame for it.
+// A cause that lowers a percentile by less than this share is not named.
 constexpr double kWorthSaying = 0.1;
 
-// The first sentence of evidence of the episode that holds an instant, or that a cause had most time in.
+// The first evidence sentence of the episode at an instant, or of the one in which a cause had most time.
 void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 {
 	const Episode *found = nullptr;
@@ -102,7 +102,7 @@ std::string Subject(const limit &l)
 	return std::string(l.of) + (*l.of ? " " : "") + l.figure_name;
 }
 
-// "1.2 ms", of what was measured of a base.
+// "1.2 ms": a value of the base.
 std::string Number(const limit &l, double value)
 {
 	char text[64];
@@ -138,7 +138,7 @@ Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading,
 	if (v.base)
 		v.sentence += " (BASE: " + Number(v.by, v.base_value) + ")";
 	v.outcome = limit_broken(&v.by, reading, v.value) ? Verdict::kBroken : Verdict::kKept;
-	// Of less work done than there should be, or of a figure that is too small, no cause is to blame.
+	// Too little work, or a figure that is too low, has no cause to blame.
 	const bool high = v.value >= v.by.value && limit_more_is_worse(v.by.figure);
 	if (v.outcome == Verdict::kBroken && (high || l.cause))
 		TellWhy(run, l, &v);

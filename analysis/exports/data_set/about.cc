@@ -56,7 +56,7 @@ std::string Joined(const std::vector<std::string> &names)
 	return all;
 }
 
-// Adds what is missing. A table that a newer forktail knows more columns of keeps them.
+// Adds what is missing. Columns that a newer forktail added to a table stay.
 void AddOurs(const std::vector<std::string> &tables, common::Json *about)
 {
 	for (const std::string &name : tables) {
@@ -107,7 +107,7 @@ bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 {
 	std::vector<std::string> wanted = asked;
 	if (!asked.empty() && std::find(asked.begin(), asked.end(), "runs") == asked.end())
-		wanted.insert(wanted.begin(), "runs"); // without it nothing else can be told apart
+		wanted.insert(wanted.begin(), "runs"); // it identifies the rows of all other tables
 	common::Json about = {{"format", "forktail data set"}, {"schema", kTablesSchema}};
 	if (std::ifstream in(path); in) {
 		std::ostringstream text;

@@ -27,8 +27,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr char kPending[] =
-    "_pending"; // runs that are being written: ID.HOST.PID and what Pending makes of it
+constexpr char kPending[] = "_pending"; // runs being written: ID.HOST.PID and Pending's suffix
 constexpr char kUnknown[] = "__HIVE_DEFAULT_PARTITION__";
 
 std::string HostName()
@@ -58,7 +57,7 @@ std::string DateOf(uint64_t realtime_ns)
 	return text;
 }
 
-// What a killed export of this host left: nobody else's, and of no use.
+// Removes what a killed export of this host left.
 void RemoveLeftOver(const fs::path &pending)
 {
 	std::error_code ec;
@@ -124,9 +123,9 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 {
 	std::error_code ec;
 	*status = 3;
-	// Of its files as much as tells which run it is and where it belongs, which is soon read.
+	// Reads only as much as identifies the run and its place, which is quick.
 	const fs::path real = fs::canonical(run, ec);
-	const std::string from = ec ? run : real.string(); // the tables say where the recordings lie
+	const std::string from = ec ? run : real.string(); // the tables have the path of the recordings
 	Run about;
 	{
 		RunSource source;
@@ -157,7 +156,7 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 	}
 	const int why = errno;
 	fs::remove_all(at, ec);
-	if (why == EEXIST || why == ENOTEMPTY) { // somebody else was sooner
+	if (why == EEXIST || why == ENOTEMPTY) { // another process was first
 		*status = 0;
 		return Added::kThere;
 	}
@@ -177,7 +176,7 @@ std::vector<std::string> DataSet::Strangers() const
 		for (const auto &entry : fs::directory_iterator(in, ec)) {
 			const std::string name = entry.path().filename();
 			if (name[0] == '_' || name[0] == '.')
-				continue; // which readers leave out
+				continue; // names that readers ignore
 			if (entry.is_directory(ec) && IsPartition(name, key))
 				enter(entry.path());
 			else

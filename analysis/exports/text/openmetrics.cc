@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run comes to as OpenMetrics 1.0 text: what a scrape at its end would have given.
+// The totals of a run as OpenMetrics 1.0 text, as a scrape at its end would return them.
 #include <cinttypes>
 #include <map>
 
@@ -35,7 +35,7 @@ std::string Text(const Labels &labels)
 	return text.empty() ? "" : text + "}";
 }
 
-// Seconds to the nanosecond, which a double of a long run has not.
+// Seconds to the nanosecond. A double would lose digits in a long run.
 std::string SecondsText(uint64_t ns)
 {
 	char text[40];
@@ -78,7 +78,7 @@ private:
 	TextFile file_;
 };
 
-// By port or path, where it listens, which stays the same when it is started again; never by process.
+// The server's port or path, which stays the same when it is restarted; never its process id.
 std::string ServerLabel(const Run &run, const Thread &t)
 {
 	for (const Target &target : run.targets)
