@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times as users write them become the run's clock by what the recordings say of the time of day.
+// Converts times as users write them to the run's clock, by the recorded time of day.
 #include "part.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace
 {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kAround = 10 * kSecond; // the usual width
+constexpr uint64_t kAround = 10 * kSecond; // the default width
 
-// "123" or "123.25", to the nanosecond: an epoch has more digits than a double.
+// "123" or "123.25", to the nanosecond: seconds since 1970 have more digits than a double.
 bool ParseSeconds(const std::string &text, uint64_t *ns)
 {
 	constexpr uint64_t most = 4'000'000'000; // in 2096
@@ -106,7 +106,7 @@ std::string RealtimeText(uint64_t ns)
 	return text;
 }
 
-// False: the recordings don't say what time of day it was.
+// False: the recordings have no time of day.
 bool Find(const Instant &instant, const Run &run, uint64_t begin_ns, uint64_t end_ns, int64_t *ns)
 {
 	const int64_t begin = static_cast<int64_t>(begin_ns), end = static_cast<int64_t>(end_ns);
@@ -124,11 +124,11 @@ bool Find(const Instant &instant, const Run &run, uint64_t begin_ns, uint64_t en
 	if (instant.kind == Instant::TimeOfDay) {
 		constexpr int64_t day = 86400 * static_cast<int64_t>(kSecond);
 		at += begin_real / day * day;
-		if (at < begin_real && at + day <= end_real) // it ran past midnight
+		if (at < begin_real && at + day <= end_real) // the run passed midnight
 			at += day;
 	}
 	*ns = begin + (at - begin_real);
-	// By the reading that is nearest, as instants are told: clocks are set while runs last.
+	// By the nearest reading, as for printed times: clocks are set while runs last.
 	if (*ns > begin)
 		*ns += at - real(*ns);
 	return true;
