@@ -13,16 +13,16 @@ namespace forktail::analysis::report
 namespace
 {
 
-constexpr size_t kQuietCpus = 16; // with more, only those that interrupted a traced thread have a lane
+constexpr size_t kQuietCpus = 16; // with more CPUs, only those that interrupted a recorded thread have a lane
 
-// How often a CPU ran soft interrupts of any kind, from the host's metrics; added to what `rate` holds.
+// Adds the rate of all soft interrupts of a CPU, from the host's metrics, to `rate`.
 void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
 {
 	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
 	lane->rate_name = "all soft interrupts";
 	lane->rate_unit = "1/s";
 	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
-	size_t last = SIZE_MAX; // several samples in one step: their last counts
+	size_t last = SIZE_MAX; // of several samples in one step the last counts
 	float given = 0;
 	for (const Sample &sample : series.samples) {
 		if (sample.t_ns < clock.begin_ns || sample.t_ns > clock.end_ns)
@@ -50,7 +50,7 @@ int KindOf(const ft_io &io)
 	}
 }
 
-// Spreads a request's bytes over the time it took.
+// Spreads a request's bytes over its time.
 void AddRate(const ft_io &io, const ReportClock &clock, uint64_t step_ns, std::vector<float> *rate)
 {
 	uint64_t from = clock.Clamp(io.start_ns), to = clock.Clamp(io.start_ns + io.duration_ns);
@@ -102,8 +102,7 @@ void InterruptLanes::Add(uint64_t from_ns, uint64_t to_ns)
 			return a.span.start_ns != b.span.start_ns ? a.span.start_ns < b.span.start_ns
 								  : a.span.end_ns > b.span.end_ns;
 		});
-		// A hard interrupt may lie inside a soft one, or the other way round: the outer one stays
-		// whole.
+		// Hard and soft interrupts may nest either way: the outer one stays whole.
 		for (const Interrupt &i : interrupts) {
 			if (i.span.start_ns < cpu.last_end_ns)
 				continue;
@@ -140,7 +139,7 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 	}
 }
 
-// About as many steps as a wide screen has pixels, none below 10 ms.
+// About as many steps as a wide screen has pixels, of at least 10 ms.
 DiskLanes::DiskLanes(const Run &run, const ReportClock &clock, LaneReducer *reducer)
     : run_(run), clock_(clock), reducer_(*reducer),
       step_ns_(std::max<uint64_t>(10'000'000, (clock.end_ns - clock.begin_ns) / 4000))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The causes of lanes: those of disks are here, all others are a timeline's.
+// The causes of lanes: the disks' are here, all others are those of timelines.
 #include "lane.h"
 
 namespace forktail::analysis::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The compare page: two sides of runs beside each other. What was judged, and how, comes with the data; the page says and
-// draws it: what else differs first, then latency on one scale, percentiles, causes as pairs of bars, episodes.
+// The compare page: two sides of runs. The data has the verdicts; the page shows other differences first, then latency
+// on one scale, percentiles, causes as pairs of bars, and episodes.
 
 import {count, duration, percent} from './format.js';
 import {createMap, drawCurves} from './compare_charts.js';
@@ -68,7 +68,7 @@ function runTable(data) {
   return table('Runs', ['Run', 'Requests', 'Throughput', ...names], [...data.a.runs.map(row('A')), ...data.b.runs.map(row('B'))]);
 }
 
-// The causes that took most time in a percentile's change, in words.
+// The causes with most time in a percentile's change, as text.
 function percentileCauses(data) {
   const lines = data.percentiles.filter(({causes}) => causes.length).map(({name, causes}) => element('li', {}, `${name}: `,
     causes.slice(0, 3).map(({cause, a_ns: a, b_ns: b}) => `${data.cause_names[cause]} ${duration(a)} → ${duration(b)}`).join(', ')));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The list of episodes beside the charts. It is where a reader starts: each entry says when, how bad, of what and how
-// forktail knows; choosing one moves all charts to it.
+// The list of episodes next to the charts, where a reader starts. Each entry has its time, severity, causes and
+// evidence. Selecting one moves all charts to it.
 
 import {count, duration, instant, percent} from './format.js';
 import {buildFlame, drawFlame, samplesIn} from './flame.js';
 import {element} from './dom.js';
 import {markOf} from './legend.js';
 
-const FIRST = 100; // entries made at once; more on demand
+const FIRST = 100; // entries created at once; more on demand
 
 const orders = {
   cost: ['largest total time first', (a, b) => a.number - b.number],
@@ -55,7 +55,7 @@ export function createEpisodes(context, run, host) {
       whatItDid(episode), worst(episode));
   }
 
-  // The first few activities of own code, and a flame graph that is made when it is opened.
+  // The largest activities of own code, and a flame graph that is created when opened.
   function whatItDid(episode) {
     const ranges = run.lanes.filter(({samples}) => samples)
       .map((lane) => samplesIn(run, lane, run.ticks(episode.since_s), run.ticks(episode.end_s)));
@@ -96,7 +96,7 @@ export function createEpisodes(context, run, host) {
   update();
   return {
     update,
-    // Marks the chosen one and brings it into sight.
+    // Marks the selected one and scrolls to it.
     select(i) {
       for (const item of list.children) {
         const chosen = Number(item.dataset.episode) === i;

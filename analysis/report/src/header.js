@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The top of the page: what was measured, how it came out, and what limits it. Warnings stand here, before any chart,
-// because a reader who trusts a chart with dropped events is misled.
+// The top of the page: what was measured, the result, and its limits. Warnings come before any chart, because dropped
+// events make charts misleading.
 
 import {count, duration, percent} from './format.js';
 import {element} from './dom.js';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together: decodes the run, makes the charts and lists, and joins them by what they share, the view
-// (which time), the filter (which causes) and the chosen episode.
+// Assembles the page: decodes the run, creates the charts and lists, and connects them by the view (time range), the
+// filter (causes) and the selected episode.
 
 import {addLanes} from './lanes.js';
 import {addLatency} from './latency.js';
@@ -24,7 +24,7 @@ import {lookOfCauses} from './causes.js';
 
 const byId = (id) => document.getElementById(id);
 
-// What the drawing leaves out, said under the charts.
+// Notes under the charts about what is not drawn individually.
 function sayWhatIsLeftOut(run, host) {
   const said = [];
   const [things, when] = run.from_iterations ? ['iterations', 'start'] : ['requests', 'due'];
@@ -101,7 +101,7 @@ function start() {
     charts.redraw();
   };
   let link = {changed() {}};
-  // What is searched, opened or chosen has changed.
+  // Called when the search, the open request or the selection has changed.
   context.changed = () => {
     charts.redraw();
     link.changed();
@@ -134,7 +134,7 @@ function start() {
     const margin = Math.max((to - from) * 0.2, 1e-4);
     view.jump(from - margin, to + margin);
   };
-  // One thing at a time.
+  // Closes one thing per key press.
   context.escape = () => {
     if (context.request.shown() >= 0) context.request.close();
     else if (context.query) context.search.clear();
@@ -149,7 +149,7 @@ function start() {
     context.lookAt(from, to);
     context.changed();
   };
-  // The next or previous in order of time.
+  // Selects the next or previous episode by time.
   context.step = (by) => {
     const last = run.episodes.length - 1;
     if (last < 0) return;
@@ -208,11 +208,11 @@ function start() {
   view.subscribe(() => link.changed());
 
   new ResizeObserver(() => charts.resize()).observe(byId('charts'));
-  // On paper the charts have the width that style.css scales the page for.
+  // On paper the charts have the width for which style.css scales the page.
   addEventListener('beforeprint', () => charts.resize(1120));
   addEventListener('afterprint', () => charts.resize());
 
-  // For tests, and for whoever opens the console: what is drawn, and a handle on it.
+  // For tests and the console: counts of what is drawn, and access to it.
   Object.assign(document.body.dataset, {points: run.arrays.slow_start.length, spans: run.arrays.span_start.length,
     cells: run.arrays.cell_index.length, lanes: run.lanes.length, episodes: run.episodes.length});
   globalThis.forktail = {run, view, charts, marks, looks: context.looks, choose: context.choose, open: context.open, current};

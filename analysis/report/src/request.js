@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One request, told in full: when it was due, sent and answered; what its thread did meanwhile; what its time was spent on;
-// and who was in front of it. Its rows share one axis of time, which begins where its first cause does.
+// The panel of one request: its due, sent and answered times, what its thread did, its time by cause, and the requests
+// ahead of it. All rows share one time axis, which starts where its first cause does.
 
 import {count, duration, instant, percent} from './format.js';
 import {element} from './dom.js';
@@ -8,17 +8,17 @@ import {lowerBound} from './data.js';
 import {markOf} from './legend.js';
 import {samplesIn} from './flame.js';
 
-const PIECES = 400; // of its thread, that are drawn one by one
+const PIECES = 400; // maximum pieces of its thread that are drawn individually
 
-// The lane whose thread served it: its own, else the only one that serves.
+// The lane of its serving thread: its own, else the only serving one.
 export function laneOf(run, mark) {
   if (mark.lane !== null) return run.lanes[mark.lane];
   const serving = run.lanes.filter(({kind}) => kind === 'serving');
   return serving.length === 1 ? serving[0] : null;
 }
 
-// What a lane's thread did in a range of time that is drawn one by one, as {cause, from, to} in seconds; what is shorter
-// than what the page keeps is left out. At most `limit`, the longest, by time.
+// What a lane's thread did in a range of time, as {cause, from, to} in seconds, without pieces shorter than the page
+// has. At most `limit`, the longest ones, by time.
 export function piecesOf(run, lane, from, to, limit = PIECES) {
   const {span_start: starts, span_length: lengths, span_cause: causes} = run.arrays;
   const last = lane.spans[0] + lane.spans[1];
@@ -47,7 +47,7 @@ export function createRequest(context, run, marks, host) {
     return made;
   }
 
-  // A line of the waterfall: its name, its length in figures, and bars.
+  // A row of the waterfall: its name, its length, and bars.
   function row(name, ns, ...bars) {
     return element('tr', {}, element('th', {scope: 'row'}, ...[name].flat()), element('td', {class: 'wf-length'}, ns === null ? '' : duration(ns)),
       element('td', {class: 'wf-track', 'aria-hidden': 'true'}, ...bars));
@@ -76,7 +76,7 @@ export function createRequest(context, run, marks, host) {
     return [row([`${lane.name} during this time`, element('div', {class: 'muted'}, 'blank: own code or idle')], null, ...bars)];
   }
 
-  // Parts are sums, not intervals: their bars begin at the left and are as long as their time.
+  // Parts are sums, not intervals: their bars start at the left, and their length is their time.
   function partRows(m) {
     const told = m.parts.reduce((sum, {ns}) => sum + ns, 0);
     const rows = m.parts.filter(({ns}) => ns > 0).map((part) => {
