@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""forktail fleet: runs a job over a data set, prints what it found, and writes it. Exit status: 0; 2 usage; 3 it can't."""
+"""forktail fleet: runs a job over a data set, prints the result and writes it. Exit status: 0; 2 usage; 3 failure."""
 import argparse
 import sys
 
@@ -7,7 +7,7 @@ from .spark import Cant, first_line, session, write_text
 
 
 def arguments(argv):
-    # What jobs there are is told without Spark, so that --help works where it is missing.
+    # The jobs are listed here without importing Spark, so that --help works without it.
     jobs = {"causes": "request-seconds by day, host and cause",
             "latency": "exact percentiles per run, and per host and day",
             "fork": "fork time against memory over all hosts, with outliers",

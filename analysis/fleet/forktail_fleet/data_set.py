@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A data set as forktail leaves it, DIR/date=D/host=H/run_id=ID/TABLE.parquet, and what else lies in it.
+"""A data set as forktail writes it, DIR/date=D/host=H/run_id=ID/TABLE.parquet, and other files in it.
 
-Files are listed by Spark. What is none of the data set's, and runs that are not whole, are named and left out: a run lacks a
-table if a copy of it was broken off, and a file its end, which is where Parquet has its table of contents. A file's end
-is looked at where files are simply files; stores of objects have whole ones only.
+Spark lists the files. Foreign files and incomplete runs are reported and ignored. After an interrupted copy a run lacks a
+table, or a file lacks its end, where Parquet has its index. Ends are checked only in file systems, because object stores
+have only complete files.
 """
 import json
 import os
@@ -21,7 +21,7 @@ TYPES = {"int32": T.IntegerType, "int64": T.LongType, "double": T.DoubleType, "b
          "time": T.LongType, "text": T.StringType}
 KEYS = ("date", "host", "run_id")
 PLACE = re.compile(r"/date=([^/]+)/host=([^/]+)/run_id=([^/]+)/([^/]+)\.parquet$")
-NAMED = 20  # of what is left out, so many are named
+NAMED = 20  # maximum number of ignored files and runs that are listed
 
 
 def ends_well(path):
@@ -40,14 +40,14 @@ def ends_well(path):
 
 
 def broken_ends(paths):
-    """Of (path, ...) rows those whose files end early. Runs where the data is."""
+    """Yields the paths of truncated files. Runs on the workers."""
     for path in paths:
         if not ends_well(path):
             yield path
 
 
 def local(path):
-    """A file: URI as the system calls it; None for others."""
+    """The local path of a file: URI; None for others."""
     return unquote(re.sub(r"^file:/+", "/", path)) if path.startswith("file:") else None
 
 
@@ -70,7 +70,7 @@ class DataSet:
         self.deep = False
 
     def need(self, *tables):
-        """Looks whether all is there that these tables, beside runs, need. Says what is left out."""
+        """Checks that these tables, and runs, are there. Reports what is ignored."""
         wanted = sorted({"runs", *tables})
         lacking = [t for t in wanted if t not in self.about["tables"]]
         if lacking:
@@ -125,7 +125,7 @@ class DataSet:
             raise Cant(f"{self.path} holds no complete run")
 
     def table(self, name):
-        """One of need()'s tables, of all runs that are whole, with date, host and run_id."""
+        """One of need()'s tables, of all complete runs, with date, host and run_id."""
         fields = [T.StructField(column, TYPES[kind]()) for column, kind in self.about["tables"][name]
                   if column not in KEYS]
         fields += [T.StructField(key, T.StringType()) for key in KEYS]
@@ -142,7 +142,7 @@ class DataSet:
 
 
 def day_of(time_ns):
-    """The day of an instant in ns since 1970, else that of the run's beginning."""
+    """The day of an instant in ns since 1970; if it is unknown, the day on which the run began."""
     return F.coalesce(F.date_format(F.timestamp_seconds(F.expr(f"{time_ns} div 1000000000")), "yyyy-MM-dd"), F.col("date"))
 
 

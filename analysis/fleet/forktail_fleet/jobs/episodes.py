@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The episodes that cost the most request-time, with what explain says of each and where its recordings lie."""
+"""The episodes with the most request time, with explain's evidence and the paths of the recordings."""
 from pyspark.sql import functions as F
 
 from .. import svg

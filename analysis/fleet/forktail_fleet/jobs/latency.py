@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Percentiles of all answered requests together, exactly: of each run, and of a host's day over its runs."""
+"""Exact percentiles of all answered requests: per run, and per host and day over all runs."""
 from pyspark.sql import functions as F
 
 from ..data_set import day_of
