@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Measures the cost of recording: the load generator appends to the request log between one request's answer
 // and the next request, and the analysis decodes tens of millions of records.
-// docs/reference/recording-format.md has the figures.
+// docs/results/speed.md has the figures.
 //
 //   bench_recording [DIRECTORY]    where it writes, reads and removes its files (default: /tmp)
 //

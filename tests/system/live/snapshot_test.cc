@@ -102,7 +102,7 @@ TEST_CASE("a part of a ring is saved while its recorder continues, and after it 
 	}
 	// One sentence, and everything up to then.
 	Json killed = Explained({ring});
-	CHECK(Warnings(killed, "it has no end") == 1);
+	CHECK(Warnings(killed, "the file has no end") == 1);
 	CHECK(SleepNs(killed) >= 199e6);
 	CHECK(killed["account"]["threads"].size() >= 1);
 	{
@@ -180,7 +180,7 @@ TEST_CASE("a part that cannot be saved from a ring is one sentence and leaves no
 	};
 	const std::string out = dir.file("run");
 	refused({dir.path(), "-o", out}, 3, dir.path() + " holds no ring (segment-*.forktail)");
-	refused({dir.file("none"), "-o", out}, 3, "there is no ring at " + dir.file("none"));
+	refused({dir.file("none"), "-o", out}, 3, dir.file("none") + " does not exist");
 	refused({dir.path()}, 2, "-o");
 	refused({dir.path(), "-o", out, "--last", "x"}, 2, "--last takes a duration: 60s, 5m; not 'x'");
 	refused({dir.path(), "-o", out, "--last", "5s", "--since", "-5s"}, 2, "--since");
@@ -203,7 +203,7 @@ TEST_CASE("a full disk has no incomplete snapshot")
 	      std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);
-	CHECK(nothing.err.find("nothing is then in " + ring + ": it lasts from +0 s to") !=
+	CHECK(nothing.err.find(ring + " has no data at that time: the run lasts from +0 s to") !=
 	      std::string::npos);
 
 	REQUIRE(mount("forktail-test", disk.path().c_str(), "tmpfs", 0, "size=16k") == 0);

@@ -39,7 +39,7 @@ const tests = {
       [2, /compared whole/, ...runs, '--since', '1', '-o', path + '2'],
       [2, /--slow is a duration/, ...runs, '--slow', 'p99', '-o', path + '2'],
       [3, /nowhere/, runs[0], join(started.directory, 'nowhere'), '-o', path + '2'],
-      [3, /can't write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
+      [3, /cannot write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
     ]) {
       const failed = forktailSays(...args);
       assert.equal(failed.status, status, failed.stderr);
@@ -78,14 +78,14 @@ const tests = {
       await page.mouse.move(box.x + box.width / 2, box.y + y);
       if (await page.locator('.tooltip').isVisible()) text = await page.locator('.tooltip').textContent();
     }
-    assert.match(text, /requests per run.*A, from \+\d+ s/);
+    assert.match(text, /requests per run.*A, at \+\d+ s/);
     await closed();
   },
 
   async 'one pair is shown without a verdict'() {
     const {page, closed} = await open(one);
     assert.match(await page.locator('#header').textContent(), /one pair, no verdict/);
-    assert.match(await page.locator('#header').textContent(), /nothing is judged/);
+    assert.match(await page.locator('#header').textContent(), /there is no verdict/);
     assert.equal(await page.locator('td .verdict-worse').count(), 0);
     await closed();
   },

@@ -84,7 +84,7 @@ TEST_CASE("two real runs that differ, in every form; and runs that cannot be com
 	      json["a"]["runs"][0]["p99.9_ns"]);
 
 	Result text = Diff({a, b}), markdown = Diff({a, b, "--markdown"});
-	CHECK(text.out.find("advisory: one pair of runs alone") == 0);
+	CHECK(text.out.find("advisory: only one pair of runs") == 0);
 	CHECK(text.out.find("load: rate") != std::string::npos);
 	CHECK(markdown.out.find("| p99.9 |") != std::string::npos);
 	CHECK(markdown.out.find("**forktail diff: advisory**") == 0);

@@ -179,7 +179,7 @@ TEST_CASE("a failed export leaves nothing under the name")
 
 	Result r = Export(made, "xlsx", out);
 	CHECK(r.status == 2);
-	CHECK(r.err.find("there is no format 'xlsx'") != std::string::npos);
+	CHECK(r.err.find("unknown format 'xlsx'") != std::string::npos);
 	CHECK(run({program("forktail"), "export", made, "-o", out}).status == 2); // no extension either
 	CHECK(Export(dir.file("nowhere"), "csv", out).status == 3);
 
@@ -187,7 +187,7 @@ TEST_CASE("a failed export leaves nothing under the name")
 	write_file(out + "/mine", "kept");
 	r = Export(made, "csv", out);
 	CHECK(r.status == 3);
-	CHECK(r.err.find("exists already") != std::string::npos);
+	CHECK(r.err.find("already exists") != std::string::npos);
 	CHECK(NamesIn(out) == std::vector<std::string>{"mine"});
 	write_file(dir.file("file"), "kept");
 	CHECK(Export(made, "csv", dir.file("file")).status == 3);

@@ -156,7 +156,7 @@ const tests = {
     writeFileSync(cut, whole.replace(/(id="arrays">.{1000})[^<]*/, '$1'), 'latin1');
     const {page, data} = await open(cut);
     assert.equal((await data()).failed, '1');
-    assert.match(await page.locator('.failed').textContent(), /can't be shown: .*cut/);
+    assert.match(await page.locator('.failed').textContent(), /cannot be shown: .*cut/);
   },
 
   async 'handles 100,000 spans and 50,000 points'() {

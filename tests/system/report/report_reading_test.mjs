@@ -39,7 +39,7 @@ const tests = {
     }
     assert.ok(clicked, 'no click on the mark opened it');
     const text = await panel(page).textContent();
-    for (const wanted of ['Due', 'Sent', 'Answered', 'Connection', 'Number in the log', 'sent, until answered', 'fork', 'redis-server meanwhile'])
+    for (const wanted of ['Due', 'Sent', 'Answered', 'Connection', 'Number in the log', 'sent to answered', 'fork', 'redis-server during this time'])
       assert.ok(text.includes(wanted), `${wanted} is missing: ${text}`);
     assert.ok(await panel(page).locator('.wf-bar').count() >= 4);
     await page.keyboard.press('Escape');
@@ -92,8 +92,8 @@ const tests = {
     await page.keyboard.press('/');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'search');
     await page.keyboard.type('get fork');
-    await page.waitForFunction(() => /fit/.test(document.getElementById('search-said').textContent));
-    assert.match(await page.locator('#search-said').textContent(), /^\d[\d,]* of [\d,]+ fit/);
+    await page.waitForFunction(() => /match/.test(document.getElementById('search-said').textContent));
+    assert.match(await page.locator('#search-said').textContent(), /^\d[\d,]* of [\d,]+ match/);
     assert.equal((await shot(page, '#latency .u-wrap')).get(write), undefined);
     await page.keyboard.press('Enter');
     await page.keyboard.press('Enter'); // on the first one found
@@ -105,7 +105,7 @@ const tests = {
     for (const [query, fits] of [['conn:7', true], ['conn:40007', true], ['thread:redis', true], ['#1', false], ['>10s', false], ['</script><b>', false]]) {
       await page.locator('#search').fill(query);
       await page.waitForFunction((q) => forktail.current().find === q, query);
-      assert.equal(/of .* fit/.test(await page.locator('#search-said').textContent()), fits, query);
+      assert.equal(/of .* match/.test(await page.locator('#search-said').textContent()), fits, query);
     }
     await page.locator('#search').fill('bio_aof');
     await page.waitForSelector('.lane-found');
@@ -117,10 +117,10 @@ const tests = {
   async 'a lane and every episode show what the server was doing'() {
     const {page, closed} = await open(report);
     assert.equal(await page.evaluate(() => forktail.run.lanes.filter(({kind}) => kind === 'activity').length), 1);
-    const lane = await page.locator('.lane-name', {hasText: 'what it did'}).boundingBox();
+    const lane = await page.locator('.lane-name', {hasText: 'on-CPU time'}).boundingBox();
     const over = await page.locator('#lanes .u-over').boundingBox();
     await page.mouse.move(over.x + over.width / 2, lane.y + lane.height / 2);
-    assert.match(await page.locator('.tooltip').textContent(), /own code.*command\/GET/s);
+    assert.match(await page.locator('.tooltip').textContent(), /on-CPU time.*command\/GET/s);
     const details = page.locator('.episode-list > li').first().locator('.did');
     await details.locator('summary').click();
     const frames = details.locator('.frame');

@@ -60,7 +60,7 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"gate"}, 2, "RUN");
 	Refuses({"gate", dir.path()}, 2, "there is no limit to hold the run to");
 	Refuses({"gate", dir.path(), "p99 < fast"}, 2, "\"fast\" of p99 is no number");
-	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "there is no cause \"frok\"");
+	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "unknown cause \"frok\"");
 	Refuses({"gate", dir.path(), "p99 no worse than BASE"}, 2, "--base RUN");
 	Refuses({"gate", dir.path(), "p99 < 5ms", "--slow", "fast"}, 2, "'fast'");
 	Refuses({"gate", dir.path(), "--limits", dir.file("none.toml")}, 2, "none.toml: No such file");
@@ -71,9 +71,9 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 TEST_CASE("input that is no run is exit status 3 and one sentence")
 {
 	TempDir dir;
-	Refuses({"explain", dir.file("nowhere")}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"explain", dir.file("nowhere")}, 3, "no run at " + dir.file("nowhere"));
 	Refuses({"explain", dir.path()}, 3, "holds no recording");
-	Refuses({"gate", dir.file("nowhere"), "p99 < 5ms"}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"gate", dir.file("nowhere"), "p99 < 5ms"}, 3, "no run at " + dir.file("nowhere"));
 	Refuses({"gate", dir.path(), "p99 < 5ms", "--base", dir.path()}, 3, "holds no recording");
 	write_file(dir.file("a.forktail"), "");
 	Refuses({"explain", dir.path()}, 3, "empty");

@@ -69,7 +69,7 @@ TEST_CASE("a longer tail is worse, and its cause is named")
 	INFO(c.percentiles[3].sentence);
 	CHECK(c.percentiles[3].sentence.find("fork +5.00 ms, because RSS 1.10 GB -> 2.30 GB") !=
 	      std::string::npos);
-	CHECK(ComparisonText(c, false).find("worse: p99.9 of B is worse by more than 5 %") == 0);
+	CHECK(ComparisonText(c, false).find("worse: B is more than 5 % worse at p99.9 (") == 0);
 	nlohmann::json json = forktail::test::parse_json(ComparisonJson(c));
 	CHECK(json["verdict"] == "worse");
 	CHECK(json["percentiles"][3]["causes"][0]["cause"] == "fork");

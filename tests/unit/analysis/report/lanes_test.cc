@@ -240,7 +240,7 @@ TEST_CASE("disk requests join while they overlap, and name the processes that is
 	REQUIRE(r.spans[1].count == 2);
 	CHECK(r.span_length[r.spans[1].first] * ClockOf(e).tick_ns == 40 * kMs);
 	std::string text = r.details[r.span_detail[r.spans[1].first]];
-	CHECK(text.find("2 requests, 2.00 MB, the longest 30.0 ms") == 0);
+	CHECK(text.find("2 requests, 2.00 MB, longest 30.0 ms") == 0);
 	CHECK(text.find("redis-server") != std::string::npos);
 	// The rate sums to the number of bytes.
 	double bytes = 0;

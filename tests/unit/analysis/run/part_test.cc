@@ -141,17 +141,18 @@ TEST_CASE("an impossible time is refused with the times that exist")
 	std::string error;
 	Run run = RunWithClock();
 	CHECK(FindPart(Asked("+61s", ""), run, kBegin, kEnd, &part, &error) == 3);
-	CHECK(error == "nothing is then in monday: it lasts from +0 s to +60.000 s (2026-11-22T23:59:30 to "
-		       "2026-11-23T00:00:30 UTC)");
+	CHECK(error ==
+	      "monday has no data at that time: the run lasts from +0 s to +60.000 s (2026-11-22T23:59:30 to "
+	      "2026-11-23T00:00:30 UTC)");
 	CHECK(FindPart(Asked("", "2026-11-22T20:00:00"), run, kBegin, kEnd, &part, &error) == 3);
 	CHECK(FindPart(Asked("1999-01-01T00:00:00", "2000-01-01T00:00:00"), run, kBegin, kEnd, &part,
 		       &error) == 3);
-	CHECK(error.find("nothing is then in monday") == 0);
+	CHECK(error.find("monday has no data at that time") == 0);
 	CHECK(FindPart(Asked("+20s", "+20s"), run, kBegin, kEnd, &part, &error) == 2);
-	CHECK(error.find("--since is not before --until in monday") == 0);
+	CHECK(error.find("--since is not earlier than --until in monday") == 0);
 	CHECK(FindPart(Asked("+60s", ""), run, kBegin, kEnd, &part, &error) == 0);
 	run.clocks.clear();
 	CHECK(FindPart(Asked("23:59:50", ""), run, kBegin, kEnd, &part, &error) == 3);
-	CHECK(error.find("monday doesn't say what time of day it was") == 0);
+	CHECK(error.find("monday has no time of day") == 0);
 	CHECK(FindPart(Asked("+1s", ""), run, kBegin, kEnd, &part, &error) == 0);
 }

@@ -220,7 +220,8 @@ TEST_CASE("a part of a run is explained as it is within the whole run")
 	CHECK(part["account"]["threads"][0]["wall_ns"] == 99 * kMs);
 	CHECK(explain("+0s", "+100ms")["slow_requests"].empty());
 
-	CHECK(refused("+2s", 3).find("nothing is then in " + dir.path() + ": it lasts from +0 s to") == 0);
+	CHECK(refused("+2s", 3).find(dir.path() + " has no data at that time: the run lasts from +0 s to") ==
+	      0);
 	CHECK(refused("+620ms", 3).find("no request was due then in " + dir.path()) == 0);
 }
 
@@ -480,7 +481,7 @@ TEST_CASE("a directory that is no run gives one message")
 		CHECK(error.find(part) != std::string::npos);
 		CHECK(error.find('\n') == std::string::npos);
 	};
-	fails(dir.file("nowhere"), "there is no run at");
+	fails(dir.file("nowhere"), "no run at");
 	fails(dir.path(), "holds no recording");
 	write_file(dir.file("x.forktail"), "");
 	fails(dir.file("x.forktail"), "empty");
