@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scenario files: every error is refused with its line and its reason. Templates, scales and points are
-// computed as documented in docs/reference/scenarios.md.
+// computed as documented in docs/reference/lab-and-scenarios.md.
 #include <sstream>
 
 #include "lab/run/experiment.h"
