@@ -231,7 +231,8 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 
 int SqlCommand(int argc, char **argv)
 {
-	CLI::App app("Asks DuckDB about runs, as tables (docs/reference/sql.md). Without a query: its shell.",
+	CLI::App app("Asks DuckDB about runs, as tables (docs/reference/exports-and-sql.md). Without a "
+		     "query: its shell.",
 		     "forktail sql");
 	std::vector<std::string> runs;
 	std::string query, slow;

@@ -191,6 +191,10 @@ const std::set<std::string> kAllocators = {"malloc",   "free",		"calloc",    "re
 					   "cfree",    "_int_malloc",	"_int_free", "malloc_usable_size",
 					   "memalign", "posix_memalign"};
 
+// OpenSSL's functions of a handshake, wherever they are in a stack.
+const std::set<std::string> kHandshakes = {"SSL_accept", "SSL_do_handshake", "ossl_statem_accept",
+					   "state_machine"};
+
 // What everything runs in, and so says nothing.
 const std::set<std::string> kFrames = {"_start",
 				       "main",
@@ -392,6 +396,9 @@ Activity UserActivityOf(const Stack &stack)
 	if (size_t at = Innermost(functions, [](const std::string &f) { return kAofLoad.count(f) > 0; });
 	    at != kNone)
 		return {"aof-load", Where(functions, at)};
+	for (size_t i = 0; i < functions.size(); i++)
+		if (!functions[i].own && kHandshakes.count(functions[i].name))
+			return {"tls-handshake", Where(functions, i)};
 	std::vector<Command> commands = CommandsIn(functions);
 	size_t command = commands.empty() ? kNone : commands[0].at, rule = at_rule(kRules);
 	if (rule < command) {

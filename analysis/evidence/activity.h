@@ -2,9 +2,9 @@
 // What a server was doing, told from a sampled stack by the names of its functions, and by what the kernel
 // did for it (kernel_side.h).
 //
-// Names of activities are an interface like those of causes: docs/reference/causes.md lists them. They rest on the
-// names that Redis, Valkey, KeyDB and memcached give their functions, which have been stable for a decade; a
-// function that is not known is named itself.
+// Names of activities are an interface like those of causes: docs/reference/causes.md lists them. They rest
+// on the names that Redis, Valkey, KeyDB and memcached give their functions, which have been stable for a
+// decade; a function that is not known is named itself.
 #pragma once
 
 #include <string>

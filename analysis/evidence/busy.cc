@@ -31,6 +31,7 @@ struct Words {
 	const char *activity;
 	Group group;
 	const char *words; // after "the server"
+	const char *noun = nullptr;
 };
 
 const Words kWords[] = {
@@ -44,33 +45,39 @@ const Words kWords[] = {
     {"kernel/close", Group::Connections, ""},
     {"kernel/connection", Group::Connections, ""},
 
-    {"rehash", Group::Itself, "ran rehashing of a dictionary"},
-    {"expire", Group::Itself, "ran expiry of keys"},
-    {"evict", Group::Itself, "ran eviction of keys"},
-    {"defrag", Group::Itself, "ran active defragmentation"},
-    {"aof-flush", Group::Itself, "ran writing of the AOF"},
-    {"aof-rewrite", Group::Itself, "ran rewriting of the AOF"},
-    {"aof-load", Group::Itself, "ran loading of the AOF"},
-    {"rdb-load", Group::Itself, "ran loading of an RDB"},
-    {"rdb-save", Group::Itself, "ran saving of an RDB"},
-    {"replication", Group::Itself, "ran replication"},
-    {"cluster", Group::Itself, "was at work on the cluster bus"},
-    {"sentinel", Group::Itself, "ran Sentinel's timer"},
-    {"parse", Group::Itself, "was parsing requests"},
-    {"dispatch", Group::Itself, "was looking up commands and checking whether they may run"},
-    {"wait/io-threads", Group::Itself, "was waiting for its io-threads"},
-    {"cron", Group::Itself, "ran its periodic work"},
-    {"event-loop", Group::Itself, "ran its event loop"},
-    {"system-call", Group::Itself, "was on its way into or out of system calls"},
-    {"allocate", Group::Itself, "was allocating or freeing memory"},
-    {"kernel/poll", Group::Itself, "was looking for connections that are ready"},
-    {"kernel/memory", Group::Itself, "was getting memory from the kernel or giving it back"},
-    {"kernel/futex", Group::Itself, "was waking other threads, or taking locks"},
-    {"kernel/pipe", Group::Itself, "was reading or writing pipes"},
-    {"kernel/file-read", Group::Itself, "was reading files"},
-    {"kernel/file-write", Group::Itself, "was writing files"},
-    {"kernel/file-meta", Group::Itself, "was opening, looking up or removing files"},
-    {"unknown", Group::Itself, "ran code of no file"},
+    {"rehash", Group::Itself, "ran rehashing of a dictionary", "Rehashing of a dictionary"},
+    {"expire", Group::Itself, "ran expiry of keys", "Expiry of keys"},
+    {"evict", Group::Itself, "ran eviction of keys", "Eviction of keys"},
+    {"defrag", Group::Itself, "ran active defragmentation", "Active defragmentation"},
+    {"aof-flush", Group::Itself, "ran writing of the AOF", "Writing the AOF"},
+    {"aof-rewrite", Group::Itself, "ran rewriting of the AOF", "Rewriting the AOF"},
+    {"aof-load", Group::Itself, "ran loading of the AOF", "Loading the AOF"},
+    {"rdb-load", Group::Itself, "ran loading of an RDB", "Loading an RDB file"},
+    {"rdb-save", Group::Itself, "ran saving of an RDB", "Saving an RDB file in the server itself"},
+    {"replication", Group::Itself, "ran replication", "Replication"},
+    {"cluster", Group::Itself, "was at work on the cluster bus", "Cluster bus work"},
+    {"sentinel", Group::Itself, "ran Sentinel's timer", "Sentinel's timer"},
+    {"tls-handshake", Group::Itself, "ran TLS handshakes", kTlsHandshakes},
+    {"parse", Group::Itself, "was parsing requests", "Parsing requests"},
+    {"dispatch", Group::Itself, "was looking up commands and checking whether they may run",
+     "Looking up commands"},
+    {"wait/io-threads", Group::Itself, "was waiting for its io-threads", "Waiting for the I/O threads"},
+    {"cron", Group::Itself, "ran its periodic work", "The server's periodic work"},
+    {"event-loop", Group::Itself, "ran its event loop", "The event loop"},
+    {"system-call", Group::Itself, "was on its way into or out of system calls",
+     "Entering and leaving system calls"},
+    {"allocate", Group::Itself, "was allocating or freeing memory", "Memory allocation"},
+    {"kernel/poll", Group::Itself, "was looking for connections that are ready", "epoll"},
+    {"kernel/memory", Group::Itself, "was getting memory from the kernel or giving it back",
+     "Getting memory from the kernel"},
+    {"kernel/futex", Group::Itself, "was waking other threads, or taking locks",
+     "Waking threads and taking locks"},
+    {"kernel/pipe", Group::Itself, "was reading or writing pipes", "Reading and writing pipes"},
+    {"kernel/file-read", Group::Itself, "was reading files", "Reading files"},
+    {"kernel/file-write", Group::Itself, "was writing files", "Writing files"},
+    {"kernel/file-meta", Group::Itself, "was opening, looking up or removing files",
+     "Opening and removing files"},
+    {"unknown", Group::Itself, "ran code of no file", "Code of no known file"},
 };
 
 const Words *WordsOf(const std::string &activity)
@@ -151,46 +158,12 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 	return "was setting up connections";
 }
 
-// One group of activities in an interval.
-struct Told {
-	std::vector<std::string> names; // longest first
-	uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, time_ns = 0;
-	double share = 0;  // of own code
-	std::string stack; // of the first
-};
-
-// The groups, longest first.
-std::vector<Told> GroupsOf(const OwnCode &own)
-{
-	std::vector<Told> groups;
-	std::map<Group, size_t> known;
-	for (const ActivityTime &a : own.activities) {
-		Group group = GroupOf(a.name);
-		auto found = known.find(group);
-		if (group == Group::Itself || found == known.end()) {
-			known[group] = groups.size();
-			groups.push_back({{}, 0, 0, 0, 0, 0, a.stack});
-			found = known.find(group);
-		}
-		Told &told = groups[found->second];
-		told.names.push_back(a.name);
-		told.samples += a.samples;
-		told.lua_samples += a.lua_samples;
-		told.kernel_samples += a.kernel_samples;
-		told.time_ns += a.time_ns;
-		told.share += a.share;
-	}
-	std::stable_sort(groups.begin(), groups.end(),
-			 [](const Told &a, const Told &b) { return a.share > b.share; });
-	return groups;
-}
-
 // "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
 // else took a fair share; "" without samples.
 std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 {
 	std::string text;
-	for (const Told &told : GroupsOf(own)) {
+	for (const BusyGroup &told : BusyGroupsOf(own)) {
 		if (!text.empty() && told.share < kActivityWorthSaying)
 			break;
 		text +=
@@ -256,6 +229,31 @@ uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 
 } // namespace
 
+std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own)
+{
+	std::vector<BusyGroup> groups;
+	std::map<Group, size_t> known;
+	for (const ActivityTime &a : own.activities) {
+		Group group = GroupOf(a.name);
+		auto found = known.find(group);
+		if (group == Group::Itself || found == known.end()) {
+			known[group] = groups.size();
+			groups.push_back({{}, 0, 0, 0, 0, 0, a.stack});
+			found = known.find(group);
+		}
+		BusyGroup &group_of = groups[found->second];
+		group_of.names.push_back(a.name);
+		group_of.samples += a.samples;
+		group_of.lua_samples += a.lua_samples;
+		group_of.kernel_samples += a.kernel_samples;
+		group_of.time_ns += a.time_ns;
+		group_of.share += a.share;
+	}
+	std::stable_sort(groups.begin(), groups.end(),
+			 [](const BusyGroup &a, const BusyGroup &b) { return a.share > b.share; });
+	return groups;
+}
+
 TurnCalls CallsOf(const ft_span &iteration)
 {
 	uint64_t packed = iteration.arg[1];
@@ -279,6 +277,44 @@ std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls
 	}
 	const Words *words = WordsOf(names[0]);
 	return words ? words->words : WordsOfPrefix(names[0]);
+}
+
+std::string BusyActor(const std::vector<std::string> &names)
+{
+	switch (GroupOf(names[0])) {
+	case Group::Answers:
+		return "Sending replies";
+	case Group::Requests:
+		return "Reading requests";
+	case Group::Connections:
+		return "Accepting and closing connections";
+	case Group::Itself:
+		break;
+	}
+	if (const Words *words = WordsOf(names[0]))
+		return words->noun;
+	const size_t slash = names[0].find('/');
+	const std::string kind = names[0].substr(0, slash), what = names[0].substr(slash + 1);
+	if (kind == "command")
+		return what + (what.starts_with("EVAL") || what.starts_with("FCALL") ? " (Lua script)" : "");
+	if (kind == "module")
+		return "Code of " + what;
+	return what + (kind == "kernel" ? "() in the kernel" : "()");
+}
+
+bool CountIterations(const Scene &scene, uint64_t *count, TurnCalls *calls)
+{
+	bool each_is_one = true;
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
+	const ft_span *end = first + scene.thread.iteration_count;
+	for (const ft_span *s = std::partition_point(
+		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
+	     s < end && s->start_ns < scene.to_ns; s++) {
+		++*count;
+		each_is_one &= !MayBeMany(*s);
+		AddCalls(CallsOf(*s), calls);
+	}
+	return each_is_one;
 }
 
 std::string BusySentence(const Scene &scene)

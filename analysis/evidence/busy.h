@@ -29,4 +29,21 @@ std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls
 
 std::string BusySentence(const Scene &scene);
 
+// Activities that are one thing to a user, in an interval.
+struct BusyGroup {
+	std::vector<std::string> names; // longest first
+	uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, time_ns = 0;
+	double share = 0;  // of own code
+	std::string stack; // of the first
+};
+
+// Longest first.
+std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own);
+constexpr const char *kTlsHandshakes = "TLS handshakes";
+// What ran, as a noun: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: of the activities, at least
+// one.
+std::string BusyActor(const std::vector<std::string> &names);
+// Adds the event-loop iterations that reach into the scene, and their calls. False: one of them may be many.
+bool CountIterations(const Scene &scene, uint64_t *count, TurnCalls *calls);
+
 } // namespace forktail::analysis

@@ -62,9 +62,11 @@ std::vector<Episode> FindEpisodes(Blame *blame);
 // Fills `evidence` and `own_code` of the `episodes_limit` episodes with the most time: at most `limit`
 // sentences each, the most telling first. `timelines` and `clients` as for BlameRun, `activities` per
 // CPU sample; `cover`: makes that all of that is there for an interval, where only a stretch of the run is.
+// `culprit` (may be null): the clause that names what is behind the first cause (culprit.h).
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
-		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {});
+		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {},
+		  std::string *culprit = nullptr);
 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);

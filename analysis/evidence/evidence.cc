@@ -6,6 +6,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/source/hosts.h"
+#include "culprit.h"
 #include "locks.h"
 #include "scene.h"
 #include "sentences.h"
@@ -78,8 +79,11 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
-		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover)
+		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
+		  std::string *culprit)
 {
+	const Cause first = blame.causes.empty() ? Cause::Unknown : blame.causes[0].cause;
+	CulpritFinder finder(first);
 	std::vector<const SlowRequest *> worst(episodes->size());
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
@@ -149,6 +153,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 				cause.thread_ns += WaitedForNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)
 				busy_hop = cause.hop;
+			if (culprit && cause.cause == first)
+				finder.Add(scene, cause);
 		}
 		e.own_code = scene_of(busy_hop).own_code;
 		for (const EpisodeCause &cause : e.causes) {
@@ -176,6 +182,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		for (std::string &text : ServerWords(run, e.since_ns, e.end_ns, e.worst_ns, kServerWords))
 			e.evidence.push_back(std::move(text));
 	}
+	if (culprit)
+		*culprit = finder.Text();
 }
 
 } // namespace forktail::analysis

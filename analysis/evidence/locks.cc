@@ -155,4 +155,14 @@ std::string LockSentence(const Scene &scene)
 	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";
 }
 
+LockHold LockHoldIn(const Scene &scene)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return {};
+	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
+	if (waiter == LockWait::kNobody)
+		return {};
+	return {Name(scene.run.threads[waiter]), Name(scene.thread), waited.ns};
+}
+
 } // namespace forktail::analysis

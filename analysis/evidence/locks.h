@@ -19,4 +19,11 @@ uint64_t WaitedForNs(const Scene &scene, Cause cause);
 // nobody knows for whom.
 std::string LockSentence(const Scene &scene);
 
+// Which thread waited longest for a lock of the scene's thread. ns is 0 where no holder is known.
+struct LockHold {
+	std::string waiter, holder; // "mc-worker (6615)"
+	uint64_t ns = 0;
+};
+LockHold LockHoldIn(const Scene &scene);
+
 } // namespace forktail::analysis

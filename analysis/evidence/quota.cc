@@ -77,4 +77,14 @@ std::string QuotaSentence(const Scene &scene)
 	       common::Plural(std::max<uint64_t>(times, 1), "time", "times");
 }
 
+std::string QuotaClause(const Scene &scene)
+{
+	const Quota *q = UsedUp(scene);
+	if (!q)
+		return "The server's cgroup used up its CPU quota \2 and waited \1";
+	return "The cgroup " + q->cgroup + " used up its CPU quota \2 (" +
+	       common::FormatDuration(q->quota_us * 1000) + " of every " +
+	       common::FormatDuration(q->period_us * 1000) + ") and waited \1";
+}
+
 } // namespace forktail::analysis

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "analysis/source/hosts.h"
-#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "busy.h"
 #include "common/format/units.h"
+#include "cpu_holders.h"
 #include "disk.h"
 #include "locks.h"
+#include "phrases.h"
 #include "quota.h"
 #include "scene.h"
 #include "stopped.h"
@@ -25,14 +25,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
-constexpr uint64_t kWorthMentioning = 33;  // one in so many, that is 3 %
-constexpr uint64_t kForkSlack = 1'000'000; // a child's account begins inside its fork, give or take clocks
-
-uint64_t EndOf(const ft_span &s)
-{
-	return s.start_ns + s.duration_ns;
-}
+constexpr uint64_t kWorthMentioning = 33; // one in so many, that is 3 %
 
 const ft_span *Longest(const Scene &scene, const Seen &seen)
 {
@@ -50,7 +43,7 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 	const ft_span *longest = nullptr;
 	for (uint32_t i : frames) {
 		const ft_span &s = scene.run.spans[i];
-		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && EndOf(s) > scene.from_ns &&
+		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && SpanEnd(s) > scene.from_ns &&
 		    (!longest || s.duration_ns > longest->duration_ns))
 			longest = &s;
 	}
@@ -60,15 +53,6 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 std::string HowOften(uint64_t n)
 {
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
-}
-
-// The system call a thread was in; without one it was in the kernel for another reason.
-std::string SyscallText(const Scene &scene, int number)
-{
-	if (number < 0)
-		return "the kernel";
-	std::string name = SyscallName(scene.run, number);
-	return name.empty() ? "system call " + std::to_string(number) : name + "()";
 }
 
 // "; kernel stack: a < b < c" of the span's stack.
@@ -87,54 +71,8 @@ std::string ProcessText(const Thread &t)
 // The children of the scene's process that lived in the interval, as "while snapshot child 4312 lived".
 std::string ChildrenText(const Scene &scene)
 {
-	for (const Thread &t : scene.run.threads)
-		if ((t.flags & FT_THREAD_CHILD) && (t.flags & FT_THREAD_MAIN) &&
-		    t.parent_tgid == scene.thread.tgid && t.start_ns < scene.to_ns &&
-		    t.end_ns > scene.from_ns)
-			return " while " + ProcessText(t) + " lived";
-	return "";
-}
-
-// The number of the system call that a span of FT_FSYNC was in.
-int SyncCall(const ft_span &s)
-{
-	return s.off_cpu ? s.syscall : static_cast<int>(s.arg[1]);
-}
-
-// The longest fsync of another thread of the process, or of its child, in [from, to).
-std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
-{
-	const ft_span *longest = nullptr;
-	const Thread *whose = nullptr;
-	for (uint32_t i : scene.landmarks.fsyncs) {
-		const ft_span &s = scene.run.spans[i];
-		if (s.start_ns >= to_ns || EndOf(s) <= from_ns || s.tid == scene.thread.tid ||
-		    (longest && longest->duration_ns >= s.duration_ns))
-			continue;
-		for (const Thread &t : scene.run.threads) {
-			if (t.tid == s.tid &&
-			    (t.tgid == scene.thread.tgid || t.parent_tgid == scene.thread.tgid)) {
-				longest = &s;
-				whose = &t;
-			}
-		}
-	}
-	if (!longest)
-		return "";
-	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
-	       ") sat in " + SyscallText(scene, SyncCall(*longest)) + " for " +
-	       common::FormatDuration(longest->duration_ns);
-}
-
-// clone makes threads too. The child's record tells; without one (its event was lost) clone's flags do, which
-// clone3 does not have in registers.
-bool MadeThread(const Scene &scene, const ft_span &fork)
-{
-	for (const Thread &t : scene.run.threads)
-		if (t.tid == fork.arg[0] && t.start_ns + kForkSlack >= fork.start_ns &&
-		    t.start_ns <= EndOf(fork))
-			return t.tgid == scene.thread.tgid;
-	return fork.arg[1] & kCloneThread;
+	const Thread *child = LiveChild(scene);
+	return child ? " while " + ProcessText(*child) + " lived" : "";
 }
 
 // What Redis said about a fork: the first word after its end and before the next fork.
@@ -149,7 +87,7 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 		}
 	}
 	for (const ServerReport &r : scene.run.reports)
-		if (r.latest_fork_usec && r.t_ns >= EndOf(fork) && r.t_ns < until)
+		if (r.latest_fork_usec && r.t_ns >= SpanEnd(fork) && r.t_ns < until)
 			return "; Redis says latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
 	return "";
 }
@@ -183,18 +121,14 @@ std::string ForkSentence(const Scene &scene)
 	std::string text = "fork() copied page tables for " + common::FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
 		text += " (RSS " + common::FormatBytes(bytes) + ")";
-	for (const Thread &t : scene.run.threads) {
-		if (t.tid != s->arg[0] || !(t.flags & FT_THREAD_CHILD))
-			continue;
-		if (t.role == "snapshot child")
-			text +=
-			    " as BGSAVE started snapshot child " + std::to_string(OwnId(scene.run, t.tid));
-		else if (t.role == "AOF rewrite child")
-			text += " as BGREWRITEAOF started AOF rewrite child " +
-				std::to_string(OwnId(scene.run, t.tid));
+	if (const Thread *child = ChildOf(scene, *s)) {
+		const std::string pid = std::to_string(OwnId(scene.run, child->tid));
+		if (child->role == "snapshot child")
+			text += " as BGSAVE started snapshot child " + pid;
+		else if (child->role == "AOF rewrite child")
+			text += " as BGREWRITEAOF started AOF rewrite child " + pid;
 		else
-			text += " for " + ProcessText(t);
-		break;
+			text += " for " + ProcessText(*child);
 	}
 	return text + RedisForkText(scene, *s);
 }
@@ -230,8 +164,8 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	if (const std::string name = NameOf(scene.run, *s); !name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + name;
 	text += " was blocked " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
-	text += OtherFsyncText(scene, s->start_ns, EndOf(*s));
-	std::string disk = DiskText(scene, s->start_ns, EndOf(*s));
+	text += OtherFsyncText(scene, s->start_ns, SpanEnd(*s));
+	std::string disk = DiskText(scene, s->start_ns, SpanEnd(*s));
 	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
 }
 
@@ -244,54 +178,7 @@ std::string FsyncSentence(const Scene &scene)
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
 	return call + " on the server's own thread took " + common::FormatDuration(seen.ns) +
-	       DiskText(scene, s->start_ns, EndOf(*s));
-}
-
-// The span's name is the holder's, unless it was blocked on a file first and has the file's.
-std::string HolderName(const Scene &scene, const std::pair<const uint32_t, Holder> &holder)
-{
-	for (const Thread &t : scene.run.threads)
-		if (t.tid == holder.first && (!t.role.empty() || !t.comm.empty()))
-			return t.role.empty() ? t.comm : t.role;
-	const ft_span &s = scene.run.spans[holder.second.span];
-	std::string name;
-	if (s.owner != FT_FILE_WRITE && s.owner != FT_FILE_READ)
-		name = NameOf(scene.run, s);
-	return name.empty() ? "thread" : name;
-}
-
-// "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms"; "" if the recorder could not tell.
-std::string HoldersText(const Scene &scene)
-{
-	// Threads of one name count together: ten compiler processes are one disturbance.
-	struct Held {
-		uint64_t ns = 0;
-		uint64_t threads = 0;
-		uint32_t tid = 0;
-	};
-	std::map<std::string, Held> by_name;
-	uint64_t held_ns = 0;
-	for (const auto &holder : scene.holders) {
-		Held &held = by_name[HolderName(scene, holder)];
-		held.ns += holder.second.ns;
-		held.threads++;
-		held.tid = holder.first;
-		held_ns += holder.second.ns;
-	}
-	std::vector<std::pair<std::string, Held>> holders(by_name.begin(), by_name.end());
-	std::stable_sort(holders.begin(), holders.end(),
-			 [](const auto &a, const auto &b) { return a.second.ns > b.second.ns; });
-	std::string text;
-	for (size_t i = 0; i < holders.size() && i < 3; i++) {
-		const Held &held = holders[i].second;
-		if (i && held.ns * 10 < held_ns)
-			break;
-		text += (i ? ", " : "") + holders[i].first + " (" +
-			(held.threads > 1 ? common::Plural(held.threads, "thread", "threads")
-					  : std::to_string(OwnId(scene.run, held.tid))) +
-			") for " + common::FormatDuration(held.ns);
-	}
-	return text;
+	       DiskText(scene, s->start_ns, SpanEnd(*s));
 }
 
 std::string RunQueueSentence(const Scene &scene)
@@ -304,7 +191,7 @@ std::string RunQueueSentence(const Scene &scene)
 		       HowOften(static_cast<uint64_t>(std::llround(seen.tallied)));
 	std::string text = "waited " + common::FormatDuration(seen.ns) + " on the run queue of cpu " +
 			   std::to_string(OwnCpu(scene.run, s->cpu)) + HowOften(seen.spans);
-	std::string holders = HoldersText(scene);
+	std::string holders = CpuHoldersText(CpuHoldersOf(scene));
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
 
@@ -434,7 +321,7 @@ std::string ClientStalls(const Scene &client)
 		} else if (cause == Cause::Ptrace) {
 			text += "was stopped by " + TracerText(client) + " for " + common::FormatDuration(ns);
 		} else if (cause == Cause::RunQueue) {
-			std::string holders = HoldersText(client);
+			std::string holders = CpuHoldersText(CpuHoldersOf(client));
 			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
 				(holders.empty() ? "" : ", held by " + holders);
 		} else if (cause == Cause::CpuQuota) {
@@ -489,7 +376,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
 	switch (InfoOf(cause.cause).telling) {
 	case SentenceKind::None: // idleness is no cause; the load generator's own words tell of outages
-			    // (server_word.h)
+				 // (server_word.h)
 		break;
 	case SentenceKind::Blocked:
 		return BlockedSentence(scene, cause.cause);

@@ -41,18 +41,23 @@ const FrozenGroup *FrozenGroupOf(const Scene &scene)
 
 } // namespace
 
+std::string FrozenGroupText(const Scene &scene)
+{
+	const FrozenGroup *group = FrozenGroupOf(scene);
+	std::string text = "cgroup";
+	if (group && group->cgroup != "/")
+		text += " " + group->cgroup;
+	if (group && !group->name.empty())
+		text += " (" + group->name + ")";
+	return text;
+}
+
 std::string FrozenSentence(const Scene &scene)
 {
 	Total total = TotalOf(scene, Cause::Frozen);
 	if (total.ns == 0)
 		return "";
-	const FrozenGroup *group = FrozenGroupOf(scene);
-	std::string text = "its cgroup";
-	if (group && group->cgroup != "/")
-		text += " " + group->cgroup;
-	if (group && !group->name.empty())
-		text += " (" + group->name + ")";
-	return text + " was frozen for " + common::FormatDuration(total.ns) +
+	return "its " + FrozenGroupText(scene) + " was frozen for " + common::FormatDuration(total.ns) +
 	       (total.times > 1 ? " (" + common::FormatCount(total.times) + " times)" : "");
 }
 

@@ -411,7 +411,8 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 				     e->activities = ActivitiesOf(e->run);
 			     known = true;
 			     return changed;
-		     });
+		     },
+		     &e->culprit);
 	own_codes.Finish();
 	*status = 0;
 	return true;

@@ -33,6 +33,7 @@ struct Explanation {
 	Blame blame;
 	Peaks peaks;			// of all answered requests; empty without a log
 	std::vector<Episode> episodes;	// by start
+	std::string culprit;		// what is behind the first cause, as a clause; "" if nothing names it
 	std::vector<Account> accounts;	// per thread of the run
 	Activities activities;		// per CPU sample that is there
 	std::vector<OwnCode> own_codes; // per thread of the run

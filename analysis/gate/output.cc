@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "analysis/text/answer.h"
 #include "common/format/sanitize.h"
 
 namespace forktail::analysis::gate
@@ -14,7 +15,7 @@ namespace
 
 using Out = nlohmann::ordered_json;
 
-// Kept, broken, not known.
+// Met, broken, unknown.
 const char *const kWords[] = {"ok  ", "FAIL", "NONE"};
 
 const char *UnitOf(const limit &l)
@@ -65,7 +66,7 @@ void AddNotes(const Run &run, const std::string &whose, std::vector<std::string>
 
 Gated GatedOf(const Explanation &run, const Explanation *base)
 {
-	Gated gated = {run.run.path, base ? base->run.path : "", {}};
+	Gated gated = {run.run.path, base ? base->run.path : "", AnswerText(run), {}};
 	AddNotes(run.run, "", &gated.notes);
 	if (base)
 		AddNotes(base->run, "BASE: ", &gated.notes);
@@ -74,7 +75,8 @@ Gated GatedOf(const Explanation &run, const Explanation *base)
 
 std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 {
-	std::string out;
+	// The reason comes first for the reader of a broken build.
+	std::string out = StatusOf(verdicts) == 1 ? common::Visible(gated.answer) + "\n" : "";
 	size_t broken = 0, unknown = 0;
 	for (const Verdict &v : verdicts) {
 		out += std::string(kWords[v.outcome]) + " " +
@@ -86,11 +88,11 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 		out += "note " + common::Visible(note) + "\n";
 	const size_t all = verdicts.size();
 	if (!broken && !unknown)
-		return out + (all == 1 ? "The limit is kept.\n"
-				       : "All " + std::to_string(all) + " limits are kept.\n");
+		return out + (all == 1 ? "The limit is met.\n"
+				       : "All " + std::to_string(all) + " limits are met.\n");
 	return out + std::to_string(broken) + " of " + std::to_string(all) +
 	       (all == 1 ? " limit" : " limits") + " broken" +
-	       (unknown ? ", " + std::to_string(unknown) + " not known" : "") + ".\n";
+	       (unknown ? ", " + std::to_string(unknown) + " unknown" : "") + ".\n";
 }
 
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)
@@ -99,6 +101,7 @@ std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)
 	if (!gated.base.empty())
 		out["base"] = common::Visible(gated.base);
 	out["kept"] = StatusOf(verdicts) == 0;
+	out["answer"] = common::Visible(gated.answer);
 	out["limits"] = Out::array();
 	for (const Verdict &v : verdicts)
 		out["limits"].push_back(JsonOf(v));
@@ -115,7 +118,7 @@ JunitSuite GateJunit(const Gated &gated, const std::vector<Verdict> &verdicts, d
 	JunitSuite suite = {"forktail gate " + gated.run, {}};
 	for (const Verdict &v : verdicts) {
 		const bool kept = v.outcome == Verdict::kKept;
-		// The run was read once for all of them.
+		// The run was read once for all limits.
 		suite.cases.push_back({NameOf(v.asked), "forktail.gate", outcomes[v.outcome],
 				       kept ? "" : v.text(), kept ? v.sentence : "",
 				       seconds / static_cast<double>(verdicts.size())});

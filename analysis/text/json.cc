@@ -9,6 +9,7 @@
 #include "analysis/blame/hops.h"
 #include "analysis/blame/legs.h"
 #include "analysis/source/hosts.h"
+#include "answer.h"
 #include "json_writer.h"
 
 namespace forktail::analysis
@@ -400,6 +401,7 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 	out.BeginObject("");
 	out.AddMembers({{"forktail", FORKTAIL_VERSION},
 			{"run", e.run.path},
+			{"answer", AnswerText(e)},
 			{"requests", RequestsJson(e)},
 			{"loads", LoadsJson(e.run)},
 			{"slow",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The explanation as JSON; docs/reference/explain-json.md is its reference.
+// The explanation as JSON; docs/reference/explain.md is its reference.
 #pragma once
 
 #include <cstdio>

@@ -7,6 +7,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/source/hosts.h"
+#include "answer.h"
 #include "common/format/units.h"
 #include "sentences.h"
 #include "sketch.h"
@@ -45,35 +46,10 @@ void Append(const Block &more, Block *text)
 	text->insert(text->end(), more.begin(), more.end());
 }
 
-// The one sentence to read if none other is read.
-std::string Answer(const Explanation &e)
-{
-	const Blame &b = e.blame;
-	const char *things = b.from_iterations ? "iterations" : "requests";
-	if (b.count == b.errors)
-		return "No request was answered";
-	if (b.slow.empty() || b.causes.empty())
-		return "Nothing was slow: no " + std::string(b.from_iterations ? "iteration" : "request") +
-		       " took " + common::FormatDuration(b.threshold_ns) + " or more";
-	const CauseRow &first = b.causes[0];
-	if (first.cause == Cause::Unknown)
-		return "Why " + std::string(things) + " were slow is mostly unknown: of " +
-		       common::FormatPercent(first.share) + " of their time nothing was recorded";
-	std::string text = std::string(CauseName(first.cause)) + " made the slow " + things +
-			   " slow: " + common::FormatPercent(first.share) + " of their time";
-	if (first.without.p99_9 < b.latencies.p99_9)
-		text += "; without it p99.9 would be " + common::FormatDuration(first.without.p99_9) +
-			", not " + common::FormatDuration(b.latencies.p99_9);
-	else if (first.without.max < b.latencies.max)
-		text += "; without it the longest would take " + common::FormatDuration(first.without.max) +
-			", not " + common::FormatDuration(b.latencies.max);
-	return text;
-}
-
 Block Head(const Screen &s)
 {
 	Block text;
-	for (const std::string &line : s.Broken(Answer(s.e), 0, 0))
+	for (const std::string &line : s.Broken(AnswerText(s.e), 0, 0))
 		text.push_back(s.style.Strong(line));
 	Append(s.Broken(RequestsText(s.e), 0, 0), &text);
 	if (s.e.blame.count > s.e.blame.errors)

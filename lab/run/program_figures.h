@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Figures out of what other programs wrote: forktail-load's --json, redis-benchmark's --csv, forktail
 // explain's
-// --json. Times become ns. docs/reference/scenarios.md lists the names.
+// --json. Times become ns. docs/reference/lab-and-scenarios.md lists the names.
 #pragma once
 
 #include <map>

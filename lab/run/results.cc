@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Results as JSON, for other programs too: docs/reference/scenarios.md. The file is replaced as a whole, so that
-// whoever reads it, or resumes the run after a crash, finds all of some moment and never half of it.
+// Results as JSON, for other programs too: docs/reference/lab-and-scenarios.md. The file is replaced as a
+// whole, so that whoever reads it, or resumes the run after a crash, finds all of some moment and never half
+// of it.
 #include "results.h"
 
 #include <cctype>

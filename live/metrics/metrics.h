@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What monitoring gets to know of recorded servers: counters and histograms, made of what a follower tells,
-// as text that Prometheus and whoever speaks its formats read. docs/reference/metrics.md has all of them.
+// as text that Prometheus and whoever speaks its formats read. docs/reference/watch-and-metrics.md has all of them.
 //
 // Labels are bounded: servers by what they listen on, threads by what they do, who took the CPU by ten names
 // and "other". A counter that is there once goes on as long as this object does.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The load on several servers: each request goes to the server that its key belongs to, follows redirects,
- * and waits while no server has it. docs/reference/load-routing.md draws the way of a request.
+ * and waits while no server has it. docs/reference/load.md says what a request can rely on.
  *
  * A closed loop keeps -c times -P requests on their way over all servers, as it does with one; each server
  * has -c connections (over all threads), so a request only waits for a connection when its server is in

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The dashboard and the alerts ask for metrics that there are, as docs/reference/metrics.md lists them, and the page lists what the
-# code makes.
+# The dashboard and the alerts use only metrics that exist, and docs/reference/watch-and-metrics.md lists the metrics that
+# the code makes.
 import json
 import re
 import sys
@@ -23,13 +23,13 @@ def names(path):
 
 made = set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc")))
 made |= {name + "_info" for name in re.findall(r'Info\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc"))}
-listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/reference/metrics.md"))}
+listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/reference/watch-and-metrics.md"))}
 wrong = []
 if made != listed:
-    wrong.append(f"docs/reference/metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
+    wrong.append(f"docs/reference/watch-and-metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
 for path in ["contrib/grafana/forktail.json", "contrib/prometheus/forktail.rules.yml"]:
     if unknown := names(path) - made:
-        wrong.append(f"{path} asks for what there is not: {sorted(unknown)}")
+        wrong.append(f"{path} uses metrics that do not exist: {sorted(unknown)}")
 board = json.loads(text("contrib/grafana/forktail.json"))
 variables = {v["name"] for v in board["templating"]["list"]}
 if not {"datasource", "server"} <= variables:
@@ -38,6 +38,6 @@ for panel in board["panels"]:
     for target in panel["targets"]:
         for used in re.findall(r"\$([a-z]+)", target["expr"]):
             if used not in variables:
-                wrong.append(f"panel {panel['title']} uses ${used}, which is no variable")
+                wrong.append(f"panel {panel['title']} uses ${used}, which is not a variable")
 print("\n".join(wrong) or "fine")
 sys.exit(bool(wrong))

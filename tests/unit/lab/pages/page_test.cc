@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is left of a run for its readers: its page, its section in Markdown, and a comparison with another
-// run.
+// The documents about a run: its page, its section in Markdown, and a comparison with another run.
 #include "lab/pages/page.h"
 
 #include <filesystem>
@@ -78,7 +77,7 @@ void Repeat(Results *results, double spread)
 
 } // namespace
 
-TEST_CASE("a page says what was asked, where it was run, and what came out")
+TEST_CASE("a page has the settings, the machine and the results")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -102,7 +101,7 @@ TEST_CASE("a page says what was asked, where it was run, and what came out")
 	CHECK_FALSE(Has(page, "href=\"point"));
 }
 
-TEST_CASE("a page links to the pages of its recordings that are there")
+TEST_CASE("a page links to the existing pages of its recordings")
 {
 	TempDir dir;
 	Scenario scenario = WithTable();
@@ -119,7 +118,7 @@ TEST_CASE("a page links to the pages of its recordings that are there")
 	CHECK_FALSE(Has(page, "<a href=\"point-20"));
 }
 
-TEST_CASE("a point's recorded steps have a section each, as far as they were run")
+TEST_CASE("a point's recorded steps have a section each, as far as they ran")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -139,7 +138,7 @@ TEST_CASE("a point's recorded steps have a section each, as far as they were run
 	CHECK_FALSE(Has(page, "<b>connections: 8; listen: unix"));
 }
 
-TEST_CASE("texts of scenarios and servers stay texts on a page")
+TEST_CASE("texts of scenarios and servers cannot be markup on a page")
 {
 	const std::string evil = "<script>alert(1)</script>\"'&\x1b[2J\xff\xe2\x80\xae";
 	Scenario scenario = WithTable();
@@ -170,12 +169,12 @@ TEST_CASE("an index lists scenarios with their state, and links those that have 
 	    Has(page,
 		"<th scope=\"row\">c</th><td>Memory</td><td>failed: no swap</td><td class=\"number\"></td>"));
 	CHECK(Has(page, "Some CPU"));
-	// What is of one run only.
+	// Values of one run only.
 	CHECK_FALSE(Has(page, "12.5 s"));
 	CHECK_FALSE(Has(page, "no zram here"));
 }
 
-TEST_CASE("a run's section in Markdown holds its tables, charts, worst moments and notes")
+TEST_CASE("a run's section in Markdown has its tables, charts, worst moments and notes")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -255,7 +254,7 @@ TEST_CASE("the terminal gets tables and notes")
 	CHECK(Has(TextOf(results, Make(scenario, results), 120), "note: \\x1b[2J\n"));
 }
 
-TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that don't overlap")
+TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that do not overlap")
 {
 	Results first = SampleResults(), second = SampleResults();
 	Repeat(&first, 0.05);
@@ -274,7 +273,7 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 		  0) == 0);
 	CHECK(Has(text, "12,000 (11,400-12,600)   1.50  *\n"));
 	CHECK(Has(text, "21,600 (20,520-22,680)   1.08\n"));
-	CHECK(Has(text, "-      -\n")); // what only the first has
+	CHECK(Has(text, "-      -\n")); // only in the first
 	CHECK(Has(text, "*: the ranges of the repeats don't overlap. With 3 and 3 repeats of the same thing "
 			"this happens to 10.0 % of the "
 			"figures.\n"));
@@ -284,7 +283,7 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 	CHECK_FALSE(Has(text, "184,928"));
 }
 
-TEST_CASE("a comparison of single runs says that they can't tell noise from change, and what else differs")
+TEST_CASE("a comparison of single runs warns that noise is possible, and lists other differences")
 {
 	Results first = SampleResults(), second = SampleResults();
 	second.scale = "tiny";

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// See answer.h.
+#include "answer.h"
+
+#include <algorithm>
+
+#include "common/format/units.h"
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+// What a percentile would be without, in a user's word.
+const char *WithoutWhat(Cause cause)
+{
+	switch (cause) {
+	case Cause::Fork:
+		return "forks";
+	case Cause::CowCopy:
+	case Cause::CowReuse:
+		return "copy-on-write faults";
+	case Cause::PageZero:
+	case Cause::PageFile:
+	case Cause::PageIn:
+	case Cause::PageFault:
+		return "these page faults";
+	case Cause::RunQueue:
+	case Cause::SoftirqDeferred:
+		return "these waits for a CPU";
+	case Cause::CpuQuota:
+		return "the quota";
+	default:
+		return "it";
+	}
+}
+
+std::string WhatIfText(const CauseRow &row, const Latencies &now)
+{
+	const std::string without = std::string(" Without ") + WithoutWhat(row.cause);
+	if (row.without.p99_9 < now.p99_9)
+		return without + " p99.9 would be " + common::FormatDuration(row.without.p99_9) +
+		       " instead of " + common::FormatDuration(now.p99_9) + ".";
+	if (row.without.max < now.max)
+		return without + " the maximum would be " + common::FormatDuration(row.without.max) +
+		       " instead of " + common::FormatDuration(now.max) + ".";
+	return "";
+}
+
+// Why time has no recorded cause, as far as the recording says.
+std::string WhyUnattributed(const Explanation &e)
+{
+	uint64_t dropped = 0, from_ns = UINT64_MAX, to_ns = 0;
+	for (const ft_drop &d : e.run.drops) {
+		dropped += d.count;
+		from_ns = std::min(from_ns, d.start_ns);
+		to_ns = std::max(to_ns, d.end_ns);
+	}
+	if (dropped)
+		return ": " + common::Plural(dropped, "event was", "events were") + " dropped between " +
+		       common::FormatOffset(from_ns, e.zero_ns) + " and " +
+		       common::FormatOffset(to_ns, e.zero_ns);
+	if (e.blame.unserved_requests)
+		return ": the serving thread of " +
+		       common::Plural(e.blame.unserved_requests, "request", "requests") + " is not known";
+	if (e.run.threads.empty())
+		return ": no server was recorded";
+	return "";
+}
+
+} // namespace
+
+std::string AnswerText(const Explanation &e)
+{
+	const Blame &b = e.blame;
+	const std::string one = b.from_iterations ? "event-loop iteration" : "request";
+	const std::string slow = " of the slow " + one + "s' time";
+	if (b.count == b.errors)
+		return "No request was answered.";
+	if (b.slow.empty() || b.causes.empty())
+		return "Nothing was slow: no " + one + " took " + common::FormatDuration(b.threshold_ns) +
+		       " or more.";
+	const CauseRow &first = b.causes[0];
+	const std::string share = common::FormatPercent(first.share);
+	if (first.cause == Cause::Unknown)
+		return share + slow + " has no recorded cause (unknown)" + WhyUnattributed(e) + ".";
+	const std::string name = std::string(" (") + CauseName(first.cause) + ").";
+	if (first.cause == Cause::Network)
+		return "Requests or replies were outside the server's host for " + share + slow + name +
+		       WhatIfText(first, b.latencies);
+	const std::string culprit = e.culprit.empty() ? std::string(InfoOf(first.cause).meaning) : e.culprit;
+	std::string advice;
+	if (first.cause == Cause::ClientLate && culprit.find("for a CPU") != std::string::npos)
+		advice = " Give the load generator its own CPU.";
+	return culprit + ": " + share + slow + name + WhatIfText(first, b.latencies) + advice;
+}
+
+} // namespace forktail::analysis

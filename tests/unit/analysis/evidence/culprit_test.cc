@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// The first line of an answer names what happened, how long it took and its share, whatever the cause.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/run_builder.h"
+
+#include "analysis/evidence/busy.h"
+#include "analysis/evidence/episodes.h"
+#include "analysis/text/answer.h"
+
+using namespace forktail::analysis;
+using namespace forktail::test;
+
+namespace
+{
+
+// The culprit of a run, over all its episodes.
+std::string CulpritOf(RunBuilder *b)
+{
+	b->Finish();
+	std::vector<Timeline> timelines;
+	timelines.push_back(b->Timeline());
+	Blame blame = BlameRun(b->run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	std::string culprit;
+	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), 10, 10, &episodes, {}, {}, &culprit);
+	return culprit;
+}
+
+// One request over the whole of a thread of 100 ms that ran its own code except for what the test adds.
+void OneRequest(RunBuilder *b, uint64_t covered)
+{
+	b->Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "redis-server");
+	b->Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms - covered);
+	b->Request(0, 0, 100 * ms);
+}
+
+void Child(RunBuilder *b, uint32_t tid, uint64_t from_ns, const char *role)
+{
+	b->Thread(tid, from_ns, 99 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, role).parent_tgid = kServer;
+}
+
+Stack In(const char *function, const char *library = "redis-server")
+{
+	Stack stack;
+	stack.program = "redis-server";
+	stack.frames.push_back({function, library});
+	return stack;
+}
+
+void CpuSamples(RunBuilder *b, uint64_t from_ns, uint64_t count, uint32_t stack)
+{
+	for (uint64_t i = 0; i < count; i++)
+		b->CpuSample(from_ns + i * ms, stack);
+}
+
+} // namespace
+
+TEST_CASE("culprit: forks are counted, with the command that needed them")
+{
+	RunBuilder b;
+	SECTION("one")
+	{
+		OneRequest(&b, 60 * ms);
+		b.Frame(FT_FORK, 10 * ms, 70 * ms).arg[0] = 4312;
+		Child(&b, 4312, 65 * ms, "AOF rewrite child");
+		CHECK(CulpritOf(&b) == "fork() for BGREWRITEAOF took 60.0 ms");
+	}
+	SECTION("two of one kind, and one too short to name")
+	{
+		OneRequest(&b, 61 * ms);
+		b.Frame(FT_FORK, 10 * ms, 50 * ms).arg[0] = 4312;
+		b.Frame(FT_FORK, 60 * ms, 80 * ms).arg[0] = 4313;
+		b.Frame(FT_FORK, 90 * ms, 91 * ms).arg[0] = 4314;
+		Child(&b, 4312, 45 * ms, "snapshot child");
+		Child(&b, 4313, 75 * ms, "snapshot child");
+		CHECK(CulpritOf(&b) == "3 fork() calls for BGSAVE took 61.0 ms, the longest 40.0 ms");
+	}
+}
+
+TEST_CASE("culprit: page faults are counted and name the child")
+{
+	RunBuilder b;
+	OneRequest(&b, 60 * ms);
+	b.Frame(FT_COW_COPY, 10 * ms, 30 * ms);
+	b.Tally(FT_COW_COPY, 0, 100 * ms, 40 * ms, 811);
+	Child(&b, 4312, 5 * ms, "snapshot child");
+	CHECK(CulpritOf(&b) == "812 copy-on-write copies while the snapshot child ran took 60.0 ms");
+}
+
+TEST_CASE("culprit: the threads that held the CPU")
+{
+	RunBuilder b;
+	OneRequest(&b, 60 * ms);
+	b.run.details.push_back({"stress-ng", {}});
+	b.run.details.push_back({"python3", {}});
+	auto wait = [&](uint64_t from, uint64_t to, uint32_t tid, uint16_t detail) {
+		ft_span &s = b.Off(FT_RUN_QUEUE, from, from, to);
+		s.arg[1] = tid | (to - from) << 32;
+		s.detail = detail;
+		s.cpu = 1;
+	};
+	wait(10 * ms, 40 * ms, 4321, 1);
+	SECTION("one thread")
+	{
+		wait(50 * ms, 80 * ms, 4321, 1);
+		CHECK(
+		    CulpritOf(&b) ==
+		    "stress-ng (pid 4321) held CPU 1 for 60.0 ms while redis-server (100) was ready to run");
+	}
+	SECTION("several of one name")
+	{
+		wait(50 * ms, 80 * ms, 4322, 1);
+		CHECK(CulpritOf(&b) ==
+		      "stress-ng (2 threads) held CPU 1 for 60.0 ms while redis-server (100) was "
+		      "ready to run");
+	}
+	SECTION("two programs")
+	{
+		wait(50 * ms, 80 * ms, 4400, 2);
+		CHECK(CulpritOf(&b) == "redis-server (100) waited 60.0 ms for a CPU that stress-ng (pid "
+				       "4321) and python3 (pid 4400) held");
+	}
+}
+
+TEST_CASE("culprit: what kept the process from running")
+{
+	RunBuilder b;
+	OneRequest(&b, 80 * ms);
+	SECTION("a quota")
+	{
+		b.Off(FT_CPU_QUOTA, 10 * ms, 10 * ms, 50 * ms).flags = FT_SPAN_THROTTLED;
+		b.Off(FT_CPU_QUOTA, 60 * ms, 60 * ms, 100 * ms).flags = FT_SPAN_THROTTLED;
+		b.run.quotas = {{kBase, kServer, "/pods/x", 20'000, 100'000}};
+		CHECK(CulpritOf(&b) == "The cgroup /pods/x used up its CPU quota 2 times (20.0 ms of every "
+				       "100 ms) and waited 80.0 ms");
+	}
+	SECTION("a signal")
+	{
+		b.Off(FT_STOPPED, 10 * ms, 90 * ms, 90 * ms);
+		CHECK(CulpritOf(&b) == "redis-server (100) was stopped by SIGSTOP for 80.0 ms");
+	}
+	SECTION("a freezer")
+	{
+		b.Off(FT_FROZEN, 10 * ms, 90 * ms, 90 * ms);
+		b.run.frozen.push_back({kBase + 10 * ms, kServer, "/docker/1f2e", "container web"});
+		CHECK(CulpritOf(&b) ==
+		      "The server's cgroup /docker/1f2e (container web) was frozen for 80.0 ms");
+	}
+	SECTION("a tracer")
+	{
+		b.Off(FT_PTRACED, 10 * ms, 90 * ms, 90 * ms).arg[0] = 77;
+		b.run.tracers[77] = "strace";
+		CHECK(CulpritOf(&b) == "strace (pid 77) stopped redis-server (100) for 80.0 ms");
+	}
+	SECTION("soft interrupts")
+	{
+		b.Frame(static_cast<ft_owner>(FT_SOFTIRQ + 3), 10 * ms, 90 * ms).cpu = 3;
+		CHECK(CulpritOf(&b) == "Soft interrupts (net_rx) took 80.0 ms of the time of CPU 3");
+	}
+}
+
+TEST_CASE("culprit: files and disks")
+{
+	RunBuilder b;
+	SECTION("a write behind another thread's fsync")
+	{
+		OneRequest(&b, 50 * ms);
+		b.run.details.push_back({"appendonly.aof", {}});
+		ft_span &s = b.Off(FT_FILE_WRITE, 10 * ms, 60 * ms, 60 * ms);
+		s.syscall = 1;
+		s.detail = 1;
+		b.Thread(101, 0, 100 * ms, 0, "bio_aof_fsync").tgid = kServer;
+		ft_span &fsync = b.Frame(FT_FSYNC, 5 * ms, 61 * ms);
+		fsync.tid = 101;
+		fsync.arg[1] = 75;
+		CHECK(CulpritOf(&b) == "write() to appendonly.aof waited 50.0 ms behind fsync");
+	}
+	SECTION("the server's own fsync")
+	{
+		OneRequest(&b, 61 * ms);
+		b.Frame(FT_FSYNC, 10 * ms, 71 * ms, 0, 61 * ms).arg[1] = 75;
+		CHECK(CulpritOf(&b) == "fdatasync() by redis-server (100) took 61.0 ms");
+	}
+}
+
+TEST_CASE("culprit: what the server's own code was")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	SECTION("a script")
+	{
+		CpuSamples(&b, 0, 100, b.Stack(In("evalCommand")));
+		CHECK(CulpritOf(&b) == "EVAL (Lua script) took 100 ms of CPU in 1 event-loop iteration");
+	}
+	SECTION("TLS handshakes, whatever else is on the stack")
+	{
+		Stack stack = In("bn_mul_mont", "libcrypto.so.3");
+		stack.frames.push_back({"SSL_do_handshake", "libssl.so.3"});
+		stack.frames.push_back({"tlsHandleEvent", "redis-server"});
+		b.run.spans[b.run.spans.size() - 1].arg[1] = 600ULL << 32; // accepted
+		CpuSamples(&b, 0, 100, b.Stack(stack));
+		CHECK(CulpritOf(&b) ==
+		      "TLS handshakes of about 600 connections took 100 ms of CPU in 1 event-loop iteration");
+	}
+	SECTION("mostly one thing")
+	{
+		CpuSamples(&b, 0, 60, b.Stack(In("performEvictions")));
+		CpuSamples(&b, 60 * ms, 40, b.Stack(In("keysCommand")));
+		CHECK(CulpritOf(&b) ==
+		      "Eviction of keys took 60.0 ms of the 100 ms that redis-server (100) ran its own code");
+	}
+	SECTION("several things")
+	{
+		CpuSamples(&b, 0, 40, b.Stack(In("performEvictions")));
+		CpuSamples(&b, 40 * ms, 30, b.Stack(In("keysCommand")));
+		CpuSamples(&b, 70 * ms, 30, b.Stack(In("writeToClient")));
+		CHECK(CulpritOf(&b).find(
+			  "redis-server (100) ran its own code for 100 ms (Eviction of keys 40 %, ") == 0);
+	}
+	SECTION("no samples")
+	{
+		CHECK(CulpritOf(&b) == "redis-server (100) ran its own code for 100 ms in 1 event-loop "
+				       "iteration (no CPU samples say which)");
+	}
+}
+
+TEST_CASE("culprit: several episodes are added up, nothing twice")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "redis-server");
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 40 * ms);
+	b.Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms);
+	b.Off(FT_STOPPED, 60 * ms, 90 * ms, 90 * ms);
+	b.Request(10 * ms, 10 * ms, 41 * ms);
+	b.Request(55 * ms, 55 * ms, 91 * ms);
+	CHECK(CulpritOf(&b) == "redis-server (100) was stopped by SIGSTOP for 60.0 ms");
+}
+
+TEST_CASE("answer: share, cause and what-if percentile follow the culprit")
+{
+	Explanation e;
+	e.blame.count = 1000;
+	e.blame.slow.resize(1);
+	e.blame.latencies.p99_9 = 31'300'000;
+	CauseRow row;
+	row.cause = Cause::Fork;
+	row.share = 0.55;
+	row.without = e.blame.latencies;
+	row.without.p99_9 = 8'900'000;
+	e.blame.causes = {row};
+	e.culprit = "fork() for BGREWRITEAOF took 43.7 ms";
+	CHECK(AnswerText(e) ==
+	      "fork() for BGREWRITEAOF took 43.7 ms: 55.0 % of the slow requests' time (fork). Without forks "
+	      "p99.9 would be 8.90 ms instead of 31.3 ms.");
+	e.blame.causes[0].cause = Cause::Unknown;
+	e.run.drops.push_back({});
+	e.run.drops[0].count = 1204;
+	e.run.drops[0].start_ns = 3'900'000'000;
+	e.run.drops[0].end_ns = 4'100'000'000;
+	CHECK(AnswerText(e) ==
+	      "55.0 % of the slow requests' time has no recorded cause (unknown): 1,204 events were dropped "
+	      "between +3.900 s and +4.100 s.");
+	e.blame.slow.clear();
+	e.blame.threshold_ns = 2'000'000;
+	CHECK(AnswerText(e) == "Nothing was slow: no request took 2.00 ms or more.");
+}
