@@ -88,10 +88,12 @@ std::string ShortMarkdownOf(const Scenario &scenario, const Results &results, co
 	std::string text, published = PublishedBy(scenario, output), facts;
 	if (!published.empty())
 		text += "*published*: " + published + ".\n";
-	for (const Fact &fact : FactsOf(results))
-		if (fact.name == "CPU" || fact.name == "kernel" || fact.name == "versions" ||
-		    fact.name == "scale" || fact.name == "began")
-			facts += (facts.empty() ? "" : "; ") + fact.name + " " + EscapeMarkdown(fact.text);
+	for (const Fact &fact : FactsOf(results)) {
+		bool named = fact.name == "kernel" || fact.name == "scale";
+		if (named || fact.name == "CPU" || fact.name == "versions" || fact.name == "began")
+			facts += (facts.empty() ? "" : "; ") + (named ? fact.name + " " : "") +
+				 EscapeMarkdown(fact.text);
+	}
 	text += "*here*: " + facts + ".\n";
 	for (const MadeTable &table : output.tables)
 		text += "\n" + TableMarkdown(table);

@@ -212,18 +212,17 @@ TEST_CASE("a short section in a document holds the main table's published column
 	REQUIRE(ReplaceFile(
 	    document, "Before.\n<!-- lab:sample short -->\nold\n<!-- /lab:sample -->\nAfter.\n", &error));
 	REQUIRE(WriteSection(document, scenario, results, output, &error));
-	CHECK(read_file(document) ==
-	      "Before.\n<!-- lab:sample short -->\n"
-	      "*published*: report A3, Redis 3.2.3, E5-2620 v3.\n"
-	      "*here*: CPU Some CPU; kernel 6.1.0; versions forktail 0.1.0, redis 7.0.15; scale small; "
-	      "began 2023-11-14 22:13 UTC.\n\n"
-	      "| connections | listen | SET/s | *published* | causes |\n"
-	      "| ---: | --- | ---: | ---: | --- |\n"
-	      "| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |\n"
-	      "| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |\n"
-	      "| 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |\n"
-	      "| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |\n"
-	      "<!-- /lab:sample -->\nAfter.\n");
+	CHECK(read_file(document) == "Before.\n<!-- lab:sample short -->\n"
+				     "*published*: report A3, Redis 3.2.3, E5-2620 v3.\n"
+				     "*here*: Some CPU; kernel 6.1.0; forktail 0.1.0, redis 7.0.15; scale "
+				     "small; 2023-11-14 22:13 UTC.\n\n"
+				     "| connections | listen | SET/s | *published* | causes |\n"
+				     "| ---: | --- | ---: | ---: | --- |\n"
+				     "| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |\n"
+				     "| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |\n"
+				     "| 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |\n"
+				     "| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |\n"
+				     "<!-- /lab:sample -->\nAfter.\n");
 	CHECK(read_file(dir.file("page/sample-1.svg")).empty());
 
 	REQUIRE(ReplaceFile(document, "<!-- lab:sample short chart -->\n<!-- /lab:sample -->\n", &error));
