@@ -52,13 +52,13 @@ def machine():
 
 def heading(run):
     """How it was measured: machine, load, disturbances."""
-    lines = [f"`{run.command}`, {time.strftime('%Y-%m-%d')}, {machine()}.",
+    lines = [f"`{run.command}`,", f"{time.strftime('%Y-%m-%d')}, {machine()}.",
              f"{fewest_and_most([len(p) for p in run.pairs.values()])} pairs of {run.options.requests:,} requests "
              f"({run.options.requests * setups.PIPELINE_REQUESTS:,} with pipeline {setups.PIPELINE}, "
              f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} min."]
     stretches = [m.stretch for pairs in run.pairs.values() for pair in pairs for m in pair]
-    seen = (f"Load average {run.load_average:.2f} at the start; in what is counted below, others took "
-            f"{middle([s.others for s in stretches], 1)} % of a CPU during a measurement and the hypervisor "
+    seen = (f"Load average {run.load_average:.2f} at the start. In the counted pairs other work took "
+            f"{middle([s.others for s in stretches], 1)} % of a CPU,\nthe hypervisor "
             f"{middle([s.steal for s in stretches], 1)} % (median and range).")
     if run.options.force:
         lines.insert(0, "**Measured with `--force`: the machine was not checked for other load, and no pair was discarded. "
@@ -66,7 +66,7 @@ def heading(run):
         return "\n".join([*lines, seen])
     lost = f"{run.discarded} of {run.discarded + run.counted} pairs were disturbed (more than {quiet.limits()}) and measured again"
     if run.given_up:
-        lost += f"; {run.given_up} were given up after {run.tries} tries, so there are fewer of them"
+        lost += f".\n{run.given_up} were abandoned after {run.tries} tries"
     return "\n".join([*lines, seen, lost + "."])
 
 
