@@ -60,7 +60,7 @@ def block(readme, heading):
 
 def table(readme, heading):
     """The commands in the first column of the section's table; a cell may hold several."""
-    cells = re.findall(r"^\| (`forktail [^|]*`) \|", section(readme, heading), re.MULTILINE)
+    cells = re.findall(r"^\| (`(?:sudo )?forktail [^|]*`) \|", section(readme, heading), re.MULTILINE)
     return re.findall(r"`([^`]*)`", " ".join(cells)) or fail(heading, "README.md has no commands there")
 
 
