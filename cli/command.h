@@ -53,10 +53,10 @@ std::string FindProgram(const char *program);
 // Runs it in place of this one, with `first` (if not null) and the words that follow. Comes back only if it
 // can't: it was said why, `missing` at the end of the sentence.
 int RunProgram(const char *program, const char *first, int argc, char **argv,
-	       const char *missing = "it should lie beside forktail or on PATH");
+	       const char *missing = "install it in the directory of forktail or on PATH");
 
 // What to say where forktail-parquet isn't.
-constexpr char kNoParquet[] = "it is built where Arrow is: install libarrow-dev and libparquet-dev, or run "
+constexpr char kNoParquet[] = "it is built only with Arrow. Install libarrow-dev and libparquet-dev, or run "
 			      "script/python, and build again";
 
 // Commands, with the words after their name; the exit status.

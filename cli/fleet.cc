@@ -42,15 +42,15 @@ int FleetCommand(int argc, char **argv)
 	if (!Has(python, "pyspark"))
 		python = "python3";
 	if (!Has(python, "pyspark")) {
-		fprintf(stderr,
-			"forktail: there is no Spark here: run script/spark, or install the Python packages "
-			"pyspark and ruptures\n");
+		fprintf(stderr, "forktail: cannot find Spark. Run script/spark, or install the Python "
+				"packages pyspark and "
+				"ruptures.\n");
 		return kCant;
 	}
 	if (!Has(python, "forktail_fleet")) {
 		fprintf(stderr,
-			"forktail: %s has pyspark, but not forktail_fleet: install the package in "
-			"forktail's analysis/fleet/\n",
+			"forktail: %s has pyspark, but not forktail_fleet. Install the package from "
+			"forktail's analysis/fleet/.\n",
 			python.c_str());
 		return kCant;
 	}
@@ -59,7 +59,7 @@ int FleetCommand(int argc, char **argv)
 	words.insert(words.end(), argv, argv + argc);
 	words.push_back(nullptr);
 	execvp(python.c_str(), words.data());
-	perror("forktail: can't run python3");
+	perror("forktail: cannot run python3");
 	return kCant;
 }
 

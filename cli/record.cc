@@ -56,7 +56,7 @@ int Describe(const live::guard::Config &config)
 	for (const live::guard::Trigger &t : config.triggers) {
 		printf(
 		    "%s: %s, from %s before to %s after%s\n", t.name.c_str(),
-		    t.rule.text.empty() ? "when it is asked for" : t.rule.text.c_str(),
+		    t.rule.text.empty() ? "on request" : t.rule.text.c_str(),
 		    common::FormatDuration(t.before_ns).c_str(), common::FormatDuration(t.after_ns).c_str(),
 		    t.command.argv.empty() ? "" : (", then " + common::Visible(t.command.argv[0])).c_str());
 	}
@@ -70,7 +70,7 @@ int RecordCommand(int argc, char **argv)
 	Words words = Sort(argc, argv);
 	if (!words.configured)
 		return words.check
-			   ? Refuse("--check checks a configuration: forktail record --config FILE --check",
+			   ? Refuse("--check needs a configuration: forktail record --config FILE --check",
 				    kUsage)
 			   : RunProgram("forktail-record", nullptr, argc, argv);
 	live::guard::Config config;

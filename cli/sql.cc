@@ -141,15 +141,15 @@ int TablesOf(const std::string &run, const std::string &slow, std::string *direc
 	std::error_code ec;
 	const fs::path path = fs::canonical(run, ec);
 	if (ec) {
-		fprintf(stderr, "forktail: can't read %s: %s\n", common::Visible(run).c_str(),
+		fprintf(stderr, "forktail: cannot read %s: %s\n", common::Visible(run).c_str(),
 			ec.message().c_str());
 		return kCant;
 	}
 	const fs::path cache = CacheDirectory();
 	fs::create_directories(cache, ec);
 	if (ec) {
-		fprintf(stderr, "forktail: can't make %s, where tables of runs are kept: %s\n", cache.c_str(),
-			ec.message().c_str());
+		fprintf(stderr, "forktail: cannot create %s, the cache for tables of runs: %s\n",
+			cache.c_str(), ec.message().c_str());
 		return kCant;
 	}
 	const std::string stem = Hex(Hash(path.string())) + "-",
@@ -218,9 +218,9 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 			 views,	  format, query}; // by its own path it knows its packages
 	}
 	if (program.empty()) {
-		fprintf(stderr,
-			"forktail: there is no duckdb here: install DuckDB's shell (duckdb.org), or its "
-			"Python package (pip install duckdb)\n");
+		fprintf(stderr, "forktail: cannot find DuckDB. Install its shell (duckdb.org) or its Python "
+				"package (pip install "
+				"duckdb).\n");
 		return kCant;
 	}
 	const int status = Run(words);
@@ -231,16 +231,20 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 
 int SqlCommand(int argc, char **argv)
 {
-	CLI::App app("Asks DuckDB about runs, as tables (docs/reference/sql.md). Without a query: its shell.",
+	CLI::App app("Query runs as tables with DuckDB (docs/reference/exports-and-sql.md). Without a query, "
+		     "open its shell.",
 		     "forktail sql");
 	std::vector<std::string> runs;
 	std::string query, slow;
 	bool csv = false, json = false;
-	app.add_option("RUN", runs, "run directories or .forktail files, then the query")->required();
-	app.add_option("-c,--command", query, "the query");
-	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
-	auto *as_csv = app.add_flag("--csv", csv, "print the result as CSV");
-	app.add_flag("--json", json, "print it as JSON")->excludes(as_csv);
+	app.add_option("RUN", runs, "Run directories or .forktail files, then the query")->required();
+	app.add_option("-c,--command", query, "Run this query")->type_name("QUERY");
+	app.add_option(
+	       "--slow", slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
+	auto *as_csv = app.add_flag("--csv", csv, "Print the result as CSV");
+	app.add_flag("--json", json, "Print the result as JSON")->excludes(as_csv);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -251,7 +255,7 @@ int SqlCommand(int argc, char **argv)
 	}
 	if (query.empty() && (csv || json)) {
 		fprintf(stderr,
-			"forktail: --csv and --json are of a query's result, and there is no query\n");
+			"forktail: --csv and --json need a query. Give it after the runs or with -c.\n");
 		return kUsage;
 	}
 	if (analysis::Threshold threshold; !ParseSlow(slow, &threshold))

@@ -50,15 +50,15 @@ bool CheckProgram(const Work &work, const std::string &program, std::string *err
 {
 	const std::string path = FindOf(work, program);
 	if (path.empty()) {
-		*error = "there is no " + program + " " +
-			 (work.programs.empty() ? "beside forktail-rank or on PATH" : "in " + work.programs);
+		*error = "cannot find " + program + " " +
+			 (work.programs.empty() ? "next to forktail-rank or on PATH" : "in " + work.programs);
 		return false;
 	}
 	const std::string version = VersionOf(path);
 	if (version == FORKTAIL_VERSION)
 		return true;
-	*error = path + " is of version " + (version.empty() ? "unknown" : version) +
-		 ", and this run is of " FORKTAIL_VERSION ": install the same on all hosts";
+	*error = path + " has version " + (version.empty() ? "unknown" : version) +
+		 ", but this run needs " FORKTAIL_VERSION ": install the same version on all hosts";
 	return false;
 }
 
@@ -188,14 +188,14 @@ bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &toke
 	}
 	// Fails if it is there, whosever it is.
 	if (mkdir(work->directory.c_str(), 0700) != 0) {
-		*error = "can't make " + work->directory + ": " + strerror(errno);
+		*error = "cannot create " + work->directory + ": " + strerror(errno);
 		return false;
 	}
 	const std::string lock = work->directory + "/" + kLockFile;
 	work->lock = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (work->lock >= 0 && flock(work->lock, LOCK_SH) == 0)
 		return true;
-	*error = "can't write " + lock + ": " + strerror(errno);
+	*error = "cannot write " + lock + ": " + strerror(errno);
 	return false;
 }
 
@@ -219,7 +219,8 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 		if (!waiting)
 			return true;
 		if (ft_now_ns() > limit || common::Stops() > 0) {
-			*error = common::Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
+			*error = common::Stops() > 0 ? "stopped by a signal"
+						     : "a program was not ready after 30 s";
 			return false;
 		}
 		Look(work, {});
@@ -271,7 +272,7 @@ std::string LastWords(const common::Child &child)
 {
 	std::string text;
 	for (const std::string &line : child.last)
-		text += (text.empty() ? "; it said: " : " / ") + line;
+		text += (text.empty() ? "; its last messages: " : " / ") + line;
 	return text;
 }
 

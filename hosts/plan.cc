@@ -33,15 +33,16 @@ void ReadHost(common::Table *table, Plan *plan)
 	table->Text("network", &host.network);
 	table->Text("programs", &host.programs);
 	if (!IsName(host.name))
-		table->Refuse("a host needs a `name` of letters, digits, '-', '_' and '.', not \"" +
-			      host.name + "\"");
+		table->Refuse(
+		    "a host needs a `name` that consists of letters, digits, '-', '_' and '.', not \"" +
+		    host.name + "\"");
 	if (host.address.empty() || host.address.find_first_of(",:; \t\n'\"") != std::string::npos)
 		table->Refuse("the address of " + host.name +
-			      " has to be one name or address as mpirun takes it, not \"" + host.address +
+			      " must be one name or address that mpirun accepts, not \"" + host.address +
 			      "\"");
 	for (const PlanHost &other : plan->hosts) {
 		if (other.name == host.name)
-			table->Refuse("the host " + host.name + " is there twice");
+			table->Refuse("two hosts have the name " + host.name);
 		else if (other.address == host.address)
 			table->Refuse("the hosts " + other.name + " and " + host.name +
 				      " have the same address, " + host.address);
@@ -56,7 +57,7 @@ void ReadPlace(common::Table *table, const Plan &plan, const char *what, const s
 	table->Text("host", host);
 	table->Text("name", name);
 	if (!FindHost(plan, *host))
-		return table->Refuse("a " + std::string(what) + " needs a `host` of the plan's, not \"" +
+		return table->Refuse("a " + std::string(what) + " needs a `host` from the plan, not \"" +
 				     *host + "\"");
 	auto taken = [&](const std::string &n) {
 		for (const PlanRecorder &r : plan.recorders)
@@ -73,9 +74,9 @@ void ReadPlace(common::Table *table, const Plan &plan, const char *what, const s
 			*name = otherwise + "-" + std::to_string(i);
 	}
 	if (!IsName(*name))
-		table->Refuse("a name is of letters, digits, '-', '_' and '.', not \"" + *name + "\"");
+		table->Refuse("a name consists of letters, digits, '-', '_' and '.', not \"" + *name + "\"");
 	if (taken(*name))
-		table->Refuse("the name \"" + *name + "\" is taken on " + *host);
+		table->Refuse("the name \"" + *name + "\" is already used on " + *host);
 }
 
 void ReadRecorder(common::Table *table, Plan *plan)
@@ -94,8 +95,8 @@ void ReadRecorder(common::Table *table, Plan *plan)
 	}
 	table->Words("options", &recorder.options);
 	if (recorder.targets.empty())
-		table->Refuse("a recorder needs to know whom to record: `port`, `pid`, `name-of`, `unix`, "
-			      "`container` or `cgroup`");
+		table->Refuse("a [[record]] needs a target: `port`, `pid`, `name-of`, `unix`, `container` or "
+			      "`cgroup`");
 	plan->recorders.push_back(recorder);
 }
 
@@ -119,18 +120,18 @@ void ReadAll(common::Table *table, Plan *plan)
 	table->Words("mpirun", &plan->mpirun);
 	plan->go_on = on_death == "continue";
 	if (on_death != "end" && on_death != "continue")
-		table->Refuse("`on_death` is \"end\" or \"continue\", not \"" + on_death + "\"");
+		table->Refuse("`on_death` must be \"end\" or \"continue\", not \"" + on_death + "\"");
 	if (plan->scratch.empty() || plan->scratch[0] != '/')
-		table->Refuse("`scratch` is an absolute path, not \"" + plan->scratch + "\"");
+		table->Refuse("`scratch` must be an absolute path, not \"" + plan->scratch + "\"");
 	table->Each("hosts", "a host", [&](common::Table *one) { ReadHost(one, plan); });
 	table->Each("record", "a recorder", [&](common::Table *one) { ReadRecorder(one, plan); });
 	table->Each("load", "a load", [&](common::Table *one) { ReadLoad(one, plan); });
 	if (plan->hosts.empty())
-		table->Refuse("there are no [[hosts]]");
+		table->Refuse("the plan has no [[hosts]]");
 	if (plan->recorders.empty() && plan->loads.empty())
-		table->Refuse("there is neither a [[record]] nor a [[load]]");
+		table->Refuse("the plan needs at least one [[record]] or [[load]]");
 	if (!plan->duration_ns)
-		table->Refuse("`duration` is missing: how long the run takes, such as \"30s\"");
+		table->Refuse("`duration` is missing: set the length of the run, such as \"30s\"");
 	table->End();
 }
 

@@ -113,7 +113,7 @@ void NameDeadRank(Session *session, const Plan &plan, const common::Child &mpiru
 						  : "the rank on " + plan.hosts[rank - 1].name + " (" +
 							RolesOf(plan, plan.hosts[rank - 1]) + ")";
 		return Trouble(session, who + " was killed by signal " + std::to_string(signal) +
-					    "; the others were ended");
+					    "; the programs of all hosts were stopped");
 	}
 	Trouble(session, "mpirun " + common::HowItEnded(mpirun) + LastWords(mpirun));
 }
@@ -125,8 +125,7 @@ void NameLost(Session *session, const Plan &plan)
 	for (const PlanHost &host : plan.hosts) {
 		const HostState &state = session->hosts[host.name];
 		if (!state.over && state.heard_ns && now - state.heard_ns > kSilent)
-			Trouble(session, host.name + " (" + RolesOf(plan, host) +
-					     ") has not been heard of for " +
+			Trouble(session, host.name + " (" + RolesOf(plan, host) + ") has not reported for " +
 					     std::to_string((now - state.heard_ns) / kSecondNs) + " s");
 	}
 }
@@ -187,7 +186,7 @@ void RunLoad(const HostsOptions &o, Session *session)
 		const bool wanted = Listen(session, o.plan, &mpi);
 		const bool stopped = common::Stops() > mpi.stops && !mpi.ended_ns;
 		if (stopped)
-			Trouble(session, "stopped by a signal; ending all hosts' programs");
+			Trouble(session, "received a signal; stopping the programs of all hosts");
 		if (wanted || stopped || AllLoaded(*session, o.plan) || OnlySilentOnesLeft(*session, o.plan))
 			SendEnd(session, &mpi);
 		Insist(session, o.plan, &mpi);
@@ -248,15 +247,15 @@ void GatherAll(const HostsOptions &o, Session *session)
 			left.push_back(&host);
 	if (left.empty())
 		return;
-	Say(session, "gathering into " + o.mpi.run);
+	Say(session, "collecting files in " + o.mpi.run);
 	take(left, kGathering);
 	const std::vector<const PlanHost *> again = left;
 	for (const PlanHost *host : again)
 		if (again.size() < o.plan.hosts.size() || again.size() > 1)
 			take({host}, kOneHost);
 	for (const PlanHost *host : left)
-		Trouble(session, "the files of " + host->name + " could not be fetched; they are in " +
-				     DirectoryOf(o.plan, o.mpi.token, host->name) + " there");
+		Trouble(session, "cannot fetch the files of " + host->name + ": they are still in " +
+				     DirectoryOf(o.plan, o.mpi.token, host->name) + " on that host");
 }
 
 bool WriteRunJson(const HostsOptions &o, const Session &session, double started, std::string *error)
@@ -280,7 +279,7 @@ bool WriteRunJson(const HostsOptions &o, const Session &session, double started,
 	out.close();
 	if (out)
 		return true;
-	*error = "can't write " + path + ": " + strerror(errno);
+	*error = "cannot write " + path + ": " + strerror(errno);
 	return false;
 }
 
@@ -290,7 +289,7 @@ bool ReadPlan(const std::string &path, Plan *plan, std::string *error)
 	std::ifstream in(path);
 	std::stringstream text;
 	if (!in || !(text << in.rdbuf())) {
-		*error = "can't read " + path + ": " + (errno ? strerror(errno) : "it is empty");
+		*error = "cannot read " + path + ": " + (errno ? strerror(errno) : "the file is empty");
 		return false;
 	}
 	return ParsePlan(text.str(), path, plan, error);
@@ -313,15 +312,14 @@ bool PrepareHosts(HostsOptions *o, std::string *error, int *status)
 	o->mpi.mpirun = common::FindProgram("mpirun").empty() ? "" : "mpirun";
 	o->mpi.rank = common::FindProgram("forktail-rank");
 	if (o->mpi.mpirun.empty())
-		*error =
-		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin";
+		*error = "cannot find mpirun on PATH. Install openmpi-bin.";
 	else if (o->mpi.rank.empty())
-		*error = "there is no forktail-rank beside forktail: it is built where Open MPI is: install "
-			 "libopenmpi-dev and build again";
+		*error = "cannot find forktail-rank next to forktail. Install the package forktail-mpi, or "
+			 "install libopenmpi-dev and build again.";
 	else if (fs::exists(o->mpi.run, ec) && !fs::is_empty(o->mpi.run, ec))
-		*error = o->mpi.run + " is there already, and not empty";
+		*error = o->mpi.run + " exists and is not empty. Name a new directory.";
 	else if (fs::create_directories(o->mpi.run + "/hosts", ec); ec)
-		*error = "can't make " + o->mpi.run + ": " + ec.message();
+		*error = "cannot create " + o->mpi.run + ": " + ec.message();
 	return error->empty();
 }
 
@@ -352,7 +350,7 @@ int RunHosts(HostsOptions o)
 	if (session.cannot || !session.go_ns)
 		return 3;
 	Say(&session, session.troubles.empty() ? "done: forktail explain " + o.mpi.run
-					       : "what there is lies in " + o.mpi.run);
+					       : "the run is incomplete: see " + o.mpi.run);
 	return session.troubles.empty() ? 0 : 1;
 }
 

@@ -66,7 +66,7 @@ bool Take(Session *session, const Plan &plan, const Told &told)
 	const std::string what = TextOf(told, "forktail"), host = TextOf(told, "host");
 	if (what == "go") {
 		session->go_ns = ft_now_ns();
-		Say(session, "all hosts are ready; the load begins in " +
+		Say(session, "all hosts are ready; the load starts in " +
 				 std::to_string(told.value("seconds", 0.0)).substr(0, 4) + " s");
 		return false;
 	}

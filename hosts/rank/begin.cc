@@ -65,8 +65,9 @@ bool SameVersions(int ranks)
 		words >> said >> host;
 		if (said == FORKTAIL_VERSION)
 			continue;
-		Cannot(host, "its forktail-rank is of version " + said +
-				 ", and this run is of " FORKTAIL_VERSION ": install the same on all hosts");
+		Cannot(host, "its forktail-rank has version " + said +
+				 ", but this run needs " FORKTAIL_VERSION
+				 ": install the same version on all hosts");
 		same = false;
 	}
 	return same;

@@ -119,7 +119,7 @@ bool SendFile(const fs::path &path, const std::string &host)
 	if (fd >= 0)
 		close(fd);
 	if (n < 0)
-		Left(host, "can't read " + path.string() + ": " + strerror(why));
+		Left(host, "cannot read " + path.string() + ": " + strerror(why));
 	return n == 0;
 }
 
@@ -177,7 +177,7 @@ bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 	}
 	SendText(from, good && some && whole ? "kept" : "failed");
 	if (!good)
-		Left(host.name, "can't write into " + directory + ": " + strerror(why));
+		Left(host.name, "cannot write to " + directory + ": " + strerror(why));
 	return good && some && whole;
 }
 
@@ -241,7 +241,7 @@ int HandOver(const std::string &token, const std::string &host)
 	if (kept)
 		fs::remove_all(directory, ec);
 	else
-		Left(host, "its files are still in " + directory);
+		Left(host, "its files are still in " + directory + " on that host");
 	Send(Tell(kept ? "kept" : "left", host));
 	EndTalk();
 	return kept ? 0 : 3;

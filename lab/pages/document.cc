@@ -18,8 +18,8 @@ bool WriteSection(const std::string &document, const Scenario &scenario, const R
 		    end = "<!-- /lab:" + scenario.name + " -->";
 	size_t from = text.find(begin), to = text.find(end);
 	if (from == std::string::npos || to == std::string::npos || to < from) {
-		*error = document + " has no place for " + scenario.name + ": a line " +
-			 begin.substr(0, begin.size() - 1) + " and a line " + end;
+		*error = document + " has no section for " + scenario.name + ": add the lines " +
+			 begin.substr(0, begin.size() - 1) + " and " + end;
 		return false;
 	}
 	from += begin.size();

@@ -11,8 +11,8 @@
 namespace forktail::lab
 {
 
-// Charts go into the directory that is called as the document without its ".md": docs/results/experiments/NAME-1.svg.
-// False: *error is one sentence, and the document is as it was.
+// Charts go into the directory that is called as the document without its ".md":
+// docs/results/experiments/NAME-1.svg. False: *error is one sentence, and the document is as it was.
 bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
 		  const Output &output, std::string *error);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is left of a scenario's run for its readers: a page with its tables, charts and worst moments, the
-// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages hold all
-// they need, and no scripts.
+// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages
+// hold all they need, and no scripts.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a step cost: the kernel's counters of the host and of each server before and after it, and what the
-// servers count themselves (INFO, memcached's stats). The differences become figures; docs/reference/scenarios.md lists
-// them.
+// servers count themselves (INFO, memcached's stats). The differences become figures;
+// docs/reference/scenarios.md lists them.
 #pragma once
 
 #include <cstdint>

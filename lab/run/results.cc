@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results as JSON, for other programs too: docs/reference/scenarios.md. The file is replaced as a whole, so that
-// whoever reads it, or resumes the run after a crash, finds all of some moment and never half of it.
+// Results as JSON, for other programs too: docs/reference/scenarios.md. The file is replaced as a whole, so
+// that whoever reads it, or resumes the run after a crash, finds all of some moment and never half of it.
 #include "results.h"
 
 #include <cctype>
@@ -102,17 +102,19 @@ bool ReadResults(const std::string &path, Results *results, std::string *error)
 {
 	std::ifstream in(path);
 	if (!in) {
-		*error = "can't read " + path + ": " + std::strerror(errno);
+		*error = "cannot read " + path + ": " + std::strerror(errno);
 		return false;
 	}
 	Results read;
 	Json json = Json::parse(in, nullptr, false);
 	if (!json.is_object()) {
-		*error = path + " is damaged, or no results of a scenario: it holds no JSON object";
+		*error =
+		    path + " is damaged or does not contain results of a scenario: it is not a JSON object";
 		return false;
 	}
 	if (json.value("version", Json()) != kVersion) {
-		*error = path + " is damaged, or of another version of forktail: its version is not " +
+		*error = path +
+			 " is damaged or was written by another version of forktail: its version is not " +
 			 std::to_string(kVersion);
 		return false;
 	}

@@ -4,7 +4,8 @@
 // resumed.
 //
 // A name says the step that gave it and what it is of: run.SET.p99 (ns), run.redis.cpu_percent,
-// before.redis.used_memory (bytes). docs/reference/scenarios.md lists them. In names anything but letters and digits is
+// before.redis.used_memory (bytes). docs/reference/scenarios.md lists them. In names anything but letters and
+// digits is
 // "_" between dots: run.p99_9, run.READ_MODIFY_WRITE.rps.
 #pragma once
 

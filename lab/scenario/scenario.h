@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A scenario is an experiment as data: which servers, what load, what happens meanwhile, what is recorded,
 // which tables and charts are made of it, and what was published about the same experiment elsewhere. It is
-// read from a TOML file, whose reference is docs/reference/scenarios.md; a mistake in it is refused with file, line and
-// reason.
+// read from a TOML file, whose reference is docs/reference/scenarios.md; a mistake in it is refused with
+// file, line and reason.
 //
 // Texts marked "template" may hold {name}: the value of a sweep's variable, of a size or of a constant; and
 // {name*2/3}: arithmetic with them, rounded down to a whole number (see Expand).

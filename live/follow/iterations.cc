@@ -106,7 +106,8 @@ void Iterations::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &t
 				  cause});
 }
 
-void Iterations::AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details)
+void Iterations::AddTurn(uint32_t tid, const Iteration &turn,
+			 const std::unordered_map<uint32_t, DetailText> &details)
 {
 	OfThread &thread = threads_[tid];
 	Pending pending;

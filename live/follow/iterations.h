@@ -36,7 +36,8 @@ public:
 	void AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally);
 	// The thread waited for events: what came before is no part of its next turn.
 	void Waited(uint32_t tid);
-	void AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details);
+	void AddTurn(uint32_t tid, const Iteration &turn,
+		     const std::unordered_map<uint32_t, DetailText> &details);
 
 	// Tells the turns that came before the last call of this.
 	void Tell(const Held &held, std::vector<Iteration> *turns);

@@ -140,8 +140,8 @@ void Guard::Use()
 	for (const Trigger &t : config_.triggers)
 		if (!t.command.argv.empty() && geteuid() == 0) {
 			Say(Level::Warning,
-			    "commands of the configuration won't be run: the ring belongs to root "
-			    "(forktail record --user)");
+			    "the commands in the configuration are not run because root owns the ring. "
+			    "Start the recorder with --user.");
 			break;
 		}
 }
@@ -164,7 +164,7 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 	    !Add(evsignal_new(base, SIGTERM, OnStop, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGINT, OnStop, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGCHLD, OnChild, this), nullptr)) {
-		*error = "can't wait for events";
+		*error = "cannot wait for events";
 		return false;
 	}
 	if (!config_.control.empty() &&
@@ -234,24 +234,24 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 {
 	const Trigger *trigger = FindTrigger(config_.triggers, name);
 	if (!trigger || trigger->rule.what != What::Named) {
-		*answer = !trigger ? "there is no trigger of that name in the configuration"
-				   : "that trigger fires by itself, by its rule";
+		*answer = !trigger ? "the configuration has no trigger of that name"
+				   : "that trigger has a rule. It fires only by its rule.";
 		return false;
 	}
 	const uint64_t now = ft_now_ns();
-	const Fired fired{name, trigger->server, "asked for", now, now};
+	const Fired fired{name, trigger->server, "requested", now, now};
 	switch (planner_.Fire(fired, trigger->before_ns, trigger->after_ns)) {
 	case Came::Begun:
 		*answer = name + " fired: a snapshot will be in " + work_.directory();
 		return true;
 	case Came::Added:
-		*answer = name + " fired: it is added to the snapshot that is being made";
+		*answer = name + " fired: added to the snapshot in progress";
 		return true;
 	case Came::Counted:
 		break;
 	}
-	*answer = name + " was counted only: the last snapshot is not long enough ago; in " +
-		  common::FormatDuration(planner_.cool_ns() - now) + " there may be another";
+	*answer = name + " fired during the cooldown: no snapshot. The cooldown ends in " +
+		  common::FormatDuration(planner_.cool_ns() - now) + ".";
 	return false;
 }
 
@@ -307,16 +307,16 @@ void Guard::Reload()
 	std::string error;
 	stamp_ = StampOf(options_.config);
 	if (!ReadOptions(options_, &config, &error)) {
-		Say(Level::Error, error + "; what was read before stays in force");
+		Say(Level::Error, error + ". The previous configuration stays in effect.");
 		return;
 	}
 	if (config.record != config_.record)
-		Say(Level::Warning, "what is recorded, and how, changes when the recorder is started anew");
+		Say(Level::Warning, "[record] has changed. Restart the recorder to apply it.");
 	if (config.metrics != config_.metrics || config.metrics_textfile != config_.metrics_textfile ||
 	    config.control != config_.control)
-		Say(Level::Warning, "where metrics and the control socket are changes at the next start");
-	Say(Level::Notice, "the configuration was read anew: " +
-			       common::Plural(config.triggers.size(), "trigger", "triggers"));
+		Say(Level::Warning, "[metrics] or [control] has changed. Restart the recorder to apply it.");
+	Say(Level::Notice,
+	    "reloaded the configuration: " + common::Plural(config.triggers.size(), "trigger", "triggers"));
 	config_ = config;
 	Use();
 }
@@ -363,9 +363,9 @@ void Guard::TellManager()
 	for (const auto &[name, count] : work_.figures().taken)
 		taken += count;
 	Notify("STATUS=" + std::string(follower_.recording() ? "recording" : "nothing is recorded") + "; " +
-	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " kept in " +
+	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " in " +
 	       common::FormatBytes(buffer.bytes) + "; " + common::Plural(taken, "snapshot", "snapshots") +
-	       " made");
+	       " taken");
 }
 
 } // namespace
@@ -374,7 +374,7 @@ bool RunGuard(const GuardOptions &options, const Config &config, std::string *er
 {
 	struct event_base *base = event_base_new();
 	if (!base) {
-		*error = "can't wait for events";
+		*error = "cannot wait for events";
 		return false;
 	}
 	bool good;

@@ -103,7 +103,7 @@ std::string How(const common::Child &child)
 		return "took longer than " + common::FormatDuration(child.command.limit_ns) +
 		       " and was killed";
 	if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == common::kNotStarted)
-		return "could not be run";
+		return "could not be started";
 	return common::HowItEnded(child);
 }
 
@@ -136,8 +136,9 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	if (limits_.stop_when_full && Full()) {
 		figures_.refused++;
 		if (!said_refused_)
-			Say(Level::Warning, "no more snapshots are made: " + directory_ +
-						" holds as many as it may, and none is to go");
+			Say(Level::Warning,
+			    directory_ + " is full and when-full is \"stop\": no snapshot is taken. Remove "
+					 "old snapshots.");
 		said_refused_ = true;
 		return false;
 	}
@@ -181,7 +182,7 @@ void Work::Taken()
 		figures_.disk_full += why == snapshot::SnapshotWhy::DiskFull;
 		if (why != snapshot::SnapshotWhy::DiskFull || !said_full_)
 			Say(Level::Error,
-			    "no snapshot " + taking_.name + " could be made: " + common::Text(said, "error"));
+			    "cannot take the snapshot " + taking_.name + ": " + common::Text(said, "error"));
 		said_full_ |= why == snapshot::SnapshotWhy::DiskFull;
 		return;
 	}
@@ -198,7 +199,7 @@ void Work::Taken()
 	if (after_.size() > kMostWaiting) {
 		// The second: the first is at work.
 		Say(Level::Warning,
-		    "explanations take longer than snapshots come: " + after_[1].name + " stays without one");
+		    "too many snapshots wait for an explanation: " + after_[1].name + " is not explained");
 		figures_.not_explained++;
 		after_.erase(after_.begin() + 1);
 	}
@@ -232,8 +233,7 @@ bool Work::BeginCommand(const Job &job, const CommandOf &command)
 		figures_.commands_failed++;
 		Say(Level::Error,
 		    command.command.argv[0] +
-			" is not run: commands are run as the user whom the ring belongs to, and "
-			"that is root (forktail record --user)");
+			" is not run because root owns the ring. Start the recorder with --user.");
 		return false;
 	}
 	common::Command words = InSession(command.command.argv[0], limits_.command_ns);

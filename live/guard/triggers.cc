@@ -59,7 +59,7 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		if (t.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, t.server) ||
 		    IsChilds(t.thread) || !IsNew(trigger, t.thread, {t.start_ns, t.start_ns + t.duration_ns}))
 			continue;
-		std::string what = "a turn of " + common::FormatDuration(t.duration_ns);
+		std::string what = "an event-loop iteration of " + common::FormatDuration(t.duration_ns);
 		if (!t.parts.empty())
 			what += std::string(", ") + analysis::CauseName(t.parts[0].cause) + " for " +
 				common::FormatDuration(t.parts[0].ns);
@@ -73,7 +73,8 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		    !IsNew(trigger, s.thread, {s.start_ns, s.start_ns + s.duration_ns}))
 			continue;
 		fired->push_back({trigger.name, NameOf(s.server),
-				  "a turn held up by " + std::string(analysis::CauseName(s.cause)) + " for " +
+				  "an event-loop iteration stalled by " +
+				      std::string(analysis::CauseName(s.cause)) + " for " +
 				      common::FormatDuration(s.duration_ns) + " so far",
 				  s.start_ns, s.start_ns + s.duration_ns});
 	}
@@ -150,7 +151,7 @@ void Watch::See(const live::Batch &batch, const std::vector<live::Server> &serve
 	for (const live::Note &n : batch.notes)
 		if (n.kind == "trigger")
 			fired->push_back({n.name.empty() ? "signal" : n.name, NameOf(n.server),
-					  "asked for by " + (n.name.empty() ? "a signal" : n.name), n.t_ns,
+					  "requested by " + (n.name.empty() ? "a signal" : n.name), n.t_ns,
 					  n.t_ns});
 }
 

@@ -177,7 +177,7 @@ int ListenOnPath(const std::string &path, std::string *error)
 	sockaddr_un name = {};
 	name.sun_family = AF_UNIX;
 	if (path.size() >= sizeof name.sun_path) {
-		*error = "can't listen on " + path + ": the path is too long for a socket";
+		*error = "cannot listen on " + path + ": the path is too long for a socket";
 		return -1;
 	}
 	memcpy(name.sun_path, path.c_str(), path.size() + 1);
@@ -196,7 +196,7 @@ int ListenOnPath(const std::string &path, std::string *error)
 	umask(before);
 	if (bound)
 		return fd;
-	*error = "can't listen on " + path + ": " + strerror(why);
+	*error = "cannot listen on " + path + ": " + strerror(why);
 	CloseQuietly(fd);
 	return -1;
 }
@@ -235,14 +235,15 @@ int ListenOnPort(const std::string &text, std::string *where, std::string *error
 	int on = 1;
 	if (!ParsePlace(text, &to, &length)) {
 		*error = "'" + text +
-			 "' is no address for metrics: ADDR:PORT with numbers, PORT, or /PATH of a "
+			 "' is not an address for metrics: use ADDR:PORT with a numeric address, PORT, or "
+			 "/PATH of a "
 			 "Unix socket";
 		return -1;
 	}
 	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
 	    bind(fd, reinterpret_cast<sockaddr *>(&to), length) || listen(fd, kBacklog)) {
-		*error = "can't listen on " + text + ": " + strerror(errno);
+		*error = "cannot listen on " + text + ": " + strerror(errno);
 		CloseQuietly(fd);
 		return -1;
 	}
@@ -301,7 +302,7 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 	evhttp_bound_socket *bound =
 	    state->http ? evhttp_accept_socket_with_handle(state->http, fd) : nullptr;
 	if (!bound) {
-		*error = "can't listen on " + address + ": out of memory";
+		*error = "cannot listen on " + address + ": out of memory";
 		CloseQuietly(fd);
 		return nullptr;
 	}

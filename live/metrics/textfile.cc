@@ -50,7 +50,7 @@ bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::
 		return true;
 	if (fd >= 0)
 		unlink(beside.c_str());
-	*error = "can't write " + path + ": " + strerror(why);
+	*error = "cannot write " + path + ": " + strerror(why);
 	return false;
 }
 

@@ -76,7 +76,7 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 {
 	struct stat st;
 	if (lstat(out.c_str(), &st) == 0) {
-		*error = out + " is there already: a snapshot makes a new directory";
+		*error = out + " exists. Name a new directory for the snapshot.";
 		return SnapshotWhy::Exists;
 	}
 	fs::path whole(out);
@@ -86,11 +86,11 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 	RemoveUnfinished(parent);
 	std::string path = parent.string() + "/" + kBegun + "XXXXXX";
 	if (!mkdtemp(path.data()))
-		return Tell("can't make " + out, errno, error);
+		return Tell("cannot create " + out, errno, error);
 	begun->path = path;
 	begun->fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (begun->fd < 0 || flock(begun->fd, LOCK_EX | LOCK_NB))
-		return Tell("can't make " + out, errno, error);
+		return Tell("cannot create " + out, errno, error);
 	ft_give_to_caller(begun->fd);
 	return SnapshotWhy::Done;
 }
@@ -125,14 +125,14 @@ SnapshotWhy TakeSegments(const SnapshotRequest &asked, analysis::Ring *ring, con
 			continue;
 		}
 		if (rc)
-			return Tell("can't keep " + from + " in " + asked.out, rc, error);
+			return Tell("cannot save " + from + " in " + asked.out, rc, error);
 		if (!taken->from_ns)
 			taken->from_ns = analysis::ReadHead(copy).start_ns;
 		*last = copy;
 	}
 	if (taken->segments)
 		return SnapshotWhy::Done;
-	*error = "all of that time in " + asked.ring + " made room for newer segments meanwhile";
+	*error = "the recorder evicted all segments of that time from " + asked.ring + " during the snapshot";
 	return SnapshotWhy::Nothing;
 }
 
@@ -185,7 +185,7 @@ SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *erro
 	begun->done = !failed;
 	if (!failed)
 		return SnapshotWhy::Done;
-	const SnapshotWhy why = Tell("can't make " + asked.out, failed, error);
+	const SnapshotWhy why = Tell("cannot create " + asked.out, failed, error);
 	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
 }
 
@@ -202,7 +202,7 @@ SnapshotWhy FindTime(const SnapshotRequest &asked, analysis::Ring *ring, std::st
 	    (ring->path(ring->size() - 1) != newest || ring->size() > 1 ||
 	     (analysis::TimeOfBlocks(newest, 0, &start_ns, &end_ns, nullptr) && end_ns >= asked.from_ns)))
 		return SnapshotWhy::Done;
-	*error = "nothing of that time is in " + asked.ring;
+	*error = asked.ring + " has no data of that time";
 	return SnapshotWhy::Nothing;
 }
 
@@ -228,7 +228,7 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	analysis::TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
 	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, begun.path))
-		return Tell("can't write " + asked.out, errno ? errno : ENOSPC, error);
+		return Tell("cannot write " + asked.out, errno ? errno : ENOSPC, error);
 	return Appear(asked, &begun, error);
 }
 

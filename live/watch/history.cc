@@ -236,9 +236,9 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 {
 	static const struct {
 		const char *kind, *text;
-	} known[] = {{"recorder-began", "a recorder began"},
+	} known[] = {{"recorder-began", "a recorder started"},
 		     {"recorder-ended", "the recorder ended"},
-		     {"target-began", "a process began to be recorded: "},
+		     {"target-began", "started to record a process: "},
 		     {"target-ended", "a process ended: "},
 		     {"trigger", "triggered: "}};
 	for (const live::Note &note : batch.notes)

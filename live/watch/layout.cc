@@ -53,8 +53,7 @@ Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 	constexpr size_t least = 12; // columns of a name that say which it is
 	std::string left = "forktail watch", right, which;
 	if (f.servers)
-		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid,
-					f.alive ? "" : ", which has ended");
+		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : " (ended)");
 	if (f.servers > 1)
 		which = analysis::Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
 	if (f.has_second)
@@ -117,7 +116,7 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 	}
 	std::string pointer(kLabel + f.chosen, ' ');
 	pointer += f.has_second ? "^" : "";
-	const std::string text = "worst turn per second, " +
+	const std::string text = "longest iteration per second, " +
 				 std::string(f.has_second ? ClockText(f.second.realtime_ns) : "nothing yet");
 	if (pointer.size() + 1 + analysis::DisplayWidth(text) <= columns)
 		pointer += " " + text;
@@ -162,8 +161,7 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::St
 	}
 	if (lines.empty())
 		lines.push_back(
-		    {{threads ? "  idle all the second" : "  nothing is accounted for in this second",
-		      Look::Dim}});
+		    {{threads ? "  idle for the whole second" : "  no data for this second", Look::Dim}});
 	return lines;
 }
 
@@ -176,9 +174,9 @@ Line Iterations(const Figures &second, size_t columns, const analysis::Style &st
 				whole_ns += part.ns;
 				idle_ns += part.cause == analysis::Cause::Idle ? part.ns : 0;
 			}
-	std::string text = "turns: none";
+	std::string text = "iterations: none";
 	if (second.turns)
-		text = analysis::Format("turns %s  p50 %s  p99 %s  max %s",
+		text = analysis::Format("iterations %s  p50 %s  p99 %s  max %s",
 					common::FormatCount(second.turns).c_str(),
 					common::FormatDuration(second.p50_ns).c_str(),
 					common::FormatDuration(second.p99_ns).c_str(),
@@ -204,8 +202,8 @@ std::vector<Line> Wrapped(const std::string &head, const std::string &text, size
 std::vector<Line> Worst(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	if (!f.worst.duration_ns)
-		return {{{"no turn in this minute", Look::Dim}}};
-	return Wrapped("worst of the minute: ", WorstText(f.worst, f.worst_realtime_ns), columns,
+		return {{{"no event-loop iteration in this minute", Look::Dim}}};
+	return Wrapped("longest iteration of the minute: ", WorstText(f.worst, f.worst_realtime_ns), columns,
 		       Look::Strong, style);
 }
 
@@ -329,21 +327,21 @@ std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const analysis::Sty
 std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 {
 	static const char *const text[] = {
-	    "forktail watch: where a server's seconds go, as they pass",
+	    "forktail watch: what the threads of a server do, second by second",
 	    "",
 	    "q            quit",
-	    "space p      freeze and go on: what is shown stays, recording goes on",
-	    "left right   one second back or on (h l)      PgUp PgDn  half a strip",
-	    "Home End     as far back as the ring goes (ten minutes at most); live again",
-	    "w            the second of the minute's worst turn",
-	    "tab          the next server",
-	    "enter e      forktail explain around the second that is shown, in a pager",
-	    "s            a snapshot: the minute around that second, kept",
-	    "?            this; any key goes back",
+	    "space p      freeze or resume the screen; recording continues",
+	    "left right   one second back or forward (h l)   PgUp PgDn  half a strip",
+	    "Home End     oldest second of the ring (at most ten minutes back); live again",
+	    "w            second with the longest iteration of the minute",
+	    "tab          next server",
+	    "enter e      open forktail explain for this second in a pager",
+	    "s            save the minute around this second as a snapshot",
+	    "?            help; any key returns",
 	    "",
-	    "A turn is what a server does between two waits for work: clients wait as long.",
-	    "! marks what kept a serving thread from its own code; bars are shares of its second.",
-	    "Seconds are told two seconds after they passed. docs/reference/watch-and-metrics.md has the rest.",
+	    "iteration    one pass of the event loop; clients wait while it runs",
+	    "!            a stall: the thread could not run its own code; bars: shares of its second",
+	    "The screen is two seconds behind. See docs/reference/watch-and-metrics.md.",
 	};
 	std::vector<Line> lines;
 	analysis::Style style;

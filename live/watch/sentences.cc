@@ -58,7 +58,7 @@ std::string ChildText(const Child &child, const Figures &second)
 	if (!ended)
 		text += " so far";
 	if (child.last_took_ns) {
-		text += ", the last one took " + common::FormatDuration(child.last_took_ns);
+		text += ", the previous one took " + common::FormatDuration(child.last_took_ns);
 		if (!ended)
 			text += " (" +
 				common::FormatShare(static_cast<double>(so_far_ns) /
@@ -92,7 +92,7 @@ std::string TakenText(const Figures &second)
 {
 	std::string text;
 	for (const Taker &taker : second.taken)
-		text += (text.empty() ? "CPU taken by " : ", ") + taker.comm + " " +
+		text += (text.empty() ? "CPU held by " : ", ") + taker.comm + " " +
 			common::FormatDuration(taker.ns);
 	return text;
 }
@@ -114,9 +114,8 @@ std::vector<std::string> FactsOf(const Frame &f)
 	const Figures &s = f.second;
 	std::vector<std::string> facts;
 	for (const Open &open : s.open)
-		facts.push_back("in the middle of it: " + open.thread + ", " +
-				analysis::AccountName(open.cause) + " since " +
-				common::FormatDuration(open.so_far_ns) +
+		facts.push_back("in progress: " + open.thread + ", " + analysis::AccountName(open.cause) +
+				" for " + common::FormatDuration(open.so_far_ns) +
 				(open.detail.empty() ? "" : ", " + open.detail));
 	if (!f.event.text.empty())
 		facts.push_back(ClockText(f.event.realtime_ns) + ": " + f.event.text);
@@ -152,7 +151,7 @@ std::string StatusText(const Health &h)
 {
 	std::string text = "recorder";
 	if (!h.recording)
-		text = h.quiet_ns ? "no recorder: nothing came for " +
+		text = h.quiet_ns ? "no recorder: no data for " +
 					common::FormatDuration(h.quiet_ns / kSecondNs * kSecondNs)
 				  : "no recorder yet";
 	if (h.cost_known)
@@ -183,7 +182,7 @@ std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
 	if (!turn.stack.empty())
 		text += "; in " + turn.stack;
 	if (!turn.holder.empty())
-		text += "; meanwhile the CPU had " + turn.holder;
+		text += "; CPU held by " + turn.holder;
 	return text;
 }
 

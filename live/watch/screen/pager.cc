@@ -46,7 +46,7 @@ std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
-		return std::string("can't open a pager: ") + strerror(errno);
+		return std::string("cannot open a pager: ") + strerror(errno);
 	const char *pager = getenv("PAGER");
 	if (!pager || !*pager)
 		pager = "if command -v less >/dev/null; then exec less; else exec more; fi";
@@ -77,7 +77,7 @@ std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 		common::WaitForAny({shown.pidfd}, -1);
 	common::EndChild(&program); // nobody reads what it has still to say
 	return started && WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == common::kNotStarted
-		   ? "there is no pager: set PAGER"
+		   ? "cannot find a pager: set PAGER"
 		   : error;
 }
 

@@ -102,11 +102,10 @@ void Watching::Read()
 		history_.Take(batch_, follower_);
 	} while (batch_.more && ft_now_ns() - began_ns < kPollNs);
 	if (!history_.last_ns())
-		waiting_ = batch_.more
-			       ? "reading " + common::Visible(options_.path)
-			       : "nothing is recorded in " + common::Visible(options_.path) +
-				     " yet; forktail record --keep 10m -o " + common::Visible(options_.path) +
-				     " --pid PID records a server there";
+		waiting_ = batch_.more ? "reading " + common::Visible(options_.path)
+				       : "nothing is recorded in " + common::Visible(options_.path) +
+					     " yet. Start forktail record --keep 10m -o " +
+					     common::Visible(options_.path) + " --pid PID";
 }
 
 // Seconds from before the first one, once somebody wants to see them.
@@ -160,7 +159,7 @@ void Watching::Explain()
 	const uint64_t shown_ns = ShownNs(history_, view_);
 	const uint64_t at_ns = shown_ns ? follower_.RealtimeNs(shown_ns) + kSecondNs / 2 : 0;
 	if (at_ns < kSecondNs)
-		return Say("there is no second to explain yet");
+		return Say("no data to explain yet");
 	const std::string around =
 	    analysis::Format("%llu.%llu,", static_cast<unsigned long long>(at_ns / kSecondNs),
 			     static_cast<unsigned long long>(at_ns % kSecondNs / 100'000'000)) +
@@ -183,7 +182,7 @@ void Watching::Snapshot()
 		return Say("a snapshot is being taken");
 	const uint64_t shown_ns = ShownNs(history_, view_);
 	if (!shown_ns)
-		return Say("there is nothing to keep yet");
+		return Say("no data to save yet");
 	const uint64_t from_ns =
 	    shown_ns - std::min(shown_ns, view_.choice.frozen ? kHalfSnapshotNs : kAtFirstNs);
 	const uint64_t to_ns = view_.choice.frozen ? shown_ns + kHalfSnapshotNs : UINT64_MAX;

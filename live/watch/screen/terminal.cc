@@ -119,20 +119,20 @@ bool Terminal::Open(bool colour, bool utf8, std::string *error)
 {
 	const char *name = getenv("TERM");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		*error = "watch needs a terminal; --once prints a second's figures without one";
+		*error = "watch needs a terminal. Use --once to print the figures of one second.";
 		return false;
 	}
 	int found = 0;
 	if (setupterm(nullptr, STDOUT_FILENO, &found) != OK || !tigetstr("cup") ||
 	    tigetstr("cup") == reinterpret_cast<char *>(-1)) {
-		*error =
-		    "the terminal '" + std::string(name ? name : "") +
-		    "' can't place its cursor, or isn't known here (TERM); --once prints a second's figures";
+		*error = "the terminal '" + std::string(name ? name : "") +
+			 "' (TERM) is unknown or cannot move its cursor. Use --once to print the figures of "
+			 "one second.";
 		return false;
 	}
 	screen_ = newterm(nullptr, stdout, stdin);
 	if (!screen_) {
-		*error = "the terminal '" + std::string(name ? name : "") + "' can't be used (TERM)";
+		*error = "the terminal '" + std::string(name ? name : "") + "' (TERM) cannot be used";
 		return false;
 	}
 	utf8_ = utf8;

@@ -31,14 +31,14 @@ std::string Scenario()
 	       "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"run.rps\"\n";
 }
 
-// False: this host can't limit memory or swap.
+// False: this host cannot limit memory or swap.
 bool InTheMiddle(ScenarioRun *run)
 {
 	run->Start();
 	bool said = run->Says("--duration 600s");
 	std::string err = run->lab->err();
 	INFO(err);
-	for (const char *lack : {": this host has no ", ": can't swap ", ": can't limit memory"})
+	for (const char *lack : {": this host has no ", ": can't swap ", ": cannot limit memory"})
 		if (!said && err.find(lack) != std::string::npos) {
 			WARN("SKIPPED: " << err);
 			return false;

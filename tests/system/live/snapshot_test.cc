@@ -182,7 +182,8 @@ TEST_CASE("what can't be taken out of a ring is one sentence and leaves nothing"
 	refused({dir.path(), "-o", out}, 3, dir.path() + " holds no ring (segment-*.forktail)");
 	refused({dir.file("none"), "-o", out}, 3, "there is no ring at " + dir.file("none"));
 	refused({dir.path()}, 2, "-o");
-	refused({dir.path(), "-o", out, "--last", "x"}, 2, "--last takes a duration: 60s, 5m; not 'x'");
+	refused({dir.path(), "-o", out, "--last", "x"}, 2,
+		"--last needs a duration such as 60s or 5m, not 'x'");
 	refused({dir.path(), "-o", out, "--last", "5s", "--since", "-5s"}, 2, "--since");
 	refused({dir.path(), "-o", out, "--since", "soon"}, 2, "--since takes a time");
 	CHECK(std::filesystem::is_empty(dir.path()));
