@@ -66,7 +66,7 @@ TEST_CASE("What is wrong with a plan is said with its line")
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"c\"\naddress = \"10.0.0.2\"\n" + load) ==
 	      "p.toml:7: the hosts b and c have the same address, 10.0.0.2");
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"../x\"\n" + load)
-		  .find("p.toml:7: a host needs a `name` of") == 0);
+		  .find("p.toml:7: a host needs a `name` that consists of") == 0);
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"c\"\naddress = \"c:2,d\"\n" + load)
 		  .find("p.toml:7: the address") == 0);
 	CHECK(Refusal(kHosts) == "p.toml:1: the plan needs at least one [[record]] or [[load]]");

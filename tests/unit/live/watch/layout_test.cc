@@ -116,7 +116,7 @@ TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
 		for (const Line &line : lines)
 			CHECK(WidthOf(line) <= columns);
 		CHECK(Holds(text, "redis-server"));
-		CHECK(Holds(text, "turns 12,345"));
+		CHECK(Holds(text, "iterations 12,345"));
 		CHECK(Holds(text, "! fork"));
 		CHECK(Holds(text, "longest iteration of the minute: 50.0 ms"));
 		CHECK(Holds(text, "recorder CPU"));
