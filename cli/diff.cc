@@ -28,7 +28,7 @@ struct DiffWords {
 	bool json = false, markdown = false;
 };
 
-// "5%" and "0.05" are the same.
+// "5%" and "0.05" are equal.
 bool ParseShare(const std::string &option, const std::string &text, double *share)
 {
 	char *end = nullptr;
@@ -42,8 +42,8 @@ bool ParseShare(const std::string &option, const std::string &text, double *shar
 	return false;
 }
 
-// The two sides: two paths; one directory, in which `lab pairs` made both; or the runs of each, as the shell
-// makes them of patterns, with "and" between.
+// The two sides are two paths, one directory of `lab pairs`, or two lists of runs (from shell patterns) with
+// "and" between them.
 bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis::compare::SideAsked *b,
 	       std::string *error)
 {
@@ -79,7 +79,7 @@ bool SameRun(const std::string &a, const std::string &b)
 	return std::filesystem::equivalent(a, b, ec);
 }
 
-// That nothing is compared with itself.
+// A run must not be on both sides.
 bool AreApart(const analysis::compare::SideAsked &a, const analysis::compare::SideAsked &b,
 	      std::string *error)
 {
@@ -92,8 +92,8 @@ bool AreApart(const analysis::compare::SideAsked &a, const analysis::compare::Si
 	return true;
 }
 
-// How much runs of the same thing differ: of all pairings of them, what 95 in a hundred don't exceed in the
-// percentile of those that decide where it is most.
+// The noise of identical runs: over all pairs of them, the 95th percentile of the difference, in the deciding
+// percentile where it is largest.
 bool MeasureNoise(const DiffWords &words, analysis::compare::CompareOptions *options, std::string *error,
 		  int *status)
 {

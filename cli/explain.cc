@@ -70,7 +70,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_flag("--ascii", asked->ascii, "Use only ASCII characters");
 }
 
-// What can't be meant. True: it was said why.
+// True: the options contradict each other, and the error is printed.
 bool Refused(ExplainWords *asked)
 {
 	std::string error;
@@ -101,7 +101,7 @@ analysis::Style StyleOf(const ExplainWords &asked)
 	return style;
 }
 
-// What was asked for. False: *error says why there is none.
+// The requested view. False: *error is one sentence.
 bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string *text, std::string *error)
 {
 	const analysis::Style style = StyleOf(asked);
@@ -137,7 +137,7 @@ bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::s
 	return file.Commit(error);
 }
 
-// Prints and writes what was asked for. False: it was said why that can't be.
+// Prints and writes the requested views. False: the error is printed.
 bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
 {
 	std::string text, error;
@@ -154,7 +154,7 @@ bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
 	return false;
 }
 
-// --fail-if. False: it was said what can't be understood.
+// --fail-if. False: the error is printed.
 bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLimits *limits)
 {
 	std::string error;
@@ -172,7 +172,7 @@ bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLim
 	return true;
 }
 
-// Says which came true; the exit status.
+// Prints the conditions that are true. Returns the exit status.
 int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::RunFigures &figures)
 {
 	const std::vector<analysis::gate::Verdict> verdicts =

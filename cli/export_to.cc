@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail export, and what forktail-parquet has in common with it.
+// forktail export, shared with forktail-parquet.
 #include <cstdio>
 #include <string>
 
@@ -33,7 +33,7 @@ void Note(const std::vector<std::string> &warnings)
 		Say("note: " + warning);
 }
 
-// What goes together. False: it was said what doesn't.
+// False: the options contradict each other, and the error is printed.
 bool Fits(const ExportWords &a)
 {
 	const bool part = !(a.part.since + a.part.until + a.part.around).empty();
@@ -72,7 +72,7 @@ int IntoFile(const ExportWords &a, const analysis::exports::ExportFormat &format
 	return good ? kDone : status;
 }
 
-// Goes on after a run that can't be exported, so that one of thousands stops nothing: the worst status.
+// Continues after a failed run, so that one of thousands does not stop the export. Returns the worst status.
 int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &parquet)
 {
 	analysis::exports::DataSet data_set;

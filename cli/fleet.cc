@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail fleet: hands over to the Python package in analysis/fleet/, which has Spark compute. Here is only
-// found which Python has it.
+// forktail fleet: runs the Python package in analysis/fleet/, which computes with Spark. This file only finds
+// a Python with the packages.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

@@ -27,7 +27,7 @@ struct GateWords {
 	analysis::gate::AskedLimits limits;
 };
 
-// What limits there are. False: it was said what is wrong with them.
+// Reads all limits. False: the error is printed.
 bool TakeLimits(GateWords *asked)
 {
 	std::string error;
@@ -48,7 +48,7 @@ bool TakeLimits(GateWords *asked)
 	return true;
 }
 
-// Explains a run for its figures.
+// Explains a run to get the figures that the limits need.
 bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
 		 analysis::gate::RunFigures *figures, analysis::Explanation *explanation, std::string *error,
 		 int *status)
@@ -60,7 +60,7 @@ bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
 	return true;
 }
 
-// A run that can't be read is told of in the build, too.
+// A run that cannot be read is also an error in the JUnit file.
 int CantRead(const GateWords &asked, const std::string &why, int status)
 {
 	std::string error;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// forktail-guard: watches a ring for as long as it is recorded (docs/guides/always-on.md). forktail-record
-// starts it; by hand it does the same on any ring, or on one recording that grows.
+// forktail-guard: watches a ring while it is recorded (docs/guides/always-on.md). forktail-record starts it.
+// It can also be started by hand on a ring or on a recording that is being written.
 //
-// Exit status: 0 asked to end, 2 usage, 3 the ring or a socket can't be had.
+// Exit status: 0 stopped by a signal, 2 usage, 3 the ring or a socket is not available.
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// forktail: the one command a user types. What needs root or a load goes to the C programs that sit beside
-// this one, so that a server needs no analysis and a client no privileges; the rest is done here.
+// forktail: the command that users type. Recording and load generation are separate C programs next to this
+// one: a server host needs no analysis code, a client host no privileges.
 //
-// Exit status: 0 done, 1 the answer is "no", 2 usage, 3 the environment or the input can't.
+// Exit status: 0 done, 1 the answer is "no", 2 usage, 3 a failure of the environment or the input.
 #include <cstdio>
 #include <string>
 

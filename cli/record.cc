@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail record: hands over to forktail-record. With --config FILE its words come from the configuration of
-// the service, and those on the command line after them, so that they count where both say something.
+// forktail record: runs forktail-record. With --config FILE the options come from the service's
+// configuration, followed by those of the command line, which override them.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace forktail::cli
 namespace
 {
 
-// Takes --config FILE, --config=FILE and --check out of the words.
+// The arguments without --config FILE, --config=FILE and --check.
 struct Words {
 	std::string config;
 	bool configured = false, check = false, help = false;
@@ -46,7 +46,7 @@ Words Sort(int argc, char **argv)
 	return w;
 }
 
-// What the file says, for who is about to put it in force.
+// Prints the meaning of the configuration file, for --check.
 int Describe(const live::guard::Config &config)
 {
 	std::string line = "forktail-record";

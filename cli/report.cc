@@ -52,7 +52,7 @@ bool ReportSides(const std::vector<std::string> &sides, const analysis::ExplainO
 	return analysis::report::WriteComparePage(comparison, out, error);
 }
 
-// What a page of two sides can't be of. False: it was said.
+// False: the options cannot be used with two sides, and the error is printed.
 bool FitsTwoSides(const PartTexts &part, const analysis::ExplainOptions &options)
 {
 	if (!part.since.empty() || !part.until.empty() || !part.around.empty())

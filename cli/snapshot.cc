@@ -19,7 +19,7 @@ namespace forktail::cli
 namespace
 {
 
-// How long a ring lasts, and what time of day it was. False: *error says why that can't be told.
+// The ring's time span and clocks. False: *error is one sentence.
 bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeSpan *whole,
 	       std::string *error)
 {
@@ -42,7 +42,7 @@ bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeS
 	return true;
 }
 
-// What is asked for of it: a time is as for --since of forktail explain, of the ring as it is now.
+// The requested part of the ring as it is now. Times have the format of forktail explain --since.
 int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotRequest *asked, analysis::Run *run,
 	      std::string *error)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail sql: runs as tables in DuckDB. Each run is exported to Parquet once, into a cache, and again when
-// its files have changed; DuckDB then has a view of each table over all runs. DuckDB is its own shell, or,
-// where that is not installed, the Python package: there is no query engine here.
+// its files change. DuckDB gets a view per table over all runs. DuckDB is its own shell or, if that is not
+// installed, the Python package.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,7 @@ namespace forktail::cli
 namespace
 {
 
-// What stands in for the shell: argv is views, format, query; without a query it reads statements.
+// The replacement for DuckDB's shell. argv: views, format, query; without a query it reads statements.
 const char kPython[] = R"(
 import sys
 import duckdb
@@ -95,7 +95,7 @@ std::string Hex(uint64_t value)
 	return text;
 }
 
-// A directory for what can be made again: XDG_CACHE_HOME's, else ~/.cache's.
+// The cache directory: under XDG_CACHE_HOME, else under ~/.cache.
 fs::path CacheDirectory()
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -104,7 +104,7 @@ fs::path CacheDirectory()
 	return fs::path(home && home[0] ? home : "/tmp") / ".cache" / "forktail";
 }
 
-// What the files of a run look like from outside: one that is recorded again looks different.
+// Names, sizes and times of a run's files: they differ if the run is recorded again.
 std::string LookOf(const fs::path &run)
 {
 	std::vector<std::string> files;
@@ -135,7 +135,7 @@ int Run(const std::vector<std::string> &argv)
 	return status < 0 ? kCant : status;
 }
 
-// The directory of a run's tables, which is made if it isn't there. Not kDone: it was said why.
+// The directory of a run's tables, exported if missing. Not kDone: the error is printed.
 int TablesOf(const std::string &run, const std::string &slow, std::string *directory)
 {
 	std::error_code ec;
@@ -191,7 +191,7 @@ std::string Views(const std::vector<std::string> &directories)
 	return sql;
 }
 
-// A python3 that has the package: of the tree that this was built in, else the one on PATH. "" if none has.
+// A python3 with the package: of the source tree, else on PATH. "" if none has it.
 std::string PythonWithDuckdb()
 {
 	for (const std::string &python :

@@ -61,7 +61,7 @@ analysis::Style WatchStyle(const WatchWords &asked)
 	return style;
 }
 
-// Reads until there is a second that is accounted for. False: *error says why there is none.
+// Reads until the accounts of one second are complete. False: *error is one sentence.
 bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::History *history,
 	      std::string *error)
 {
@@ -82,7 +82,7 @@ bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::Hi
 		}
 		std::this_thread::sleep_for(std::chrono::milliseconds(200));
 	}
-	// Iterations are told one look after they were read.
+	// Iterations are reported one Poll() after they are read.
 	if (!follower->Poll(&batch, error))
 		return false;
 	history->Take(batch, *follower);
@@ -127,7 +127,7 @@ int Once(const WatchWords &asked)
 	return kDone;
 }
 
-// One sentence for the screen's last line.
+// Takes a snapshot. Returns one sentence for the last line of the screen.
 std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)
 {
 	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See work.h. Between two things that happen nobody runs here: one look in two seconds, to say that we are
-// here.
+// See host_run.h. Between events the rank sleeps, except for a heartbeat every two seconds.
 #include "host_run.h"
 
 #include <algorithm>
@@ -32,13 +31,13 @@ std::string PathOf(const Work &work, const std::string &name, const char *extens
 	return work.directory + "/" + name + extension;
 }
 
-// The path of one of forktail's programs; "": it isn't there.
+// The path of a program of forktail; "": not found.
 std::string FindOf(const Work &work, const std::string &program)
 {
 	return common::FindProgram(program, work.programs.empty() ? common::ProgramPath() : work.programs);
 }
 
-// A program's version, as "forktail-load 0.1.0" says it; "" if it says nothing of the kind.
+// The version in a program's output "forktail-load 0.1.0"; "" if there is none.
 std::string VersionOf(const std::string &path)
 {
 	const std::vector<std::string> lines = common::LinesOf(
@@ -87,7 +86,7 @@ const char *KindOf(const Job &job)
 	return job.kind == Job::kLoad ? "load" : job.kind == Job::kRecorder ? "recorder" : "clock";
 }
 
-// Lines of a program: into its log, and told.
+// Writes a program's lines to its log and reports them.
 void ReadLines(Work *work, Running *r)
 {
 	for (const std::string &line : r->child.err.Read(r->child.ended)) {
@@ -120,7 +119,7 @@ void NoteEnd(Work *work, Running *r)
 	Send(told);
 }
 
-// Waits for something to happen, and tells it.
+// Waits for events and reports them.
 void Look(Work *work, std::vector<int> fds)
 {
 	for (const auto &r : work->running)
@@ -147,7 +146,7 @@ void SignalAll(Work *work, bool loads, int signal)
 			common::SignalChild(&r->child, signal);
 }
 
-// True once somebody wants the end.
+// True if the run must stop.
 bool Asked(common::Lines *words)
 {
 	for (const std::string &line : words->Read())
@@ -186,7 +185,7 @@ bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &toke
 			return false;
 		seen.push_back(job.argv[0]);
 	}
-	// Fails if it is there, whosever it is.
+	// Fails if the directory exists, whoever owns it.
 	if (mkdir(work->directory.c_str(), 0700) != 0) {
 		*error = "cannot create " + work->directory + ": " + strerror(errno);
 		return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See plan.h. A key that nobody knows is a mistake: what is misspelled must not be as if it weren't there.
+// See plan.h. An unknown key is an error, so that a misspelled key is not ignored.
 #include "plan.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace
 
 using common::Table;
 
-// What may be a directory's or a file's name and part of a line that a shell sees.
+// A name that is safe in file names and shell commands.
 bool IsName(const std::string &name)
 {
 	return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0])) &&
@@ -50,7 +50,7 @@ void ReadHost(common::Table *table, Plan *plan)
 	plan->hosts.push_back(host);
 }
 
-// The host and name of something that runs on it. `taken` has names of that host's files.
+// Reads the host and name of a program. Names are unique per host.
 void ReadPlace(common::Table *table, const Plan &plan, const char *what, const std::string &otherwise,
 	       std::string *host, std::string *name)
 {
@@ -66,7 +66,7 @@ void ReadPlace(common::Table *table, const Plan &plan, const char *what, const s
 		for (const PlanLoad &l : plan.loads)
 			if (l.host == *host && l.name == n)
 				return true;
-		return n == "clock"; // that of the comparison
+		return n == "clock"; // the recording of the clock comparison
 	};
 	if (name->empty()) {
 		*name = otherwise;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See run.h. Who ends what: when all loads have ended, something died or a signal came, "end" goes to every
-// rank through mpirun's standard input (those on this host, which mpirun does not pass it to, get SIGTERM);
-// ranks end their programs and themselves, and mpirun ends when they have. If it doesn't, it is killed: then
-// daemons and ranks lose their parents and end, too.
+// See run.h. The end of a run: when all loads have ended, a program died or a signal arrived, every rank gets
+// "end" through mpirun's standard input. Ranks on this host do not get that input and receive SIGTERM. Ranks
+// end their programs and exit, then mpirun exits. If it does not, it is killed, and daemons and ranks end
+// because their parent died.
 #include "run.h"
 
 #include <algorithm>
@@ -44,15 +44,15 @@ std::string NewToken()
 	return text;
 }
 
-// One mpirun, and what there is to know about it.
+// A running mpirun and its state.
 struct Mpi {
 	common::Child child;
-	uint64_t ended_ns = 0; // when "end" was sent; 0: it wasn't
-	uint64_t over_ns = 0;  // when all ranks were through
-	int stops = 0;	       // signals that we had by then
+	uint64_t ended_ns = 0; // when "end" was sent; 0: not yet
+	uint64_t over_ns = 0;  // when all ranks had finished
+	int stops = 0;	       // stop signals before its start
 };
 
-// Ranks whose parent is our mpirun get no standard input but rank 0.
+// Of the ranks that our mpirun started itself, only rank 0 gets standard input.
 bool IsLocal(const Mpi &mpi, const Told &hello)
 {
 	char boot[40];
@@ -76,13 +76,13 @@ void SendEnd(Session *session, Mpi *mpi)
 	session->ending = true;
 	mpi->child.asked = true;
 	if (write(mpi->child.in, "end\n", 4) != 4)
-		return; // it has ended, or will be killed
+		return; // it has ended or will be killed
 	for (const auto &[name, host] : session->hosts)
 		if (IsLocal(*mpi, host.hello))
 			kill(host.hello.value("pid", 0), SIGTERM);
 }
 
-// Lines of ranks are taken in, others are mpirun's own. True: one of them wants the end.
+// Processes lines of ranks; others are mpirun's own. True: the run must end.
 bool Listen(Session *session, const Plan &plan, Mpi *mpi)
 {
 	bool end = false;
@@ -118,7 +118,7 @@ void NameDeadRank(Session *session, const Plan &plan, const common::Child &mpiru
 	Trouble(session, "mpirun " + common::HowItEnded(mpirun) + LastWords(mpirun));
 }
 
-// Hosts that nothing was heard of while others were through.
+// Names hosts that stopped reporting while others finished.
 void NameLost(Session *session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
@@ -130,7 +130,7 @@ void NameLost(Session *session, const Plan &plan)
 	}
 }
 
-// All that can end have ended, but for hosts that are silent.
+// True if all loads have ended except those of silent hosts.
 bool OnlySilentOnesLeft(const Session &session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
@@ -147,7 +147,7 @@ bool OnlySilentOnesLeft(const Session &session, const Plan &plan)
 	return silent;
 }
 
-// Ends an mpirun that doesn't, though it should have: first as it can be asked, then for good.
+// Kills an mpirun that does not end in time.
 void Insist(Session *session, const Plan &plan, Mpi *mpi)
 {
 	const uint64_t now = ft_now_ns();
@@ -196,13 +196,13 @@ void RunLoad(const HostsOptions &o, Session *session)
 	}
 	common::CloseStreams(&mpi.child);
 	NameLost(session, o.plan);
-	// Before the load ranks that say they are through have been ended.
+	// Before the load starts, ranks that report their end were stopped.
 	if (!session->cannot && !common::EndedWell(mpi.child) && (!mpi.over_ns || !session->go_ns) &&
 	    session->troubles.empty())
 		NameDeadRank(session, o.plan, mpi.child);
 }
 
-// True once these hosts' files are here.
+// Returns the hosts whose files have been collected.
 std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<const PlanHost *> &hosts,
 				    uint64_t limit_ns, Session *session)
 {
@@ -229,7 +229,8 @@ std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<con
 	return kept;
 }
 
-// From all at once; where that fails, from each on its own, so that one that is gone doesn't keep the others.
+// Collects from all hosts at once; if that fails, from each separately, so that a lost host does not block
+// the others.
 void GatherAll(const HostsOptions &o, Session *session)
 {
 	std::vector<const PlanHost *> left;
@@ -305,10 +306,10 @@ bool PrepareHosts(HostsOptions *o, std::string *error, int *status)
 		return false;
 	o->mpi.plan = fs::absolute(o->mpi.plan);
 	if (o->mpi.run.empty())
-		return true; // it is only looked at
+		return true; // for --check
 	o->mpi.run = fs::absolute(o->mpi.run);
 	*status = 3;
-	// By its name: with a path it would expect all hosts to have Open MPI in the same place.
+	// By name: with a path, mpirun expects Open MPI at the same path on all hosts.
 	o->mpi.mpirun = common::FindProgram("mpirun").empty() ? "" : "mpirun";
 	o->mpi.rank = common::FindProgram("forktail-rank");
 	if (o->mpi.mpirun.empty())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-clock's command line, for users of `forktail clock`, who end up here. It needs no privileges and
- * links nothing of the recorder or the load generator, so that it runs on any host of a test. */
+/* Command line of forktail-clock, which `forktail clock` runs. It needs no privileges and no code of the
+ * recorder or the load generator, so it runs on any host. */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers with this host's clock. What is no question is dropped without a word, and nothing is kept of who
- * asked: there is nothing to fill up, and an answer is as long as its question. */
+/* Answers with this host's clock. Invalid packets are dropped silently. The server keeps no state per client,
+ * and an answer is as long as its request. */
 #include "clock.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 struct server {
 	int fd;
-	struct clock_packet answer; /* what all answers have in common */
+	struct clock_packet answer; /* the fields common to all answers */
 	uint64_t answered, dropped;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail-rank: what mpirun starts for `forktail hosts run`, once on the host where that was typed (rank 0)
-// and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. kHelp
-// has its words, which nobody types.
+// forktail-rank: mpirun starts it for `forktail hosts run`, once on the host of that command (rank 0) and
+// once on each host of the plan. A separate program, because nothing else in forktail needs MPI.
 #include <csignal>
 #include <cstdio>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See confine.h. The filter names what is refused rather than what is allowed: it holds for the commands of
-// the configuration too, which may be anything that a user runs.
+// See confine.h. The seccomp filter lists forbidden calls instead of allowed ones, because it also applies to
+// the configured commands, which may be any program.
 #include "confine.h"
 
 #include <cerrno>
@@ -65,7 +65,7 @@ bool BecomeOwner(const std::string &path, std::string *error)
 	return false;
 }
 
-// Before a change of user, which takes the right to do it.
+// Call it before the change of user, which removes the privilege to do it.
 void DropBounds()
 {
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -26,7 +26,7 @@ constexpr struct timeval kPatience = {2, 0};
 
 } // namespace
 
-// One connection. Its timer runs from its beginning: who sends a byte now and then doesn't stay for ever.
+// One connection. Its timer starts with the connection, so a slow sender cannot hold it open.
 struct Caller {
 	Control *control;
 	struct bufferevent *stream;

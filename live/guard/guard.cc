@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See guard.h. One thread on an event loop: a timer twice a second looks at the ring, at the children and at
-// the configuration's file.
+// See guard.h. One thread with an event loop: twice a second a timer reads the ring, and checks the children
+// and the configuration file.
 #include "guard.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@ namespace
 {
 
 constexpr struct timeval kPeriod = {0, 500'000};
-constexpr int kMostPolls = 8; // in one period, of a ring that is read from far back
+constexpr int kMostPolls = 8; // per period, while it catches up with the ring
 constexpr uint64_t kTextfileNs = 5'000'000'000;
 constexpr uint64_t kStatusNs = 10'000'000'000;
-constexpr uint64_t kRoom = 16 << 20; // below that a disk counts as full
+constexpr uint64_t kRoom = 16 << 20; // with less free space a disk counts as full
 
 uint64_t RealNow()
 {
@@ -52,7 +52,7 @@ std::string DirectoryOf(const std::string &path)
 	return parent.empty() ? "." : parent;
 }
 
-// A file's state: another one means that it was written anew.
+// State of a file: it differs if the file was rewritten.
 struct Stamp {
 	struct timespec changed = {};
 	ino_t inode = 0;
@@ -126,7 +126,7 @@ private:
 	struct event_base *base_ = nullptr;
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
-	std::string said_; // of the ring, last
+	std::string said_; // of the ring, as last printed
 	bool ready_ = false;
 	std::string textfile_said_;
 	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
@@ -295,7 +295,7 @@ std::vector<CommandOf> Guard::CommandsOf(const Plan &plan) const
 void Guard::LookAtConfig()
 {
 	const Stamp stamp = StampOf(options_.config);
-	// As it is for the second time: nobody is in the middle of writing it.
+	// The same state twice: no process is writing the file.
 	if (!(stamp == stamp_) && stamp == changing_)
 		Reload();
 	changing_ = stamp;
@@ -349,8 +349,8 @@ void Guard::TellManager()
 		ready_ = true;
 		Notify("READY=1");
 	}
-	// A recorder that writes nothing, though there is room, hangs: if it goes on, the service is to be
-	// started anew.
+	// A recorder that writes nothing although there is space hangs. Without the watchdog message systemd
+	// restarts the service.
 	if (watchdog && now - watchdog_ns_ > watchdog / 3 && (follower_.recording() || DiskIsFull())) {
 		watchdog_ns_ = now;
 		Notify("WATCHDOG=1");

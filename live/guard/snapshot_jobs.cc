@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See work.h.
+// See snapshot_jobs.h.
 #include "snapshot_jobs.h"
 
 #include <algorithm>
@@ -24,11 +24,11 @@ constexpr uint64_t kTakeNs = 120'000'000'000;
 constexpr size_t kMostWaiting = 10;
 constexpr uint64_t kLeastMemory = 64 << 20;
 
-// What an explanation becomes. Until it is whole, names begin with a dot.
+// Files of an explanation. Their names start with a dot until they are complete.
 const char *const kExplanations[] = {"explain.txt", "explain.json"};
 const std::string kUnfinished = ".explain.";
 
-// What a child says of a snapshot, and we read.
+// The JSON result that the child process writes for the guard.
 std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 {
 	snapshot::SnapshotResult taken;
@@ -84,8 +84,8 @@ void RemoveUnfinished(const std::string &path)
 		std::filesystem::remove(file, ec);
 }
 
-// Each child has a session of its own, so that what it started goes with it. What it prints comes where our
-// messages do.
+// Each child has its own session, so that its descendants end with it. Its output goes to the guard's
+// standard error.
 common::Command InSession(const std::string &name, uint64_t limit_ns)
 {
 	return {.name = name,
@@ -197,7 +197,7 @@ void Work::Taken()
 		figures_.removed += MakeRoom(directory_, limits_.count, limits_.bytes, taking_.name);
 	after_.push_back(taking_);
 	if (after_.size() > kMostWaiting) {
-		// The second: the first is at work.
+		// The second, because the first is in progress.
 		Say(Level::Warning,
 		    "too many snapshots wait for an explanation: " + after_[1].name + " is not explained");
 		figures_.not_explained++;
@@ -253,7 +253,7 @@ bool Work::BeginStep(Job *job)
 {
 	std::error_code ec;
 	if (!std::filesystem::exists(job->path, ec))
-		return false; // it had to make room
+		return false; // it was removed by MakeRoom()
 	for (; job->step < 1 + job->commands.size(); job->step++) {
 		if (job->step == 0 && (forktail_.empty() || !limits_.explain))
 			continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See watch.h.
+// See triggers.h.
 #include "triggers.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		fired->push_back(
 		    {trigger.name, NameOf(t.server), what, t.start_ns, t.start_ns + t.duration_ns});
 	}
-	// A turn that doesn't end is none yet; what holds it up is known while it does.
+	// An unfinished iteration is not recorded yet, but the stall in it is.
 	for (const live::Stall &s : batch.stalls) {
 		if (!s.open || !s.serves || s.duration_ns <= trigger.rule.limit_ns ||
 		    !Concerns(trigger, s.server) ||
@@ -147,7 +147,7 @@ void Watch::See(const live::Batch &batch, const std::vector<live::Server> &serve
 		case What::Named:
 			break;
 		}
-	// Asked for by a signal to the recorder, which only who owns it can send.
+	// Requested by SIGUSR1 to the recorder, which only its owner can send.
 	for (const live::Note &n : batch.notes)
 		if (n.kind == "trigger")
 			fired->push_back({n.name.empty() ? "signal" : n.name, NameOf(n.server),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts what a follower tells, and says it.
+// Counts the events of a follower and writes them as metrics.
 #include "metrics.h"
 
 #include <algorithm>
@@ -14,21 +14,21 @@ namespace forktail::live::metrics
 namespace
 {
 
-constexpr uint64_t kEpisodeNs = 10'000'000;	 // a turn that long is an episode
-constexpr uint64_t kSameEpisodeNs = 100'000'000; // or part of the one that ended so shortly before
+constexpr uint64_t kEpisodeNs = 10'000'000;	 // an iteration of at least this duration is an episode
+constexpr uint64_t kSameEpisodeNs = 100'000'000; // or part of an episode that ended at most this long before
 constexpr size_t kTakers = 10;
-constexpr uint64_t kTakerNs = 10'000'000; // who took less has no name of its own
+constexpr uint64_t kTakerNs = 10'000'000; // a thread with less has no label of its own
 constexpr size_t kWaitingNames = 1000;
 constexpr char kOther[] = "other";
 
-// Causes that are of requests only, and no thread's.
+// False for causes that only requests have.
 bool IsOfThreads(analysis::Cause cause)
 {
 	return cause != analysis::Cause::ClientLate && cause != analysis::Cause::NoServer &&
 	       cause != analysis::Cause::IoThread;
 }
 
-// Kernel threads are there once for each CPU, and workers are called after what they do at the moment.
+// Merges the names of kernel threads per CPU and of kworkers, which change with their work.
 std::string TakerName(const std::string &comm)
 {
 	size_t slash = comm.find('/');
@@ -138,7 +138,7 @@ void Metrics::TakeTurn(const live::Iteration &turn)
 	s.episode_end_ns = std::max(s.episode_end_ns, end_ns);
 }
 
-// What a name took before it got its place stays with the others: counters don't step back.
+// Time of a name before it got its own label stays in "other", so that counters never decrease.
 void Metrics::TakeTaken(const live::Taken &taken)
 {
 	OfServer &s = Of(taken.server);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A snapshot is put together in a directory of its own and appears by a rename, so that nobody sees half of
-// one. While that goes on the directory is locked: one that isn't was left behind by somebody who was killed.
+// A snapshot is built in a temporary directory and published by a rename, so it is never visible half-done.
+// The directory is locked meanwhile: an unlocked one was left by a killed process.
 #include "snapshot.h"
 
 #include <cerrno>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr char kBegun[] = ".forktail-snapshot-";
 
-// A directory that nobody knows of yet.
+// The unpublished directory.
 struct Begun {
 	std::string path;
 	int fd = -1;
@@ -45,14 +45,14 @@ struct Begun {
 	}
 };
 
-// Why not, of an errno met at a file.
+// Converts an errno to the result and a sentence.
 SnapshotWhy Tell(const std::string &what, int error, std::string *text)
 {
 	*text = what + ": " + std::strerror(error);
 	return error == ENOSPC || error == EDQUOT ? SnapshotWhy::DiskFull : SnapshotWhy::Cant;
 }
 
-// Removes what others that were killed have left in a directory.
+// Removes the directories that killed processes left in the parent.
 void RemoveUnfinished(const fs::path &parent)
 {
 	std::error_code ec;
@@ -95,7 +95,7 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 	return SnapshotWhy::Done;
 }
 
-// 0 or an errno; ENOENT: the segment is gone, ENODATA: nothing is in it yet.
+// 0 or an errno; ENOENT: the segment was evicted, ENODATA: it is still empty.
 int TakeSegment(const std::string &from, const std::string &to, SnapshotResult *taken)
 {
 	const int fd = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -141,7 +141,7 @@ uint64_t ByClock(const std::vector<ft_clock> &clocks, uint64_t t_ns)
 	return clocks.empty() ? 0 : clocks.back().realtime_ns + (t_ns - clocks.back().monotonic_ns);
 }
 
-// What the run says of itself: where it is from, when and why.
+// Writes run.json: source, time and reason of the snapshot.
 bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, const std::string &boot,
 		  const std::vector<ft_clock> &clocks, const std::string &to)
 {
@@ -174,13 +174,13 @@ bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, con
 	return true;
 }
 
-// Gives it its name, unless somebody else has taken that meanwhile.
+// Publishes the directory, unless its name is taken by now.
 SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *error)
 {
 	int rc = renameat2(AT_FDCWD, begun->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
-	if (rc &&
-	    (errno == EINVAL || errno == ENOSYS)) // a file system that can't tell; rename takes no place
-		rc = rename(begun->path.c_str(), asked.out.c_str()); // of a directory that holds anything
+	if (rc && (errno == EINVAL ||
+		   errno == ENOSYS)) // the file system lacks RENAME_NOREPLACE; rename does not replace
+		rc = rename(begun->path.c_str(), asked.out.c_str()); // a directory that is not empty
 	const int failed = rc ? errno : 0;
 	begun->done = !failed;
 	if (!failed)
@@ -189,7 +189,7 @@ SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *erro
 	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
 }
 
-// Leaves of a ring what was recorded in the time that is asked for.
+// Restricts the ring to the requested time.
 SnapshotWhy FindTime(const SnapshotRequest &asked, analysis::Ring *ring, std::string *error)
 {
 	if (!analysis::FindRing(asked.ring, ring, error))

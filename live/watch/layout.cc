@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See layout.h. What has to be seen at any size stands in fixed lines (the server, the strip, turns, status,
-// keys); causes, the worst turn and facts share the rest, so that none pushes another out before it has its
-// least.
+// See layout.h. Some lines are fixed (server, strip, iterations, status, keys). Causes, the longest iteration
+// and facts share the rest, each with a minimum.
 #include "layout.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace
 
 constexpr size_t kLabel = 9; // columns before the strip: a duration and a space
 constexpr size_t kNameColumns = 17, kTimeColumns = 9;
-constexpr uint64_t kStripFloorNs = 10'000; // what no column is drawn for
+constexpr uint64_t kStripFloorNs = 10'000; // below this no column is drawn
 
 Line Cut(Line line, size_t columns, const analysis::Style &style)
 {
@@ -30,7 +29,7 @@ Line Cut(Line line, size_t columns, const analysis::Style &style)
 	return line;
 }
 
-// Filled up to the width, for lines that are reversed.
+// Pads a line to the full width, for reversed lines.
 Line Filled(const std::string &left, const std::string &right, size_t columns, const analysis::Style &style)
 {
 	const size_t of_right = std::min(analysis::DisplayWidth(right), columns);
@@ -50,7 +49,7 @@ std::string AgeText(uint64_t ns)
 
 Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 {
-	constexpr size_t least = 12; // columns of a name that say which it is
+	constexpr size_t least = 12; // columns of a name that distinguish it
 	std::string left = "forktail watch", right, which;
 	if (f.servers)
 		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : " (ended)");
@@ -65,8 +64,8 @@ Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 	return Filled(left, right, columns, style);
 }
 
-// Where a turn lies on the strip's scale, 0..1: by its logarithm, for spikes are thousands of times what is
-// usual.
+// Position of an iteration on the strip's scale, 0 to 1: logarithmic, because spikes are thousands of times
+// longer than normal iterations.
 double Height(uint64_t ns, uint64_t top_ns)
 {
 	if (ns == kNoTurn || ns <= kStripFloorNs)
@@ -76,7 +75,7 @@ double Height(uint64_t ns, uint64_t top_ns)
 	return span <= 0 ? 1 : (std::log(static_cast<double>(ns)) - floor) / span;
 }
 
-// What a column has in one of `rows` rows, 0 the lowest.
+// The character of a column in one of `rows` rows; row 0 is the lowest.
 std::string Cell(double height, size_t row, size_t rows, const analysis::Style &style)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -88,7 +87,7 @@ std::string Cell(double height, size_t row, size_t rows, const analysis::Style &
 	return (style.unicode ? blocks : ascii)[step];
 }
 
-// Worst turns by second, `rows` high, and a line that points to the one that is shown.
+// Longest iterations by second in `rows` rows, and a line that points to the shown second.
 std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analysis::Style &style)
 {
 	uint64_t top_ns = 0;
@@ -127,14 +126,14 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 	return lines;
 }
 
-// Time by cause of the serving threads. The bar is of all their time; what is a stall has a mark.
+// Time by cause of the serving threads. Bars are shares of their total time; stalls are marked.
 std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines;
 	size_t threads = 0;
 	const std::vector<Part> parts = ServingParts(second, &threads);
 	const double whole = static_cast<double>(std::max<size_t>(threads, 1)) * 1e9;
-	// What is told of the longest takes what the bar leaves.
+	// The text about the longest interval gets the space that the bar leaves.
 	const size_t fixed = kNameColumns + kTimeColumns + 3;
 	const size_t bar =
 	    columns > fixed + 10 ? std::clamp((columns - fixed) * 2 / 5, size_t{6}, size_t{60}) : 6;
@@ -238,7 +237,7 @@ void Append(std::vector<Line> lines, size_t most, std::vector<Line> *to)
 		to->push_back(std::move(lines[i]));
 }
 
-// The rows that three lists of lines have: their least first, then each its own in turn.
+// Distributes rows to three lists: first their minimum, then one row each in rotation.
 void Share(size_t rows, const size_t (&least)[3], const size_t (&has)[3], size_t (&given)[3])
 {
 	for (size_t i = 0; i < 3; i++) {

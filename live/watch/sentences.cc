@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See facts.h.
+// See sentences.h.
 #include "sentences.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forktail::live::watch
 namespace
 {
 
-// "fork 48.0 ms, own-code 2.10 ms": the largest parts, Idle last of all.
+// "fork 48.0 ms, own-code 2.10 ms": the largest parts.
 std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 {
 	std::stable_sort(parts.begin(), parts.end(),
@@ -22,7 +22,7 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 	std::string text;
 	size_t told = 0;
 	for (const Part &part : parts) {
-		// Of a whole, what rounds to nothing says nothing.
+		// Skips parts that would round to 0 %.
 		if (!part.ns || part.ns < whole_ns / 200 || told++ == most)
 			break;
 		text += std::string(text.empty() ? "" : ", ") + analysis::AccountName(part.cause) + " " +
@@ -36,7 +36,7 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 	return text;
 }
 
-// What a helper did; "" if it waited for work (most do so at a lock's), or nobody knows.
+// What a background thread did; "" if it waited for work (usually at a lock) or is unknown.
 std::string DoingText(const ThreadFigures &thread)
 {
 	std::vector<Part> parts;
@@ -72,7 +72,7 @@ std::string ChildText(const Child &child, const Figures &second)
 	return text;
 }
 
-// Faults by cause, of serving threads.
+// Page faults of serving threads by cause.
 std::string FaultsText(const Figures &second)
 {
 	static const analysis::Cause faults[] = {analysis::Cause::CowCopy,  analysis::Cause::CowReuse,

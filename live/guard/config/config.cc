@@ -23,7 +23,7 @@ constexpr uint64_t kSecond = 1'000'000'000, kMillisecond = 1'000'000;
 constexpr uint64_t kHour = 3600 * kSecond, kDay = 24 * kHour;
 constexpr size_t kMostTriggers = 100;
 
-// What is part of a file's name and said by callers who may be anybody.
+// A trigger name is part of file names and comes from callers without privileges.
 bool IsName(const std::string &name)
 {
 	return !name.empty() && name.size() <= 40 && isalnum(static_cast<unsigned char>(name[0])) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See record_words.h. What can be told without a host is checked here, so that --check finds it; whether a
-// target is there the recorder says.
+// See record_words.h. Checks everything that does not depend on the host, for --check. The recorder checks
+// that targets exist.
 #include "record_words.h"
 
 #include "common/text/parse.h"
@@ -33,7 +33,7 @@ void AddTargets(common::Table *table, std::vector<std::string> *words)
 	}
 }
 
-// An option that says no.
+// Adds --no-KEY if the flag is false.
 void AddNo(common::Table *table, const char *key, std::vector<std::string> *words)
 {
 	bool wanted = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See rule.h. What is wrong is said of the first thing that is, with what could stand there.
+// See rule.h. An error names the first mistake and the accepted values.
 #include "rule.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string WithoutSpaces(const std::string &text)
 	return out;
 }
 
-// "softirq" stands for all of its vectors, as "softirq/net_rx" for one.
+// "softirq" means all of its vectors, "softirq/net_rx" one of them.
 bool FindCauses(const std::string &name, std::bitset<analysis::kTimelineCauses> *causes)
 {
 	for (int i = 0; i < analysis::kTimelineCauses; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See ask.h.
+// See control_client.h.
 #include "control_client.h"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See screen.h. One loop: read what came, draw, wait for a key. Nothing in it takes long: what is read at
-// once is bounded, snapshots are taken on a thread, and explain is a program.
+// See screen.h. One loop: read new data, draw, wait for a key. Nothing in it blocks for long: reading is
+// bounded, snapshots are taken on a thread, and explain is a separate program.
 #include "screen.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace forktail::live::watch
 namespace
 {
 
-constexpr uint64_t kAtFirstNs = 60 * kSecondNs; // what is there at once: the minute of the worst turn
-constexpr uint64_t kPollNs = 300'000'000;	// reading goes on for so long before keys are looked at
+constexpr uint64_t kAtFirstNs = 60 * kSecondNs; // read at the start: the minute of the longest iteration
+constexpr uint64_t kPollNs = 300'000'000;	// longest time of reading before keys are checked
 constexpr uint64_t kMessageNs = 8 * kSecondNs;
 constexpr uint64_t kHalfSnapshotNs = 30 * kSecondNs;
 constexpr const char *kExplainWidth = "10s";
@@ -108,7 +108,7 @@ void Watching::Read()
 					     common::Visible(options_.path) + " --pid PID";
 }
 
-// Seconds from before the first one, once somebody wants to see them.
+// Reads seconds before the first one when the user scrolls there.
 void Watching::ReadOlder()
 {
 	const uint64_t shown_ns = ShownNs(history_, view_);
@@ -125,7 +125,7 @@ void Watching::ReadOlder()
 	backlog_.reset();
 	older_read_ = true;
 	message_.clear();
-	// What the ring has lost meanwhile can't be shown.
+	// Seconds evicted from the ring meanwhile cannot be shown.
 	if (view_.choice.frozen)
 		view_.choice.second_ns = std::max(view_.choice.second_ns, history_.first_ns());
 }
@@ -207,7 +207,7 @@ void Watching::Run()
 {
 	uint64_t read_at_ns = 0;
 	while (!view_.quit && !gone_) {
-		// Keys are answered at once; what came is looked at once in an interval.
+		// Keys are handled immediately; data is read once per interval.
 		const uint64_t interval_ns = static_cast<uint64_t>(options_.interval_s * 1e9);
 		uint64_t now_ns = ft_now_ns();
 		if (!read_at_ns || batch_.more || now_ns - read_at_ns >= interval_ns) {
