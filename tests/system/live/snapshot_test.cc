@@ -200,7 +200,7 @@ TEST_CASE("a disk that is full has no half of a snapshot")
 	REQUIRE(HasSegments(ring, 2));
 	recorder.signal(SIGTERM);
 	CHECK(recorder.wait(Seconds(20)) == 0);
-	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " is there already") !=
+	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") !=
 	      std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);
