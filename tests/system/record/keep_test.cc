@@ -303,7 +303,7 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 	const std::vector<std::string> asked = {"--pid",    std::to_string(redis.pid()),
 						"--keep",   "10s",
 						"--user",   "nobody",
-						"--on",	    "turn > 50ms",
+						"--on",	    "iteration > 50ms",
 						"--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
 			  Catch::Matchers::Contains("which has to lie beside forktail-record"));
@@ -313,7 +313,7 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 		   "test -e $1/again && exec sleep 1000\ntouch $1/again\nexit 3\n");
 	REQUIRE(chmod((bin + "/forktail-guard").c_str(), 0755) == 0);
 	Keeper keeper(ring, asked, bin + "/forktail-record");
-	const std::string line = ring + " --on turn > 50ms --control\n";
+	const std::string line = ring + " --on iteration > 50ms --control\n";
 	REQUIRE(eventually([&] {
 		const std::string args = read_file(ring + "/args");
 		return args.find(line) == 0 && args.rfind(line) != 0;
@@ -355,7 +355,7 @@ TEST_CASE("invalid requests for a ring are refused in a sentence")
 	TempDir dir;
 	refused({"--keep", "5s", "-o", "x"}, 2, "--keep takes a time from 10s to 7d and a size from 4MB");
 	refused({"--user", "nobody", "-o", "x"}, 2, "it goes with --keep");
-	refused({"--on", "turn > 1s", "-o", "x"}, 2, "it goes with --keep");
+	refused({"--on", "iteration > 1s", "-o", "x"}, 2, "it goes with --keep");
 	refused({"--keep", "10m", "--user", "nosuchuser", "-o", dir.file("r")}, 3,
 		"there is no user nosuchuser");
 	refused({"--keep", "10m", "-o", dir.file("no/such/place")}, 3, "No such file or directory");

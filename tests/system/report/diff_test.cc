@@ -101,8 +101,8 @@ TEST_CASE("two real runs that differ, in every form; and runs that cannot be com
 	    {{a}, 2, "there is no "},
 	    {{a, server}, 3, "no answered requests"},
 	    {{a, b, "--slow", "p99"}, 2, "a duration"},
-	    {{a, b, "--allow", "much"}, 2, "a share"},
-	    {{a, b, "--alike", a}, 2, "takes more of them"},
+	    {{a, b, "--allow", "much"}, 2, "a percentage"},
+	    {{a, b, "--alike", a}, 2, "needs more to measure"},
 	    {{a, b, "--junit", dir.file("no/such/file.xml")}, 3, "file.xml"},
 	    {{a, b, "--html", dir.file("no/such/page.html")}, 3, "page.html"},
 	};

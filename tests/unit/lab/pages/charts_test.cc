@@ -161,7 +161,7 @@ TEST_CASE("a chart with several points for one dot is refused")
 	std::vector<MadeChart> charts;
 	std::string error;
 	REQUIRE_FALSE(MakeCharts(scenario, SampleResults(), &charts, &error));
-	CHECK(error.find("series \"Unix\" at \"8\": several points match, which differ in \"listen\"") !=
+	CHECK(error.find("series \"Unix\" at \"8\": several points match. They differ in \"listen\"") !=
 	      std::string::npos);
 }
 
