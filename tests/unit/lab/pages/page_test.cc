@@ -238,7 +238,7 @@ TEST_CASE("a short section in a document holds the main table's published column
 
 	REQUIRE(ReplaceFile(document, "<!-- lab:other short -->\n<!-- /lab:other -->\n", &error));
 	CHECK_FALSE(WriteSection(document, scenario, results, output, &error));
-	CHECK(Has(error, "has no place for sample"));
+	CHECK(Has(error, "has no section for sample"));
 }
 
 TEST_CASE("the terminal gets tables and notes")
