@@ -110,7 +110,7 @@ uint16_t nodes_add(struct nodes *n, const struct server_address *a, char *error,
 			number = (uint16_t)count;
 		}
 	} else if (number == NODE_NONE) {
-		snprintf(error, size, "there are more than %d servers", NODES_MAX);
+		snprintf(error, size, "more than %d servers", NODES_MAX);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return number;

@@ -39,7 +39,7 @@ int proxy_ring_prepare(struct ketama *ring, const struct options *o, struct work
 	}
 	rc = ketama_init(ring, list, o->behind_count);
 	if (rc)
-		snprintf(error, size, "the servers of --behind can't be told apart: %s",
+		snprintf(error, size, "cannot hash keys for the servers of --behind: %s",
 			 rc == -ENOMEM ? "not enough memory" : "this host's OpenSSL offers no MD5");
 	return rc;
 }

@@ -150,9 +150,8 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 		return 0;
 	if (!route_settle_word(c, (uint32_t)first)) {
 		snprintf(error, size,
-			 "the key of %s isn't known before it's drawn; with several servers it has to be "
-			 "made of text, "
-			 "__key__ and __tag__",
+			 "the key of %s is not known before it is sent. With several servers, build the key "
+			 "from text, __key__ and __tag__",
 			 name);
 		return -EINVAL;
 	}

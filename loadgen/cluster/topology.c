@@ -168,7 +168,7 @@ static int learn_slots(const struct topology *t, char *error, size_t size)
 		set_owners(t, owner, CLUSTER_SLOTS);
 		result = 0;
 	} else {
-		snprintf(error, size, "it answered CLUSTER SLOTS with something else");
+		snprintf(error, size, "unexpected answer to CLUSTER SLOTS");
 	}
 	if (r)
 		freeReplyObject(r);
@@ -238,7 +238,7 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 		snprintf(error, size, "%.150s", r->str);
 	} else if (r->type != REDIS_REPLY_ARRAY || r->elements != 2 || !text_of(r->element[0]) ||
 		   !text_of(r->element[1])) {
-		snprintf(error, size, "it watches over no primary of the name \"%s\" (--master)", o->master);
+		snprintf(error, size, "the Sentinel monitors no primary named \"%s\" (--master)", o->master);
 	} else {
 		a.host = r->element[0]->str;
 		a.port = (uint32_t)strtoul(r->element[1]->str, NULL, 10);
@@ -255,7 +255,9 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 		set_owners(t, &node, 1);
 		result = 0;
 	} else if (l) {
-		snprintf(error, size, "it names %s as the primary, which says it is none (yet)",
+		snprintf(error, size,
+			 "the Sentinel names %s as the primary, but that server does not report the role "
+			 "master (yet)",
 			 name_of(t->nodes, node));
 	}
 	link_free(l);
@@ -270,7 +272,7 @@ static int learn_replicas(const struct topology *t, char *error, size_t size)
 	const uint16_t node = 0;
 
 	if (!learn_role(t->nodes, t->link, node)) {
-		snprintf(error, size, "it is a replica; name its primary");
+		snprintf(error, size, "the server is a replica. Name its primary");
 		return -1;
 	}
 	set_owners(t, &node, 1);
@@ -425,7 +427,7 @@ static int learn_ring(struct nodes *n, char *error, size_t size)
 	}
 	rc = ketama_init(&n->ketama, names, o->server_count);
 	if (rc)
-		snprintf(error, size, "keys can't be spread over servers: %s",
+		snprintf(error, size, "cannot distribute keys over servers: %s",
 			 rc == -ENOMEM ? "not enough memory" : "this host's OpenSSL offers no MD5");
 	return rc ? -1 : 0;
 }
@@ -451,12 +453,11 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		return -1;
 	unserved = n->kind == DEPLOYMENT_CLUSTER ? unserved_slots(n) : 0;
 	if (unserved == CLUSTER_SLOTS) {
-		snprintf(error, size, "this cluster serves no slot yet");
+		snprintf(error, size, "the cluster serves no slot yet");
 		return -1;
 	}
 	if (unserved)
-		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved,
-			CLUSTER_SLOTS);
+		fprintf(stderr, "forktail-load: %u of %d slots have no server\n", unserved, CLUSTER_SLOTS);
 	if (n->read_from == READ_NEAREST)
 		measure_rtt(&t);
 	return 0;

@@ -161,8 +161,8 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 	if (more == 0 && c->word_count > 0)
 		return true;
 	snprintf(error, size,
-		 "this is no command: \"%.100s\"; words are apart by blanks, quotes are closed, "
-		 "escapes are \\n \\r \\t \\0 \\\" \\\\ \\xHH",
+		 "invalid command: \"%.100s\". Separate words by blanks, close quotes, and use only the "
+		 "escapes \\n \\r \\t \\0 \\\" \\\\ \\xHH",
 		 text);
 	command_free(c);
 	return false;

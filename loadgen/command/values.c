@@ -88,11 +88,10 @@ bool value_sizes_parse(const char *text, struct value_sizes *s, char *error, siz
 	}
 	free(copy);
 	if (!good)
-		snprintf(
-		    error, size,
-		    "a value's size is BYTES, LOW-HIGH, SIZE:WEIGHT,... or lognormal:MEDIAN,SIGMA[,MAX], "
-		    "each 1 to %u bytes, not \"%s\"",
-		    VALUE_BYTES_MAX, text);
+		snprintf(error, size,
+			 "value size: expected BYTES, LOW-HIGH, SIZE:WEIGHT,... or "
+			 "lognormal:MEDIAN,SIGMA[,MAX], each 1 to %u bytes, got \"%s\"",
+			 VALUE_BYTES_MAX, text);
 	return good;
 }
 

@@ -153,10 +153,10 @@ static const char *take_setup_reply(struct consumer *c, const redisReply *r)
 	enum delivery_kind kind = c->deliveries->plan.kind;
 
 	if (r->type == REDIS_REPLY_ERROR && !(kind == DELIVERY_GROUP && strncmp(r->str, "BUSYGROUP", 9) == 0))
-		return "the server refused what a consumer begins with";
+		return "the server refused a consumer's first command";
 	if (kind == DELIVERY_PUBSUB &&
 	    !(is_list(r) && r->elements == 3 && is_text(r->element[0], "subscribe")))
-		return "the server answered SUBSCRIBE oddly";
+		return "unexpected answer to SUBSCRIBE";
 	if (kind == DELIVERY_STREAM) {
 		bool some = is_list(r) && r->elements == 1 && is_list(r->element[0]) &&
 			    r->element[0]->elements == 2 &&
@@ -176,7 +176,7 @@ const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_
 		bool name = --c->greetings == 0 && c->deliveries->plan.endpoint.named;
 
 		return r->type == REDIS_REPLY_ERROR && !name
-			   ? "the server refused the login of a consumer opened again"
+			   ? "the server refused the login of a reconnected consumer"
 			   : NULL;
 	}
 	/* A message may come between the answers to two SUBSCRIBEs. */
@@ -187,22 +187,22 @@ const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_
 	if (c->awaited)
 		return take_setup_reply(c, r);
 	if (r->type == REDIS_REPLY_ERROR)
-		return "the server refused what a consumer asked";
+		return "the server refused a consumer's command";
 	switch (kind) {
 	case DELIVERY_LIST:
 		if (is_list(r) && r->elements == 2)
 			take_message(c, r->element[1], end_ns);
 		else if (r->type != REDIS_REPLY_NIL)
-			return "the server answered BLPOP oddly";
+			return "unexpected answer to BLPOP";
 		break;
 	case DELIVERY_STREAM:
 	case DELIVERY_GROUP:
 		if (r->type != REDIS_REPLY_NIL && !(is_list(r) && take_entries(c, r, end_ns)))
-			return "the server answered a read of a stream oddly";
+			return "unexpected answer to a read of a stream";
 		break;
 	case DELIVERY_PUBSUB:
 	case DELIVERY_NONE:
-		return "a subscriber heard what is no message";
+		return "a subscriber received something that is not a message";
 	}
 	return consumer_ask(c) ? NULL : "out of memory";
 }

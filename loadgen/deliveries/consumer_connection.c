@@ -200,7 +200,7 @@ static const char *take_replies(struct consumer *c, uint64_t end_ns)
 	pthread_mutex_lock(&c->deliveries->lock);
 	while (!why) {
 		if (redisReaderGetReply(c->reader, &reply) != REDIS_OK)
-			why = "the server sent what is no reply in this protocol";
+			why = "the server sent an invalid reply for this protocol";
 		if (!reply)
 			break;
 		why = consumer_take_reply(c, reply, end_ns);

@@ -113,8 +113,8 @@ static int get_ready(struct deliveries *d, char *error, size_t size)
 	event_del(&end);
 	if (d->ready == d->plan.consumers && d->how.broken == 0)
 		return 0;
-	snprintf(error, size, "%u of %u consumers could not begin: %s", d->plan.consumers - d->ready,
-		 d->plan.consumers, d->how.why ? d->how.why : "the server did not answer them within 10 s");
+	snprintf(error, size, "%u of %u consumers could not start: %s", d->plan.consumers - d->ready,
+		 d->plan.consumers, d->how.why ? d->how.why : "no answer from the server within 10 s");
 	return -ECONNREFUSED;
 }
 

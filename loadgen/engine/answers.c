@@ -116,7 +116,7 @@ static bool take_greeting(struct connection *c)
 
 	if (!protocol_of(protocol)->accepted(&c->scan) && !names_us) {
 		connection_fail(c, FT_STATUS_REFUSED,
-				"the server refused the login of a connection opened again");
+				"the server refused the login of a reopened connection");
 		return false;
 	}
 	c->greetings--;
@@ -159,7 +159,7 @@ static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 	struct load_thread *t = c->thread;
 
 	if (complete < 0 || !t->plan->resp3) {
-		connection_fail(c, FT_STATUS_WRONG, "the server sent what is no reply in this protocol");
+		connection_fail(c, FT_STATUS_WRONG, "the server sent an invalid reply for this protocol");
 		return false;
 	}
 	if (now_ns >= t->plan->measure_ns)
@@ -184,7 +184,7 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 		if (complete == 0 && (kind == RESP_PUSH || kind == RESP_ATTRIBUTE))
 			return true;
 	}
-	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
+	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer without a request");
 	return false;
 }
 

@@ -17,7 +17,7 @@
 #define BATCH_END "mn\r\n"
 
 static const char *const out_of_step =
-    "the server's answer is not to the oldest request: its opaque is another";
+    "the server did not answer the oldest request first: the opaque differs";
 
 static inline struct pending_request *oldest(const struct connection *c)
 {
@@ -115,5 +115,5 @@ enum meta_match meta_answer(struct connection *c, uint64_t now_ns)
 				   ? META_ANSWERS_NONE
 				   : lose(c, "the server did not answer the end of a batch");
 	}
-	return lose(c, "the server sent an answer to no request");
+	return lose(c, "the server sent an answer without a request");
 }

@@ -66,7 +66,7 @@ int link_secure(struct link *l, const char *name, uint64_t deadline_ns)
 
 	l->tls = tls_session_new(name, l->fd);
 	if (!l->tls) {
-		snprintf(l->error, sizeof(l->error), "can't be spoken to over TLS: out of memory");
+		snprintf(l->error, sizeof(l->error), "no TLS session: out of memory");
 		return -ENOMEM;
 	}
 	while ((rc = tls_handshake(l->tls)) == -EAGAIN)
@@ -74,7 +74,7 @@ int link_secure(struct link *l, const char *name, uint64_t deadline_ns)
 			break;
 	if (rc == -ETIMEDOUT)
 		snprintf(l->error, sizeof(l->error),
-			 "did not finish the TLS handshake in time; does it speak TLS on this port?");
+			 "did not finish the TLS handshake in time. Does it accept TLS on this port?");
 	else if (rc)
 		snprintf(l->error, sizeof(l->error), "%s", rc == -ECANCELED ? "" : tls_why(l->tls));
 	return rc;
@@ -200,19 +200,19 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 	if (rc == -ECONNRESET && l->tls && link_receive(l, words, sizeof(words), 0) == -EPROTO)
 		rc = -EPROTO;
 	else if (rc == -ECONNRESET && last_words(l, words, sizeof(words)))
-		return fail(l, "turned us away: %s", words + 1);
+		return fail(l, "refused the connection: %s", words + 1);
 	if (rc == -EPROTO && l->tls)
 		return fail(l, "%s", tls_why(l->tls));
 	if (rc == -ECONNRESET && l->tls)
-		return fail(l, "closed the TLS connection on %s; is that a Redis?", name);
+		return fail(l, "closed the TLS connection on %s. Is it a Redis server?", name);
 	if (rc == -ECONNRESET)
 		return fail(l,
-			    "accepted the connection and closed it on %s; is that a Redis? If it wants TLS, "
-			    "use --tls",
+			    "accepted the connection and closed it on %s. Is it a Redis server? If it "
+			    "requires TLS, use --tls",
 			    name);
 	if (rc == -ETIMEDOUT)
-		return fail(l, "did not answer %s within %d s; is that a Redis, and is it stuck?", name,
-			    (int)(patience_ns(l) / 1000000000u));
+		return fail(l, "did not answer %s within %d s. Is it a Redis server, and does it respond?",
+			    name, (int)(patience_ns(l) / 1000000000u));
 	return fail(l, "broke the connection: %s", strerror(-rc));
 }
 
@@ -220,13 +220,13 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 static redisReply *not_redis(struct link *l, const char *name, const char *what)
 {
 	l->failed = -EPROTO;
-	return fail(l, "is no Redis: it answered %s with something else (%s)", name, what);
+	return fail(l, "is not a Redis server: unexpected answer to %s (%s)", name, what);
 }
 
 static redisReply *no_memory(struct link *l)
 {
 	l->failed = -ENOMEM;
-	return fail(l, "can't be asked: out of memory");
+	return fail(l, "no answer read: out of memory");
 }
 
 redisReply *link_answer(struct link *l, const char *name)
@@ -256,7 +256,7 @@ redisReply *link_answer(struct link *l, const char *name)
 			return no_answer(l, name, (int)n);
 		if (received == 0 && !l->tls && bytes[0] == TLS_ALERT && n > 1 && bytes[1] == TLS_MAJOR) {
 			l->failed = -EPROTO;
-			return fail(l, "answered %s in TLS; use --tls", name);
+			return fail(l, "answered %s in TLS. Use --tls", name);
 		}
 		received += (size_t)n;
 		if (redisReaderFeed(l->reader, bytes, (size_t)n) != REDIS_OK)

@@ -161,7 +161,7 @@ bool tls_wants_write(const struct tls_session *s)
 
 const char *tls_why(const struct tls_session *s)
 {
-	return s->why[0] ? s->why : "broke off the TLS session";
+	return s->why[0] ? s->why : "aborted the TLS session";
 }
 
 ssize_t tls_read(struct tls_session *s, void *to, size_t size)

@@ -89,11 +89,11 @@ bool catalogue_check(const char *list, enum protocol_id protocol, char *error, s
 		for (int i = 0; i < CATALOGUE_ENTRIES; i++)
 			known |= catalogue[i].product == product && names_entry(&catalogue[i], list, length);
 		if (!known) {
-			snprintf(error, size,
-				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by "
-				 "commas (set,get, "
-				 "lrange_100, ...), smembers, insert, select, update, or all",
-				 (int)length, list, product == &memcached_product ? " for memcached" : "");
+			snprintf(
+			    error, size,
+			    "unknown test \"%.*s\"%s. -t takes redis-benchmark's names separated by commas "
+			    "(set,get, lrange_100, ...), smembers, insert, select, update, or all",
+			    (int)length, list, product == &memcached_product ? " for memcached" : "");
 			return false;
 		}
 		list += length;

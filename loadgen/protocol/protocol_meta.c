@@ -93,10 +93,10 @@ static bool settle(struct command *c, bool quiet, const char *text, char *error,
 	c->quiet = quiet && v->silent && c->numbered;
 	if (!quiet || c->numbered || v->form == META_BARE || v->kind == REPLY_DEBUG)
 		return true;
-	snprintf(error, size,
-		 "--meta-quiet tells by their opaques which answers are left out; leave the flag O to it: "
-		 "\"%.60s\"",
-		 text);
+	snprintf(
+	    error, size,
+	    "--meta-quiet sets the opaque flag O itself, to find omitted answers. Remove O from \"%.60s\"",
+	    text);
 	return false;
 }
 
@@ -107,12 +107,13 @@ static bool fits(const struct command *c, char *error, size_t size)
 
 	command_name(c, name, sizeof(name));
 	if (!v)
-		snprintf(error, size,
-			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, "
-			 "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
-			 name);
+		snprintf(
+		    error, size,
+		    "%s is not a memcached command that forktail can send: get, gets, set, add, replace, "
+		    "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
+		    name);
 	else if (c->word_count < v->words_min || c->word_count > v->words_max)
-		snprintf(error, size, "memcached's %s is written as %s%s%s%s", name, name,
+		snprintf(error, size, "memcached's %s has the form %s%s%s%s", name, name,
 			 v->form == META_BARE ? "" : " KEY", v->form == META_STORE ? " DATA" : "",
 			 v->native					 ? " [FLAG ...]"
 			 : v->words_max == 4				 ? " [EXPIRY]"
@@ -120,10 +121,9 @@ static bool fits(const struct command *c, char *error, size_t size)
 			 : v->words_max == 3 && v->form == META_PLAIN	 ? " NUMBER"
 									 : "");
 	else if (has_flag(c, v, 'q'))
-		snprintf(
-		    error, size,
-		    "the flag q would leave answers out that are waited for; --meta-quiet reads with it and "
-		    "knows what is left out");
+		snprintf(error, size,
+			 "the flag q suppresses answers that forktail-load waits for. Remove q, or use "
+			 "--meta-quiet, which handles it");
 	else
 		return true;
 	return false;

@@ -360,18 +360,18 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 
 	*facts = (struct rdb_facts){0};
 	if (end - at < MAGIC_BYTES || memcmp(at, "REDIS", 5) != 0) {
-		snprintf(error, size, "is none");
+		snprintf(error, size, "is not an RDB file");
 		return 0;
 	}
 	for (w.at += 5; w.at < (const unsigned char *)at + MAGIC_BYTES; w.at++) {
 		if (*w.at < '0' || *w.at > '9') {
-			snprintf(error, size, "has no version");
+			snprintf(error, size, "has no version number");
 			return 0;
 		}
 		facts->version = facts->version * 10 + (*w.at - '0');
 	}
 	if (facts->version == 0 || facts->version > VERSION_MAX) {
-		snprintf(error, size, "has version %u, and known are 1 to %d", facts->version, VERSION_MAX);
+		snprintf(error, size, "has version %u; supported are 1 to %d", facts->version, VERSION_MAX);
 		return 0;
 	}
 	while (entry = w.at, take_byte(&w, &opcode)) {
@@ -383,8 +383,8 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 		if (skip_entry(&w, opcode, facts))
 			continue;
 		if (w.unknown >= 0)
-			snprintf(error, size, "has an entry of kind %d at byte %zu, which is not known here",
-				 w.unknown, (size_t)((const char *)entry - at));
+			snprintf(error, size, "has an entry of unknown kind %d at byte %zu", w.unknown,
+				 (size_t)((const char *)entry - at));
 		else if (w.bad)
 			snprintf(error, size, "is damaged in the entry at byte %zu",
 				 (size_t)((const char *)entry - at));
@@ -392,6 +392,6 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 			break;
 		return 0;
 	}
-	snprintf(error, size, "is cut off");
+	snprintf(error, size, "is truncated");
 	return 0;
 }

@@ -83,7 +83,7 @@ int replay_aof_next(struct replay_reader *r, struct replay_item *item)
 
 	while (r->at < r->end && *r->at == '#')
 		if (!read_annotation(r))
-			return replay_damage(r, r->at, true, "its last line is cut off");
+			return replay_damage(r, r->at, true, "the last line is truncated");
 	if (r->at == r->end)
 		return 0;
 	p = r->at;
@@ -93,8 +93,8 @@ int replay_aof_next(struct replay_reader *r, struct replay_item *item)
 		return -1;
 	if (rc <= 0)
 		return replay_damage(r, r->at, rc == 0,
-				     rc == 0 ? "its last command is cut off"
-					     : "that is no command as an append-only file has them");
+				     rc == 0 ? "the last command is truncated"
+					     : "not a command of an append-only file");
 	*item = (struct replay_item){
 	    .time_ns = r->second_ns,
 	    .database = REPLAY_OWN_DATABASE,

@@ -35,7 +35,7 @@ static int read_field(struct replay_reader *r, const char *row, const char **p)
 			*out++ = *at;
 		}
 		if (at == r->end)
-			return replay_damage(r, row, true, "a quoted field in it has no end");
+			return replay_damage(r, row, true, "a quoted field has no closing quote");
 		r->text.length += (size_t)(out - begin);
 		if (!replay_words_add(r, begin, (size_t)(out - begin)))
 			return -1;
@@ -43,7 +43,7 @@ static int read_field(struct replay_reader *r, const char *row, const char **p)
 		if (at + 1 < r->end && *at == '\r' && at[1] == '\n')
 			at++;
 		if (at < r->end && *at != ',' && *at != '\n')
-			return replay_damage(r, row, false, "something follows a closing quote in it");
+			return replay_damage(r, row, false, "unexpected text after a closing quote");
 		*p = at;
 	}
 	if (*p < r->end && *(*p)++ == ',')
@@ -101,12 +101,12 @@ int replay_csv_next(struct replay_reader *r, struct replay_item *item)
 			if (row == r->begin)
 				continue; /* the header */
 			r->line = line;
-			return replay_damage(r, row, false, "it does not begin with a time in seconds");
+			return replay_damage(r, row, false, "the row does not begin with a time in seconds");
 		}
 		if (r->word_count < 3) {
 			r->line = line;
 			return replay_damage(r, row, false,
-					     "it has no command; a row is seconds,client,command,...");
+					     "the row has no command. Expected seconds,client,command,...");
 		}
 		item->client = r->words[1];
 		item->words = r->words + 2;

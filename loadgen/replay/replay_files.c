@@ -127,7 +127,7 @@ static int add_file(struct replay_store *s, const char *path, char *error, size_
 		rc = file_open(&grown[s->file_count++], path);
 	}
 	if (rc)
-		snprintf(error, size, "can't read %s: %s", path, strerror(-rc));
+		snprintf(error, size, "cannot read %s: %s", path, strerror(-rc));
 	return rc;
 }
 
@@ -165,7 +165,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 		if (!*line || *line == '#')
 			continue;
 		if (!manifest_line(line, name, sizeof(name), &type)) {
-			snprintf(error, size, "%s is no manifest of an append-only file: \"%.80s\"",
+			snprintf(error, size, "%s is not a manifest of an append-only file: \"%.80s\"",
 				 manifest.path, line);
 			rc = -EINVAL;
 		} else if (type != 'h') { /* history: replaced, and about to be deleted */
@@ -177,7 +177,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 	if (!text)
 		snprintf(error, size, "%s is too long for a manifest", manifest.path);
 	else if (rc == 0 && s->file_count == 0) {
-		snprintf(error, size, "the manifest %s lists no file", manifest.path);
+		snprintf(error, size, "the manifest %s lists no files", manifest.path);
 		rc = -EINVAL;
 	}
 	free(text);
@@ -206,8 +206,8 @@ static int find_manifest(const char *directory, char *path, size_t path_size, ch
 	if (found == 1)
 		return 0;
 	snprintf(error, size,
-		 found ? "%s has several manifests; name one of them"
-		       : "%s is a directory without a manifest of an append-only file; name a file",
+		 found ? "%s has several manifests. Name one of them"
+		       : "%s is a directory without a manifest of an append-only file. Name a file",
 		 directory);
 	return -EINVAL;
 }
@@ -228,7 +228,7 @@ int replay_files_open(struct replay_store *s, const char *path, char *error, siz
 	if (rc)
 		return rc;
 	if (s->files[0].size == 0) {
-		snprintf(error, size, "%s is empty; there is nothing to replay", path);
+		snprintf(error, size, "%s is empty: nothing to replay", path);
 		return -ENODATA;
 	}
 	if (s->files[0].size > 5 && memcmp(s->files[0].at, "file ", 5) == 0)

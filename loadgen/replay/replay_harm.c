@@ -24,12 +24,12 @@ static const char *const reasons[] = {
     [LOSES_DATA] = "loses data",
     [STOPS_SERVER] = "can stop the server",
     [CHANGES_SERVER] = "changes the server",
-    [CHANGES_ROLE] = "changes who replicates what",
-    [CUTS_CLIENTS] = "acts on other clients",
+    [CHANGES_ROLE] = "changes the replication topology",
+    [CUTS_CLIENTS] = "affects other clients",
     [LOADS_DISK] = "writes or sends the whole data set",
-    [LOSES_EVIDENCE] = "clears what the server noted",
-    [BLOCKS] = "blocks for ever",
-    [PROTOCOL] = "changes what a connection answers",
+    [LOSES_EVIDENCE] = "clears the server's logs or statistics",
+    [BLOCKS] = "blocks without limit",
+    [PROTOCOL] = "changes the replies on its connection",
 };
 
 /* Where the time-out is. */
@@ -184,9 +184,10 @@ static bool allow(struct harm_allowed *allowed, const char *name, size_t length,
 			     (strlen(list[i].name) == length && strncasecmp(list[i].name, name, length) == 0);
 
 		if (list[i].why == PROTOCOL && named && !list[i].sub) {
-			snprintf(error, size,
-				 "--replay-allow can't allow %s: it changes what a connection answers",
-				 whole);
+			snprintf(
+			    error, size,
+			    "--replay-allow: %s cannot be allowed: it changes the replies on its connection",
+			    whole);
 			return false;
 		}
 		if ((all || named) && list[i].why != PROTOCOL)
@@ -194,8 +195,8 @@ static bool allow(struct harm_allowed *allowed, const char *name, size_t length,
 	}
 	if (!known)
 		snprintf(error, size,
-			 "--replay-allow is a list of commands that are left out otherwise, such as "
-			 "flushall,config, or all, not \"%.*s\"",
+			 "--replay-allow: expected all or a list of commands that are omitted by default, "
+			 "such as flushall,config, got \"%.*s\"",
 			 (int)length, name);
 	return known;
 }

@@ -45,7 +45,7 @@ bool replay_words_begin(struct replay_reader *r, size_t bytes)
 		t->at = malloc(room);
 		t->room = t->at ? room : 0;
 		if (!t->at) {
-			replay_damage(r, r->at, false, "there is not enough memory for it");
+			replay_damage(r, r->at, false, "not enough memory");
 			return false;
 		}
 	}
@@ -60,7 +60,7 @@ bool replay_words_add(struct replay_reader *r, const char *at, size_t length)
 		    r->word_count == REPLAY_WORDS_MAX ? NULL : realloc(r->words, room * sizeof(*grown));
 
 		if (!grown) {
-			replay_damage(r, r->at, false, "it has more words than a command can have");
+			replay_damage(r, r->at, false, "more words than a command can have");
 			return false;
 		}
 		r->words = grown;

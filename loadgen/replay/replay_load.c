@@ -57,7 +57,7 @@ static const char *behind_preamble(struct gather *g, const struct replay_file *f
 	if (length == 0 && base) /* its commands are in files of their own */
 		length = f->size;
 	if (length == 0) {
-		snprintf(error, size, "%s: the RDB preamble %s, so where its commands begin can't be told",
+		snprintf(error, size, "%s: the RDB preamble %s, so the start of the commands is unknown",
 			 f->path, why);
 		return NULL;
 	}
@@ -75,7 +75,7 @@ static int note_damage(struct replay *r, const struct replay_file *f, const stru
 	if (r->format != REPLAY_AOF)
 		snprintf(where, sizeof(where), "line %llu, ", (unsigned long long)reader->line);
 	r->cut = reader->cut;
-	return asprintf(&r->damage, "%s is damaged at %sbyte %zu: %s; the %u commands before it are replayed",
+	return asprintf(&r->damage, "%s is damaged at %sbyte %zu: %s. The %u commands before it are replayed",
 			f->path, where, (size_t)(reader->at - f->at), reader->why, r->count) < 0
 		   ? -ENOMEM
 		   : 0;
@@ -96,8 +96,7 @@ static int read_file(struct gather *g, const struct replay_file *f, bool base, c
 	while ((more = readers[g->r->format](&reader, &item)) > 0) {
 		if (gather_add(g, &item))
 			continue;
-		snprintf(error, size, "there is not enough memory for the %u commands of %s", g->r->count,
-			 f->path);
+		snprintf(error, size, "not enough memory for the %u commands of %s", g->r->count, f->path);
 		rc = -ENOMEM;
 		break;
 	}
@@ -118,17 +117,17 @@ static int read_files(struct gather *g, char *error, size_t size)
 	if (r->format == REPLAY_BY_CONTENT)
 		r->format = tell_format(&s->files[0]);
 	if (r->format == REPLAY_BY_CONTENT) {
-		snprintf(error, size,
-			 "%s is neither a MONITOR capture, nor an append-only file, nor a CSV of "
-			 "seconds,client,command,...; --replay-format says which, and then what is wrong "
-			 "with it is said",
-			 s->files[0].path);
+		snprintf(
+		    error, size,
+		    "%s: format not recognized: neither a MONITOR capture, nor an append-only file, nor a "
+		    "CSV file of seconds,client,command,... Set --replay-format to see what is wrong with it",
+		    s->files[0].path);
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < s->file_count && rc == 0 && !r->damage; i++)
 		rc = read_file(g, &s->files[i], i + 1 < s->file_count, error, size);
 	if (rc == 0 && r->count == 0) {
-		snprintf(error, size, "%s has no command to replay%s%s", s->files[0].path,
+		snprintf(error, size, "%s has no commands to replay%s%s", s->files[0].path,
 			 r->damage	     ? ": "
 			 : r->preamble_bytes ? ", only an RDB"
 					     : "",
@@ -145,7 +144,7 @@ int replay_load(struct replay **out, const char *path, enum replay_format format
 	struct gather g = {0};
 	int rc = -ENOMEM;
 
-	snprintf(error, size, "there is not enough memory to read %s", path);
+	snprintf(error, size, "not enough memory to read %s", path);
 	*out = NULL;
 	if (r)
 		r->store = calloc(1, sizeof(*r->store));

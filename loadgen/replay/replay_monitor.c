@@ -63,7 +63,7 @@ static bool read_words(struct replay_reader *r, const char *line, const char *p,
 		if (*p++ != ' ' || p == end)
 			break;
 	}
-	replay_damage(r, line, false, "its words are not in quotes as MONITOR has them");
+	replay_damage(r, line, false, "the words are not quoted as in MONITOR's output");
 	return false;
 }
 
@@ -96,7 +96,7 @@ int replay_monitor_next(struct replay_reader *r, struct replay_item *item)
 
 		/* Even if it looks whole: it may have lost words. */
 		if (!end)
-			return replay_damage(r, line, true, "its last line is cut off");
+			return replay_damage(r, line, true, "the last line is truncated");
 		next = end + 1;
 		if (end > p && end[-1] == '\r')
 			end--;
@@ -111,7 +111,7 @@ int replay_monitor_next(struct replay_reader *r, struct replay_item *item)
 		*item = (struct replay_item){0};
 		p = read_head(p, end, item);
 		if (!p)
-			return replay_damage(r, line, false, "that is no line of MONITOR's");
+			return replay_damage(r, line, false, "not a line of MONITOR's output");
 		if (!replay_words_begin(r, (size_t)(end - p)) || !read_words(r, line, p, end))
 			return -1;
 		item->words = r->words;

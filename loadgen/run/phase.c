@@ -245,7 +245,7 @@ static bool await_start(struct run *r)
 	at += r->o->start_at_ns - ((uint64_t)real.tv_sec * SECOND_NS + (uint64_t)real.tv_nsec);
 	if ((int64_t)(at - now) < 0) {
 		end_progress(r);
-		fprintf(stderr, "forktail-load: the time of --start-at was %.3f s ago: begins at once\n",
+		fprintf(stderr, "forktail-load: --start-at was %.3f s ago: starting now\n",
 			(double)(now - at) * 1e-9);
 	}
 	while ((int64_t)(at - (now = ft_now_ns())) > 0) {
@@ -274,7 +274,7 @@ static void start(struct run *r, struct phase *p)
 		struct load_thread *t = &p->threads[i];
 
 		if (hand_out(r, p, i, connections) || load_thread_start(t)) {
-			complain(r, "a load thread can't be started");
+			complain(r, "cannot start a load thread");
 			atomic_store(&p->plan.ending.abandon, true);
 			wake_all(p);
 			return;
@@ -326,8 +326,7 @@ void phase_tick(struct run *r, struct phase *p)
 	}
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
 		r->log_failed = true;
-		snprintf(text, sizeof(text),
-			 "the log %s can't be written any more: %s; the load goes on without it",
+		snprintf(text, sizeof(text), "cannot write the log %s: %s. The load continues without it",
 			 r->o->log_path, strerror(-request_log_error(r->log)));
 		complain(r, text);
 	}

@@ -28,15 +28,15 @@ static void complain_of_replay(struct run *r, struct phase *p)
 			refused = replay_refused_database(&p->threads[i]);
 	}
 	if (refused >= 0) {
-		snprintf(
-		    text, sizeof(text),
-		    "the server has no database %lld for us, and the recording uses it; what was recorded of "
-		    "its clients from there on was not sent",
-		    (long long)refused);
+		snprintf(text, sizeof(text),
+			 "the server refused database %lld, which the recording uses. The commands of its "
+			 "clients after that were not sent",
+			 (long long)refused);
 		complain(r, text);
 	}
 	if (abandoned) {
-		snprintf(text, sizeof(text), "%llu commands were not sent, since their connections were gone",
+		snprintf(text, sizeof(text),
+			 "%llu commands were not sent because their connections were lost",
 			 (unsigned long long)abandoned);
 		complain(r, text);
 	}
@@ -68,9 +68,9 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			why = t->trouble.why;
 		if (t->trouble.wrong.found) {
 			snprintf(text, sizeof(text),
-				 "the value of key number %llu is not what was written: %s%lld",
+				 "--verify: the value of key number %llu is not what was written: %s%lld",
 				 (unsigned long long)t->trouble.wrong.key,
-				 t->trouble.wrong.offset < 0 ? "the reply has another shape, code "
+				 t->trouble.wrong.offset < 0 ? "unexpected type of reply, code "
 							     : "the first wrong byte is at offset ",
 				 (long long)t->trouble.wrong.offset);
 			complain_of_limit(r, text);
@@ -78,20 +78,21 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 	}
 	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
 	    away < all && !r->o->timeout_ns) {
-		snprintf(text, sizeof(text),
-			 "%llu requests got no answer and %llu were never sent within --drain after the end",
-			 (unsigned long long)status[FT_STATUS_TIMEOUT],
-			 (unsigned long long)status[FT_STATUS_UNSENT]);
+		snprintf(
+		    text, sizeof(text),
+		    "within --drain after the end, %llu requests were not answered and %llu were not sent",
+		    (unsigned long long)status[FT_STATUS_TIMEOUT],
+		    (unsigned long long)status[FT_STATUS_UNSENT]);
 		complain(r, text);
 	}
 	if (r->end == RUN_ERRORS) {
-		snprintf(text, sizeof(text), "ended by an error (%s)",
+		snprintf(text, sizeof(text), "stopped at an error (%s)",
 			 r->o->on_error == ON_ERROR_STOP ? "--on-error stop" : "--max-errors");
 		complain(r, text);
 	}
 	if (all > 0 && (lost == all || away == all)) {
 		snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
-			 lost == all ? "" : ", and not opened again before the end", why ? why : "?");
+			 lost == all ? "" : " and not reopened before the end", why ? why : "?");
 		complain(r, text);
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;
@@ -103,7 +104,7 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 	complain_of_replay(r, p);
 	if (drops)
 		fprintf(stderr,
-			"forktail-load: the disk did not keep up: %llu requests are missing in the log\n",
+			"forktail-load: the disk was too slow: %llu requests are missing from the log\n",
 			(unsigned long long)drops);
 }
 

@@ -47,14 +47,14 @@ static uint16_t node_of(const struct preparing *p, const char *key)
 
 static int take_answer(struct preparing *p, uint16_t node)
 {
-	redisReply *r = link_answer(p->at[node].link, "what a test needs");
+	redisReply *r = link_answer(p->at[node].link, "the preparation of a test");
 	int rc = !r || r->type == REDIS_REPLY_ERROR ? -1 : 0;
 
 	if (!r)
 		snprintf(p->error, p->size, "%s", link_error(p->at[node].link));
 	else if (rc)
-		server_say(server_at(p, node), p->error, p->size, "refused what a test needs: %.150s",
-			   r->str);
+		server_say(server_at(p, node), p->error, p->size,
+			   "refused a command that prepares a test: %.150s", r->str);
 	if (r)
 		freeReplyObject(r);
 	return rc;
@@ -70,7 +70,7 @@ static int flush(struct preparing *p)
 			continue;
 		if (link_send(p->at[i].link, commands->at, commands->length, ft_now_ns() + LINK_ANSWER_NS)) {
 			server_say(server_at(p, (uint16_t)i), p->error, p->size,
-				   "broke the connection while a test was prepared");
+				   "closed the connection while a test was prepared");
 			return -1;
 		}
 		commands->length = 0;

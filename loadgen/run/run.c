@@ -61,7 +61,7 @@ static void write_json(struct run *r, const char *text)
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good) {
-		snprintf(message, sizeof(message), "can't write %s: %s", r->o->json_path, strerror(errno));
+		snprintf(message, sizeof(message), "cannot write %s: %s", r->o->json_path, strerror(errno));
 		complain(r, message);
 	}
 }
@@ -75,7 +75,8 @@ static int open_log(struct run *r, int argc, char **argv)
 
 	free(manifest);
 	if (rc) {
-		snprintf(text, sizeof(text), "can't write the log %s: %s", r->o->log_path, ft_writer_why(rc));
+		snprintf(text, sizeof(text), "cannot write the log %s: %s", r->o->log_path,
+			 ft_writer_why(rc));
 		complain(r, text);
 	}
 	return rc;
@@ -91,8 +92,7 @@ static void close_log(struct run *r, const char *summary)
 	rc = request_log_close(r->log, summary);
 	r->log = NULL;
 	if (rc && !r->log_failed) {
-		snprintf(text, sizeof(text), "the log %s ends before the run did: %s", r->o->log_path,
-			 strerror(-rc));
+		snprintf(text, sizeof(text), "the log %s is incomplete: %s", r->o->log_path, strerror(-rc));
 		complain(r, text);
 	}
 }
@@ -156,7 +156,8 @@ static struct observer *start_observer(struct run *r)
 
 	/* A run without it is still a run. */
 	if (r->log && !o->no_observer && observer_start(&observer, &server, request_log_writer(r->log)))
-		fprintf(stderr, "forktail-load: the server can't be observed beside the load\n");
+		fprintf(stderr, "forktail-load: cannot start the server's observer: INFO, SLOWLOG and "
+				"LATENCY are not recorded\n");
 	return observer;
 }
 
@@ -189,7 +190,7 @@ static int open_outputs(struct run *r)
 
 	r->summaries = calloc((size_t)o->repeat * (r->suite.count + 1u), sizeof(*r->summaries));
 	if (!r->summaries) {
-		complain(r, "not enough memory to begin");
+		complain(r, "not enough memory to start");
 		return -1;
 	}
 	if (second_outputs_open(&r->outputs, o, text, sizeof(text))) {
@@ -199,7 +200,7 @@ static int open_outputs(struct run *r)
 	if (o->csv)
 		r->csv = o->csv_path ? fopen(o->csv_path, "w") : stdout;
 	if (o->csv && !r->csv) {
-		snprintf(text, sizeof(text), "can't write %s: %s", o->csv_path, strerror(errno));
+		snprintf(text, sizeof(text), "cannot write %s: %s", o->csv_path, strerror(errno));
 		complain(r, text);
 		return -1;
 	}
@@ -215,7 +216,7 @@ static void close_outputs(struct run *r)
 	if (second_outputs_close(&r->outputs, r->o, text, sizeof(text)))
 		complain(r, text);
 	if (r->csv && r->csv != stdout && fclose(r->csv) != 0)
-		complain(r, "the CSV is not complete: the disk didn't take it");
+		complain(r, "the CSV is incomplete: the disk did not accept it");
 	free(r->summaries);
 }
 
@@ -329,7 +330,7 @@ static void run_all(struct run *r, int argc, char **argv)
 		else
 			load_server(r);
 	} else {
-		complain(r, "not enough memory or descriptors to begin");
+		complain(r, "not enough memory or descriptors to start");
 	}
 	summary = closing_words(r);
 	if (summary && r->o->json_path)
@@ -343,7 +344,7 @@ int run_load(const struct options *o, int argc, char **argv)
 	struct run r = {.o = o, .signal_fd = -1, .workload = calloc(1, sizeof(*r.workload))};
 
 	if (!r.workload) {
-		complain(&r, "not enough memory to begin");
+		complain(&r, "not enough memory to start");
 		return r.status;
 	}
 	signal(SIGPIPE, SIG_IGN); /* a server that closes is an error to report, also while connecting */

@@ -170,7 +170,7 @@ void wakeups_measure(struct run *r)
 		stats_merge(p.second, p.threads[i].stats); /* phase_tick takes over the rest */
 	}
 	if (rc) {
-		snprintf(text, sizeof(text), "this host's wake-ups can't be measured: %s", strerror(-rc));
+		snprintf(text, sizeof(text), "cannot measure the wake-ups of this host: %s", strerror(-rc));
 		complain(r, text);
 	} else {
 		phase_tick(r, &p);

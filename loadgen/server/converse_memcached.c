@@ -50,10 +50,11 @@ static int ask(struct server *s, struct link *l, const struct phrase *question, 
 			server_say(
 			    s, error, size,
 			    n == -EPROTO && l->tls
-				? "broke off the TLS session: does it want a certificate (--cert, --key)?"
+				? "closed the TLS session. Does it require a certificate (--cert, --key)?"
 			    : n == -ECONNRESET
-				? "accepted the connection and closed it; is that a memcached?"
-				: "did not answer within 5 s; is that a memcached, and is it stuck?");
+				? "accepted the connection and closed it. Is it a memcached server?"
+				: "did not answer within 5 s. Is it a memcached server, and does it "
+				  "respond?");
 			return -1;
 		}
 		have += (size_t)n;
@@ -62,8 +63,7 @@ static int ask(struct server *s, struct link *l, const struct phrase *question, 
 	reply[have] = 0;
 	if (complete > 0)
 		return 0;
-	server_say(s, error, size,
-		   "is no memcached that speaks %s: it answered \"version\" with something else",
+	server_say(s, error, size, "is not a memcached server that uses %s: unexpected answer to \"version\"",
 		   protocol_of(protocol)->name);
 	return -1;
 }
@@ -85,9 +85,9 @@ static int log_in(struct server *s, struct link *l, char *error, size_t size)
 		rc = protocol->accepted(&scan) ? 0 : 1;
 	if (rc == 1 && m->knows_no_login && m->knows_no_login(&scan))
 		server_say(s, error, size,
-			   "knows no logins: a memcached has SASL when it is started with -S");
+			   "does not support logins. memcached needs to be started with -S for SASL");
 	else if (rc == 1)
-		server_say(s, error, size, "refused the password of %s; it came from %s", o->user,
+		server_say(s, error, size, "rejected the password of %s. It was read from %s", o->user,
 			   o->password_file ? o->password_file : "the environment");
 	if (request.at)
 		explicit_bzero(request.at, request.length);
@@ -127,12 +127,12 @@ static struct link *enter(struct server *s, uint32_t number, struct server_facts
 	if (!o->user && protocol->wants_login(&scan)) {
 		server_say(
 		    s, error, size,
-		    "wants a login: give --user, and a password in FORKTAIL_PASSWORD or --password-file");
+		    "requires a login. Set --user, and a password in FORKTAIL_PASSWORD or --password-file");
 		goto failed;
 	}
 	if (m->understood && !m->understood(&scan)) {
 		server_say(s, error, size,
-			   "is a memcached without the meta commands, which came with 1.6; use --protocol "
+			   "is a memcached without meta commands, which need version 1.6. Use --protocol "
 			   "memcache_text");
 		goto failed;
 	}

@@ -51,7 +51,8 @@ static int ping(struct server *s, struct link *l, enum outcome *outcome, char *e
 	*outcome = FAILED;
 	if (!r)
 		return no_answer(s, l, error, size);
-	turned_away(s, "PING", r->type == REDIS_REPLY_ERROR ? r->str : "the answer is no Redis'");
+	turned_away(s, "PING",
+		    r->type == REDIS_REPLY_ERROR ? r->str : "the answer is not from a Redis server");
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
 		result = 1;
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "NOAUTH"))
@@ -61,8 +62,8 @@ static int ping(struct server *s, struct link *l, enum outcome *outcome, char *e
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "LOADING"))
 		*outcome = LOADING;
 	else
-		server_say(s, error, size, "turned us away: %.150s",
-			   r->str ? r->str : "it answered PING oddly");
+		server_say(s, error, size, "refused the connection: %.150s",
+			   r->str ? r->str : "unexpected answer to PING");
 	if (result == 1)
 		s->refused = NULL;
 	freeReplyObject(r);
@@ -82,13 +83,13 @@ static int login(struct server *s, struct link *l, char *error, size_t size)
 	if (r->type != REDIS_REPLY_ERROR)
 		result = 0;
 	else if (begins(r->str, "WRONGPASS") || begins(r->str, "ERR invalid password"))
-		server_say(s, error, size, "refused the password of %s; it came from %s",
+		server_say(s, error, size, "rejected the password of %s. It was read from %s",
 			   o->user ? o->user : "the default user",
 			   o->password_file ? o->password_file : "the environment");
 	else if (strstr(r->str, "without any password configured"))
 		result = 0; /* harmless: the server is open */
 	else
-		server_say(s, error, size, "refused the login: %.150s", r->str);
+		server_say(s, error, size, "rejected the login: %.150s", r->str);
 	if (result)
 		turned_away(s, "AUTH", r->str);
 	freeReplyObject(r);
@@ -110,7 +111,7 @@ static int choose_database(const struct server *s, struct link *l, char *error, 
 	if (!r)
 		snprintf(error, size, "%s", link_error(l));
 	else if (r->type == REDIS_REPLY_ERROR)
-		server_say(s, error, size, "has no database %u for us: %.150s", o->database, r->str);
+		server_say(s, error, size, "refused database %u: %.150s", o->database, r->str);
 	else
 		result = 0;
 	if (r)
@@ -148,14 +149,15 @@ static struct link *enter(struct server *s, uint32_t number, enum outcome *outco
 		goto failed;
 	*outcome = FAILED;
 	if (welcome == 0 && !o->password) {
-		server_say(s, error, size, "wants a password: set FORKTAIL_PASSWORD or use --password-file");
+		server_say(s, error, size,
+			   "requires a password. Set FORKTAIL_PASSWORD or use --password-file");
 		goto failed;
 	}
 	if (o->password && login(s, l, error, size))
 		goto failed;
 	if (welcome == 0 && ping(s, l, outcome, error, size) != 1) {
 		if (*outcome != LOADING && !*error)
-			server_say(s, error, size, "still wants a login after AUTH");
+			server_say(s, error, size, "still requires a login after AUTH");
 		goto failed;
 	}
 	*outcome = FAILED;
@@ -176,7 +178,7 @@ static struct link *enter_ready(struct server *s, uint32_t number, char *error, 
 
 	l = enter(s, number, &outcome, error, size);
 	if (!l && outcome == LOADING)
-		server_say(s, error, size, "began to load its data set");
+		server_say(s, error, size, "started to load its data set");
 	return l;
 }
 
@@ -289,7 +291,7 @@ static int probe(struct server *s, char *error, size_t size)
 		}
 		if (!told)
 			fprintf(stderr,
-				"forktail-load: the server loads its data set; waiting up to %.0f s\n",
+				"forktail-load: the server is loading its data set; waiting up to %.0f s\n",
 				(double)s->options->loading_ns * 1e-9);
 		told = true;
 		usleep(100000);

@@ -72,7 +72,7 @@ struct link *server_reach(struct server *s, uint32_t number, char *error, size_t
 		return NULL;
 	}
 	snprintf(s->why, sizeof(s->why), "%s", why);
-	server_say(s, error, size, "can't be reached: %s; is %s running there?", why,
+	server_say(s, error, size, "cannot be reached: %s. Is %s running there?", why,
 		   protocol_of(s->options->protocol)->product->program);
 	link_free(l);
 	return NULL;

@@ -33,7 +33,7 @@ int server_find(struct server *s, char *error, size_t size)
 
 	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, 1, why,
 			   sizeof(why)) < 0) {
-		server_say(s, error, size, "can't be reached: %s", why);
+		server_say(s, error, size, "cannot be reached: %s", why);
 		return -1;
 	}
 	s->found = true;
@@ -96,7 +96,7 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 	l = s->conversation->connect(s, number, error, size);
 	/* RESP3's pushes come unasked. */
 	if (l && !s->options->resp3 && link_has_more(l)) {
-		server_say(s, error, size, "sent an answer to no request");
+		server_say(s, error, size, "sent an answer without a request");
 		link_free(l);
 		return -1;
 	}
@@ -133,7 +133,8 @@ int descriptors_reserve(unsigned count, char *error, size_t size)
 		if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
 			return 0;
 	}
-	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
+	snprintf(error, size,
+		 "%u connections need %llu file descriptors, but the limit is %llu. Raise it with ulimit -n",
 		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -1;
 }

@@ -39,20 +39,19 @@ int resp3_begin(struct link *l, bool tracking, bool broadcast, char *what, size_
 	int rc = ask(l, HELLO, &s);
 
 	if (rc == 0)
-		snprintf(what, size, "refused HELLO 3 (%s %s); Redis speaks RESP3 from 6.0 on", s.word,
-			 s.rest);
+		snprintf(what, size, "rejected HELLO 3 (%s %s). Redis supports RESP3 from version 6.0",
+			 s.word, s.rest);
 	else if (rc < 0)
-		snprintf(what, size,
-			 "gave no answer to HELLO 3; does it speak RESP3, as Redis does from 6.0 on?");
+		snprintf(what, size, "did not answer HELLO 3. Redis supports RESP3 from version 6.0");
 	if (rc != 1)
 		return -1;
 	if (!tracking)
 		return 0;
 	rc = ask(l, broadcast ? BROADCAST : TRACKING, &s);
 	if (rc == 0)
-		snprintf(what, size, "refused CLIENT TRACKING: %s %s", s.word, s.rest);
+		snprintf(what, size, "rejected CLIENT TRACKING: %s %s", s.word, s.rest);
 	else if (rc < 0)
-		snprintf(what, size, "gave no answer to CLIENT TRACKING");
+		snprintf(what, size, "did not answer CLIENT TRACKING");
 	return rc == 1 ? 0 : -1;
 }
 

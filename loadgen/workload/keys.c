@@ -59,11 +59,11 @@ bool key_distribution_parse(const char *text, struct key_distribution *d, char *
 	const char *value = text[length] ? text + length + 1 : NULL;
 
 	if (!name) {
-		snprintf(error, size,
-			 "\"%s\" is no key pattern: uniform, sequential, zipf[:EXPONENT], "
-			 "zipf-scattered[:EXPONENT], gaussian[:DEVIATION], latest[:EXPONENT] or "
-			 "hot:REQUESTS:KEYS",
-			 text);
+		snprintf(
+		    error, size,
+		    "\"%s\" is not a key pattern. Choose uniform, sequential, zipf[:EXPONENT], "
+		    "zipf-scattered[:EXPONENT], gaussian[:DEVIATION], latest[:EXPONENT] or hot:REQUESTS:KEYS",
+		    text);
 		return false;
 	}
 	*d = (struct key_distribution){
@@ -79,22 +79,23 @@ bool key_distribution_parse(const char *text, struct key_distribution *d, char *
 	case KEYS_LATEST:
 		if (!value || parse_positive(value, EXPONENT_MAX, &d->exponent))
 			return true;
-		snprintf(error, size, "\"%s\": the exponent of %s is a number above 0, at most %g", text,
+		snprintf(error, size, "\"%s\": the exponent of %s must be above 0 and at most %g", text,
 			 name->name, EXPONENT_MAX);
 		return false;
 	case KEYS_GAUSSIAN:
 		if (!value || parse_positive(value, 1, &d->deviation))
 			return true;
 		snprintf(error, size,
-			 "\"%s\": the standard deviation is a share of the key space, above 0, at most 1",
+			 "\"%s\": the standard deviation is a share of the key space and must be above 0 and "
+			 "at most 1",
 			 text);
 		return false;
 	case KEYS_HOT:
 		if (value && parse_hot(value, d))
 			return true;
 		snprintf(error, size,
-			 "\"%s\": hot takes two percentages above 0, at most 100, of requests and of keys: "
-			 "hot:90:10",
+			 "\"%s\": hot takes a percentage of requests and one of keys, each above 0 and at "
+			 "most 100, e.g. hot:90:10",
 			 text);
 		return false;
 	}

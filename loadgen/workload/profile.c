@@ -104,7 +104,7 @@ static bool parse_piece(const struct parser *s, struct profile *p, char *item, b
 	if (!parse_time(s, time, &length_ns))
 		return false;
 	if (p->count == PROFILE_PIECES)
-		return fail(s, "it has more than %d pieces", PROFILE_PIECES);
+		return fail(s, "more than %d pieces", PROFILE_PIECES);
 	add_piece(p, first, last, length_ns);
 	return true;
 }
@@ -133,7 +133,7 @@ static bool parse_wave(const struct parser *s, struct profile *p, char *list)
 	uint64_t period_ns;
 
 	if (!period_text)
-		return fail(s, "three values are needed: lowest, highest and period");
+		return fail(s, "lowest value, highest value and period are required");
 	*high_text++ = 0;
 	*period_text++ = 0;
 	if (!parse_value(s, list, &low) || !parse_value(s, high_text, &high) ||
@@ -142,7 +142,7 @@ static bool parse_wave(const struct parser *s, struct profile *p, char *list)
 	if (low > high)
 		return fail(s, "the lowest value, %s, is above the highest, %s", list, high_text);
 	if (period_ns < 2)
-		return fail(s, "its period is below 2 ns");
+		return fail(s, "the period is below 2 ns");
 	p->repeat = true;
 	if (p->kind == PROFILE_LINEAR) {
 		add_piece(p, low, low, period_ns / 2);
@@ -170,7 +170,7 @@ bool profile_parse(const char *text, struct profile *p, char *error, size_t size
 	char copy[TEXT_MAX], *shape = copy, *list;
 
 	if (strlen(text) >= sizeof(copy))
-		return fail(&s, "it is longer than %d characters", TEXT_MAX - 1);
+		return fail(&s, "longer than %d characters", TEXT_MAX - 1);
 	strcpy(copy, text);
 	memset(p, 0, sizeof(*p));
 	if ((list = skip(shape, "rate:"))) {
@@ -189,8 +189,9 @@ bool profile_parse(const char *text, struct profile *p, char *error, size_t size
 	p->kind = PROFILE_SINE;
 	if ((list = skip(shape, "sine:")))
 		return parse_wave(&s, p, list);
-	return fail(&s, "a shape is steps:..., ramp:..., square:... or sine:..., after rate: or connections: "
-			"if need be");
+	return fail(
+	    &s,
+	    "expected steps:..., ramp:..., square:... or sine:..., optionally after rate: or connections:");
 }
 
 /* The last piece that starts at or before `at`, which is within the shape. */

@@ -21,7 +21,7 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 	char verb[COMMAND_NAME];
 
 	if (w->operation_count == OPERATIONS_MAX) {
-		snprintf(error, size, "a run has at most %d operations", OPERATIONS_MAX);
+		snprintf(error, size, "more than %d operations in a run", OPERATIONS_MAX);
 		return -EINVAL;
 	}
 	memset(o, 0, sizeof(*o));
@@ -101,7 +101,7 @@ int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char 
 		any = true;
 	}
 	if (!any)
-		snprintf(error, size, "--wait is about writes, and nothing of this load writes");
+		snprintf(error, size, "--wait needs writes, but this workload writes nothing");
 	return any ? 0 : -EINVAL;
 }
 

@@ -100,8 +100,8 @@ TEST_CASE("an answer that arrived while the load generator was stopped lay unrea
 	const Json &arrivals = load.figures["by_arrival"];
 	CHECK(arrivals["latency_ns"]["count"] == known);
 	CHECK(arrivals["unread_ns"]["max"].get<uint64_t>() >= 29 * kMs);
-	CHECK(load.out().find("until answers arrived (ms") != std::string::npos);
-	CHECK(load.out().find("lay unread here (ms)") != std::string::npos);
+	CHECK(load.out().find("time until answers arrived (ms") != std::string::npos);
+	CHECK(load.out().find("socket-buffer wait (ms)") != std::string::npos);
 }
 
 TEST_CASE("nothing is said of arrivals when nobody asked")

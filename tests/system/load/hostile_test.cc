@@ -89,12 +89,12 @@ struct Run {
 		CHECK(result.status == 3);
 		CHECK(result.err == "forktail-load: all 2 connections were lost: " + why + "\n");
 		CHECK(json["reason"] == "server lost");
-		CHECK(contains(result.out, "connections broken"));
+		CHECK(contains(result.out, "connections lost"));
 	}
 };
 
-const char *const no_reply = "the server sent what is no reply in this protocol";
-const char *const out_of_step = "the server's answer is not to the oldest request: its opaque is another";
+const char *const no_reply = "the server sent an invalid reply for this protocol";
+const char *const out_of_step = "the server did not answer the oldest request first: the opaque differs";
 const char *const too_late = "no answer within --timeout";
 const char *const closed = "the server closed the connection";
 const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "400ms", "--no-observer"};
@@ -316,7 +316,7 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 			return peer.say(with_opaque(get, request) + with_opaque(get, request));
 		}));
 		Run run(twice, protocol, two_gets);
-		run.lost("the server sent an answer to no request");
+		run.lost("the server sent an answer without a request");
 		// The first of the two was an answer.
 		CHECK(run.log.with_status(FT_STATUS_OK) == 2);
 	}
@@ -331,7 +331,7 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 	});
 	const Result refused = run(load_command(early.where(slowly)));
 	CHECK(refused.status == 3);
-	CHECK(contains(refused.err, "sent an answer to no request"));
+	CHECK(contains(refused.err, "sent an answer without a request"));
 	// Some time after it, when the second connection's first request has a second to go.
 	FakeServer idle([](Peer &peer) {
 		for (int i = 0; i < 2; i++)
@@ -440,7 +440,7 @@ TEST_CASE("words that steer a terminal are said so that one can read them")
 	const Result refused = load(door.where({"-n", "10"}), {}, Seconds(20));
 	INFO(refused.err);
 	CHECK(refused.status == 3);
-	CHECK(contains(refused.err, "turned us away: " + said));
+	CHECK(contains(refused.err, "refused the connection: " + said));
 	CHECK(visible(refused.err));
 
 	FakeServer versions([&](Peer &peer) {
