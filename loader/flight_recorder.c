@@ -26,11 +26,12 @@ int flight_recorder_open(struct recorder *r)
 	struct file_owner user;
 	const char *why;
 	if (file_owner_find(o->user, &user)) {
-		fprintf(stderr, "forktail record: there is no user %s\n", o->user);
+		fprintf(stderr, "forktail record: --user: no such user: %s\n", o->user);
 		return 3;
 	}
 	if (segments_open(&r->ring, o->output, &o->keep, &user, &why)) {
-		fprintf(stderr, "forktail record: can't keep a ring in %s: %s\n", o->output, why);
+		fprintf(stderr, "forktail record: cannot use the directory %s for a ring: %s\n", o->output,
+			why);
 		return 3;
 	}
 	return 0;
@@ -42,7 +43,7 @@ int flight_recorder_start_guard(struct recorder *r)
 	int err = o->guard.count ? guard_start(&o->guard, o->output, segments_owner(r->ring)) : 0;
 	if (err)
 		fprintf(stderr,
-			"forktail record: can't start forktail-guard, which has to lie beside "
+			"forktail record: cannot start forktail-guard, which must be in the directory of "
 			"forktail-record: %s\n",
 			strerror(-err));
 	return err ? 3 : 0;
@@ -127,12 +128,13 @@ static void print_disk_state(struct recorder *r, uint64_t now)
 	if (err)
 		r->disk_error_ns = now;
 	if (err && !r->disk_told) {
-		fprintf(stderr,
-			"forktail record: can't write to %s: %s; what comes is lost until that is over\n",
-			r->options->output, strerror(-err));
+		fprintf(
+		    stderr,
+		    "forktail record: cannot write to %s: %s. Events are lost until writing works again\n",
+		    r->options->output, strerror(-err));
 		r->disk_told = true;
 	} else if (r->disk_told && now - r->disk_error_ns > CALM_NS) {
-		fprintf(stderr, "forktail record: %s can be written to again\n", r->options->output);
+		fprintf(stderr, "forktail record: writing to %s works again\n", r->options->output);
 		r->disk_told = false;
 	}
 }

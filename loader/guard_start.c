@@ -95,8 +95,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, const char *path, cha
 			_exit(USAGE);
 		if (time(NULL) - begun > LONGEST_PAUSE_S)
 			pause_s = 1;
-		fprintf(stderr, "forktail record: forktail-guard has ended; it is started again in %u s\n",
-			pause_s);
+		fprintf(stderr, "forktail record: forktail-guard exited; restarting it in %u s\n", pause_s);
 		sleep(pause_s);
 		pause_s = 2 * pause_s < LONGEST_PAUSE_S ? 2 * pause_s : LONGEST_PAUSE_S;
 	}

@@ -63,7 +63,7 @@ static void skipped(void *context, const char *program, int error)
 	struct recorder *r = context;
 	json_t *note = json_note(ft_now_ns(), "missing");
 	char why[300];
-	snprintf(why, sizeof why, "%s could not be attached: %s", program, strerror(-error));
+	snprintf(why, sizeof why, "cannot attach %s: %s", program, strerror(-error));
 	fputs("forktail record: ", stderr);
 	put_visible(stderr, why);
 	fputc('\n', stderr);
@@ -109,12 +109,14 @@ static void note_unwanted(struct recorder *r)
 	const struct programs_wanted *wanted = &r->options->wanted;
 	if (!wanted->softirqs)
 		note_missing(r,
-			     "soft interrupts on top of the server: their time is in what they interrupted",
+			     "soft interrupts during the server's CPU slices: their time counts as what they "
+			     "interrupted",
 			     wanted->interrupts ? "--no-softirqs was given" : "--light was given");
 	if (!wanted->interrupts)
-		note_missing(
-		    r, "hardware interrupts on top of the server: their time is in what they interrupted",
-		    "--light was given");
+		note_missing(r,
+			     "hardware interrupts during the server's CPU slices: their time counts as what "
+			     "they interrupted",
+			     "--light was given");
 }
 
 /* Finds out what this host offers and loads what is wanted of it. Returns the exit status. */
@@ -123,7 +125,7 @@ static int load(struct recorder *r)
 	support_probe(&r->support);
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
-		fprintf(stderr, "forktail record: this host can't make a recording: %s\n", blocker->why);
+		fprintf(stderr, "forktail record: this host cannot make a recording: %s\n", blocker->why);
 		return 3;
 	}
 	for (size_t i = 0; i < r->support.count; i++) {
@@ -140,8 +142,8 @@ static int load(struct recorder *r)
 	}
 	err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
-		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
-			programs_log());
+		fprintf(stderr, "forktail record: the kernel rejected the BPF programs: %s\n%s",
+			strerror(-err), programs_log());
 		return 3;
 	}
 	return 0;
@@ -166,7 +168,7 @@ static int start(struct recorder *r)
 	losses_begin(&r->losses, r->start_ns);
 	int err = r->ring ? flight_recorder_begin(r) : begin_file(r);
 	if (err) {
-		fprintf(stderr, "forktail record: can't create %s: %s\n", output, ft_writer_why(err));
+		fprintf(stderr, "forktail record: cannot create %s: %s\n", output, ft_writer_why(err));
 		return 3;
 	}
 	r->drain.writer = r->writer;
@@ -188,7 +190,7 @@ static int start(struct recorder *r)
 	if (!err)
 		err = programs_open_accounts(r->programs);
 	if (err) {
-		fprintf(stderr, "forktail record: can't attach to the kernel: %s\n%s", strerror(-err),
+		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());
 		return 3;
 	}
@@ -198,9 +200,8 @@ static int start(struct recorder *r)
 	    (struct self_report_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
 	programs_drain(r->programs);
 	if (!r->threads.begun && !r->ring) {
-		fprintf(stderr,
-			"forktail record: none of these processes could be recorded: they ended while the "
-			"recorder attached\n");
+		fprintf(stderr, "forktail record: nothing recorded: the target processes exited before the "
+				"recorder had attached\n");
 		return 3;
 	}
 	return 0;
@@ -333,7 +334,7 @@ static void print_ended(const struct recorder *r)
 		uint64_t ns = e->t_ns > r->attached_ns ? e->t_ns - r->attached_ns : 0;
 		char visible[VISIBLE_MOST * sizeof e->comm + 1];
 		visible_text(visible, sizeof visible, e->comm, strnlen(e->comm, sizeof e->comm));
-		fprintf(stderr, "%s (%d) ended after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
+		fprintf(stderr, "%s (%d) exited after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
 	}
 }
 
@@ -377,7 +378,8 @@ static int finish(struct recorder *r, const char *reason)
 		fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
 	print_ended(r);
 	if (err) {
-		fprintf(stderr, "forktail record: writing %s failed: %s; it ends with the last whole block\n",
+		fprintf(stderr,
+			"forktail record: cannot write %s: %s. It ends with the last complete block\n",
 			r->options->output, strerror(-err));
 		return 3;
 	}
@@ -389,13 +391,13 @@ static void start_helpers(struct recorder *r)
 {
 	int err = stats_switch_start();
 	if (err)
-		note_missing(r, "what the recorder's programs cost the kernel", strerror(-err));
+		note_missing(r, "CPU time of the recorder's BPF programs", strerror(-err));
 	if (!r->options->wanted.samples_slow)
 		return;
 	r->unwind_queue = unwind_queue_open();
 	if (!r->unwind_queue)
-		note_missing(r, "what the server's own code was: no CPU samples",
-			     "the process that names them could not be started");
+		note_missing(r, "on-CPU time by function: no CPU samples",
+			     "the helper process that names samples could not be started");
 }
 
 /* From here on nothing is attached or opened for writing any more. */
@@ -409,8 +411,7 @@ static int confine(struct recorder *r)
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
 	err = err ? err : privileges_filter_recorder(r->ring ? segments_directory(r->ring) : -1);
 	if (err)
-		fprintf(stderr,
-			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
+		fprintf(stderr, "forktail record: cannot drop the root privileges it no longer needs: %s\n",
 			strerror(-err));
 	return err ? 3 : 0;
 }
@@ -462,7 +463,7 @@ int record(const struct record_options *options, struct targets *targets)
 	if (status == 0) {
 		int err = priority_lower();
 		if (err)
-			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
+			fprintf(stderr, "forktail record: cannot lower its own priority: %s\n",
 				strerror(-err));
 		status = confine(&r);
 	}

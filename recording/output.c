@@ -151,15 +151,15 @@ const char *ft_writer_why(int error)
 {
 	switch (error) {
 	case -ELOOP:
-		return "it is a symbolic link, which is not followed";
+		return "it is a symbolic link, and those are not followed";
 	case -ENOTSUP:
-		return "it is no regular file";
+		return "it is not a regular file";
 	case -EEXIST:
-		return "it holds something else than a recording, and is left as it is";
+		return "it contains something other than a recording and was not changed";
 	case -EWOULDBLOCK:
 		return "another recording is being written to it";
 	case -EACCES:
-		return "it belongs to another user, or its directory can't be written to";
+		return "it belongs to another user, or its directory is not writable";
 	default:
 		return strerror(-error);
 	}

@@ -206,10 +206,10 @@ static int open_checked(struct ft_reader *r, const char *path, char *error, size
 		return say(error, error_size, -errno, "cannot read %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return say(error, error_size, -EINVAL, "%s is %s, not a recording", path,
-			   S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+			   S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
 	if (st.st_size == 0)
 		return say(error, error_size, -ENODATA, "%s is empty: %s", path,
-			   "nothing was written to it, or its disk was full");
+			   "no data was written to it, or the disk was full");
 	r->size = (uint64_t)st.st_size;
 	r->walk = ft_walk_begin();
 	r->zstd = ZSTD_createDCtx();
@@ -220,15 +220,16 @@ static int open_checked(struct ft_reader *r, const char *path, char *error, size
 	if (rc == 1)
 		return 0;
 	if (r->newer) {
-		snprintf(versions, sizeof(versions), "format %u, this one reads up to %u", r->newer,
+		snprintf(versions, sizeof(versions), "format %u; this version reads up to %u", r->newer,
 			 FT_FORMAT_VERSION);
 		return say(error, error_size, -EPROTONOSUPPORT,
-			   "%s was written by a newer forktail (%s): update to read it", path, versions);
+			   "%s was written by a newer forktail (%s). Update forktail to read it", path,
+			   versions);
 	}
 	read_at(r, &magic, sizeof(magic), 0);
 	if (magic == FT_BLOCK_MAGIC)
-		return say(error, error_size, -ENODATA, "%s holds no whole block: %s", path,
-			   "it was cut or damaged within its first one");
+		return say(error, error_size, -ENODATA, "%s contains no complete block: %s", path,
+			   "it was truncated or damaged within the first block");
 	return say(error, error_size, -EINVAL, "%s is not a recording%s", path, "");
 }
 

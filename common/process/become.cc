@@ -112,8 +112,8 @@ bool Prepare(const Command &command, Becoming *b, std::string *error)
 {
 	std::vector<int> cpus;
 	if (!command.cpus.empty() && !ParseCpus(command.cpus, &cpus)) {
-		*error =
-		    "can't start " + command.name + " on CPUs " + command.cpus + ": a list is like 0-1,3";
+		*error = "cannot start " + command.name + " on CPUs " + command.cpus +
+			 ": expected a list such as 0-1,3";
 		return false;
 	}
 	CPU_ZERO(&b->cpus);

@@ -51,7 +51,7 @@ bool MakePipe(int wanted, bool we_write, int *ours, int *theirs)
 
 std::string WhyNotStarted(const Command &c, const Failure &failure)
 {
-	std::string text = "can't start " + c.name;
+	std::string text = "cannot start " + c.name;
 	if (failure.step == Failure::kCgroup)
 		text += " in the cgroup " + c.cgroup;
 	else if (failure.step == Failure::kCpus)

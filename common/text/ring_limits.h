@@ -18,7 +18,7 @@ struct ring_limits {
 };
 
 /* What can be said, for whoever said something else. */
-#define RING_LIMITS_WANTED "a time from 10s to 7d and a size from 4MB, such as 10m or 10m,2GB"
+#define RING_LIMITS_WANTED "a time from 10s to 7d and a size of at least 4MB, such as 10m or 10m,2GB"
 
 /* "10m", "12h,2GB"; 1 GB if nothing is said. False: no such limits. */
 bool ring_limits_parse(const char *text, struct ring_limits *limits);

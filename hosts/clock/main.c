@@ -15,15 +15,17 @@ const char *argp_program_version = "forktail-clock " FORKTAIL_VERSION;
 enum { OPTION_INTERVAL = 256, OPTION_DURATION, OPTION_WAIT, OPTION_LISTEN };
 
 static const struct argp_option serve_options[] = {
-    {"listen", OPTION_LISTEN, "ADDR:PORT", 0, "Where to answer (default: port 7380 of all addresses)", 1},
+    {"listen", OPTION_LISTEN, "ADDR:PORT", 0, "Listen on this address (default: port 7380 of all addresses)",
+     1},
     {0},
 };
 
 static const struct argp_option probe_table[] = {
-    {"output", 'o', "FILE", 0, "The recording", 1},
-    {"interval", OPTION_INTERVAL, "TIME", 0, "Between bursts of round trips (default 100ms; 1ms to 60s)", 1},
-    {"duration", OPTION_DURATION, "TIME", 0, "End after this time (default: at SIGINT or SIGTERM)", 1},
-    {"wait", OPTION_WAIT, "TIME", 0, "Wait so long for the first answer (default 10s)", 1},
+    {"output", 'o', "FILE", 0, "Write the recording to FILE", 1},
+    {"interval", OPTION_INTERVAL, "TIME", 0,
+     "Send a burst of round trips every TIME (default 100ms; 1ms to 60s)", 1},
+    {"duration", OPTION_DURATION, "TIME", 0, "Stop after TIME (default: at SIGINT or SIGTERM)", 1},
+    {"wait", OPTION_WAIT, "TIME", 0, "Wait at most TIME for the first answer (default 10s)", 1},
     {0},
 };
 
@@ -41,7 +43,7 @@ static void take_time(struct argp_state *state, const char *text, uint64_t low_n
 		      uint64_t *ns)
 {
 	if (!parse_duration(text, TIME_ANY, 0, ns) || *ns < low_ns || *ns > high_ns)
-		argp_error(state, "'%s' is no time that this can take", text);
+		argp_error(state, "'%s' is not a time in the option's range", text);
 }
 
 static error_t parse_probe(int key, char *text, struct argp_state *state)
@@ -64,12 +66,13 @@ static error_t parse_probe(int key, char *text, struct argp_state *state)
 		break;
 	case ARGP_KEY_ARG:
 		if (o->peer)
-			argp_error(state, "one peer at a time");
+			argp_error(state, "more than one peer. Name one");
 		o->peer = text;
 		break;
 	case ARGP_KEY_END:
 		if (!o->peer || !o->output)
-			argp_error(state, "say whom to ask and where to write: ADDR:PORT -o FILE");
+			argp_error(state,
+				   "peer or output missing. Usage: forktail clock probe ADDR:PORT -o FILE");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -77,21 +80,21 @@ static error_t parse_probe(int key, char *text, struct argp_state *state)
 	return 0;
 }
 
-static const struct argp serve_argp = {.options = serve_options,
-				       .parser = parse_serve,
-				       .doc =
-					   "Tells other hosts what this one's clock says (docs/how-it-works/clocks.md)."};
-static const struct argp probe_argp = {.options = probe_table,
-				       .parser = parse_probe,
-				       .args_doc = "ADDR[:PORT]",
-				       .doc = "Records how this host's clock and another's compare "
-					      "(docs/how-it-works/clocks.md)."};
+static const struct argp serve_argp = {
+    .options = serve_options,
+    .parser = parse_serve,
+    .doc = "Answer other hosts' clock requests (docs/how-it-works/clocks.md)."};
+static const struct argp probe_argp = {
+    .options = probe_table,
+    .parser = parse_probe,
+    .args_doc = "ADDR[:PORT]",
+    .doc = "Record how this host's clock compares with another host's (docs/how-it-works/clocks.md)."};
 
 static int usage(FILE *to)
 {
-	fprintf(to, "Usage: forktail clock serve [--listen ADDR:PORT]\n"
-		    "       forktail clock probe ADDR[:PORT] -o FILE [--interval TIME] [--duration TIME]\n"
-		    "forktail clock serve --help and forktail clock probe --help tell more.\n");
+	fprintf(to, "Usage: forktail clock serve [--listen ADDR:PORT]\n       forktail clock probe "
+		    "ADDR[:PORT] -o FILE [--interval TIME] [--duration TIME]\nFor the options: forktail "
+		    "clock serve --help, forktail clock probe --help\n");
 	return to == stdout ? CLOCK_DONE : CLOCK_USAGE;
 }
 

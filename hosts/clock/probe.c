@@ -166,7 +166,7 @@ static bool meet(struct prober *p)
 		wait_until(p, ft_now_ns() + answer_ns, false);
 	}
 	fprintf(stderr,
-		"forktail-clock: %s doesn't answer: run 'forktail clock serve' there and let UDP through\n",
+		"forktail-clock: no answer from %s. Run 'forktail clock serve' there and let UDP pass\n",
 		p->o->peer);
 	return false;
 }
@@ -242,17 +242,17 @@ static int record(struct prober *p)
 
 	free(text);
 	if (rc) {
-		fprintf(stderr, "forktail-clock: can't write %s: %s\n", p->o->output, ft_writer_why(rc));
+		fprintf(stderr, "forktail-clock: cannot write %s: %s\n", p->o->output, ft_writer_why(rc));
 		return CLOCK_ENVIRONMENT;
 	}
-	fprintf(stderr, "forktail-clock: comparing with %s (%s)\n", p->peer.host, p->o->peer);
+	fprintf(stderr, "forktail-clock: comparing clocks with %s (%s)\n", p->peer.host, p->o->peer);
 	p->end_ns = p->o->duration_ns ? ft_now_ns() + p->o->duration_ns : UINT64_MAX;
 	probe_on(p);
 	text = summary(p);
 	rc = ft_writer_close(p->w, text);
 	free(text);
 	if (rc) {
-		fprintf(stderr, "forktail-clock: can't write %s: %s\n", p->o->output, ft_writer_why(rc));
+		fprintf(stderr, "forktail-clock: cannot write %s: %s\n", p->o->output, ft_writer_why(rc));
 		return CLOCK_ENVIRONMENT;
 	}
 	fprintf(stderr,

@@ -75,7 +75,7 @@ int clock_serve(const char *listen)
 			break;
 		answer_all(&s);
 	}
-	fprintf(stderr, "forktail-clock: %llu answered, %llu packets were no questions\n",
+	fprintf(stderr, "forktail-clock: %llu requests answered, %llu other packets ignored\n",
 		(unsigned long long)s.answered, (unsigned long long)s.dropped);
 	close(s.fd);
 	close(signals);

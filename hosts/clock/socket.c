@@ -59,7 +59,7 @@ int udp_socket_open(const char *address, bool listen, char *error, size_t size)
 	int fd = -1, rc;
 
 	if (!split(address, host, port)) {
-		snprintf(error, size, "'%s' is no address: say HOST:PORT", address);
+		snprintf(error, size, "'%s' is not an address such as HOST:PORT", address);
 		return -1;
 	}
 	/* One socket for both, where there is IPv6. */
@@ -69,7 +69,7 @@ int udp_socket_open(const char *address, bool listen, char *error, size_t size)
 	for (struct addrinfo *a = rc ? NULL : all; a && fd < 0; a = a->ai_next)
 		fd = open_one(a, listen);
 	if (fd < 0)
-		snprintf(error, size, "can't %s %s: %s", listen ? "listen on" : "reach", address,
+		snprintf(error, size, "cannot %s %s: %s", listen ? "listen on" : "reach", address,
 			 rc ? gai_strerror(rc) : strerror(errno));
 	if (rc == 0)
 		freeaddrinfo(all);

@@ -55,7 +55,8 @@ static void note_full(struct drain *d)
 		return;
 	d->details_full = true;
 	json_t *note = json_note(ft_now_ns(), "missing");
-	json_put_text(note, "what", "file names and kernel stacks of waits that were not met before");
+	json_put_text(note, "what",
+		      "file names and kernel stacks of waits seen for the first time after this");
 	json_put_text(note, "why", "there are more than 20,000 distinct ones");
 	write_json_note(d->writer, note);
 }

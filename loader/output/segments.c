@@ -96,13 +96,13 @@ static int open_directory(const char *path, const struct file_owner *user, const
 	*why = err ? strerror(-err) : NULL;
 	if (!err && !made && st.st_uid != user->uid) {
 		err = -EACCES;
-		*why = "it belongs to another user than its files are to (--user)";
+		*why = "it belongs to a user other than the owner of the files (--user)";
 	} else if (!err && !made && st.st_mode & 077) {
 		err = -EACCES;
-		*why = "others may enter it: chmod 0700 it first";
+		*why = "other users have access to it. Run chmod 0700 on it";
 	} else if (!err && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		err = -EWOULDBLOCK;
-		*why = "another recorder is at work in it";
+		*why = "another recorder is writing to it";
 	}
 	if (err && fd >= 0)
 		close(fd);

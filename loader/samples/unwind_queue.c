@@ -125,9 +125,9 @@ static void replace_helper(struct unwind_queue *u)
 	u->answered = u->next - 1;
 	u->word_ns = ft_now_ns();
 	u->at_work++;
-	fprintf(stderr, "forktail record: the process that names samples has ended%s\n",
-		has_helper(u) ? "; another one goes on"
-			      : " for the last time; from here on samples have no names");
+	fprintf(stderr, "forktail record: the helper process that names samples exited%s\n",
+		has_helper(u) ? "; starting another one"
+			      : " too often; samples have no function names from now on");
 }
 
 /* Sends what is queued, as far as the socket takes it. */

@@ -114,7 +114,7 @@ static int open_diag_of(pid_t pid)
 	if (here >= 0 && there >= 0 && setns(there, CLONE_NEWNET) == 0) {
 		fd = open_diag();
 		if (setns(here, CLONE_NEWNET)) { /* it must not go on in another one's network */
-			perror("forktail record: can't go back to its own network namespace");
+			perror("forktail record: cannot return to its own network namespace");
 			abort();
 		}
 	}
@@ -185,8 +185,8 @@ static void note_full(struct sockets *s)
 		return;
 	s->full = true;
 	json_t *note = json_note(ft_now_ns(), "missing");
-	json_put_text(note, "what", "which threads serve further connections");
-	json_put_text(note, "why", "there are more than 65,536");
+	json_put_text(note, "what", "serving threads of further connections");
+	json_put_text(note, "why", "there are more than 65,536 connections");
 	write_json_note(s->writer, note);
 }
 

@@ -200,8 +200,8 @@ static void on_refused(int signal, siginfo_t *info, void *context)
 	char text[160];
 	unsigned call = (unsigned)info->si_syscall, digits = 1;
 	static const char before[] = "forktail record: system call ",
-			  after[] =
-			      " is not among those it may make (docs/how-it-works/security.md); it goes on without\n";
+			  after[] = " was refused: it is not on the recorder's list of allowed calls "
+				    "(docs/how-it-works/security.md). Recording continues\n";
 	size_t at = sizeof before - 1;
 	memcpy(text, before, at);
 	for (unsigned rest = call; rest > 9; rest /= 10)

@@ -158,9 +158,10 @@ TEST_CASE("A redis-server takes no snapshots by itself unless its configuration 
 TEST_CASE("Instances run on the CPUs that they are given, all threads from the start")
 {
 	std::vector<int> online;
-	REQUIRE(forktail::common::ParseCpus(read_file("/sys/devices/system/cpu/online")
-				      .substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
-				  &online));
+	REQUIRE(forktail::common::ParseCpus(
+	    read_file("/sys/devices/system/cpu/online")
+		.substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
+	    &online));
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis", static_cast<int>(online.size()) + 1);
 	SECTION("each on its own")
@@ -182,7 +183,7 @@ TEST_CASE("Instances run on the CPUs that they are given, all threads from the s
 	{
 		plan.cpus = "1000";
 		CHECK_FALSE(lab.TryStart(plan));
-		CHECK(lab.error == "can't start redis1 (redis-server) on CPUs 1000: Invalid argument");
+		CHECK(lab.error == "cannot start redis1 (redis-server) on CPUs 1000: Invalid argument");
 	}
 }
 

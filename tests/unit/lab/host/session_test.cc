@@ -104,7 +104,7 @@ TEST_CASE("A failure says how the child ended and what it said last")
 		command.argv = {"/nonexistent/program"};
 		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
 		CHECK(opened.error ==
-		      "can't start nothing (/nonexistent/program): No such file or directory");
+		      "cannot start nothing (/nonexistent/program): No such file or directory");
 	}
 }
 

@@ -131,7 +131,7 @@ const Mistake kMistakes[] = {
     {8, "name = \"keys\"", "7: \"keys\" is there twice"},
     {9, "", "7: a sweep needs `values`"},
     {9, "values = []", "7: the sweep \"listen\" has no values"},
-    {9, "values = [\"unix\", [1]]", "9: `values` must be a text or a list of texts"},
+    {9, "values = [\"unix\", [1]]", "9: `values` must be a string or a list of strings"},
     {9, "values = [\"unix\", \"unix\"]", "7: a value of \"listen\" is there twice"},
     {10, "also.word = [\"u\"]", "7: `also.word` needs a value for each of `values`"},
     {10, "also.word = [\"u\", \"{t\"]", "7: there is a { without its }"},
