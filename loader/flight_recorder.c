@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments, one after the other: each has to explain alone, so whatever is said once in a recording is said
- * again in each, and what is counted is counted from its beginning. */
+/* Continuous recording in segments. Each segment must be explainable on its own. So each repeats the
+ * information that a recording contains once, and counts from its own beginning. */
 #include "loader/flight_recorder.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 #include "loader/system/cpu_time.h"
 #include "recording/json/json_block.h"
 
-/* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.
- */
+/* How often the targets' details in the manifest (listening sockets, cgroups) are looked up again. */
 #define MANIFEST_NS 60000000000ull
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
@@ -49,7 +48,7 @@ int flight_recorder_start_guard(struct recorder *r)
 	return err ? 3 : 0;
 }
 
-/* The manifest of the segment that begins now, to be freed. */
+/* Returns the manifest of the segment that begins now. The caller frees it. */
 static char *segment_manifest(struct recorder *r, uint64_t number)
 {
 	if (!r->manifest || r->start_ns - r->manifest_ns > MANIFEST_NS || r->start_ns < r->young_until_ns) {
@@ -75,7 +74,7 @@ int flight_recorder_begin(struct recorder *r)
 	return err;
 }
 
-/* What the new segment has to have of what earlier ones have. */
+/* Writes the information from earlier segments that the new segment needs. */
 static void begin_segment(struct recorder *r)
 {
 	report_clock(r);
@@ -89,7 +88,7 @@ static void begin_segment(struct recorder *r)
 	self_report_begin_segment(r);
 }
 
-/* Once a second, or so seldom that a host of very many threads takes a thousandth of a CPU for it. */
+/* Once per second, or so rarely that on a host with very many threads it takes a thousandth of a CPU. */
 static void ask_for_open(struct recorder *r)
 {
 	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
@@ -120,8 +119,8 @@ static void next_segment(struct recorder *r)
 	free(text);
 }
 
-/* Nothing of it ends the recorder: a ring with a hole is better than none. It is over when there has been no
- * error for a while: what goes to make room lets a little be written, again and again. */
+/* Write errors do not end the recorder: a ring with a gap is better than none. The error is over after a
+ * period without errors, because removing old segments may allow short writes repeatedly. */
 static void print_disk_state(struct recorder *r, uint64_t now)
 {
 	int err = ft_writer_error(r->writer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-record's command line, for users of `forktail record` and `forktail doctor`, which end up here.
- * What a user got wrong is said here, in one sentence each; everything behind it returns numbers. */
+/* forktail-record's command line, which also serves `forktail record` and `forktail doctor`. User errors are
+ * reported here, in one sentence each. All code behind it returns numbers. */
 #include <argp.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -43,11 +43,11 @@ enum {
 	OPTION_DOCTOR
 };
 
-/* In sixteenths of a millisecond: 250 a second, 1000, 100. */
+/* In sixteenths of a millisecond: 250 samples per second, 1000, 100. */
 enum { SAMPLES_SLOW = 64, SAMPLES_FAST = 16, LIGHT_SAMPLES_SLOW = 160, LIGHT_SAMPLES_FAST = SAMPLES_SLOW };
 
-/* At 20,000 requests a second a ring with 20 us takes twice as much CPU time and three times as much room,
- * for stalls that nobody looks for minutes later. */
+/* At 20,000 requests per second, a ring with a minimum span of 20 us takes twice the CPU time and three times
+ * the space. The additional short stalls are not examined minutes later. */
 enum { MIN_SPAN_NS = 20000, MIN_SPAN_KEEP_NS = 50000 };
 
 static const struct argp_option options[] = {
@@ -172,7 +172,7 @@ static int port(const char *text)
 	return n;
 }
 
-/* Looks for what a selector leads to. With `keep` it may come later. */
+/* Finds the processes that a selector matches. With `keep` they may appear later. */
 static void find(struct targets *t, const struct selector *s, bool keep)
 {
 	static const char *const nothing[] = {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking the host what it offers.
- *
- * Questions are put to the kernel's BTF where it can answer (which tracepoints, with how many arguments,
- * which helpers), because a version number says little about a distribution's kernel. What BTF can't tell,
- * privileges above all, is tried.
- */
+/* Probes what the host supports. The kernel's BTF answers where it can (tracepoints, their number of
+ * arguments, helpers), because a version number says little about a distribution's kernel. Other questions,
+ * mainly about privileges, are answered by trying. */
 #include "loader/attach/support.h"
 
 #include <bpf/bpf.h>
@@ -116,7 +113,7 @@ int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Opens and closes a perf event: EACCES and ENOENT are told apart for the user. */
+/* Opens and closes a perf event. EACCES and ENOENT are distinguished for the user. */
 static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 {
 	attr.disabled = 1;
@@ -145,7 +142,7 @@ struct perf_event_attr support_cpu_clock(uint64_t period_ns)
 					.exclude_idle = 1};
 }
 
-/* Loads the smallest program that needs what ours need. */
+/* Loads the smallest program that needs the same features as the recorder's programs. */
 static int try_load(void)
 {
 	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
@@ -157,7 +154,7 @@ static int try_load(void)
 	return 0;
 }
 
-/* Puts such a program after the function that matters most, and takes it away again. */
+/* Attaches such a program to the exit of the most important function and removes it again. */
 static int try_function(void)
 {
 	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
@@ -185,8 +182,9 @@ const char *support_exact_name(enum exact_way way)
 
 int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
 {
-	/* Until 5.12 what a program leaves on the stack of a function that sleeps is freed with the program.
-	 * That it no longer is has no mark of its own: a helper of 5.13 stands for it. */
+	/* Before Linux 5.12, the memory that a program leaves on the stack of a sleeping function is freed
+	 * with the program. BTF does not show whether this was fixed, so a helper of Linux 5.13 is checked
+	 * instead. */
 	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
 	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
 		  : safe						? try_function()
@@ -238,7 +236,7 @@ bool support_sees_timer(const char *clock_event)
 	return !strstr(clock_event, "Hyper-V");
 }
 
-/* What the CPUs' timers are: a tracepoint that never fires is as good as none. */
+/* The type of the CPUs' timers: for some types the tracepoint never fires. */
 static void add_timer(struct support *s)
 {
 	char device[64];
@@ -293,11 +291,11 @@ static void probe_parts(struct support *s)
 	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
 }
 
-/* What the programs do one way or another. */
+/* Features that the programs can use in one way or another. */
 static void probe_choices(struct support *s)
 {
-	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
-	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */
+	/* A helper is listed in BTF from the version that has it. Task storage for tracing programs (5.13) is
+	 * not listed, so bpf_task_pt_regs, which came two versions later, is checked instead. */
 	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
 	s->has_task_storage = s->has_task_pt_regs;
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
