@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where keys are is known here rather than asked: a proxy has no COMMAND. All that twemproxy passes on has
- * its key in the second word, but for scripts, and what takes several keys may go to several servers. */
+/* The position of keys is fixed here, because a proxy has no COMMAND. All commands that twemproxy forwards
+ * have the key in the second word, except scripts. A command with several keys may go to several servers. */
 #include "proxy_ring.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Digits come in blocks of twelve where they can: a key's name is written for every request. */
+/* Digits are written in blocks of twelve where possible, because every request contains a key's name. */
 #include "keynames.h"
 
 #include <errno.h>
