@@ -372,8 +372,8 @@ static bool waited_too_long(const struct load_plan *plan, const struct pending_r
 	return p->intended_ns + limit_ns <= now_ns;
 }
 
-/* Gives up what has waited too long for one server. The oldest are first, but for those that were sent away
- * once. */
+/* Gives up requests that have waited too long for one server. The oldest are first, except those that were
+ * redirected once. */
 static void expire(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
 	struct pending_request p;
@@ -383,7 +383,7 @@ static void expire(struct load_thread *t, struct group *g, struct pending_queue 
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
-/* All that waits there now, once, finds its way again, or is given up. */
+/* Routes every request that waits there now, once, or gives it up. */
 static void send_again(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
 	uint32_t count = w->count;
@@ -434,14 +434,14 @@ static void tick(void *who, uint64_t now_ns)
 	t->model->pump(t, now_ns);
 }
 
-/* What the two have in common. */
+/* Shared by both loops. */
 #define ROUTED                                                                                               \
 	.init = init, .run = event_loop_run, .free = routing_free, .on_group = on_group, .give_up = give_up, \
 	.on_readable = connection_readable, .on_writable = connection_writable,                              \
 	.update_list = connection_list_update, .on_room = on_room, .on_answers = on_room,                    \
 	.on_backlog = connection_keep_backlog, .on_connect = on_connect, .on_refusal = routing_trouble,      \
 	.on_loss = on_loss, .take_over = take_over,                                                          \
-	.reopens_in_drain = true /* it is time to get through to another server */, .on_end = on_end,        \
+	.reopens_in_drain = true /* it is time to reach another server */, .on_end = on_end,                 \
 	.redirect = redirect, .step = step
 
 const struct load_model routed_closed_loop = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, certificates and whom to trust, from the options; and what it means when a session fails, as one
- * sentence each for what people run into: OpenSSL's own words are for those who know its source. */
+/* Keys, certificates and trusted CAs from the options; and explanations of failed sessions, one sentence each
+ * for common problems, because OpenSSL's messages are hard to understand. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -15,9 +15,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static SSL_CTX *context;
 static struct tls_options options;
 
-/* ---- what a failure means: certificates ---- */
+/* ---- explaining failures: certificates ---- */
 
-/* "DNS:redis.example, IP Address:10.0.0.1", cut where there is no more room. */
+/* "DNS:redis.example, IP Address:10.0.0.1", truncated if there is no more space. */
 static void names_of(X509 *certificate, char *out, size_t size)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
@@ -98,8 +98,8 @@ static void explain_certificate(struct tls_session *s, X509 *certificate, int ve
 	}
 }
 
-/* Called for every certificate of the chain. The first one that is no good says why: later there is no
- * telling which it was. */
+/* Called for every certificate of the chain. The first invalid one determines the reason: later it is not
+ * known which one it was. */
 static int on_verdict(int good, X509_STORE_CTX *store)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -140,7 +140,7 @@ static int make_context(const struct tls_options *o, char *error, size_t size)
 	}
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* Replies carry their own lengths, so a stream cut off is seen without TLS' help. */
+	/* Replies contain their lengths, so a truncated stream is detected without TLS. */
 	SSL_CTX_set_options(c,
 			    SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_read_ahead(c, 1);
@@ -195,7 +195,7 @@ SSL *tls_context_session(const char *host, char *name, size_t size)
 	return NULL;
 }
 
-/* ---- what a failure means: the session ---- */
+/* ---- explaining failures: the session ---- */
 
 static void explain_reason(struct tls_session *s, int reason)
 {
@@ -247,7 +247,7 @@ void tls_explain(struct tls_session *s, int kind)
 	unsigned long last = ERR_peek_last_error();
 
 	if (ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED && *s->why)
-		return; /* on_verdict has said it */
+		return; /* on_verdict has explained it */
 	if (during && (s->ended || kind == SSL_ERROR_ZERO_RETURN))
 		snprintf(s->why, sizeof(s->why),
 			 "closed the connection during the TLS handshake. Does it accept TLS on this port?");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading addresses. A bare IPv6 address has colons of its own, so a port behind one needs the brackets that
- * URIs have: "::1" is a host, "[::1]:6379" a host and its port. A URI is cut up first and its parts are
- * decoded then, so that %40 in a password is no end of it. What has no meaning to us in a URI is refused
- * rather than ignored: who writes ?timeout=5s counts on it. */
+/* Parses addresses. A bare IPv6 address contains colons, so a port after it needs brackets as in URIs: "::1"
+ * is a host, "[::1]:6379" a host and its port. A URI is split first and its parts are decoded then, so that
+ * %40 in a password does not end it. Unsupported parts of a URI are refused instead of ignored: a user who
+ * writes ?timeout=5s relies on it. */
 #include "address.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { DATABASE_MAX = 1000000 };
 static const struct {
 	const char *name;
 	enum address_scheme scheme;
-	bool tls, path; /* path: a Unix socket's, in place of host and port */
+	bool tls, path; /* path: of a Unix socket, instead of host and port */
 } schemes[] = {
     {"redis", ADDRESS_REDIS, false, false},	    {"rediss", ADDRESS_REDIS, true, false},
     {"unix", ADDRESS_PLAIN, false, true},	    {"redis+unix", ADDRESS_REDIS, false, true},
@@ -34,7 +34,7 @@ void address_text(const struct server_address *a, char *out, size_t size)
 		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, a->port);
 }
 
-/* A sentence about the text, without what may be a password. */
+/* A sentence about the text, without a possible password. */
 static bool refuse(const char *text, const char *what, char *error, size_t size)
 {
 	const char *rest = strstr(text, "://"), *at = rest ? strrchr(rest, '@') : NULL;
@@ -54,7 +54,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* %XX, where it lies. False: that is no byte, or the one that ends a string. */
+/* Decodes %XX in place. False: invalid, or a NUL byte. */
 static bool decode(char *text)
 {
 	char *out = text;
@@ -85,7 +85,7 @@ static bool read_port(struct address *a, const char *port, const char *text, cha
 	return true;
 }
 
-/* "host", "host:port", "[address]" or "[address]:port"; cut up where it lies. */
+/* "host", "host:port", "[address]" or "[address]:port"; split in place. */
 static bool read_place(struct address *a, char *place, const char *text, char *error, size_t size)
 {
 	char *end = NULL, *port = NULL;
@@ -130,7 +130,7 @@ static bool read_database(struct address *a, const char *database, const char *t
 	return true;
 }
 
-/* "user", "user:password" or ":password", in front of the @. */
+/* "user", "user:password" or ":password", before the @. */
 static bool read_login(struct address *a, char *login, const char *text, char *error, size_t size)
 {
 	char *colon = strchr(login, ':');
@@ -144,7 +144,7 @@ static bool read_login(struct address *a, char *login, const char *text, char *e
 	return true;
 }
 
-/* "?db=1" and nothing else; taken off `rest`. */
+/* "?db=1" and nothing else; removed from `rest`. */
 static bool read_query(struct address *a, char *rest, const char *text, char *error, size_t size)
 {
 	char *query = strchr(rest, '?');
@@ -159,7 +159,7 @@ static bool read_query(struct address *a, char *rest, const char *text, char *er
 	return read_database(a, query + 3, text, error, size);
 }
 
-/* What follows the scheme. */
+/* The part after the scheme. */
 static bool read_uri(struct address *a, char *rest, bool is_path, const char *text, char *error, size_t size)
 {
 	char *slash, *at;
@@ -169,7 +169,7 @@ static bool read_uri(struct address *a, char *rest, bool is_path, const char *te
 	slash = strchr(rest, '/');
 	if (slash && !is_path)
 		*slash++ = 0;
-	/* A socket's path may have an @ of its own. */
+	/* A socket's path may contain an @. */
 	at = is_path ? memchr(rest, '@', slash ? (size_t)(slash - rest) : strlen(rest)) : strrchr(rest, '@');
 	if (at) {
 		*at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with
- * keys from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's
- * INSERT, SELECT and UPDATE are additions. */
+ * keys from the run's key pattern where it draws one key per request. SMEMBERS and the growing base's INSERT,
+ * SELECT and UPDATE are additions. */
 #include "catalogue.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses among the options: -h, --server, -u and --sentinel take the same, and a URI says more than where
- * a server is. A password in one is refused on the command line, where every user of the host can read it;
- * $FORKTAIL_URI may have one, as $FORKTAIL_PASSWORD may be one. */
+/* Options with addresses: -h, --server, -u and --sentinel accept the same forms, and a URI contains more than
+ * an address. A password in a URI is refused on the command line, where every user of the host can read it.
+ * $FORKTAIL_URI may contain one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "options_check.h"
 
-/* Two addresses, or an address and an option, that want different things. */
+/* Two addresses, or an address and an option, that contradict each other. */
 static error_t take_login(const struct address *a, const char *what, struct options *o)
 {
 	if (a->user && o->user && strcmp(a->user, o->user) != 0)
@@ -25,7 +25,7 @@ static error_t take_login(const struct address *a, const char *what, struct opti
 	return 0;
 }
 
-/* Parses `text` and takes what it says beside a place. *a: to be kept by the caller when 0 is returned. */
+/* Parses `text` and applies its parts besides the address. *a: the caller keeps it when 0 is returned. */
 static error_t take(const char *text, const char *what, struct options *o, struct given *g, bool secret,
 		    struct address *a)
 {
@@ -95,13 +95,13 @@ error_t options_read_sentinel(const char *text, struct options *o, struct given 
 	if (!a.server.port)
 		a.server.port = SENTINEL_PORT;
 	if (a.server.tls)
-		o->tls.on = true; /* a deployment has it everywhere */
+		o->tls.on = true; /* the same for all servers of a deployment */
 	o->sentinel_memory[o->sentinel_count] = a.memory;
 	o->sentinels[o->sentinel_count++] = a.server;
 	return 0;
 }
 
-/* One of --behind's: "server0=127.0.0.1:6380", or without the name. */
+/* An entry of --behind: "server0=127.0.0.1:6380", or without the name. */
 static error_t read_one_behind(char *text, struct options *o)
 {
 	size_t name = strcspn(text, "=/:[");

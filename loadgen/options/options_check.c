@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options that don't go together, each refused in one sentence, and defaults that hang on other options. */
+/* Combinations of options that are not allowed, each refused with one sentence, and defaults that depend on
+ * other options. */
 #include "options_check.h"
 
 #include <sched.h>
@@ -11,7 +12,7 @@
 
 #include "catalogue.h"
 
-/* -P times the value size: what one connection's batch may need in memory. */
+/* -P times the value size: how much memory a connection's batch may need. */
 #define BATCH_BYTES_MAX (256u << 20)
 enum {
 	YCSB_RECORDS = 1000,
@@ -19,7 +20,7 @@ enum {
 	BLOCKING_THREADS_MAX = 1024,
 };
 
-/* Whether something doesn't go with a replay, or is nothing without one. */
+/* Options that can't be combined with a replay, or need one. */
 static bool check_replay(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	*error = 0;
@@ -51,7 +52,7 @@ static bool check_replay(const struct options *o, const struct given *g, char *e
 	return *error != 0;
 }
 
-/* Whether something doesn't go with consumers, or is nothing without. */
+/* Options that can't be combined with consumers, or need them. */
 static bool check_deliveries(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	uint32_t consumers = o->consumers ? o->consumers : o->channels;
@@ -119,7 +120,7 @@ static void check_what(struct options *o, const struct given *g, char *error, si
 		snprintf(error, size, "--verify checks values of GET, but --ycsb uses hashes. Remove one");
 	else if (o->expiry_high && o->ycsb)
 		snprintf(error, size, "records of --ycsb do not expire. Remove --expiry");
-	/* Here, since a profile's length becomes the duration when nothing else ends the run. */
+	/* Here, because a profile's length becomes the duration when nothing else ends the run. */
 	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
 		 profile_length(&o->rate_over_time) > 1e9)
 		snprintf(error, size, "this profile has no end. Limit the run with --duration, -n or -l");
@@ -155,7 +156,7 @@ static void check_how(struct options *o, const struct given *g, char *error, siz
 			 BLOCKING_THREADS_MAX);
 }
 
-/* One that never sleeps takes a CPU from whom it shares it with: from the rest of the program, too. */
+/* Busy polling takes a complete CPU, also from the rest of this program if they share it. */
 static void check_busy_poll(const struct options *o, const cpu_set_t *allowed, char *error, size_t size)
 {
 	cpu_set_t used = *allowed;
@@ -235,7 +236,7 @@ static void check_report(struct options *o, char *error, size_t size)
 				 PERCENTILES_MAX);
 }
 
-/* Longer names than the server takes. What is no length at all is refused when names are prepared. */
+/* Names that are longer than the server allows. Invalid lengths are refused when names are prepared. */
 static bool key_too_long(const struct options *o, uint32_t longest)
 {
 	const char *dash = o->key_length ? strchr(o->key_length, '-') : NULL;
@@ -245,7 +246,7 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > longest;
 }
 
-/* What a mode or another option implies. */
+/* Settings that a mode or another option implies. */
 static void fill_in(struct options *o, const struct given *g)
 {
 	if (o->ycsb && !o->keys)
@@ -346,8 +347,7 @@ int options_read_replay(struct options *o, const struct given *g)
 		replay_pace(o->replay, o->arrival, o->rate, o->seed);
 	o->replay->speed = o->replay_speed;
 	o->replay->timed &= o->replay_speed > 0;
-	/* As many as there were clients, within reason; one stream without times has nothing but its order.
-	 */
+	/* As many as there were clients, up to a limit. A single stream without times has only its order. */
 	if (!g->connections && o->replay->clients < o->connections)
 		o->connections = o->replay->clients > o->threads ? o->replay->clients : o->threads;
 	if (!g->pipeline && !o->replay->timed && o->replay->format == REPLAY_AOF)
@@ -358,6 +358,6 @@ int options_read_replay(struct options *o, const struct given *g)
 		return EXIT_ENVIRONMENT;
 	}
 	if (o->replay->damage)
-		options_refuse("%s", o->replay->damage); /* what is whole is replayed */
+		options_refuse("%s", o->replay->damage); /* the undamaged part is replayed */
 	return 0;
 }

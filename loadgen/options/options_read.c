@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading command line and environment. A password never comes from the command line, where every user of the
- * host can read it: -a is refused with the way that works. */
+/* Reads command line and environment. A password on the command line is refused, because every user of the
+ * host can read it there; the message names the safe ways. */
 #include "options.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct reading {
 	struct given given;
 };
 
-/* An option that takes no more than its place in struct options. */
+/* An option that only sets a member of struct options. */
 struct place {
 	int key;
 	size_t at;
@@ -65,7 +65,7 @@ static const struct place truths[] = {
     {0},
 };
 
-/* NULL: it is none of these. */
+/* NULL: no such option. */
 static void *place_of(int key, const struct place *p, struct options *o)
 {
 	while (p->key && p->key != key)
@@ -335,7 +335,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	return result;
 }
 
-/* The first line of a file, without its end. */
+/* The first line of a file, without its line end. */
 static char *first_line(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -363,7 +363,7 @@ static int read_password(struct options *o)
 
 	errno = 0;
 	if (o->password_file) {
-		free(o->password); /* FORKTAIL_URI's */
+		free(o->password); /* from FORKTAIL_URI */
 		o->password = first_line(o->password_file);
 		return o->password ? 0 : EXIT_ENVIRONMENT;
 	}
@@ -408,7 +408,7 @@ int options_read(struct options *o, int argc, char **argv)
 	percentiles_parse("50,90,95,99,99.9,99.99", &o->wanted);
 	if (getrandom(&o->seed, sizeof(o->seed), GRND_NONBLOCK) < 0)
 		o->seed = 1;
-	o->seed >>= 11; /* a number that every JSON reader keeps */
+	o->seed >>= 11; /* a number that every JSON reader represents exactly */
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &r) != 0)
 		return EXIT_USAGE;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the load goes: which servers, what kind of deployment they are, and what doesn't go with several. */
+/* The servers of the load: addresses, kind of deployment, and options that can't be combined with several
+ * servers. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "options_check.h"
 
-/* --server's places, or the one that -h, -p and -s make. */
+/* The addresses of --server, or the one of -h, -p and -s. */
 static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
 {
 	uint32_t port = g->port ? g->port : protocol_of(o->protocol)->product->port;
@@ -60,7 +61,7 @@ static void settle_deployment(struct options *o, const struct given *g, char *er
 		snprintf(error, size, "a cluster has database 0 only. Remove --dbnum");
 }
 
-/* What is about one connection, or one server. */
+/* Options that concern one connection or one server. */
 static void check_several(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	const struct {
@@ -123,7 +124,7 @@ void options_check_servers(struct options *o, const struct given *g, char *error
 	if (o->deployment == DEPLOYMENT_SINGLE || *error)
 		return;
 	check_several(o, g, error, size);
-	/* Connections of a node that comes back, or of its successor, are opened again. */
+	/* Connections are reopened to a node that returns, or to its successor. */
 	if (!g->on_error)
 		o->on_error = ON_ERROR_RECONNECT;
 }

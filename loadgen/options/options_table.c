@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every option's name, argument and line of --help. Letters that redis-benchmark has keep its meaning here;
- * long names are memtier_benchmark's where it has the same thing. */
+/* The name, argument and help text of every option. Letters that redis-benchmark uses keep their meaning
+ * here; long names follow memtier_benchmark where it has the same option. */
 #include "options_table.h"
 
 const struct argp_option options_table[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS may be on for all servers (--tls) or by the address of one, so what belongs to it is checked when
+/* TLS may be enabled for all servers (--tls) or by the address of one, so related options are checked when
  * all addresses are known. */
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ void options_check_tls(struct options *o, char *error, size_t size)
 	for (uint32_t i = 0; i < o->server_count; i++)
 		o->servers[i].tls |= t->on;
 	any = options_tls(o);
-	/* What one server tells of others is spoken to as it is. */
+	/* Servers that a server names use the same TLS setting. */
 	if (any && o->server_count == 1)
 		t->on = true;
 	if (!any && (t->cacert || t->cacertdir || t->cert || t->key || t->sni || t->insecure))

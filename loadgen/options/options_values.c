@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the values of options. Numbers and times are parse.c's; what a name or a list may be is said in
- * full, so that nobody has to look it up. */
+/* Parses option values. parse.c does numbers and times; messages list all valid names and forms. */
 #include "options_values.h"
 
 #include <stdarg.h>
@@ -53,7 +52,7 @@ error_t options_read_time(const char *text, const char *what, bool zero, uint64_
 			      zero ? "" : " above 0", text);
 }
 
-/* As `date +%s.%N` prints it; a double keeps a quarter of a microsecond of that. */
+/* In the format of `date +%s.%N`; a double has a resolution of a quarter of a microsecond here. */
 error_t options_read_start(const char *text, uint64_t *ns)
 {
 	double seconds;
@@ -291,7 +290,7 @@ error_t options_read_replay_speed(const char *text, struct options *o)
 	return 0;
 }
 
-/* "NAME[:COUNT]": where the count begins, or NULL; false: it is no count. */
+/* "NAME[:COUNT]": where the count begins, or NULL; false: not a count. */
 static bool read_behind_colon(const char *text, size_t *name_length, uint32_t *count)
 {
 	uint64_t value = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows per server, and per outage. A server that got no request has no row, and redirects have columns
- * only where there were some. */
+/* Rows per server and per outage. A server without requests has no row, and redirects have columns only if
+ * there were some. */
 #include "node_report.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table has a row per figure and a column per operation, so that it fits a terminal with every
- * percentile in it, and each row names its unit. Latencies are in milliseconds with three decimals. */
+ * percentile, and each row names its unit. Latencies are in milliseconds with three decimals. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static const char *grouped(char out[32], uint64_t value)
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s)
 {
-	static struct ft_histogram latency; /* too large for the stack; the main thread alone prints */
+	static struct ft_histogram latency; /* too large for the stack; only the main thread prints */
 	char number[32], text[96] = "no answer", eta[32] = "";
 
 	if (second->span_ns == 0)
@@ -225,7 +225,7 @@ static void bucket_rows(FILE *to, const struct result_figures *f)
 	}
 }
 
-/* Until answers arrived at this host, of all operations: in the last column, that of totals. */
+/* The time until answers arrived at this host, over all operations, in the column of totals. */
 static void arrival_rows(FILE *to, const struct result_figures *f)
 {
 	int width = (int)(COLUMN_WIDTH * (f->used + 1));

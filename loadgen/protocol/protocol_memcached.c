@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The classic commands by name: what stands where in them, and what the binary protocol calls them. Its
- * numbers are those of memcached's protocol_binary.h. */
+/* The classic commands by name: the position of their words, and their binary opcodes, which are those of
+ * memcached's protocol_binary.h. */
 #include "protocol_memcached.h"
 
 #include <stdio.h>

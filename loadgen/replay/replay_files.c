@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening recordings. Files are mapped; what is no file (a pipe from redis-cli) is read to its end. Since
- * Redis 7 an append-only "file" is a directory: a manifest, a base (an RDB or commands) and increments. */
+/* Opens recordings. Files are mapped; other inputs (a pipe from redis-cli) are read to the end. Since Redis 7
+ * an append-only "file" is a directory: a manifest, a base (an RDB or commands) and increments. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ void replay_store_free(struct replay_store *s)
 	free(s);
 }
 
-/* Reads to the end what can't be mapped. */
+/* Reads input that can't be mapped to its end. */
 static int read_stream(int fd, struct replay_file *f)
 {
 	struct bytes all = {0};
@@ -133,7 +133,7 @@ static int add_file(struct replay_store *s, const char *path, char *error, size_
 
 /* ---- Redis 7's directories ---- */
 
-/* "file appendonly.aof.1.incr.aof seq 1 type i": its name and type; false: another kind of line. */
+/* "file appendonly.aof.1.incr.aof seq 1 type i": its name and type. False: another kind of line. */
 static bool manifest_line(const char *line, char *name, size_t size, char *type)
 {
 	struct command c;
@@ -150,7 +150,7 @@ static bool manifest_line(const char *line, char *name, size_t size, char *type)
 	return good;
 }
 
-/* Replaces the manifest, which is the store's only file, by what it lists. */
+/* Replaces the manifest, which is the store's only file, with the files it lists. */
 static int open_manifest(struct replay_store *s, char *error, size_t size)
 {
 	struct replay_file manifest = s->files[0];
@@ -185,7 +185,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 	return rc;
 }
 
-/* The one manifest in a directory. */
+/* Finds the only manifest in a directory. */
 static int find_manifest(const char *directory, char *path, size_t path_size, char *error, size_t size)
 {
 	static const char ending[] = ".manifest";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording on its way from a file to a workload: which format it is, what it holds before its commands,
- * where it is damaged; and which connection sends which of its records. */
+/* From a file to a workload: detects the format, skips what precedes the commands, finds damage, and assigns
+ * records to connections. */
 #include "replay.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static enum replay_format tell_format(const struct replay_file *f)
 	return begins_as(f, REPLAY_CSV) ? REPLAY_CSV : REPLAY_BY_CONTENT;
 }
 
-/* Where the commands begin, behind an RDB; NULL, and a sentence: that can't be said. */
+/* Where the commands begin, after an RDB. NULL and a sentence: unknown. */
 static const char *behind_preamble(struct gather *g, const struct replay_file *f, bool base, char *error,
 				   size_t size)
 {
@@ -54,7 +54,7 @@ static const char *behind_preamble(struct gather *g, const struct replay_file *f
 	if (f->size < 5 || memcmp(f->at, "REDIS", 5) != 0)
 		return f->at;
 	length = rdb_length(f->at, f->at + f->size, &facts, why, sizeof(why));
-	if (length == 0 && base) /* its commands are in files of their own */
+	if (length == 0 && base) /* its commands are in separate files */
 		length = f->size;
 	if (length == 0) {
 		snprintf(error, size, "%s: the RDB preamble %s, so the start of the commands is unknown",
@@ -81,7 +81,7 @@ static int note_damage(struct replay *r, const struct replay_file *f, const stru
 		   : 0;
 }
 
-/* All commands of one file. `base`: further files follow. */
+/* All commands of one file. `base`: more files follow. */
 static int read_file(struct gather *g, const struct replay_file *f, bool base, char *error, size_t size)
 {
 	const char *begin = behind_preamble(g, f, base, error, size);
@@ -246,5 +246,5 @@ void replay_fill(const struct replay *r, struct workload *w)
 	w->select = (uint8_t)w->operation_count;
 	select = workload_add_bare(w, "(SELECT)");
 	select->internal = true;
-	select->step_count = 2; /* so that its answer takes the way of the rare ones */
+	select->step_count = 2; /* so that its answer takes the slow path */
 }

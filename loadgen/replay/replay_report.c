@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a recording is not sent again, in words and as JSON. */
+/* What is omitted from a recording, as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A test's consumers: their connections, their part of the figures, and what is said of them in the end. */
+/* A test's consumers: their connections, their figures, and their messages at the end. */
 #include "phase_deliveries.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 		complain(r, error);
 		return -ECONNREFUSED;
 	}
-	/* What another repeat has left behind is not ours. */
+	/* Data left by another repeat does not count. */
 	r->workload->stamps->run++;
 	rc = deliveries_start(&p->deliveries, &plan, fds, error, sizeof(error));
 	free(fds);

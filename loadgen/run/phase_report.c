@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A test has ended: its figures, what went wrong in words, its table, and whether it kept its limits. */
+/* The end of a test: its figures, error messages, its table, and its limits. */
 #include "phase_report.h"
 
 #include <math.h>
@@ -40,12 +40,12 @@ static void complain_of_replay(struct run *r, struct phase *p)
 			 (unsigned long long)abandoned);
 		complain(r, text);
 	}
-	/* A cut tail is what every live file has; what comes after other damage is missing. */
+	/* Every live file may have a truncated tail; after other damage, commands are missing. */
 	if (replay && replay->damage && !replay->cut)
 		r->status = EXIT_ENVIRONMENT;
 }
 
-/* What went wrong short of everything, in a sentence each. */
+/* Prints a sentence for each problem. */
 static void complain_of(struct run *r, struct phase *p, const struct result_figures *f)
 {
 	const uint64_t *status = f->operations[TOTAL].status;
@@ -108,8 +108,7 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			(unsigned long long)drops);
 }
 
-/* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test.
- */
+/* The figures of the operation that a limit names, or of all; NULL: no such operation in this test. */
 static const struct operation_figures *limited(const struct result_figures *f, const struct workload *w,
 					       const struct limit *l)
 {
@@ -169,7 +168,7 @@ static void check_limits(struct run *r, const struct result_figures *f, const ch
 		double value = o ? figure_of(f, o, l) : NAN;
 
 		if (!o && r->suite.count > 1)
-			continue; /* another test's */
+			continue; /* belongs to another test */
 		if (!limit_broken(l, LIMIT_FAILS_IF, value))
 			continue;
 		limit_sentence(l, LIMIT_FAILS_IF, value, sentence, sizeof(sentence));
@@ -178,7 +177,7 @@ static void check_limits(struct run *r, const struct result_figures *f, const ch
 	}
 }
 
-/* A histogram goes into the log where single requests don't. */
+/* Writes a histogram to the log if single requests are not logged. */
 static void log_histograms(struct run *r, const struct phase *p)
 {
 	for (uint32_t i = 0; i < r->workload->operation_count; i++) {
@@ -223,7 +222,7 @@ static void exact_from_log(struct run *r, struct phase *p, struct result_figures
 		figures_from_log(f, r->o->log_path, p->log_offset, p->plan.measure_ns);
 }
 
-/* What the threads saw of outages, put together; to be freed. NULL: one server, or no memory. */
+/* The merged outages of all threads, which the caller frees. NULL: one server, or no memory. */
 static struct outages *all_outages(const struct run *r, const struct phase *p)
 {
 	struct outages *all = r->nodes ? calloc(1, sizeof(*all)) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A command for each element. Many are on their way at a time: a million sets, one answer after the other,
- * would take minutes. */
+/* Sends a command per element, many at a time: a million sets, one answer after the other, would take
+ * minutes. */
 #include "prepare.h"
 
 #include <hiredis/hiredis.h>
@@ -16,12 +16,12 @@ enum { AT_ONCE = 1000, WORD_BYTES = 32 };
 
 struct preparing {
 	struct server *one;
-	struct nodes *several; /* NULL: there is one */
+	struct nodes *several; /* NULL: one server */
 	struct {
-		struct link *link; /* made when first wanted */
+		struct link *link; /* created when first needed */
 		struct bytes commands;
 		uint32_t count;
-	} at[NODES_MAX]; /* by node; [0] is that of the one */
+	} at[NODES_MAX]; /* by node; [0] for a single server */
 	uint32_t count;	 /* over all */
 	char *error;
 	size_t size;
@@ -60,7 +60,7 @@ static int take_answer(struct preparing *p, uint16_t node)
 	return rc;
 }
 
-/* Sends what was gathered for all, then takes the answers of each. */
+/* Sends what was gathered for all servers, then reads the answers of each. */
 static int flush(struct preparing *p)
 {
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
@@ -83,7 +83,7 @@ static int flush(struct preparing *p)
 	return 0;
 }
 
-/* Puts a member into a list or set. */
+/* Adds a member to a list or set. */
 static int put(struct preparing *p, const char *command, const char *key, const char *member)
 {
 	const char *words[] = {command, key, member};

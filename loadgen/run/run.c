@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The frame around the tests: is the server there, the log's beginning and end, which tests, the closing
- * words. */
+/* The frame around the tests: checks the server, opens the log, runs the tests, prints the end. */
 #include "run.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 
 /* ---- the log ---- */
 
-/* What goes to --json and into the recording as its summary; to be freed. */
+/* The result for --json, also written to the recording as its summary. The caller frees it. */
 static char *closing_words(struct run *r)
 {
 	size_t tests = r->suite.count;
@@ -99,7 +98,7 @@ static void close_log(struct run *r, const char *summary)
 
 /* ---- the tests ---- */
 
-/* Test after test, each as often as asked for; then what only shows when all are done. */
+/* Runs the tests in order, each as often as requested; then reports what needs all of them. */
 static void run_tests(struct run *r)
 {
 	const struct options *o = r->o;
@@ -122,7 +121,7 @@ static void run_tests(struct run *r)
 	fflush(stdout);
 }
 
-/* Connections that are there and send nothing. */
+/* Idle connections, which send nothing. */
 static int *open_idle(struct run *r)
 {
 	char error[512];
@@ -154,7 +153,7 @@ static struct observer *start_observer(struct run *r)
 	};
 	struct observer *observer = NULL;
 
-	/* A run without it is still a run. */
+	/* A run without the observer is still valid. */
 	if (r->log && !o->no_observer && observer_start(&observer, &server, request_log_writer(r->log)))
 		fprintf(stderr, "forktail-load: cannot start the server's observer: INFO, SLOWLOG and "
 				"LATENCY are not recorded\n");
@@ -220,7 +219,7 @@ static void close_outputs(struct run *r)
 	free(r->summaries);
 }
 
-/* One server to ask about itself and about commands; some may be down. */
+/* A server that answers questions about itself and about commands; some may be down. */
 static int probe_any(struct run *r, char *error, size_t size)
 {
 	uint32_t turns = 2 * nodes_serving(r->nodes);
@@ -235,7 +234,7 @@ static int probe_any(struct run *r, char *error, size_t size)
 	return rc;
 }
 
-/* Learns about several servers. */
+/* Finds several servers. */
 static int begin_nodes(struct run *r, char *error, size_t size)
 {
 	const struct options *o = r->o;
@@ -251,7 +250,7 @@ static int begin_nodes(struct run *r, char *error, size_t size)
 	return 0;
 }
 
-/* Asks a server about the workload's commands, then makes them ready. */
+/* Asks a server about the workload's commands, then prepares them. */
 static int begin_commands(struct run *r, char *error, size_t size)
 {
 	const struct options *o = r->o;
@@ -278,14 +277,14 @@ static int begin_commands(struct run *r, char *error, size_t size)
 	return rc;
 }
 
-/* All that a run needs to begin. False: it was said why not. */
+/* Everything that a run needs to start. False: the reason was printed. */
 static bool begin(struct run *r)
 {
 	const struct options *o = r->o;
 	char error[512];
 	int rc;
 
-	/* First, so that wrong usage is said whether the server is there or not. */
+	/* First, so that wrong usage is reported whether the server is up or not. */
 	rc = o->mode == MODE_INTRINSIC ? wakeups_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
@@ -320,7 +319,7 @@ static void run_all(struct run *r, int argc, char **argv)
 
 	if (open_outputs(r))
 		return;
-	r->signal_fd = handle_signals(); /* before there is another thread, which would get them too */
+	r->signal_fd = handle_signals(); /* before there is another thread, which would receive them too */
 	if (r->o->log_path && open_log(r, argc, argv))
 		return;
 	r->runs = json_array();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* With a memcached, in any of its protocols. It has no PING: it's asked for its version, before a password is
- * sent. But anybody may ask for that; whether we are let in, or understood, shows with a command that does
- * nothing. */
+/* Set-up of a connection to memcached, in any of its protocols. memcached has no PING, so it is asked for its
+ * version before a password is sent. But every client may ask for that; a command that does nothing shows
+ * whether we are allowed in and understood. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,21 +18,21 @@ struct phrase {
 	size_t length;
 };
 
-/* What the protocols' ways differ in. */
+/* Where the protocols differ. */
 struct manner {
-	struct phrase version, noop; /* noop of no length: there is none */
-	/* Where in the answer the version's text begins; "": it has none. */
+	struct phrase version, noop; /* noop of length 0: none */
+	/* Where the version's text begins in the answer; "": not contained. */
 	const char *(*version_of)(const char *reply);
-	bool version_after_login; /* it's told only then, if there is one */
-	bool noop_always;	  /* on each connection; else once, when the server is probed */
-	/* Whether the answer to the noop is one; NULL: any answer to it will do. */
+	bool version_after_login; /* it is known only then, if at all */
+	bool noop_always;	  /* on each connection; otherwise once, when the server is probed */
+	/* Whether the answer to the noop is valid; NULL: any answer is. */
 	bool (*understood)(const union reply_scanner *s);
-	/* Whether a login was refused for want of any; NULL: that isn't told. */
+	/* Whether a command was refused because a login is required; NULL: not visible. */
 	bool (*knows_no_login)(const union reply_scanner *s);
 };
 
-/* Sends a question to a memcached and waits for its answer, which is then in `reply`, and what it says in
- * *scan. 0, or -1 and a sentence. */
+/* Sends a question to memcached and waits for its answer, which is then in `reply`, with its scan in *scan.
+ * Returns 0, or -1 and a sentence. */
 static int ask(struct server *s, struct link *l, const struct phrase *question, union reply_scanner *scan,
 	       char *reply, size_t room, char *error, size_t size)
 {
@@ -95,8 +95,8 @@ static int log_in(struct server *s, struct link *l, char *error, size_t size)
 	return rc ? -1 : 0;
 }
 
-/* Connects and goes through the set-up; what the server says of itself goes to *facts, if that isn't NULL.
- * NULL, and a sentence. */
+/* Connects and performs the set-up. The server's information is stored in *facts, if not NULL. NULL, and a
+ * sentence. */
 static struct link *enter(struct server *s, uint32_t number, struct server_facts *facts, char *error,
 			  size_t size)
 {
@@ -111,7 +111,7 @@ static struct link *enter(struct server *s, uint32_t number, struct server_facts
 		goto failed;
 	if (o->user && log_in(s, l, error, size))
 		goto failed;
-	/* What it says of itself may have had to wait for that. */
+	/* Its information may require the login first. */
 	if (o->user && m->version_after_login &&
 	    ask(s, l, &m->version, &scan, reply, sizeof(reply), error, size))
 		goto failed;
@@ -165,7 +165,7 @@ static struct link *enter_plainly(struct server *s, uint32_t number, char *error
 	return enter(s, number, NULL, error, size);
 }
 
-/* ---- the three ways ---- */
+/* ---- the three protocols ---- */
 
 static const char *version_in_line(const char *reply)
 {

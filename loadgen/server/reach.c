@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A host's name is looked up once; connections that are opened later must not wait for a resolver. */
+/* A host's name is resolved once; connections that are opened later must not wait for a resolver. */
 #include "reach.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ const char *server_tls_name(const struct server *s)
 	return s->address.socket ? "" : s->address.host;
 }
 
-/* Has the TLS handshake, where there is to be one. */
+/* Performs the TLS handshake, if TLS is used. */
 static int secure(struct server *s, struct link *l, uint64_t deadline_ns, char *error, size_t size)
 {
 	if (!s->address.tls)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A server as the rest of the program has it. What is said to it is its conversation's to know; what is the
- * same for all of them is here. */
+/* The server interface for the rest of the program. Its conversation knows what is sent; the common part is
+ * here. */
 #include "connect.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ void server_init(struct server *s, const struct options *o, const struct server_
 	memset(s, 0, sizeof(*s));
 	s->options = o;
 	s->address = *address;
-	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
+	s->address.tls |= o->tls.on; /* a topology's addresses do not say */
 	s->readonly = readonly;
 	s->stop_fd = -1;
 	s->conversation = conversation_of(o->protocol);
@@ -94,7 +94,7 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 
 	*error = 0;
 	l = s->conversation->connect(s, number, error, size);
-	/* RESP3's pushes come unasked. */
+	/* RESP3's pushes are unsolicited. */
 	if (l && !s->options->resp3 && link_has_more(l)) {
 		server_say(s, error, size, "sent an answer without a request");
 		link_free(l);
