@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A limit's text is taken apart at its comparison; what stands before it is a figure, or an operation or a
- * cause, a dot and a figure. Operations may contain dots themselves (JSON.GET) and so do percentiles (p99.9):
- * the first dot whose right side is a figure is the one between. */
+/* Splits a limit at its comparison. The left side is a figure, or an operation or cause, a dot and a figure.
+ * Operations may contain dots (JSON.GET) and so may percentiles (p99.9): the first dot with a figure on its
+ * right side is the separator. */
 #include "limits.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 
 enum { TEXT_LIMIT = 160 };
 
-/* Whose figure something can be. */
+/* What a figure can belong to. */
 enum { OF_ALL = 1, OF_OPERATION = 2, OF_CAUSE = 4 };
 
 static const struct {
@@ -52,7 +52,7 @@ static bool is_time(enum limit_figure figure)
 	return figure <= LIMIT_STDDEV || figure == LIMIT_TOTAL;
 }
 
-/* Copies text[0..length) without the spaces around it. False if it does not fit. */
+/* Copies text[0..length) without surrounding spaces. False if it does not fit. */
 static bool trimmed(const char *text, size_t length, char *out, size_t size)
 {
 	while (length && *text == ' ')
@@ -66,7 +66,7 @@ static bool trimmed(const char *text, size_t length, char *out, size_t size)
 	return true;
 }
 
-/* What follows `words` at the beginning of `text`, in which several spaces are as one; NULL: it begins
+/* What follows `words` at the beginning of `text`, where several spaces count as one. NULL: it begins
  * otherwise. */
 static const char *after(const char *text, const char *words)
 {
@@ -80,7 +80,7 @@ static const char *after(const char *text, const char *words)
 	return text;
 }
 
-/* `of`: whose, OF_... The figure is set as soon as it is one of anybody's. */
+/* `of`: what it belongs to, OF_... The figure is set whenever it exists for any of them. */
 static bool find_figure(const char *text, unsigned of, struct limit *limit)
 {
 	double p;
@@ -95,7 +95,7 @@ static bool find_figure(const char *text, unsigned of, struct limit *limit)
 			strcpy(limit->figure_name, figures[i].name);
 			return true;
 		}
-	/* Digits and dots only: "p1e1" is nobody's percentile. */
+	/* Digits and dots only: "p1e1" is not a percentile. */
 	if ((*text != 'p' && *text != 'P') || text[1 + strspn(text + 1, "0123456789.")] != 0 ||
 	    !parse_positive(text + 1, 100, &p))
 		return false;
@@ -147,7 +147,7 @@ static bool find_subject(const char *text, struct limit *limit, char *error, siz
 		      text);
 }
 
-/* What the value is in. False: `name` is no unit for this figure. */
+/* The unit of the value. False: `name` is not a unit of this figure. */
 static bool take_unit(struct limit *limit, const char *name)
 {
 	const bool percent = strcmp(name, "%") == 0;
@@ -212,7 +212,7 @@ static bool find_value(const char *text, struct limit *limit, char *error, size_
 	return true;
 }
 
-/* Where the comparison begins, and which it is; *length: its characters. NULL: there is none. */
+/* Finds the comparison and its kind; *length: its characters. NULL: none. */
 static const char *find_comparison(const char *text, enum limit_comparison *comparison, size_t *length)
 {
 	static const char *const signs[] = {">=", "<=", "!=", "==", ">", "<", "="};
@@ -234,7 +234,7 @@ static const char *find_comparison(const char *text, enum limit_comparison *comp
 	return NULL;
 }
 
-/* "... no worse than BASE by more than 10%": where "no" begins, and the value's text. NULL: it isn't said. */
+/* "... no worse than BASE by more than 10%": where "no" begins, and the value's text. NULL: not present. */
 static const char *find_base(const char *text, const char **value)
 {
 	for (const char *at = text; *at; at++) {
@@ -322,7 +322,7 @@ struct limit limit_against(const struct limit *limit, double base)
 	const double by = limit->base_share ? base * limit->value / 100 : limit->value;
 	struct limit against = *limit;
 
-	/* Of a cause more requests are worse: it is those that it held up. */
+	/* For a cause, more requests are worse: they are the ones that it delayed. */
 	if (limit->cause || limit_more_is_worse(limit->figure)) {
 		against.comparison = LIMIT_UNDER_OR_AT;
 		against.value = base + by;

@@ -5,9 +5,9 @@
 namespace forktail::common
 {
 
-// SIGINT, SIGTERM and SIGHUP are counted from now on, and interrupt waits. SIGHUP stays ignored where it is.
+// Counts SIGINT, SIGTERM and SIGHUP from now on; they interrupt waits. SIGHUP stays ignored if it is.
 void CatchStops();
-// How many have come.
+// Number of signals received.
 int Stops();
 // The last of them, or 0.
 int StopSignal();

@@ -97,7 +97,7 @@ void Table::Value(const std::string &key, const toml::node &node, std::string *o
 		*out = node.as_string()->get();
 }
 
-// Infinities and NaN are no numbers, nor are integers that a double doesn't hold.
+// Infinities and NaN are not numbers, nor are integers that a double can't represent.
 void Table::Value(const std::string &key, const toml::node &node, double *out)
 {
 	const auto number = node.is_number() ? node.value<double>() : std::nullopt;
