@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Text of others: names that traced processes gave themselves, files, functions, what servers and their logs
-// said. In recordings all of it becomes visible (common/text/visible.h) on its way into a Run, so that nobody
-// who writes a Run's text to a terminal, into JSON or a page has to think of what may be in it.
+// Sanitizes untrusted text: names that traced processes gave themselves, files, functions, text from servers and
+// their logs. All text of a recording is sanitized (common/text/visible.h) when it is read into a Run, so that
+// code that writes a Run's text to a terminal, JSON or a page need not check it.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading JSON that others wrote: a missing or mistyped member is its default, never an exception.
+// Reads untrusted JSON: a missing or mistyped member becomes its default, never an exception.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a child does between fork and exec: only what a signal handler may, so all that takes memory is
+// What a child does between fork and exec: only async-signal-safe calls, so everything that allocates memory is
 // prepared before the fork.
 #pragma once
 

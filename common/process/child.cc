@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See child.h. What fails between fork and exec comes back through a pipe that exec closes.
+// See child.h. A failure between fork and exec is reported through a pipe that exec closes.
 #include "child.h"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Child processes: how they are started, limited, listened to and ended. The guard, runs on several hosts and
-// the lab supervise their programs with this.
+// Child processes: starting, limiting, reading and ending them. The guard, runs on several hosts and the lab
+// supervise their programs with this.
 //
 // A child ends with its parent, however the parent ends: the kernel sends it `death_signal` then.
 // No function here blocks except those that say "waits".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A command as its caller writes it: a program or a function, its descriptors, and its limits.
+// A command: a program or a function, its descriptors, and its limits.
 #pragma once
 
 #include <cstdint>

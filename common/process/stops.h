@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Signals that ask a program to stop. A program that supervises others notes them, and then ends those first.
+// Signals that ask a program to stop. A program that supervises others records them and ends those first.
 #pragma once
 
 namespace forktail::common

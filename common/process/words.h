@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What commands are made of: programs that have to be found, words, lists of CPUs.
+// Parts of commands: finding programs, words, lists of CPUs.
 #pragma once
 
 #include <string>

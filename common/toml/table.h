@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A table of a TOML file (a scenario, limits, a plan of hosts, the configuration of what is always on) while
-// it is read: each key is asked for by what it is to be. The first mistake is kept, with its line. A key that
-// nobody asked for is a mistake that comes before others of its table: it is why another key is missing.
+// Reads a table of a TOML file (a scenario, limits, a plan of hosts, the flight recorder's configuration): the
+// caller requests each key with its type. The first mistake is reported, with its line. An unknown key takes
+// precedence over other mistakes of its table, because it explains why another key is missing.
 #pragma once
 
 #include <cstdint>
