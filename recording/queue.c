@@ -46,7 +46,7 @@ static size_t room_of(const struct ft_block_header *header)
 	return sizeof(struct queued) + header->raw_bytes;
 }
 
-/* A block size large enough for the disk, and small enough to delay nothing. */
+/* Blocks that other records depend on. There are too few of them to fill the queue. */
 static bool is_vital(const struct ft_block_header *header)
 {
 	return !header->record_size || header->kind == FT_BLOCK_THREAD || header->kind == FT_BLOCK_DROP ||

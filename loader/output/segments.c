@@ -27,7 +27,7 @@
 #define SEGMENT_BYTES (8ull << 20)
 /* A segment is at most this part of the ring, because whole segments are deleted. */
 enum { LEAST_SEGMENTS = 8 };
-/* Lower limit of a segment's length: a ring of a week must not have a hundred thousand files. */
+/* The number of segments to aim at: a ring of a week must not have a hundred thousand files. */
 enum { SEGMENTS_AIMED_AT = 720 };
 
 enum { NAME_BYTES = 40 };

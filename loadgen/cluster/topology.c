@@ -281,7 +281,7 @@ static int learn_replicas(const struct topology *t, char *error, size_t size)
 	return 0;
 }
 
-/* ---- choosing whom to ask ---- */
+/* ---- choosing a server to ask ---- */
 
 static bool by_sentinel(const struct nodes *n)
 {

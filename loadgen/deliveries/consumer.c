@@ -24,7 +24,7 @@ static bool queue(struct consumer *c, int count, const char **words, const size_
 	return good;
 }
 
-/* Words are text. In place of a key, NULL stands for the name of this consumer's key. */
+/* Words are text. NULL is replaced by the name of this consumer's key. */
 static bool say(struct consumer *c, int count, const char *const *words)
 {
 	const struct key_names *names = &c->deliveries->plan.workload->names;

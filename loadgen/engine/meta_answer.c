@@ -33,7 +33,7 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 
 	for (uint32_t k = 0; k < count; k++) {
 		p = &c->pending[ring_index(c, c->in_flight - count + k)];
-		p->ends_batch = false; /* it may have arrived on another connection */
+		p->ends_batch = false; /* it may have ended one on another connection */
 	}
 	if (!p || !step_of(c, p)->command.quiet)
 		return at;
@@ -41,7 +41,7 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 	if (!bytes_reserve(&t->requests.bytes, sizeof(BATCH_END)))
 		return 0;
 	bytes_add(&t->requests.bytes, BATCH_END, sizeof(BATCH_END) - 1);
-	t->requests.slots[count].from = TEMPLATE_NONE; /* when it arrived */
+	t->requests.slots[count].from = TEMPLATE_NONE; /* the template at this position is overwritten */
 	p->ends_batch = true;
 	return t->requests.bytes.length;
 }

@@ -32,7 +32,7 @@ struct replay_thread {
 	struct lane *lanes;
 	uint32_t first, count; /* connections of this thread, among the test's */
 	uint32_t open;	       /* lanes with a record left */
-	uint32_t alive;	       /* the thread's value, when it was last read */
+	uint32_t alive;	       /* the thread's live connections, when last checked */
 	uint32_t cursor;       /* the next record to fall due, or REPLAY_END */
 	uint64_t cursor_round;
 	uint64_t now_ns; /* the time that the cursor has reached */
