@@ -183,7 +183,7 @@ TEST_CASE("Instances run on their assigned CPUs, all threads from the start")
 	{
 		plan.cpus = "1000";
 		CHECK_FALSE(lab.TryStart(plan));
-		CHECK(lab.error == "can't start redis1 (redis-server) on CPUs 1000: Invalid argument");
+		CHECK(lab.error == "cannot start redis1 (redis-server) on CPUs 1000: Invalid argument");
 	}
 }
 

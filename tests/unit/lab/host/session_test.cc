@@ -105,7 +105,7 @@ TEST_CASE("A failure reports how the child ended and its last output")
 		command.argv = {"/nonexistent/program"};
 		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
 		CHECK(opened.error ==
-		      "can't start nothing (/nonexistent/program): No such file or directory");
+		      "cannot start nothing (/nonexistent/program): No such file or directory");
 	}
 }
 

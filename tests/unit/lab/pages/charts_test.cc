@@ -70,7 +70,7 @@ struct Drawn {
 
 bool NoGnuplot(const Drawn &drawn)
 {
-	return drawn.note.find("can't start gnuplot") != std::string::npos;
+	return drawn.note.find("cannot start gnuplot") != std::string::npos;
 }
 
 size_t Count(const std::string &text, const std::string &word)
@@ -244,5 +244,5 @@ TEST_CASE("without gnuplot there are no charts, with a note")
 	Drawn drawn(Make(ByClients()));
 	setenv("PATH", path.c_str(), 1);
 	CHECK(drawn.charts.empty());
-	CHECK(drawn.note.rfind("no charts: can't start gnuplot", 0) == 0);
+	CHECK(drawn.note.rfind("no charts: cannot start gnuplot", 0) == 0);
 }
