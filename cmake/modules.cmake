@@ -4,7 +4,7 @@
 # A module uses only modules named in its USES, each of which must be declared before it, so there are no cycles. It may
 # include the headers that they list as PUBLIC; other headers are private. C++ code is in the module's namespace. The
 # includes and namespaces of each file are checked at each build (check_module.cmake), because a static library alone
-# would accept any header of the tree. The table in docs/how-it-works/data-flow.md is checked against all modules
+# would accept any header of the tree. The table in docs/how-it-works/modules.md is checked against all modules
 # together (forktail_modules_table).
 #
 #   forktail_module(loadgen/net
@@ -105,7 +105,7 @@ function(forktail_check_module target folder uses)
   add_custom_target(${target}_uses ALL DEPENDS ${stamp})
 endfunction()
 
-# Writes the table of all modules declared so far to a file, in the form of docs/how-it-works/data-flow.md.
+# Writes the table of all modules declared so far to a file, in the form of docs/how-it-works/modules.md.
 function(forktail_modules_table file)
   get_property(table GLOBAL PROPERTY forktail_modules_table)
   file(WRITE ${file} "| module | headers for others | uses |\n|---|---|---|\n${table}")

@@ -76,7 +76,7 @@ static const struct argp_option options[] = {
      "exists)",
      2},
     {"on", OPTION_ON, "RULE", 0,
-     "With --keep: take a snapshot when RULE is met: \"turn > 50ms\" (an event-loop iteration), "
+     "With --keep: take a snapshot when RULE is met: \"iteration > 50ms\" (an event-loop iteration), "
      "\"stall(fork) > 20ms\", \"rate(page-in) > 100/s\", \"drops > 0\". May be repeated",
      2},
     {"metrics", OPTION_METRICS, "ADDR:PORT|/PATH.sock", 0,

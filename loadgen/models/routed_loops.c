@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The load on several servers: each request goes to the server of its key, follows redirects, and waits while
- * no server has the key. docs/reference/load-routing.md shows a request's path. A closed loop keeps -c times
+ * no server has the key. docs/reference/load.md shows a request's path. A closed loop keeps -c times
  * -P requests outstanding over all servers, as with one server. Each server has -c connections (over all
  * threads), so a request waits for a connection only if its server is in trouble. In an open loop all due
  * requests are taken at once, so that those waiting for one server delay no others. Each outstanding request

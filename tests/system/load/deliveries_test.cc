@@ -164,7 +164,7 @@ TEST_CASE("older elements in a queue are no messages of this run")
 	CHECK(r.figures["deliveries"]["foreign"] == 2);
 	CHECK(r.figures["deliveries"]["received"] == 100);
 	CHECK(contains(r.result.out, "unrelated messages 2"));
-	// A stream's readers begin behind what is there.
+	// A stream's readers begin after the existing entries.
 	redis.command({"XADD", "stream:000000000000", "*", "message", "old"});
 	const Run s = run_load(redis, {"--handoff", "stream", "-n", "100"});
 	REQUIRE(s.result.status == 0);

@@ -307,7 +307,7 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 						"--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
 			  Catch::Matchers::Contains("which must be in the directory of forktail-record"));
-	// Stands for the guard: says how it was started, in the ring, and dies the first time.
+	// Replaces the guard: writes into the ring how it was started, and dies the first time.
 	write_file(bin + "/forktail-guard",
 		   "#!/bin/sh\necho \"$*\" >> $1/args\ngrep -E 'Cap|NoNew|Uid' /proc/self/status >> $1/args\n"
 		   "test -e $1/again && exec sleep 1000\ntouch $1/again\nexit 3\n");
@@ -356,7 +356,7 @@ TEST_CASE("invalid requests for a ring are refused in a sentence")
 	refused({"--keep", "5s", "-o", "x"}, 2,
 		"--keep: expected a time from 10s to 7d and a size of at least 4MB");
 	refused({"--user", "nobody", "-o", "x"}, 2, "needs --keep");
-	refused({"--on", "turn > 1s", "-o", "x"}, 2, "needs --keep");
+	refused({"--on", "iteration > 1s", "-o", "x"}, 2, "needs --keep");
 	refused({"--keep", "10m", "--user", "nosuchuser", "-o", dir.file("r")}, 3,
 		"no such user: nosuchuser");
 	refused({"--keep", "10m", "-o", dir.file("no/such/place")}, 3, "No such file or directory");

@@ -109,7 +109,7 @@ uint64_t not_unwound(const Recorded &r)
 } // namespace
 
 TEST_CASE(
-    "while it records, the recorder holds what docs/how-it-works/security.md says, and its helpers less")
+    "the recorder has the privileges of docs/how-it-works/security.md while it records, its helpers fewer")
 {
 	REQUIRE(root());
 	Redis redis;

@@ -58,7 +58,7 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"explain", dir.path(), "--fail-if", "p99"}, 2, "the limit \"p99\" has no >");
 	Refuses({"explain", dir.path(), "--fail-if", "p99 no worse than BASE"}, 2, "forktail gate --base");
 	Refuses({"gate"}, 2, "RUN");
-	Refuses({"gate", dir.path()}, 2, "there is no limit to hold the run to");
+	Refuses({"gate", dir.path()}, 2, "no limit to check");
 	Refuses({"gate", dir.path(), "p99 < fast"}, 2, "\"fast\" of p99 is not a number");
 	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "there is no cause \"frok\"");
 	Refuses({"gate", dir.path(), "p99 no worse than BASE"}, 2, "--base RUN");

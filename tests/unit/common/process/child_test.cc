@@ -151,7 +151,7 @@ TEST_CASE("A program that cannot be started is refused with a message")
 	command.name = "nothing";
 	command.argv = {"/nonexistent/program"};
 	CHECK(WhyNot(command) == "cannot start nothing (/nonexistent/program): No such file or directory");
-	SECTION("or ends with a status, where nobody waits for it")
+	SECTION("or ends with a status, without a waiting parent")
 	{
 		Child child;
 		std::string error;

@@ -133,7 +133,7 @@ const Mistake kMistakes[] = {
     {9, "", "7: a sweep needs `values`"},
     {9, "values = []", "7: the sweep \"listen\" has no values"},
     {9, "values = [\"unix\", [1]]", "9: `values` must be a string or a list of strings"},
-    {9, "values = [\"unix\", \"unix\"]", "7: a value of \"listen\" is there twice"},
+    {9, "values = [\"unix\", \"unix\"]", "7: \"listen\" has the same value twice"},
     {10, "also.word = [\"u\"]", "7: `also.word` needs a value for each of `values`"},
     {10, "also.word = [\"u\", \"{t\"]", "7: a { has no closing }"},
     {10, "also.word = [\"u\", \"{keys*kees}\"]",

@@ -145,7 +145,7 @@ TEST_CASE("lines of MONITOR: time, database, source, and every escape that Redis
 	CHECK(i.all[3].words == Words{"incr", "] \"x"});
 }
 
-TEST_CASE("what is not a line of MONITOR's output ends the reading there")
+TEST_CASE("reading ends at the first line that is not MONITOR's")
 {
 	const std::string good = "1.5 [0 a:1] \"ping\"\n";
 	for (const char *bad :
