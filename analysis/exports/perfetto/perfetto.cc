@@ -120,7 +120,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 	const Blame &b = e.blame;
 	const SlowRequest &r = b.slow[slow];
 	Slice slice = {.start_ns = r.due_ns, .category = "slow-request"};
-	slice.name = b.from_iterations ? "turn" : r.op < e.run.ops.size() ? e.run.ops[r.op] : "request";
+	slice.name = b.from_iterations ? "iteration" : r.op < e.run.ops.size() ? e.run.ops[r.op] : "request";
 	slice.arguments.push_back({"number", r.index, ""});
 	slice.arguments.push_back({"status", r.status, ""});
 	if (!b.from_iterations) {
@@ -217,7 +217,7 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		const ft_span &s = run.iterations[i];
 		if (Begins(s.start_ns))
 			to->turns.Put({.start_ns = s.start_ns,
-				       .name = MayBeMany(s) ? "turns" : "turn",
+				       .name = MayBeMany(s) ? "iterations" : "iteration",
 				       .category = "event-loop"},
 				      s.start_ns + s.duration_ns, &to_);
 	}

@@ -179,7 +179,7 @@ TEST_CASE("gate: what can't be known keeps no limit, and says why")
 	no_log.requests = false;
 	Held turns({"p99 < 100s", "GET.p99 < 1s", "errors = 0", "fork.max < 1s"}, no_log);
 	for (size_t i = 0; i < 3; i++)
-		CHECK(turns.verdicts[i].sentence.find("there is no request log") != std::string::npos);
+		CHECK(turns.verdicts[i].sentence.find(" has no request log") != std::string::npos);
 	CHECK(turns.verdicts[3].outcome == Verdict::kKept);
 
 	SampleSize no_server = {5, 2000, 500};
