@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a job: one HTML file without scripts, that asks nobody for anything."""
+"""The page of a job: one self-contained HTML file without scripts."""
 import base64
 import hashlib
 from html import escape
