@@ -25,7 +25,7 @@ struct MadeOptions {
 };
 
 // Its level drifts (AR(1) of its logarithm).
-RunSample Made(uint64_t seed, const MadeOptions &o)
+RunSample TimesAtLatency(uint64_t seed, const MadeOptions &o)
 {
 	Random random(seed);
 	auto normal = [&] { // Box and Muller
@@ -65,7 +65,8 @@ TEST_CASE("intervals of one pair hold the true difference about as often as they
 	b.factor = 1.1;
 	int known = 0, p50 = 0, p99 = 0;
 	for (uint64_t seed = 1; seed <= kPairs; seed++) {
-		const PairIntervals i = BootstrapPair(Made(2 * seed, a), Made(2 * seed + 1, b), seed, 100);
+		const PairIntervals i =
+		    BootstrapPair(TimesAtLatency(2 * seed, a), TimesAtLatency(2 * seed + 1, b), seed, 100);
 		known += i.log_ratio[kP50].known && i.log_ratio[kP99].known;
 		p50 += Holds(i.log_ratio[kP50], std::log(b.factor));
 		p99 += Holds(i.log_ratio[kP99], std::log(b.factor));
@@ -82,7 +83,7 @@ TEST_CASE("intervals of one pair hold the true difference about as often as they
 
 TEST_CASE("the same seed draws the same, and another one others")
 {
-	const RunSample a = Made(1, {}), b = Made(2, {});
+	const RunSample a = TimesAtLatency(1, {}), b = TimesAtLatency(2, {});
 	const PairIntervals once = BootstrapPair(a, b, 7, 200), again = BootstrapPair(a, b, 7, 200),
 			    other = BootstrapPair(a, b, 8, 200);
 	for (size_t q = 0; q < kQuantiles; q++) {
@@ -98,7 +99,7 @@ TEST_CASE("rates, causes and episodes of a pair have intervals, too")
 	MadeOptions a, b;
 	b.per_second = 30;
 	b.fork_ms = 30;
-	const PairIntervals i = BootstrapPair(Made(3, a), Made(4, b), 1);
+	const PairIntervals i = BootstrapPair(TimesAtLatency(3, a), TimesAtLatency(4, b), 1);
 	CHECK(i.why.find("p99.99") != std::string::npos); // of 12,000 requests
 	CHECK(i.why.find("p50") == std::string::npos);
 	CHECK_FALSE(i.log_ratio[kP9999].known);
@@ -120,7 +121,7 @@ TEST_CASE("too few blocks have no interval, and it is said of which percentiles"
 	MadeOptions independent, few;
 	independent.after = few.after = 0;
 	few.seconds = 29;
-	RunSample enough = Made(5, independent), short_one = Made(6, few);
+	RunSample enough = TimesAtLatency(5, independent), short_one = TimesAtLatency(6, few);
 	for (const PairIntervals &i :
 	     {BootstrapPair(enough, short_one, 1, 50), BootstrapPair(short_one, enough, 1, 50),
 	      BootstrapPair(enough, RunSample(), 1, 50)}) {
@@ -130,10 +131,10 @@ TEST_CASE("too few blocks have no interval, and it is said of which percentiles"
 		for (const char *name : {"p50, ", "p90, ", "p99, ", "p99.9, ", "p99.99:"})
 			CHECK(i.why.find(name) != std::string::npos);
 	}
-	CHECK(BootstrapPair(enough, Made(7, independent), 1, 50).log_ratio[kP50].known);
+	CHECK(BootstrapPair(enough, TimesAtLatency(7, independent), 1, 50).log_ratio[kP50].known);
 	// An episode of 11 s asks for blocks of 22 s, of which 600 s have 27.
 	enough.longest_episode_ns = 11'000'000'000;
-	CHECK_FALSE(BootstrapPair(enough, Made(7, independent), 1, 50).log_ratio[kP50].known);
+	CHECK_FALSE(BootstrapPair(enough, TimesAtLatency(7, independent), 1, 50).log_ratio[kP50].known);
 }
 
 TEST_CASE("a long run is drawn from in units of several seconds")
@@ -143,7 +144,7 @@ TEST_CASE("a long run is drawn from in units of several seconds")
 	b.seconds = 651;
 	b.factor = 1.2;
 	b.fork_ms = 20;
-	const PairIntervals i = BootstrapPair(Made(8, a), Made(9, b), 1, 200);
+	const PairIntervals i = BootstrapPair(TimesAtLatency(8, a), TimesAtLatency(9, b), 1, 200);
 	CHECK(Holds(i.log_ratio[kP50], std::log(1.2)));
 	CHECK(i.log_ratio[kP50].low > 0);
 	// A rest that is no whole unit has fewer requests, and would make the rate scatter.

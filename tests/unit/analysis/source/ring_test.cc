@@ -174,14 +174,14 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	open.Add(wait);
 	open.Add(frame); // the next segment says it again
 	open.Add(wait);
-	CHECK(open.Standing().size() == 2);
+	CHECK(open.StillOpen().size() == 2);
 	// It has run since, within the frame.
 	ft_span later = wait;
 	later.start_ns = 150 * kRingMs;
 	later.duration_ns = 50 * kRingMs;
 	open.Note(later);
-	REQUIRE(open.Standing().size() == 1);
-	CHECK(open.Standing()[0].owner == FT_FORK);
+	REQUIRE(open.StillOpen().size() == 1);
+	CHECK(open.StillOpen()[0].owner == FT_FORK);
 	// Of another thread, and earlier, says nothing.
 	later.tid = 7;
 	later.depth = 0;
@@ -189,18 +189,18 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	later.tid = 100;
 	later.start_ns = 0;
 	open.Note(later);
-	CHECK(open.Standing().size() == 1);
+	CHECK(open.StillOpen().size() == 1);
 	later.start_ns = 150 * kRingMs;
 	open.Note(later);
-	CHECK(open.Standing().empty());
+	CHECK(open.StillOpen().empty());
 	// The next look counts.
 	open.Add(RingWriter::Sleep(300 * kRingMs, 5 * kRingMs));
-	CHECK(open.Standing().size() == 1);
+	CHECK(open.StillOpen().size() == 1);
 	ft_tally tally = {};
 	tally.tid = 100;
 	tally.end_ns = 306 * kRingMs;
 	open.Note(tally);
-	CHECK(open.Standing().empty());
+	CHECK(open.StillOpen().empty());
 }
 
 TEST_CASE("segments of an earlier boot are left out with a sentence")
