@@ -281,8 +281,8 @@ TEST_CASE("gate: limits in a file, and where it is wrong")
 	CHECK(FileError("limits = [\n\"p99 < 5ms\",\n\"p99 5ms\"]\n")
 		  .find("l.toml:3: the limit \"p99 5ms\" has no") == 0);
 	CHECK(FileError("limits = [\n{ name = \"x\" }]\n").find("l.toml:2: ") == 0);
-	CHECK(FileError("limits = [\n{ limit = \"p99<1\", nane = \"x\" }]\n").find("`nane`: a limit takes only") !=
-	      std::string::npos);
+	CHECK(FileError("limits = [\n{ limit = \"p99<1\", nane = \"x\" }]\n")
+		  .find("`nane`: a limit takes only") != std::string::npos);
 	CHECK(FileError("limits = [\n5]\n").find("l.toml:2: a limit must be a string") == 0);
 	CHECK(FileError("limits = [\n[\"p99<1\"]]\n").find("l.toml:2: a limit must be a string") == 0);
 	CHECK(FileError("\nlimit = [\"p99<1\"]\n").find("l.toml:2: `limit`: only `limits` (a list)") == 0);
