@@ -98,7 +98,7 @@ TEST_CASE("two real runs that differ, in every form; and runs that cannot be com
 	} bad[] = {
 	    {{a, a}, 2, "on both sides"},
 	    {{a, dir.file("none")}, 2, " does not exist"},
-	    {{a}, 2, "there is no "},
+	    {{a}, 2, " does not exist"},
 	    {{a, server}, 3, "no answered requests"},
 	    {{a, b, "--slow", "p99"}, 2, "a duration"},
 	    {{a, b, "--allow", "much"}, 2, "a percentage"},
