@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables and the charts of a scenario's run, made once for whatever shows them.
+// The tables and charts of a scenario's run, made once for all outputs.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ namespace forktail::lab
 struct Output {
 	std::vector<MadeTable> tables;
 	std::vector<DrawnChart> charts;
-	std::string note; // why there are no charts; empty: there are
+	std::string note; // why there are no charts, or ""
 };
 
-// False: *error says which table or chart is wrong, or that a signal asked to stop.
+// False: *error names the invalid table or chart, or a stop signal.
 bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
 		std::string *error);
 
-// Each as a file: NAME-1.svg.
+// Writes each chart to a file NAME-1.svg.
 bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
 		 std::string *error);
 

@@ -55,7 +55,7 @@ Result Snapshot(const std::vector<std::string> &words)
 	return run(argv);
 }
 
-// How long the longest sleep in an explanation's slow turns was.
+// How long the longest sleep in an explanation's slow iterations was.
 double SleepNs(const Json &explained)
 {
 	for (const Json &cause : explained["causes"])
@@ -200,8 +200,7 @@ TEST_CASE("a disk that is full has no half of a snapshot")
 	REQUIRE(HasSegments(ring, 2));
 	recorder.signal(SIGTERM);
 	CHECK(recorder.wait(Seconds(20)) == 0);
-	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") !=
-	      std::string::npos);
+	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") != std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);
 	CHECK(nothing.err.find("nothing is then in " + ring + ": it lasts from +0 s to") !=

@@ -192,7 +192,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	w.redis.command({"DEBUG", "SLEEP", "0.25"});
 	w.redis.command({"BGSAVE"});
 
-	// The stall is the minute's worst turn, and says what it was made of.
+	// The stall is the minute's longest iteration, and its parts are printed.
 	std::string text = screen.With({"longest iteration of the minute: ", "25", "sleep 25", "live"});
 	for (const std::string &line : LinesOf(text))
 		CHECK(Letters(line) <= 80);
@@ -333,7 +333,7 @@ TEST_CASE("watch: two servers, one with a name that would write on the screen")
 	Redis odd{{.config = {"--enable-debug-command", "yes"}, .program = hostile}};
 	auto recorder = Record({usual.pid(), odd.pid()}, ring);
 
-	// Each has its own worst turn.
+	// Each has its own longest iteration.
 	Screen screen("env LC_ALL=C.UTF-8 TERM=tmux-256color NO_COLOR=1 " + program("forktail") + " watch " +
 			  ring,
 		      80, 24);

@@ -118,13 +118,13 @@ TEST_CASE("Load generators' progress is added up, and the worst one named")
 	      "12 s  41,000/s from 2 loads  worst p99 0.500 ms (b)  max 1.200 ms  errors 3");
 }
 
-TEST_CASE("Only lines of ranks are understood")
+TEST_CASE("Only lines of ranks are parsed")
 {
-	Told told;
-	CHECK(Understand("{\"forktail\":\"here\",\"host\":\"a\"}", &told));
-	CHECK(TextOf(told, "host") == "a");
-	CHECK(TextOf(told, "none").empty());
+	Message message;
+	CHECK(ParseMessage("{\"forktail\":\"here\",\"host\":\"a\"}", &message));
+	CHECK(TextOf(message, "host") == "a");
+	CHECK(TextOf(message, "none").empty());
 	for (const char *line : {"", "mpirun noticed that process rank 2", "{\"forktail\":3}",
 				 "[\"forktail\"]", "{\"forktail\":"})
-		CHECK(!Understand(line, &told));
+		CHECK(!ParseMessage(line, &message));
 }

@@ -10,7 +10,7 @@ namespace
 
 constexpr uint64_t kSecond = 1'000'000'000, kBefore = 30 * kSecond, kAfter = 5 * kSecond;
 
-Fired at(uint64_t second)
+Firing at(uint64_t second)
 {
 	return {"iteration", "redis-server:6379", "an event-loop iteration", second * kSecond,
 		second * kSecond + 1};
@@ -22,7 +22,7 @@ TEST_CASE("a snapshot reaches from so much before to so much after, and waits un
 {
 	Planner planner(kBefore);
 	CHECK(planner.Due(1000 * kSecond, 1000 * kSecond).empty());
-	CHECK(planner.Fire(at(100), kBefore, kAfter) == Came::Begun);
+	CHECK(planner.Fire(at(100), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(104 * kSecond, 104 * kSecond).empty());
 	CHECK(planner.Due(106 * kSecond, 106 * kSecond).empty()); // its last second may not be written yet
 	const Plan due = planner.Due(107 * kSecond, 107 * kSecond);
@@ -45,11 +45,11 @@ TEST_CASE("what fires meanwhile is added, and moves the end by a minute at most"
 	Planner planner(kBefore);
 	planner.Fire(at(100), kBefore, kAfter);
 	for (uint64_t second = 101; second < 400; second++)
-		CHECK(planner.Fire(at(second), kBefore, kAfter) == Came::Added);
+		CHECK(planner.Fire(at(second), kBefore, kAfter) == FireResult::Added);
 	CHECK(planner.plan().from_ns == 70 * kSecond);
 	CHECK(planner.plan().to_ns == 160 * kSecond + 1);
 	CHECK(planner.plan().count == 300);
-	CHECK(planner.plan().fired.size() == kFiredKept);
+	CHECK(planner.plan().fired.size() == kMostFirings);
 }
 
 TEST_CASE("one that starts earlier moves the beginning")
@@ -66,7 +66,7 @@ TEST_CASE("one snapshot at a time, and a cooldown after it")
 	planner.Fire(at(100), kBefore, kAfter);
 	REQUIRE_FALSE(planner.Due(107 * kSecond, 107 * kSecond).empty());
 	// While it is made another one may begin, which is not made before the first is.
-	CHECK(planner.Fire(at(107), kBefore, kAfter) == Came::Begun);
+	CHECK(planner.Fire(at(107), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(120 * kSecond, 120 * kSecond).empty());
 	planner.Made(121 * kSecond);
 	CHECK(planner.Due(180 * kSecond, 180 * kSecond).empty());
@@ -75,9 +75,9 @@ TEST_CASE("one snapshot at a time, and a cooldown after it")
 
 	// Early in the cooldown: only counted. Late in it: made once it is over, as "before" reaches that
 	// far.
-	CHECK(planner.Fire(at(200), kBefore, kAfter) == Came::Counted);
+	CHECK(planner.Fire(at(200), kBefore, kAfter) == FireResult::Counted);
 	CHECK(planner.counted() == 1);
-	CHECK(planner.Fire(at(215), kBefore, kAfter) == Came::Begun);
+	CHECK(planner.Fire(at(215), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(230 * kSecond, 230 * kSecond).empty());
 	CHECK_FALSE(planner.Due(242 * kSecond, 242 * kSecond).empty());
 }
