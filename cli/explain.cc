@@ -138,7 +138,7 @@ bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::s
 }
 
 // Prints and writes the requested views. False: the error is printed.
-bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
+bool Print(const analysis::Explanation &e, const ExplainWords &asked)
 {
 	std::string text, error;
 	if ((!asked.json && !Show(e, asked, &text, &error)) ||
@@ -227,7 +227,7 @@ int ExplainCommand(int argc, char **argv)
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
-	if (!Tell(explanation, asked))
+	if (!Print(explanation, asked))
 		return kCant;
 	if (limits.limits.empty())
 		return kDone;

@@ -22,10 +22,12 @@ int TriggerCommand(int argc, char **argv)
 	app.add_option("NAME", name, "Name of the trigger")->required();
 	if (!Parse(&app, argc, argv, &status))
 		return status;
-	const live::guard::Asked asked = live::guard::AskForTrigger(path, name, &answer);
-	fprintf(asked == live::guard::Asked::Yes ? stdout : stderr, "forktail: %s\n",
+	const live::guard::TriggerAnswer asked = live::guard::AskForTrigger(path, name, &answer);
+	fprintf(asked == live::guard::TriggerAnswer::Yes ? stdout : stderr, "forktail: %s\n",
 		common::Visible(answer).c_str());
-	return asked == live::guard::Asked::Yes ? kDone : asked == live::guard::Asked::No ? kNo : kCant;
+	return asked == live::guard::TriggerAnswer::Yes	 ? kDone
+	       : asked == live::guard::TriggerAnswer::No ? kNo
+							 : kCant;
 }
 
 } // namespace forktail::cli

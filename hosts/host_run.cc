@@ -26,15 +26,16 @@ namespace
 
 constexpr uint64_t kReadyNs = 30 * kSecondNs, kLoadEndsNs = 30 * kSecondNs, kHeardNs = 2 * kSecondNs;
 
-std::string PathOf(const Work &work, const std::string &name, const char *extension)
+std::string PathOf(const HostRun &host_run, const std::string &name, const char *extension)
 {
-	return work.directory + "/" + name + extension;
+	return host_run.directory + "/" + name + extension;
 }
 
 // The path of a program of forktail; "": not found.
-std::string FindOf(const Work &work, const std::string &program)
+std::string FindOf(const HostRun &host_run, const std::string &program)
 {
-	return common::FindProgram(program, work.programs.empty() ? common::ProgramPath() : work.programs);
+	return common::FindProgram(program,
+				   host_run.programs.empty() ? common::ProgramPath() : host_run.programs);
 }
 
 // The version in a program's output "forktail-load 0.1.0"; "" if there is none.
@@ -45,12 +46,13 @@ std::string VersionOf(const std::string &path)
 	return lines.empty() ? "" : lines[0].substr(lines[0].find(' ') + 1);
 }
 
-bool CheckProgram(const Work &work, const std::string &program, std::string *error)
+bool CheckProgram(const HostRun &host_run, const std::string &program, std::string *error)
 {
-	const std::string path = FindOf(work, program);
+	const std::string path = FindOf(host_run, program);
 	if (path.empty()) {
 		*error = "cannot find " + program + " " +
-			 (work.programs.empty() ? "next to forktail-rank or on PATH" : "in " + work.programs);
+			 (host_run.programs.empty() ? "next to forktail-rank or on PATH"
+						    : "in " + host_run.programs);
 		return false;
 	}
 	const std::string version = VersionOf(path);
@@ -61,23 +63,23 @@ bool CheckProgram(const Work &work, const std::string &program, std::string *err
 	return false;
 }
 
-bool StartJob(Work *work, const Job &job, std::string *error)
+bool StartJob(HostRun *host_run, const Job &job, std::string *error)
 {
-	auto running = std::make_unique<Running>();
+	auto running = std::make_unique<RunningJob>();
 	running->job = job;
 	common::Command command{.name = job.name,
 				.argv = job.argv,
-				.output = PathOf(*work, job.name, ".log"),
-				.kept = work->lock,
+				.output = PathOf(*host_run, job.name, ".log"),
+				.kept = host_run->lock,
 				.death_signal = SIGTERM};
-	command.argv[0] = FindOf(*work, job.argv[0]);
-	Told told = Tell("started", work->host);
-	told["name"] = job.name;
-	told["argv"] = job.argv;
+	command.argv[0] = FindOf(*host_run, job.argv[0]);
+	Message message = NewMessage("started", host_run->host);
+	message["name"] = job.name;
+	message["argv"] = job.argv;
 	if (!common::StartChild(command, &running->child, error))
 		return false;
-	work->running.push_back(std::move(running));
-	Send(told);
+	host_run->running.push_back(std::move(running));
+	Send(message);
 	return true;
 }
 
@@ -87,67 +89,67 @@ const char *KindOf(const Job &job)
 }
 
 // Writes a program's lines to its log and reports them.
-void ReadLines(Work *work, Running *r)
+void ReadLines(HostRun *host_run, RunningJob *r)
 {
 	for (const std::string &line : r->child.err.Read(r->child.ended)) {
 		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
-		std::ofstream(PathOf(*work, r->job.name, ".log"), std::ios::app) << line << '\n';
+		std::ofstream(PathOf(*host_run, r->job.name, ".log"), std::ios::app) << line << '\n';
 		for (const char *begins :
 		     {"recording ", "forktail-clock: comparing with", "forktail-clock: answering on"})
 			r->ready = r->ready || line.rfind(begins, 0) == 0;
-		Told told = Tell(progress ? "progress" : "said", work->host);
-		told["name"] = r->job.name;
-		told["line"] = line;
-		Send(told);
+		Message message = NewMessage(progress ? "progress" : "said", host_run->host);
+		message["name"] = r->job.name;
+		message["line"] = line;
+		Send(message);
 		if (!progress)
 			common::Remember(&r->child, line);
 	}
 }
 
-void NoteEnd(Work *work, Running *r)
+void NoteEnd(HostRun *host_run, RunningJob *r)
 {
 	if (r->child.ended || !common::HasEnded(&r->child))
 		return;
-	ReadLines(work, r);
-	Told told = Tell("ended", work->host);
-	told["name"] = r->job.name;
-	told["kind"] = KindOf(r->job);
-	told["well"] = common::EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
-	told["asked"] = r->child.asked;
-	told["how"] = common::HowItEnded(r->child) + LastWords(r->child);
+	ReadLines(host_run, r);
+	Message message = NewMessage("ended", host_run->host);
+	message["name"] = r->job.name;
+	message["kind"] = KindOf(r->job);
+	message["well"] = common::EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
+	message["asked"] = r->child.asked;
+	message["how"] = common::HowItEnded(r->child) + LastWords(r->child);
 	common::CloseStreams(&r->child);
-	Send(told);
+	Send(message);
 }
 
 // Waits for events and reports them.
-void Look(Work *work, std::vector<int> fds)
+void Look(HostRun *host_run, std::vector<int> fds)
 {
-	for (const auto &r : work->running)
+	for (const auto &r : host_run->running)
 		if (!r->child.ended)
 			fds.insert(fds.end(), {r->child.err.fd, r->child.pidfd});
 	common::WaitForAny(fds, 500);
-	for (const auto &r : work->running) {
-		ReadLines(work, r.get());
-		NoteEnd(work, r.get());
+	for (const auto &r : host_run->running) {
+		ReadLines(host_run, r.get());
+		NoteEnd(host_run, r.get());
 	}
 }
 
-bool AllEnded(const Work &work, bool loads)
+bool AllEnded(const HostRun &host_run, bool loads)
 {
-	return std::all_of(work.running.begin(), work.running.end(), [&](const auto &r) {
+	return std::all_of(host_run.running.begin(), host_run.running.end(), [&](const auto &r) {
 		return r->child.ended || (r->job.kind == Job::kLoad) != loads;
 	});
 }
 
-void SignalAll(Work *work, bool loads, int signal)
+void SignalAll(HostRun *host_run, bool loads, int signal)
 {
-	for (const auto &r : work->running)
+	for (const auto &r : host_run->running)
 		if ((r->job.kind == Job::kLoad) == loads)
 			common::SignalChild(&r->child, signal);
 }
 
 // True if the run must stop.
-bool Asked(common::Lines *words)
+bool StopRequested(common::Lines *words)
 {
 	for (const std::string &line : words->Read())
 		if (line == "end")
@@ -155,13 +157,13 @@ bool Asked(common::Lines *words)
 	return words->fd < 0 || common::Stops() > 0;
 }
 
-void EndKind(Work *work, bool loads)
+void EndKind(HostRun *host_run, bool loads)
 {
-	SignalAll(work, loads, SIGTERM);
-	for (const uint64_t limit = ft_now_ns() + kLoadEndsNs; !AllEnded(*work, loads);) {
-		Look(work, {});
+	SignalAll(host_run, loads, SIGTERM);
+	for (const uint64_t limit = ft_now_ns() + kLoadEndsNs; !AllEnded(*host_run, loads);) {
+		Look(host_run, {});
 		if (ft_now_ns() > limit)
-			SignalAll(work, loads, SIGKILL);
+			SignalAll(host_run, loads, SIGKILL);
 	}
 }
 
@@ -172,43 +174,43 @@ std::string DirectoryOf(const Plan &plan, const std::string &token, const std::s
 	return plan.scratch + "/forktail-hosts-" + token + "-" + host;
 }
 
-bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &token, Work *work,
-		 std::string *error)
+bool PrepareHostRun(const Plan &plan, const PlanHost &host, const std::string &token, HostRun *host_run,
+		    std::string *error)
 {
-	work->host = host.name;
-	work->programs = host.programs;
-	work->directory = DirectoryOf(plan, token, host.name);
+	host_run->host = host.name;
+	host_run->programs = host.programs;
+	host_run->directory = DirectoryOf(plan, token, host.name);
 	std::vector<std::string> seen;
-	for (const Job &job : JobsOf(plan, host, work->directory)) {
+	for (const Job &job : JobsOf(plan, host, host_run->directory)) {
 		if (std::find(seen.begin(), seen.end(), job.argv[0]) == seen.end() &&
-		    !CheckProgram(*work, job.argv[0], error))
+		    !CheckProgram(*host_run, job.argv[0], error))
 			return false;
 		seen.push_back(job.argv[0]);
 	}
 	// Fails if the directory exists, whoever owns it.
-	if (mkdir(work->directory.c_str(), 0700) != 0) {
-		*error = "cannot create " + work->directory + ": " + strerror(errno);
+	if (mkdir(host_run->directory.c_str(), 0700) != 0) {
+		*error = "cannot create " + host_run->directory + ": " + strerror(errno);
 		return false;
 	}
-	const std::string lock = work->directory + "/" + kLockFile;
-	work->lock = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (work->lock >= 0 && flock(work->lock, LOCK_SH) == 0)
+	const std::string lock = host_run->directory + "/" + kLockFile;
+	host_run->lock = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (host_run->lock >= 0 && flock(host_run->lock, LOCK_SH) == 0)
 		return true;
 	*error = "cannot write " + lock + ": " + strerror(errno);
 	return false;
 }
 
-bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::string *error)
+bool StartRecorders(HostRun *host_run, const Plan &plan, const PlanHost &host, std::string *error)
 {
-	for (const Job &job : JobsOf(plan, host, work->directory))
+	for (const Job &job : JobsOf(plan, host, host_run->directory))
 		if (job.kind == Job::kLoad)
-			work->loads.push_back(job);
-		else if (!StartJob(work, job, error))
+			host_run->loads.push_back(job);
+		else if (!StartJob(host_run, job, error))
 			return false;
 	const uint64_t limit = ft_now_ns() + kReadyNs;
 	for (;;) {
 		bool waiting = false;
-		for (const auto &r : work->running) {
+		for (const auto &r : host_run->running) {
 			waiting = waiting || !r->ready;
 			if (!r->child.ended)
 				continue;
@@ -222,49 +224,49 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 						     : "a program was not ready after 30 s";
 			return false;
 		}
-		Look(work, {});
+		Look(host_run, {});
 	}
 }
 
-void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns)
+void RunLoads(HostRun *host_run, uint64_t start_ns, uint64_t deadline_ns)
 {
 	char at[40];
 	std::string error;
 	snprintf(at, sizeof(at), "%llu.%09llu", static_cast<unsigned long long>(start_ns / kSecondNs),
 		 static_cast<unsigned long long>(start_ns % kSecondNs));
-	for (Job &job : work->loads) {
+	for (Job &job : host_run->loads) {
 		job.argv.insert(job.argv.begin() + 1, {"--start-at", at});
-		if (StartJob(work, job, &error))
+		if (StartJob(host_run, job, &error))
 			continue;
-		Told told = Tell("ended", work->host);
-		told["name"] = job.name;
-		told["kind"] = KindOf(job);
-		told["well"] = told["asked"] = false;
-		told["how"] = error;
-		Send(told);
+		Message message = NewMessage("ended", host_run->host);
+		message["name"] = job.name;
+		message["kind"] = KindOf(job);
+		message["well"] = message["asked"] = false;
+		message["how"] = error;
+		Send(message);
 	}
 	common::Lines words;
 	words.fd = STDIN_FILENO;
 	fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
 	bool loading = true;
-	for (uint64_t heard = ft_now_ns(); !Asked(&words) && ft_now_ns() < deadline_ns;) {
-		Look(work, {words.fd});
-		if (loading && AllEnded(*work, true)) {
+	for (uint64_t heard = ft_now_ns(); !StopRequested(&words) && ft_now_ns() < deadline_ns;) {
+		Look(host_run, {words.fd});
+		if (loading && AllEnded(*host_run, true)) {
 			loading = false;
-			Send(Tell("loaded", work->host));
+			Send(NewMessage("loaded", host_run->host));
 		}
 		if (ft_now_ns() - heard < kHeardNs)
 			continue;
 		heard = ft_now_ns();
-		Send(Tell("here", work->host));
+		Send(NewMessage("here", host_run->host));
 	}
-	EndWork(work);
+	EndHostRun(host_run);
 }
 
-void EndWork(Work *work)
+void EndHostRun(HostRun *host_run)
 {
-	EndKind(work, true);
-	EndKind(work, false);
+	EndKind(host_run, true);
+	EndKind(host_run, false);
 }
 
 std::string LastWords(const common::Child &child)

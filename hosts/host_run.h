@@ -16,16 +16,16 @@
 namespace forktail::hosts
 {
 
-struct Running {
+struct RunningJob {
 	Job job;
 	common::Child child;
 	bool ready = false; // it records or compares clocks
 };
 
-struct Work {
+struct HostRun {
 	std::string host, programs, directory;
 	std::vector<Job> loads;
-	std::vector<std::unique_ptr<Running>> running;
+	std::vector<std::unique_ptr<RunningJob>> running;
 	int lock = -1; // locked by every program until all have ended
 };
 
@@ -34,15 +34,15 @@ std::string DirectoryOf(const Plan &plan, const std::string &token, const std::s
 constexpr char kLockFile[] = "running"; // in there
 
 // Creates the directory and checks the programs and their versions. False: *error is one sentence.
-bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &token, Work *work,
-		 std::string *error);
+bool PrepareHostRun(const Plan &plan, const PlanHost &host, const std::string &token, HostRun *host_run,
+		    std::string *error);
 // Starts recorders and clocks and waits until they are ready. False as above.
-bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::string *error);
+bool StartRecorders(HostRun *host_run, const Plan &plan, const PlanHost &host, std::string *error);
 // Starts the loads, which send from `start_ns` (CLOCK_REALTIME), and reports events until "end" or the end of
 // standard input, a signal, or `deadline_ns` (CLOCK_MONOTONIC). Then it ends all programs.
-void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns);
+void RunLoads(HostRun *host_run, uint64_t start_ns, uint64_t deadline_ns);
 // Ends all programs.
-void EndWork(Work *work);
+void EndHostRun(HostRun *host_run);
 // "; its last messages: one line / another", of the lines in child.last; "" if there are none.
 std::string LastWords(const common::Child &child);
 

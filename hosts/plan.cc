@@ -118,7 +118,7 @@ void ReadAll(common::Table *table, Plan *plan)
 	table->Text("on_death", &on_death);
 	table->Flag("clocks", &plan->clocks);
 	table->Words("mpirun", &plan->mpirun);
-	plan->go_on = on_death == "continue";
+	plan->continue_on_death = on_death == "continue";
 	if (on_death != "end" && on_death != "continue")
 		table->Refuse("`on_death` must be \"end\" or \"continue\", not \"" + on_death + "\"");
 	if (plan->scratch.empty() || plan->scratch[0] != '/')

@@ -37,7 +37,7 @@ struct Plan {
 	uint64_t duration_ns = 0;	    // of the loads
 	uint64_t settle_ns = 2'000'000'000; // between the last recorder's readiness and the first request
 	std::string scratch = "/var/tmp";   // directory of each host's files until they are collected
-	bool go_on = false;		    // when a program dies, the others continue
+	bool continue_on_death = false;	    // when a program dies, the others continue
 	bool clocks = true;		    // compare clocks during the run
 	std::vector<std::string> mpirun;    // options for it
 	std::vector<PlanHost> hosts;	    // the first is the reference of the clock comparison

@@ -13,24 +13,24 @@ constexpr size_t kLongest = 4000, kLongestText = 1500;
 
 } // namespace
 
-Told Tell(const std::string &what, const std::string &host)
+Message NewMessage(const std::string &what, const std::string &host)
 {
 	return {{"forktail", what}, {"host", host}};
 }
 
-void Send(const Told &told)
+void Send(const Message &message)
 {
-	auto line = [](const Told &t) {
-		return t.dump(-1, ' ', true, Told::error_handler_t::replace) + "\n";
+	auto line = [](const Message &t) {
+		return t.dump(-1, ' ', true, Message::error_handler_t::replace) + "\n";
 	};
-	std::string text = line(told);
+	std::string text = line(message);
 	if (text.size() > kLongest) {
-		Told cut = told;
+		Message cut = message;
 		for (auto &member : cut)
 			if (member.is_string() && member.get_ref<const std::string &>().size() > kLongestText)
 				member = member.get_ref<const std::string &>().substr(0, kLongestText);
 			else if (member.is_array() && member.dump().size() > kLongestText)
-				member = Told::array();
+				member = Message::array();
 		text = line(cut);
 	}
 	for (size_t at = 0; at < text.size();) {
@@ -41,16 +41,16 @@ void Send(const Told &told)
 	}
 }
 
-bool Understand(const std::string &line, Told *told)
+bool ParseMessage(const std::string &line, Message *message)
 {
-	*told = Told::parse(line, nullptr, false);
-	return told->is_object() && !TextOf(*told, "forktail").empty();
+	*message = Message::parse(line, nullptr, false);
+	return message->is_object() && !TextOf(*message, "forktail").empty();
 }
 
-std::string TextOf(const Told &told, const char *member)
+std::string TextOf(const Message &message, const char *member)
 {
-	auto found = told.find(member);
-	return found != told.end() && found->is_string() ? found->get<std::string>() : "";
+	auto found = message.find(member);
+	return found != message.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 } // namespace forktail::hosts

@@ -11,7 +11,7 @@
 //   {"forktail":"here","host":..}                          heartbeat
 //   {"forktail":"loaded","host":..}                        all its loads have ended
 //   {"forktail":"over","host":..}                          all its programs have ended
-//   {"forktail":"kept","host":..,"files":[..]} and {"forktail":"left",..,"why":..}   from gathering
+//   {"forktail":"stored","host":..,"files":[..]} and {"forktail":"left",..,"why":..}   from gathering
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,14 +20,14 @@
 namespace forktail::hosts
 {
 
-using Told = nlohmann::ordered_json;
+using Message = nlohmann::ordered_json;
 
-Told Tell(const std::string &what, const std::string &host);
+Message NewMessage(const std::string &what, const std::string &host);
 // Writes the message as one atomic line.
-void Send(const Told &told);
+void Send(const Message &message);
 // False: the line is not a message of a rank.
-bool Understand(const std::string &line, Told *told);
+bool ParseMessage(const std::string &line, Message *message);
 // A text member; "" if missing.
-std::string TextOf(const Told &told, const char *member);
+std::string TextOf(const Message &message, const char *member);
 
 } // namespace forktail::hosts

@@ -53,7 +53,7 @@ struct Mpi {
 };
 
 // Of the ranks that our mpirun started itself, only rank 0 gets standard input.
-bool IsLocal(const Mpi &mpi, const Told &hello)
+bool IsLocal(const Mpi &mpi, const Message &hello)
 {
 	char boot[40];
 	ft_boot_id(boot);
@@ -86,12 +86,12 @@ void SendEnd(Session *session, Mpi *mpi)
 bool Listen(Session *session, const Plan &plan, Mpi *mpi)
 {
 	bool end = false;
-	Told told;
+	Message message;
 	common::WaitForAny({mpi->child.out.fd, mpi->child.err.fd, mpi->child.pidfd}, 500);
 	for (common::Lines *lines : {&mpi->child.out, &mpi->child.err})
 		for (const std::string &line : lines->Read()) {
-			if (Understand(line, &told))
-				end = Take(session, plan, told) || end;
+			if (ParseMessage(line, &message))
+				end = Take(session, plan, message) || end;
 			else if (line.find_first_not_of("- ") != std::string::npos)
 				common::Remember(&mpi->child, line);
 		}
@@ -207,26 +207,26 @@ std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<con
 				    uint64_t limit_ns, Session *session)
 {
 	Mpi mpi;
-	std::vector<std::string> kept;
+	std::vector<std::string> collected;
 	if (!StartMpi(MpiCommand(o.mpi, o.plan, "gather", hosts), session, &mpi))
-		return kept;
-	Told told;
+		return collected;
+	Message message;
 	for (const uint64_t limit = ft_now_ns() + limit_ns;
 	     !common::HasEnded(&mpi.child) || mpi.child.out.fd >= 0;) {
 		common::WaitForAny({mpi.child.out.fd, mpi.child.err.fd, mpi.child.pidfd}, 500);
 		for (common::Lines *lines : {&mpi.child.out, &mpi.child.err})
 			for (const std::string &line : lines->Read())
-				if (Understand(line, &told) && TextOf(told, "forktail") == "kept")
-					kept.push_back(TextOf(told, "host"));
-				else if (Understand(line, &told))
-					Take(session, o.plan, told);
+				if (ParseMessage(line, &message) && TextOf(message, "forktail") == "stored")
+					collected.push_back(TextOf(message, "host"));
+				else if (ParseMessage(line, &message))
+					Take(session, o.plan, message);
 		if (ft_now_ns() > limit || common::Stops() > mpi.stops)
 			common::SignalChild(&mpi.child, SIGKILL);
 		if (mpi.child.ended && mpi.child.asked)
 			break;
 	}
 	common::CloseStreams(&mpi.child);
-	return kept;
+	return collected;
 }
 
 // Collects from all hosts at once; if that fails, from each separately, so that a lost host does not block
@@ -235,11 +235,11 @@ void GatherAll(const HostsOptions &o, Session *session)
 {
 	std::vector<const PlanHost *> left;
 	auto take = [&](const std::vector<const PlanHost *> &from, uint64_t limit) {
-		const std::vector<std::string> kept = GatherFrom(o, from, limit, session);
+		const std::vector<std::string> collected = GatherFrom(o, from, limit, session);
 		left.erase(std::remove_if(left.begin(), left.end(),
 					  [&](const PlanHost *host) {
-						  return std::find(kept.begin(), kept.end(), host->name) !=
-							 kept.end();
+						  return std::find(collected.begin(), collected.end(),
+								   host->name) != collected.end();
 					  }),
 			   left.end());
 	};
@@ -261,12 +261,13 @@ void GatherAll(const HostsOptions &o, Session *session)
 
 bool WriteRunJson(const HostsOptions &o, const Session &session, double started, std::string *error)
 {
-	Told json = {{"program", "forktail hosts run"}, {"versions", {{"forktail", FORKTAIL_VERSION}}},
-		     {"started_unix", started},		{"plan", o.mpi.plan},
-		     {"hosts", Told::array()},		{"troubles", session.troubles}};
+	Message json = {{"program", "forktail hosts run"}, {"versions", {{"forktail", FORKTAIL_VERSION}}},
+			{"started_unix", started},	   {"plan", o.mpi.plan},
+			{"hosts", Message::array()},	   {"troubles", session.troubles}};
 	for (const PlanHost &host : o.plan.hosts) {
 		auto found = session.hosts.find(host.name);
-		Told one = {{"name", host.name}, {"address", host.address}, {"roles", RolesOf(o.plan, host)}};
+		Message one = {
+		    {"name", host.name}, {"address", host.address}, {"roles", RolesOf(o.plan, host)}};
 		if (found != session.hosts.end()) {
 			for (const char *member : {"host_name", "kernel", "boot_id", "version"})
 				one[member] = TextOf(found->second.hello, member);
@@ -276,7 +277,7 @@ bool WriteRunJson(const HostsOptions &o, const Session &session, double started,
 	}
 	const std::string path = o.mpi.run + "/run.json";
 	std::ofstream out(path);
-	out << json.dump(2, ' ', false, Told::error_handler_t::replace) << '\n';
+	out << json.dump(2, ' ', false, Message::error_handler_t::replace) << '\n';
 	out.close();
 	if (out)
 		return true;

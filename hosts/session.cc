@@ -24,14 +24,15 @@ void Wipe(Session *session)
 }
 
 // Handles the end of a program. True: the run must end.
-bool TakeEnd(Session *session, const Plan &plan, const Told &told, const std::string &host)
+bool TakeEnd(Session *session, const Plan &plan, const Message &message, const std::string &host)
 {
-	session->loads.erase(host + "/" + TextOf(told, "name"));
-	if (told.value("well", false) || told.value("asked", false) || session->ending)
+	session->loads.erase(host + "/" + TextOf(message, "name"));
+	if (message.value("well", false) || message.value("asked", false) || session->ending)
 		return false;
-	Trouble(session, host + ": the " + TextOf(told, "kind") + " (" + TextOf(told, "name") + ") " +
-			     TextOf(told, "how"));
-	return !plan.go_on && TextOf(told, "kind") != "clock"; // the comparison up to then is usable
+	Trouble(session, host + ": the " + TextOf(message, "kind") + " (" + TextOf(message, "name") + ") " +
+			     TextOf(message, "how"));
+	return !plan.continue_on_death &&
+	       TextOf(message, "kind") != "clock"; // the comparison up to then is usable
 }
 
 bool Every(const Session &session, const Plan &plan, bool HostState::*what)
@@ -61,18 +62,18 @@ void Trouble(Session *session, const std::string &sentence)
 	Say(session, sentence);
 }
 
-bool Take(Session *session, const Plan &plan, const Told &told)
+bool Take(Session *session, const Plan &plan, const Message &message)
 {
-	const std::string what = TextOf(told, "forktail"), host = TextOf(told, "host");
+	const std::string what = TextOf(message, "forktail"), host = TextOf(message, "host");
 	if (what == "go") {
 		session->go_ns = ft_now_ns();
 		Say(session, "all hosts are ready; the load starts in " +
-				 std::to_string(told.value("seconds", 0.0)).substr(0, 4) + " s");
+				 std::to_string(message.value("seconds", 0.0)).substr(0, 4) + " s");
 		return false;
 	}
 	if (what == "cannot") {
 		session->cannot = true;
-		Trouble(session, (host.empty() ? "" : host + ": ") + TextOf(told, "why"));
+		Trouble(session, (host.empty() ? "" : host + ": ") + TextOf(message, "why"));
 		return false;
 	}
 	if (!FindHost(plan, host))
@@ -80,20 +81,20 @@ bool Take(Session *session, const Plan &plan, const Told &told)
 	HostState *state = &session->hosts[host];
 	state->heard_ns = ft_now_ns();
 	if (what == "hello")
-		state->hello = told;
+		state->hello = message;
 	else if (what == "started")
 		state->started.push_back(
-		    {{"name", TextOf(told, "name")}, {"argv", told.value("argv", Told::array())}});
+		    {{"name", TextOf(message, "name")}, {"argv", message.value("argv", Message::array())}});
 	else if (what == "progress")
-		ReadProgress(TextOf(told, "line"), &session->loads[host + "/" + TextOf(told, "name")]);
+		ReadProgress(TextOf(message, "line"), &session->loads[host + "/" + TextOf(message, "name")]);
 	else if (what == "ended")
-		return TakeEnd(session, plan, told, host);
+		return TakeEnd(session, plan, message, host);
 	else if (what == "loaded")
 		state->loaded = true;
 	else if (what == "over")
 		state->over = state->loaded = true;
-	else if (what == "left" && !TextOf(told, "why").empty())
-		Trouble(session, host + ": " + TextOf(told, "why"));
+	else if (what == "left" && !TextOf(message, "why").empty())
+		Trouble(session, host + ": " + TextOf(message, "why"));
 	return false;
 }
 

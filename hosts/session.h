@@ -14,7 +14,7 @@ namespace forktail::hosts
 {
 
 struct HostState {
-	Told hello, started = Told::array();
+	Message hello, started = Message::array();
 	bool loaded = false, over = false; // its loads have ended; all programs have ended
 	uint64_t heard_ns = 0;
 };
@@ -34,7 +34,7 @@ void Say(Session *session, const std::string &sentence);
 // Prints and remembers a problem.
 void Trouble(Session *session, const std::string &sentence);
 // Processes one message of a rank. True: the run must end.
-bool Take(Session *session, const Plan &plan, const Told &told);
+bool Take(Session *session, const Plan &plan, const Message &message);
 // Shows the progress line if it is due.
 void ShowProgress(Session *session, const Plan &plan);
 // True if all loads have ended, as reported by the hosts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything that can be wrong is found before anything is begun: names, files, scales, and what the load
-// generator thinks of each load's words.
+// Checks everything before the start: names, files, scales, and the arguments of each load (by forktail-load
+// --check).
 #include "commands.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace
 namespace fs = std::filesystem;
 
 constexpr double kCheckSeconds = 10;
-constexpr size_t kWidth = 160; // of tables that don't go to a terminal
+constexpr size_t kWidth = 160; // of tables that are not printed on a terminal
 
 size_t TerminalWidth()
 {
@@ -46,7 +46,7 @@ bool IsFile(const std::string &name)
 	return name.size() > 5 && name.substr(name.size() - 5) == ".toml";
 }
 
-// Their files, by name.
+// Scenario files, sorted by name.
 bool FilesIn(const std::string &directory, std::vector<std::string> *files, std::string *error)
 {
 	std::error_code ec;
@@ -70,7 +70,7 @@ bool Load(const std::string &directory, const std::string &name, const Values &s
 	return false;
 }
 
-// The words that `to`'s kind of server makes forktail-load's.
+// Arguments of forktail-load for the kind of server `to`.
 std::vector<std::string> KindWords(const Scenario &scenario, const std::string &to, const Values &values)
 {
 	for (const ServerSpec &server : scenario.servers)
@@ -79,7 +79,7 @@ std::vector<std::string> KindWords(const Scenario &scenario, const std::string &
 	return CheckWords("redis", false);
 }
 
-// Has forktail-load look at every load's words. False: *error is "FILE:LINE: " and what it said.
+// Checks every load's arguments with forktail-load. False: *error is "FILE:LINE: " and its message.
 bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, const std::string &programs,
 		std::string *error)
 {
@@ -120,7 +120,7 @@ bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, 
 	return true;
 }
 
-// As it was when it was run, whatever has become of its file since.
+// Reads the scenario as it was when it ran, from the run directory.
 bool ReadScenarioOf(const std::string &directory, const std::string &name, Scenario *scenario,
 		    std::string *error)
 {
@@ -235,7 +235,7 @@ std::string OutDirectory(const RunOptions &options)
 	return "runs/" + std::string(fs::path(name).stem()) + when;
 }
 
-// Tables to standard output, into DIR/tables.txt and table-N.csv, the page, and the section of a document.
+// Writes tables to standard output, DIR/tables.txt and table-N.csv, the page, and the section of a document.
 bool Publish(Session *session, const Scenario &scenario, const Results &results, const std::string &directory,
 	     const std::string &document, std::string *error)
 {
@@ -281,8 +281,8 @@ bool RunOne(Session *session, const Scenario &scenario, const RunOptions &option
 
 std::string ScenarioDirectory()
 {
-	const char *said = getenv("FORKTAIL_SCENARIOS");
-	return said && *said ? said : FORKTAIL_SCENARIOS;
+	const char *directory = getenv("FORKTAIL_SCENARIOS");
+	return directory && *directory ? directory : FORKTAIL_SCENARIOS;
 }
 
 bool ListScenarios(const std::string &directory, std::string *error)
@@ -341,7 +341,7 @@ bool LoadScenarios(const std::string &directory, const RunOptions &options, std:
 			names.push_back(name);
 		else if (!FilesIn(directory, &all, error))
 			return false;
-	// Of those nobody named only what has tables.
+	// "all" only means scenarios with tables.
 	for (const std::string &file : all) {
 		Scenario scenario;
 		if (!Load(directory, file, options.settings, &scenario, error))

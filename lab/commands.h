@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `forktail lab list`, `show`, `run` and `compare` do.
+// The commands `forktail lab list`, `show`, `run` and `compare`.
 #pragma once
 
 #include <string>
@@ -18,28 +18,28 @@ struct RunOptions {
 	std::string out; // empty: runs/NAME-<time>
 	int repeats = 1;
 	bool resume = false;
-	bool no_client = false; // load generators aren't recorded, whatever the scenario says
-	std::string document;	// whose sections are to be replaced, see document.h; may be empty
+	bool no_client = false; // do not record load generators, whatever the scenario says
+	std::string document;	// Markdown file with sections to replace, see document.h; may be empty
 	std::string command;	// as typed
-	Values settings;	// constants and sizes with other values than the file's
+	Values settings;	// changed constants and sizes
 	bool plain = false;	// as in ExperimentOptions
 };
 
-// forktail's own scenarios: $FORKTAIL_SCENARIOS, else where they were when it was built.
+// Directory of forktail's own scenarios: $FORKTAIL_SCENARIOS, else the one at build time.
 std::string ScenarioDirectory();
 
-// To standard output. False: *error is one sentence, as below.
+// Print to standard output. False: *error is one sentence, as below.
 bool ListScenarios(const std::string &directory, std::string *error);
 bool ShowScenario(const std::string &directory, const std::string &name, const std::string &scale,
 		  std::string *error);
 
-// Reads and checks all that are to be run, their scales too, before any is begun.
+// Reads and checks all scenarios and their scales before the first one starts.
 bool LoadScenarios(const std::string &directory, const RunOptions &options, std::vector<Scenario> *scenarios,
 		   std::string *error);
 
-// Runs them in turn, prints their tables, writes their pages. One that fails doesn't keep the next from being
-// run, unless a signal asked to stop; it fails the whole in the end. *wrong: nothing was begun, since a
-// scenario has a load that forktail-load doesn't take.
+// Runs the scenarios, prints their tables and writes their pages. After a failure the next one runs, unless a
+// signal asked to stop; the result is then false. *wrong: nothing was started, because forktail-load rejects
+// a load.
 bool RunScenarios(Session *session, const std::vector<Scenario> &scenarios, const RunOptions &options,
 		  bool *wrong, std::string *error);
 

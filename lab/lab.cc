@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Words of the command line into options, and a session around whatever starts programs, so that a signal or
-// a mistake leaves nothing behind.
+// Parses the command line and opens a session for commands that start programs, so that signals and errors
+// leave nothing behind.
 #include "lab.h"
 
 #include <CLI/CLI.hpp>
@@ -24,11 +24,11 @@ constexpr int kDone = 0, kUsage = 2, kEnvironment = 3;
 
 void Complain(const std::string &error)
 {
-	// A server or its log may have had a part in it.
+	// The text may contain output of a server.
 	fprintf(stderr, "forktail lab: %s\n", common::VisibleLines(error).c_str());
 }
 
-// Does `work` in a session of its own, which is cleaned up however it goes.
+// Runs `work` in a session, which is always cleaned up.
 int InSession(const std::function<bool(Session *, std::string *)> &work)
 {
 	Session session;
@@ -41,7 +41,7 @@ int InSession(const std::function<bool(Session *, std::string *)> &work)
 	if (!clean)
 		Complain(left);
 	if (!good && signal) {
-		// Whoever waits for us, a shell script above all, should see what ended us.
+		// The parent, often a shell script, must see the signal.
 		std::signal(signal, SIG_DFL);
 		raise(signal);
 	}
@@ -56,7 +56,7 @@ bool IsRoot(const char *why)
 	return false;
 }
 
-// The demo's knobs are the scenario's.
+// The demo's options become constants of its scenario.
 struct DemoOptions {
 	double seconds = 30, rate = 10'000;
 	uint64_t size_mb = 1024;
@@ -186,7 +186,7 @@ void AddServe(CLI::App *app, ServeOptions *options)
 	    ->type_name("DIR");
 }
 
-// As the scenario's knobs; whoever runs the demo need not know that it is one.
+// Converts the demo's options to a run of its scenario.
 void TakeDemo(const DemoOptions &demo, RunOptions *run)
 {
 	run->names = {"demo"};
@@ -197,7 +197,7 @@ void TakeDemo(const DemoOptions &demo, RunOptions *run)
 			 {"size_mb", std::to_string(demo.size_mb)}};
 }
 
-// "NAME=VALUE" each. False, and said: one isn't.
+// Parses "NAME=VALUE" settings. False: the error is printed.
 bool TakeSettings(const std::vector<std::string> &settings, RunOptions *run)
 {
 	for (const std::string &setting : settings) {

@@ -5,8 +5,8 @@
 namespace forktail::lab
 {
 
-// The command line of `forktail lab ...`; argv[0] is "lab". Returns the exit status: 0 done, 2 usage, 3 the
-// environment can't. When a signal asked it to stop, it cleans up and then dies of that signal.
+// The command line of `forktail lab ...`; argv[0] is "lab". Returns the exit status: 0 done, 2 usage, 3 a
+// failure of the environment. After a stop signal it cleans up and then dies of that signal.
 int LabMain(int argc, char **argv);
 
 } // namespace forktail::lab

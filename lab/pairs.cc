@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See pairs.h. The keys, operations and arrivals of a pair are the same on both sides: its loads have one
-// seed.
+// See pairs.h. Both sides of a pair have the same keys, operations and arrivals, because their loads have the
+// same seed.
 #include "pairs.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ bool AddFile(const std::string &path, ServerSpec *server, std::string *error)
 	return true;
 }
 
-// "key=value" each; of a value of several words, the words of the server's setting.
+// Parses "key=value" settings; quotes hold a value of several words.
 bool AddSettings(const std::string &side, Scenario *scenario, Values *settings, std::string *error)
 {
 	std::vector<std::string> words;
@@ -95,7 +95,7 @@ bool AddSettings(const std::string &side, Scenario *scenario, Values *settings, 
 	return true;
 }
 
-// The scenario as one side of a pair has it.
+// The scenario of one side of a pair.
 bool SideOf(const std::string &directory, const PairsOptions &options, bool base, uint64_t seed,
 	    Scenario *scenario, Values *settings, std::string *error)
 {
@@ -108,7 +108,7 @@ bool SideOf(const std::string &directory, const PairsOptions &options, bool base
 	*settings = run.settings;
 	if (!ApplySide(side, &plain, settings, error))
 		return false;
-	// Knobs are read with the file: what the side gives them has to be there then.
+	// Constants and sizes are read with the file, so it is read again with the side's values.
 	run.settings = *settings;
 	scenarios.clear();
 	if (!LoadScenarios(directory, run, &scenarios, error))
@@ -117,7 +117,7 @@ bool SideOf(const std::string &directory, const PairsOptions &options, bool base
 	Values again = *settings;
 	if (!ApplySide(side, scenario, &again, error))
 		return false;
-	scenario->explanation = false; // of that there is one run only
+	scenario->explanation = false; // it allows only one run
 	for (StepSpec &step : scenario->steps)
 		if (!step.load.empty() && step.load.find("--seed") == std::string::npos &&
 		    step.by == "forktail-load")
@@ -131,7 +131,7 @@ std::string IdentityOf(const PairsOptions &options)
 	       "\nseed " + std::to_string(options.seed) + "\n";
 }
 
-// A directory that was begun is gone on in if the same was asked for.
+// Opens a new directory, or continues one with the same options.
 bool OpenPairs(const PairsOptions &options, std::string *error)
 {
 	const std::string &out = options.run.out;
@@ -152,7 +152,7 @@ bool OpenPairs(const PairsOptions &options, std::string *error)
 	return false;
 }
 
-// Which side comes first, of each pair: the same for a seed, however many there are to be.
+// Draws which side of each pair runs first. It only depends on the seed, not on the number of pairs.
 std::vector<bool> DrawOrder(const PairsOptions &options)
 {
 	std::mt19937_64 random(options.seed);
@@ -169,7 +169,7 @@ std::string PairName(size_t pair)
 	return name;
 }
 
-// Before the first run: what was drawn is not chosen by what came of it.
+// Written before the first run, as proof that results did not influence the order.
 bool WriteOrder(const std::string &out, const std::vector<bool> &base_first, std::string *error)
 {
 	std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Standard input is how who asked holds the servers: its end of the pipe closes however it ends. A parent
-// that gave us an input which outlives it, a terminal, is noticed by its process id.
+// Standard input holds the servers: the parent's end of the pipe closes however it ends. The end of a parent
+// whose input outlives it, such as a terminal, is noticed by its process id.
 #include "serve.h"
 
 #include <cerrno>
@@ -61,7 +61,7 @@ OrderedJson Described(const std::vector<ServerPlan> &plans, const Topology &topo
 	return {{"directory", topology.directory}, {"servers", servers}};
 }
 
-// What comes from standard input is nothing to us.
+// Data on standard input is ignored.
 bool InputClosed()
 {
 	char unread[4096];
@@ -69,16 +69,16 @@ bool InputClosed()
 	return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-// Servers that end are told, and the others go on. False: none is left.
-bool TellEnded(const Topology &topology, std::vector<bool> *told, std::string *error)
+// Reports servers that end; the others continue. False: none is left.
+bool ReportEnded(const Topology &topology, std::vector<bool> *reported, std::string *error)
 {
 	size_t left = 0;
 	for (size_t i = 0; i < topology.instances.size(); i++) {
 		const Child &child = *topology.instances[i]->child;
 		left += !child.ended;
-		if (!child.ended || (*told)[i])
+		if (!child.ended || (*reported)[i])
 			continue;
-		(*told)[i] = true;
+		(*reported)[i] = true;
 		*error = HowItEnded(child);
 		if (topology.instances.size() > 1)
 			fprintf(stderr, "forktail lab: %s\n", common::VisibleLines(*error).c_str());
@@ -86,17 +86,17 @@ bool TellEnded(const Topology &topology, std::vector<bool> *told, std::string *e
 	return left > 0;
 }
 
-// Until there is no reason left to go on.
+// Waits until the servers must end.
 bool Hold(Session *session, const Topology &topology, pid_t parent, std::string *error)
 {
-	std::vector<bool> told(topology.instances.size(), false);
+	std::vector<bool> reported(topology.instances.size(), false);
 	for (const auto &instance : topology.instances)
 		instance->child->needed = false;
 	for (;;) {
 		std::string stopped;
 		if (!Step(session, kLookMs, &stopped, 0) || getppid() != parent)
 			return true;
-		if (!TellEnded(topology, &told, error))
+		if (!ReportEnded(topology, &reported, error))
 			return false;
 		pollfd input = {0, POLLIN, 0};
 		if (poll(&input, 1, 0) > 0 && InputClosed())
@@ -104,7 +104,7 @@ bool Hold(Session *session, const Topology &topology, pid_t parent, std::string 
 	}
 }
 
-// The servers that a kind needs, if who asked has none: one, with the replicas that were asked for.
+// The server that a kind needs if the caller has none.
 ServerPlan Needed(const ServerPlan &plan)
 {
 	ServerPlan needed;

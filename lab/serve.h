@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail lab serve`: servers for whoever asks, a test or a benchmark in another language above all. It
-// says where they are, and ends them when it is told to or when who asked is gone.
+// `forktail lab serve`: servers for other programs, mainly tests and benchmarks in other languages. It prints
+// their addresses, and stops them on request or when its caller ends.
 #pragma once
 
 #include <string>
@@ -13,18 +13,17 @@ namespace forktail::lab
 {
 
 struct ServeOptions {
-	ServerPlan plan;	     // kind, number, and how they are started
-	std::string directory;	     // of data, sockets and logs, which stay; "": a temporary one
+	ServerPlan plan;	     // kind, number and options
+	std::string directory;	     // of data, sockets and logs, which remain; "": a temporary one
 	std::vector<std::string> of; // addresses of the servers that a proxy is in front of
 };
 
-// The plans that are started one after the other: those of the options, after what they need. False: no such
-// servers can be had, *error is one sentence.
+// The plans to start one after another: the requested servers, after those they need. False: the options are
+// invalid; *error is one sentence.
 bool PlanServe(const ServeOptions &options, std::vector<ServerPlan> *plans, std::string *error);
 
 // Starts the servers, prints one line of JSON, and waits until standard input closes, the parent or all
-// servers have ended, or a signal comes. False: servers did not start, or none is left; *error is one
-// sentence.
+// servers end, or a signal arrives. False: servers did not start, or none is left; *error is one sentence.
 bool Serve(Session *session, const ServeOptions &options, const std::vector<ServerPlan> &plans,
 	   std::string *error);
 

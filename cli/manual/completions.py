@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Completion of forktail's commands, options and values that are one of a few words, for bash, zsh and fish.
+"""Completions of forktail's commands, options and fixed option values, for bash, zsh and fish.
 
-What isn't known is completed as a file: most arguments are runs.
+Other arguments are completed as files: most of them are runs.
 """
 from help import every
 
@@ -9,7 +9,7 @@ NOTE = '# Generated from --help by cli/manual/.\n'
 
 
 def known(top):
-    """Commands and programs with options of their own, by the words that lead to them."""
+    """All commands and programs with their own options."""
     return [c for c in every(top) if not c.same]
 
 
@@ -17,8 +17,8 @@ def names(command):
     return [n for o in command.options() for n in o.names if n != '-?']
 
 
-def quoted(said):
-    return "'" + said.replace("'", "'\\''") + "'"
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def bash(top):
@@ -49,7 +49,7 @@ def bash(top):
 
 
 def programs(top):
-    """forktail, and the programs that have completions under their own names."""
+    """forktail and the programs with completions for their own names."""
     return ['forktail'] + ['forktail-' + c.words[0] for c in top.commands + top.programs
                            if not c.same and c.words[0] in ('record', 'load', 'clock', 'guard')]
 

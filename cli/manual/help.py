@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What --help of forktail's programs says, as data.
+"""Parses the --help texts of forktail's programs.
 
-C programs print it by argp, C++ programs by CLI11, the fleet's by argparse. All begin an option's line with a few spaces
-and a hyphen, and what it means stands behind two spaces or more, or on the lines below. Nothing else is known of options
-anywhere: pages and completions are made of what is read here.
+C programs print it with argp, C++ programs with CLI11, the fleet with argparse. In all of them an option's line starts with
+a few spaces and a hyphen, and its description follows after at least two spaces or on the next lines. This is the only
+source of options for pages and completions.
 """
 import os
 import re
@@ -11,15 +11,15 @@ import subprocess
 from dataclasses import dataclass, field
 
 NAME = re.compile(r'(?<![\w-])--?[A-Za-z0-9?][\w-]*')
-# Where CLI11 and argp begin meanings: one space may be all there is before them.
+# Columns where CLI11 and argp start descriptions, possibly after only one space.
 COLUMNS = 30, 29
 
 
 @dataclass
 class Option:
     names: list
-    argument: str = ''  # as the user is told of it; '' without one
-    optional: bool = False  # the argument, behind =
+    argument: str = ''  # as printed; '' if none
+    optional: bool = False  # the argument, after =
     meaning: str = ''
     choices: list = field(default_factory=list)
 
@@ -32,9 +32,9 @@ class Command:
     arguments: list = field(default_factory=list)  # (name, meaning)
     groups: list = field(default_factory=list)  # (title, [Option])
     commands: list = field(default_factory=list)  # [Command]
-    programs: list = field(default_factory=list)  # [Command]: of forktail alone, what others start
-    text: str = ''  # what was read
-    same: object = None  # the command whose program this is, too (doctor: record)
+    programs: list = field(default_factory=list)  # [Command]: only of forktail: programs that other programs start
+    text: str = ''  # the --help text
+    same: object = None  # another command with the same --help (doctor: record)
 
     def options(self):
         return [o for _, options in self.groups for o in options]
@@ -49,7 +49,7 @@ def run(words, **environment):
 
 
 def split(line, below):
-    """An entry's words, and what they mean as far as its line says."""
+    """An entry's words, and the part of its description on the same line."""
     found = re.match(r'( *\S.*?)(?: {2,}(\S.*))?$', line)
     words, meaning = found.group(1), found.group(2) or ''
     for column in COLUMNS:
@@ -83,7 +83,7 @@ def option(words, meaning):
 
 
 def entries(lines):
-    """(heading, words, meaning) of everything that is listed."""
+    """(heading, words, description) of every listed entry."""
     heading = ''
     i = 0
     while i < len(lines):
@@ -103,14 +103,14 @@ def entries(lines):
 
 
 def about(lines):
-    """What stands above the first list, but how it is used."""
-    said = []
+    """The text above the first list, without the usage."""
+    text = []
     for line in lines:
         if re.match(r' *-|\w[^:]*:$| \w[^:]*:$', line):
             break
         if not re.match(r'(?i)usage:|  ', line):
-            said.append(line.strip())
-    return '\n'.join(said).strip()
+            text.append(line.strip())
+    return '\n'.join(text).strip()
 
 
 def parse(words, text):
@@ -130,7 +130,7 @@ def parse(words, text):
 
 
 def below(c):
-    """Names of a command's own commands."""
+    """Names of a command's subcommands."""
     names = [entry.split()[0] for heading, entry, _ in entries(c.text.splitlines()) if heading.lower() == 'subcommands']
     prefix = 'forktail ' + ' '.join(c.words)
     for found in re.findall(r'(?m)^(?:Usage:)?\s*' + re.escape(prefix) + r' ([a-z]+)\b', c.text):
@@ -140,13 +140,13 @@ def below(c):
 
 
 def read(programs, fleet):
-    """forktail, and its commands as forktail --help lists them; of what it or mpirun starts what is there."""
+    """forktail with the commands in forktail --help, and the installed programs that it or mpirun starts."""
     main = Command([], text=run([programs + '/forktail', '--help']))
     main.about = main.text.split('\n', 1)[0]
     for name in dict.fromkeys(re.findall(r'(?m)^ +forktail ([a-z]+)', main.text)):
         ask = [programs + '/forktail', name]
         environment = {}
-        if name == 'fleet':  # without Spark there is no command, but still its help
+        if name == 'fleet':  # its help works without Spark, the command does not
             ask, environment = ['/usr/bin/python3', '-B', '-m', 'forktail_fleet'], {'PYTHONPATH': fleet}
         c = parse([name], run(ask + ['--help'], **environment))
         c.same = next((other for other in main.commands if other.text == c.text), None)

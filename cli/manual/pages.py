@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Manual pages in man(7): one per command; commands of a command are sections of its page.
+"""Manual pages in man(7): one per command; subcommands are sections of its page.
 
-What an option means is what --help says; what a command is for at more length, its files and examples are in prose.toml.
+Options come from --help. Longer descriptions, files and examples are in prose.toml.
 """
 import re
 
@@ -10,10 +10,10 @@ STATUS = [('0', 'done'), ('1', 'the answer is no: a limit is violated, or a run 
           ('3', 'the environment or the input prevents it: no privileges, no server, no such run, a full disk')]
 
 
-def text(said):
-    """As it stands: no hyphen becomes a dash, no line a request."""
-    said = said.replace('\\', '\\e').replace('-', '\\-').replace('`', '')
-    return re.sub(r"(?m)^([.'])", r'\\&\1', said)
+def text(raw):
+    """Escapes text: hyphens stay hyphens, and no line is a request."""
+    raw = raw.replace('\\', '\\e').replace('-', '\\-').replace('`', '')
+    return re.sub(r"(?m)^([.'])", r'\\&\1', raw)
 
 
 def spec(option):
@@ -51,9 +51,9 @@ def synopsis(command):
     return lines
 
 
-def paragraphs(said):
+def paragraphs(body):
     lines = []
-    for part in said.strip().split('\n\n'):
+    for part in body.strip().split('\n\n'):
         if part.startswith('    '):
             lines += ['.PP', '.nf', '.RS 4'] + [text(line[4:]) for line in part.split('\n')] + ['.RE', '.fi']
         else:
@@ -62,7 +62,7 @@ def paragraphs(said):
 
 
 def described(command):
-    """Without the sentence on exit statuses, which has a section."""
+    """The description without the exit statuses, which have their own section."""
     return '\n'.join(line for line in command.about.split('\n') if not line.startswith('Exit status'))
 
 
@@ -88,9 +88,9 @@ def page(command, top, prose, version, date):
         lines += ['.SH ' + text(c.name().replace('-', ' ').upper())] + synopsis(c) + ['.PP', text(described(c))]
         lines += arguments(c) + options(c)
     lines += ['.SH EXIT STATUS']
-    said = re.search(r'Exit status: (.*)\.', command.about)
-    if said:
-        lines += [text(said.group(1)) + '.']
+    status = re.search(r'Exit status: (.*)\.', command.about)
+    if status:
+        lines += [text(status.group(1)) + '.']
     else:
         for number, meaning in STATUS:
             lines += ['.TP', number, text(meaning)]

@@ -39,9 +39,9 @@ bool Begins(const std::string &text, const char *with, std::string *rest)
 
 int Cannot(const std::string &host, const std::string &why)
 {
-	Told told = Tell("cannot", host);
-	told["why"] = why;
-	Send(told);
+	Message message = NewMessage("cannot", host);
+	message["why"] = why;
+	Send(message);
 	return 3;
 }
 
@@ -58,14 +58,14 @@ bool SameVersions(int ranks)
 {
 	bool same = true;
 	for (int i = 1; i < ranks; i++) {
-		std::string text, said, host;
-		if (!ReceiveText(i, kPatience, &text) || !Begins(text, "hello", &said))
+		std::string text, version, host;
+		if (!ReceiveText(i, kPatience, &text) || !Begins(text, "hello", &version))
 			return false;
-		std::istringstream words(said);
-		words >> said >> host;
-		if (said == FORKTAIL_VERSION)
+		std::istringstream words(version);
+		words >> version >> host;
+		if (version == FORKTAIL_VERSION)
 			continue;
-		Cannot(host, "its forktail-rank has version " + said +
+		Cannot(host, "its forktail-rank has version " + version +
 				 ", but this run needs " FORKTAIL_VERSION
 				 ": install the same version on all hosts");
 		same = false;
@@ -73,20 +73,20 @@ bool SameVersions(int ranks)
 	return same;
 }
 
-void TellWho(const std::string &host)
+void SendHello(const std::string &host)
 {
 	char boot[40];
 	struct utsname u;
 	uname(&u);
 	ft_boot_id(boot);
-	Told told = Tell("hello", host);
-	told["pid"] = getpid();
-	told["parent"] = getppid();
-	told["boot_id"] = boot;
-	told["host_name"] = u.nodename;
-	told["kernel"] = u.release;
-	told["version"] = FORKTAIL_VERSION;
-	Send(told);
+	Message message = NewMessage("hello", host);
+	message["pid"] = getpid();
+	message["parent"] = getppid();
+	message["boot_id"] = boot;
+	message["host_name"] = u.nodename;
+	message["kernel"] = u.release;
+	message["version"] = FORKTAIL_VERSION;
+	Send(message);
 }
 
 uint64_t RealtimeAt(uint64_t monotonic_ns)
@@ -99,7 +99,8 @@ uint64_t RealtimeAt(uint64_t monotonic_ns)
 }
 
 // Prepares this host and gets the start time. False: the run does not start, and the reason is reported.
-bool Agree(Work *work, const std::string &token, const std::string &host, Plan *plan, uint64_t *begin_ns)
+bool Agree(HostRun *host_run, const std::string &token, const std::string &host, Plan *plan,
+	   uint64_t *begin_ns)
 {
 	std::string text, rest, error;
 	SendText(0, "hello " FORKTAIL_VERSION " " + host);
@@ -108,8 +109,8 @@ bool Agree(Work *work, const std::string &token, const std::string &host, Plan *
 	const PlanHost *mine = ParsePlan(rest, "the plan", plan, &error) ? FindHost(*plan, host) : nullptr;
 	if (!mine && error.empty())
 		error = "the plan has no host " + host;
-	const bool can = mine && PrepareWork(*plan, *mine, token, work, &error) &&
-			 StartRecorders(work, *plan, *mine, &error);
+	const bool can = mine && PrepareHostRun(*plan, *mine, token, host_run, &error) &&
+			 StartRecorders(host_run, *plan, *mine, &error);
 	if (!can)
 		Cannot(host, error);
 	SendText(0, can ? "ready" : "cannot");
@@ -145,18 +146,18 @@ int Lead(const std::string &plan_path, int ranks)
 		all = ReceiveText(i, kPatience, &answer) && answer == "ready" && all;
 	if (!all || common::Stops() > 0)
 		return StopAll(ranks);
-	std::vector<int64_t> ahead(static_cast<size_t>(ranks));
+	std::vector<int64_t> offsets(static_cast<size_t>(ranks));
 	for (int i = 1; i < ranks; i++) {
 		SendText(i, "measure");
-		ahead[static_cast<size_t>(i)] = MeasureAhead(i);
+		offsets[static_cast<size_t>(i)] = MeasureOffset(i);
 	}
 	const uint64_t begin = ft_now_ns() + plan.settle_ns;
 	for (int i = 1; i < ranks; i++)
-		SendText(i, "go " +
-				std::to_string(begin + static_cast<uint64_t>(ahead[static_cast<size_t>(i)])));
-	Told told = Tell("go", "");
-	told["seconds"] = static_cast<double>(plan.settle_ns) * 1e-9;
-	Send(told);
+		SendText(i, "go " + std::to_string(begin +
+						   static_cast<uint64_t>(offsets[static_cast<size_t>(i)])));
+	Message message = NewMessage("go", "");
+	message["seconds"] = static_cast<double>(plan.settle_ns) * 1e-9;
+	Send(message);
 	EndTalk();
 	return 0;
 }
@@ -165,18 +166,18 @@ int Follow(const std::string &token, const std::string &host)
 {
 	// This rank and its programs end when mpirun's daemon dies.
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	TellWho(host);
-	Work work;
+	SendHello(host);
+	HostRun host_run;
 	Plan plan;
 	uint64_t begin_ns = 0;
-	const bool go = Agree(&work, token, host, &plan, &begin_ns);
+	const bool go = Agree(&host_run, token, host, &plan, &begin_ns);
 	if (common::Stops() == 0) // else the other ranks may be gone
 		EndTalk();
 	if (go)
-		RunLoads(&work, RealtimeAt(begin_ns), begin_ns + plan.duration_ns + kSpare);
+		RunLoads(&host_run, RealtimeAt(begin_ns), begin_ns + plan.duration_ns + kSpare);
 	else
-		EndWork(&work);
-	Send(Tell("over", host));
+		EndHostRun(&host_run);
+	Send(NewMessage("over", host));
 	return go ? 0 : 3;
 }
 

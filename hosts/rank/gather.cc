@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See gather.h. Messages between rank 0 and another rank: "HOST" / "gather RUN\nPLAN" / "none", "moved" or
-// "sends NAME", then pieces up to an empty one, for each file, and "through", or "broken" where one could not
-// be read / "kept" or "failed". A host's files are removed there once they are on disk here, and not before.
+// "sends NAME", then pieces up to an empty one, for each file, and "complete", or "broken" where one could
+// not be read / "stored" or "failed". A host's files are removed there once they are on disk here, and not
+// before.
 #include "gather.h"
 
 #include <cerrno>
@@ -38,9 +39,9 @@ std::string MarkerOf(const std::string &run, const std::string &token)
 
 int Left(const std::string &host, const std::string &why)
 {
-	Told told = Tell("left", host);
-	told["why"] = why;
-	Send(told);
+	Message message = NewMessage("left", host);
+	message["why"] = why;
+	Send(message);
 	return 3;
 }
 
@@ -85,9 +86,9 @@ void AwaitPrograms(const std::string &directory)
 bool SameFileSystem(const std::string &run, const std::string &token, const std::string &directory)
 {
 	struct stat there, here;
-	std::string said;
-	std::ifstream(MarkerOf(run, token)) >> said;
-	return said == token && stat(run.c_str(), &there) == 0 && stat(directory.c_str(), &here) == 0 &&
+	std::string found;
+	std::ifstream(MarkerOf(run, token)) >> found;
+	return found == token && stat(run.c_str(), &there) == 0 && stat(directory.c_str(), &here) == 0 &&
 	       there.st_dev == here.st_dev;
 }
 
@@ -163,7 +164,7 @@ bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 	while (ReceiveText(from, kGatherPatience, &text)) {
 		if (text == "none")
 			return true;
-		if (text == "moved" || text == "through" || text == "broken") {
+		if (text == "moved" || text == "complete" || text == "broken") {
 			some = true;
 			whole = text != "broken";
 			break;
@@ -175,7 +176,7 @@ bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 		good = false;
 		why = errno;
 	}
-	SendText(from, good && some && whole ? "kept" : "failed");
+	SendText(from, good && some && whole ? "stored" : "failed");
 	if (!good)
 		Left(host.name, "cannot write to " + directory + ": " + strerror(why));
 	return good && some && whole;
@@ -223,7 +224,7 @@ int HandOver(const std::string &token, const std::string &host)
 	// Not a link of another user.
 	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {
 		SendText(0, "none");
-		Send(Tell("kept", host)); // nothing to send
+		Send(NewMessage("stored", host)); // nothing to send
 		EndTalk();
 		return 0;
 	}
@@ -235,16 +236,16 @@ int HandOver(const std::string &token, const std::string &host)
 		bool whole = true;
 		for (const auto &file : fs::directory_iterator(directory, ec))
 			whole = SendFile(file.path(), host) && whole;
-		SendText(0, whole && !ec ? "through" : "broken");
+		SendText(0, whole && !ec ? "complete" : "broken");
 	}
-	const bool kept = ReceiveText(0, kGatherPatience, &answer) && answer == "kept";
-	if (kept)
+	const bool stored = ReceiveText(0, kGatherPatience, &answer) && answer == "stored";
+	if (stored)
 		fs::remove_all(directory, ec);
 	else
 		Left(host, "its files are still in " + directory + " on that host");
-	Send(Tell(kept ? "kept" : "left", host));
+	Send(NewMessage(stored ? "stored" : "left", host));
 	EndTalk();
-	return kept ? 0 : 3;
+	return stored ? 0 : 3;
 }
 
 } // namespace forktail::hosts

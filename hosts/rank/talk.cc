@@ -70,10 +70,10 @@ void ReceivePiece(int from, std::vector<char> *bytes)
 	ReceiveBytes(from, kPiece, bytes);
 }
 
-int64_t MeasureAhead(int with)
+int64_t MeasureOffset(int with)
 {
 	uint64_t best = std::numeric_limits<uint64_t>::max();
-	int64_t ahead = 0;
+	int64_t offset = 0;
 	for (int i = 0; i < kRounds; i++) {
 		uint64_t theirs = 0;
 		const uint64_t sent = ft_now_ns();
@@ -83,9 +83,9 @@ int64_t MeasureAhead(int with)
 		if (back - sent >= best)
 			continue;
 		best = back - sent;
-		ahead = static_cast<int64_t>(theirs - (sent + best / 2));
+		offset = static_cast<int64_t>(theirs - (sent + best / 2));
 	}
-	return ahead;
+	return offset;
 }
 
 void AnswerMeasure()

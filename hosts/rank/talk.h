@@ -22,7 +22,7 @@ void ReceivePiece(int from, std::vector<char> *bytes);
 
 // For rank 0: the offset of CLOCK_MONOTONIC of rank `with` from ours, by the fastest of several round trips.
 // The other rank calls AnswerMeasure().
-int64_t MeasureAhead(int with);
+int64_t MeasureOffset(int with);
 void AnswerMeasure();
 
 } // namespace forktail::hosts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A message is one packet, so none comes in halves: whether to keep or to release, a letter for the kind, the
-// group's number or a path; after a setting's path come a NUL and its content.
+// A message is one packet, so it is never split: keep or release, a letter for the kind, then the group's
+// number or a path; after a setting's path a NUL and its content.
 #include "keeper.h"
 
 #include <cerrno>
@@ -24,19 +24,19 @@ namespace
 
 constexpr char kKeep = '+', kRelease = '-';
 
-// A path, and what a file of /sys can hold: a page.
+// A path, and the content of a file in /sys (at most a page).
 constexpr size_t kMessageBytes = 3 * PATH_MAX;
 
-// How long killed groups may take to disappear: a process in an uninterruptible write goes when that is done.
+// How long killed groups may take to disappear: a process in an uninterruptible write ends after it.
 constexpr int kGoneSeconds = 20;
 
 using Names = std::map<std::string, std::string>; // with a setting's content
 
-void Note(const std::string &message, std::map<Leftover, Names> *kept)
+void Note(const std::string &message, std::map<Leftover, Names> *leftovers)
 {
 	const size_t end = message.find('\0');
 	const std::string name = message.substr(2, end - 2);
-	Names &names = (*kept)[static_cast<Leftover>(message[1])];
+	Names &names = (*leftovers)[static_cast<Leftover>(message[1])];
 	if (message[0] == kKeep)
 		names.emplace(name, message.substr(end + 1));
 	else
@@ -47,7 +47,7 @@ bool KillGroups(const Names &groups)
 {
 	for (const auto &[group, none] : groups)
 		kill(-std::stoi(group), SIGKILL);
-	// Files come after processes: a writer that still lives would put them back.
+	// Files are removed after processes, which could recreate them.
 	for (int i = 0; i < kGoneSeconds * 100; i++) {
 		bool any = false;
 		for (const auto &[group, none] : groups)
@@ -65,7 +65,7 @@ bool KillGroups(const Names &groups)
 	prctl(PR_SET_NAME, "forktail-keeper");
 	for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
 		signal(s, SIG_IGN);
-	// Nothing of the lab's stays open here: whoever reads its output must see the end of it.
+	// Closes all descriptors of the lab, so that readers of its output see the end.
 	int null = open("/dev/null", O_RDWR);
 	for (int std_fd : {0, 1, 2})
 		dup2(null, std_fd);
@@ -74,23 +74,23 @@ bool KillGroups(const Names &groups)
 	if (chdir("/") != 0)
 		_exit(1);
 
-	std::map<Leftover, Names> kept;
+	std::map<Leftover, Names> leftovers;
 	char message[kMessageBytes];
 	for (;;) {
 		ssize_t n = recv(3, message, sizeof(message), 0);
 		if (n > 0)
-			Note(std::string(message, static_cast<size_t>(n)), &kept);
+			Note(std::string(message, static_cast<size_t>(n)), &leftovers);
 		else if (n == 0 || errno != EINTR)
 			break;
 	}
-	bool clean = KillGroups(kept[Leftover::kGroup]);
-	for (const auto &[device, none] : kept[Leftover::kSwap])
+	bool clean = KillGroups(leftovers[Leftover::kGroup]);
+	for (const auto &[device, none] : leftovers[Leftover::kSwap])
 		clean = RemoveSwapDevice(device) && clean;
-	for (const auto &[cgroup, none] : kept[Leftover::kCgroup])
+	for (const auto &[cgroup, none] : leftovers[Leftover::kCgroup])
 		clean = RemoveCgroup(cgroup) && clean;
-	for (const auto &[file, content] : kept[Leftover::kSetting])
+	for (const auto &[file, content] : leftovers[Leftover::kSetting])
 		clean = WriteSetting(file, content) && clean;
-	for (const auto &[directory, none] : kept[Leftover::kDirectory]) {
+	for (const auto &[directory, none] : leftovers[Leftover::kDirectory]) {
 		std::error_code ec;
 		std::filesystem::remove_all(directory, ec);
 		clean = clean && !ec;
@@ -98,10 +98,10 @@ bool KillGroups(const Names &groups)
 	_exit(clean ? 0 : 1);
 }
 
-void Tell(const Keeper &keeper, char what, Leftover kind, const std::string &rest)
+void SendToKeeper(const Keeper &keeper, char what, Leftover kind, const std::string &rest)
 {
 	const std::string message = std::string{what, static_cast<char>(kind)} + rest;
-	// If the keeper was killed there is nobody to tell; PR_SET_PDEATHSIG is then what is left.
+	// If the keeper was killed, only PR_SET_PDEATHSIG remains.
 	send(keeper.fd, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
@@ -131,19 +131,19 @@ bool StartKeeper(Keeper *keeper, std::string *error)
 
 void Keep(const Keeper &keeper, Leftover kind, const std::string &name, const std::string &content)
 {
-	Tell(keeper, kKeep, kind, name + '\0' + content);
+	SendToKeeper(keeper, kKeep, kind, name + '\0' + content);
 }
 
 void Release(const Keeper &keeper, Leftover kind, const std::string &name)
 {
-	Tell(keeper, kRelease, kind, name + '\0');
+	SendToKeeper(keeper, kRelease, kind, name + '\0');
 }
 
 bool CloseKeeper(Keeper *keeper, std::string *error)
 {
 	if (keeper->fd < 0)
 		return true;
-	shutdown(keeper->fd, SHUT_RDWR); // a process that was forked since may have it open too
+	shutdown(keeper->fd, SHUT_RDWR); // a later child may have it open, too
 	close(keeper->fd);
 	keeper->fd = -1;
 	int status = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From /proc, /sys and the kernel, read anew each time: an experiment changes what there is to spare.
+// Reads /proc, /sys and the kernel at each call, because an experiment changes the free resources.
 #include "machine.h"
 
 #include <algorithm>
@@ -19,12 +19,11 @@ namespace forktail::lab
 namespace
 {
 
-// The data set itself, up to as much again in copied pages while a child writes it, and the page cache of
-// what is written.
+// The data set, the same amount for copied pages while a child writes it, and the page cache for the files.
 constexpr uint64_t kMemoryPerSize = 3;
-// On disk: the AOF of the fill, a snapshot, and the rewritten AOF beside the old one; and some air.
+// On disk: the AOF of the fill, a snapshot, the rewritten AOF in addition to the old one, and a reserve.
 constexpr uint64_t kDiskPerSize = 4;
-constexpr uint64_t kSmallestMb = 64; // below it a fork is hardly seen
+constexpr uint64_t kSmallestMb = 64; // with less data a fork is too short to see
 
 } // namespace
 

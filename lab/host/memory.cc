@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Limits of memory by cgroups of either version: where the host mounts them, the group itself, and for
-// version 1 the reclaim that nobody else does. The keeper hears of a group before it is made, so that not
-// even a kill -9 in between leaves it behind.
+// Memory limits by cgroups of version 1 or 2: finds the mount, creates the group, and for version 1 does
+// background reclaim. The keeper is informed before a group is created, so that kill -9 cannot leave it
+// behind.
 #include "memory.h"
 
 #include <cerrno>
@@ -28,7 +28,7 @@ bool HasWord(const std::string &words, const std::string &word, char between)
 	return false;
 }
 
-// Where cgroups with the memory controller are: the root of a hierarchy.
+// The root of the cgroup hierarchy with the memory controller.
 struct MemoryRoot {
 	std::string path;
 	bool v1 = false;
@@ -49,7 +49,7 @@ bool FindMemoryRoot(MemoryRoot *root, std::string *error)
 	return !root->path.empty();
 }
 
-// In version 2 the root has to hand the controller on.
+// In version 2 the root must enable the controller for its children.
 bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 {
 	std::string file = root + "/cgroup.subtree_control";
@@ -62,7 +62,7 @@ bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 	return false;
 }
 
-constexpr uint64_t kSwapKib = 1024; // less than that free is none
+constexpr uint64_t kSwapKib = 1024; // less free swap counts as none
 
 bool SwapIsFree()
 {
@@ -74,11 +74,10 @@ bool SwapIsFree()
 	return false;
 }
 
-// A v1 group has no reclaim in the background as the host has with kswapd: each page of a full group is
-// reclaimed by who wants one. In a group of a few hundred MB without file pages the kernel (6.18) then now
-// and again finds no page that wasn't just used, and kills although there is swap. So there is some room
-// beyond the limit, and the background's work is done here: setting the limit has the kernel reclaim in this
-// process, or fail without harm.
+// A v1 group has no background reclaim like kswapd: the thread that needs a page of a full group reclaims
+// one. In a group of a few hundred MB without file pages the kernel (6.18) sometimes finds only recently used
+// pages and kills a process although there is swap. So the group has some space beyond the limit, and this
+// process does the background reclaim by setting the limit, which fails without harm.
 void Reclaim(const std::string &path, uint64_t bytes)
 {
 	uint64_t used = 0;

@@ -29,10 +29,10 @@ void Listen(Child *child)
 	}
 }
 
-// What is left to do once a child has been reaped.
+// Finishes a reaped child.
 void Finish(const Session &session, Child *child)
 {
-	// A snapshot child takes a while to give its memory back, and until then it is not gone.
+	// A snapshot child exists until it has freed its memory.
 	for (int i = 0; i < kGroupGoneMs && kill(-child->pid, 0) == 0; i++)
 		usleep(1000);
 	Listen(child);
@@ -66,7 +66,7 @@ void EndChildren(Session *session)
 {
 	for (auto &child : session->children)
 		if (!child->ended) {
-			child->on_line = nullptr; // whoever listened may be gone
+			child->on_line = nullptr; // the listener may be gone
 			kill(-child->pid, SIGKILL);
 		}
 	for (auto &child : session->children)
@@ -107,7 +107,7 @@ Child *Start(Session *session, const Command &command, std::string *error)
 	if (!common::ForkChild(in_group, child.get(), error))
 		return nullptr;
 	Keep(session->keeper, Leftover::kGroup,
-	     std::to_string(child->pid)); // the keeper also knows of what the program starts at once
+	     std::to_string(child->pid)); // before the program runs, so the keeper also knows its children
 	if (!common::AwaitProgram(child.get(), error)) {
 		Finish(*session, child.get());
 		return nullptr;
@@ -124,7 +124,7 @@ bool Step(Session *session, int ms, std::string *error, int fd)
 	std::vector<int> fds = {fd};
 	for (auto &child : session->children)
 		fds.insert(fds.end(), {child->err.fd, child->pidfd});
-	// A signal that comes just before the wait is seen after it, so the wait must not be long.
+	// A signal just before the wait is only seen after it, so the wait is short.
 	common::WaitForAny(fds, std::clamp(ms, 0, 100));
 	bool good = true;
 	for (auto &child : session->children) {
@@ -134,7 +134,7 @@ bool Step(Session *session, int ms, std::string *error, int fd)
 		if (!common::HasEnded(child.get()))
 			continue;
 		Finish(*session, child.get());
-		// One's end may end the others: the first is the cause.
+		// The end of one may end the others: the first is the cause.
 		if (child->needed && good) {
 			*error = HowItEnded(*child);
 			good = false;

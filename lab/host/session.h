@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A session is everything one run of the lab has started: its programs, its temporary directories, and the
-// one loop (Step) in which the lab waits for whatever it waits for. Step returns within milliseconds when a
-// signal asks the lab to stop or when a program that is still needed ends, so no wait can outlast either.
+// A session is everything that one run of the lab has started: programs, temporary directories, and the one
+// loop (Step) in which the lab waits. Step returns within milliseconds after a stop signal or the end of a
+// needed program, so no wait outlasts either.
 //
-// Ends of a session are all the same: CloseSession, or the death of the lab, which the keeper notices.
+// A session ends with CloseSession, or with the death of the lab, which the keeper notices.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ namespace forktail::lab
 {
 
 struct Command : common::Command {
-	std::function<void(const std::string &line)> on_line; // each line of its standard error; may be empty
+	std::function<void(const std::string &line)>
+	    on_line; // called for each line of standard error; may be empty
 };
 
 struct Child : common::Child {
@@ -31,15 +32,15 @@ struct Child : common::Child {
 struct Session {
 	Keeper keeper;
 	std::vector<std::unique_ptr<Child>> children;
-	std::map<std::string, std::function<void()>> chores; // by name: done at each Step
+	std::map<std::string, std::function<void()>> chores; // by name: called at each Step
 };
 
 // Starts the keeper and takes over SIGINT, SIGTERM and SIGHUP. False: *error is one sentence, as below.
 bool OpenSession(Session *session, std::string *error);
-// Kills what still runs, without listening to it any more, and removes the temporary directories.
+// Kills all running programs and removes the temporary directories.
 bool CloseSession(Session *session, std::string *error);
 
-// Kills what still runs, without listening to it any more. The session goes on.
+// Kills all running programs. The session continues.
 void EndChildren(Session *session);
 
 using common::StopSignal;
@@ -47,24 +48,24 @@ using common::StopSignal;
 // A new directory under TMPDIR (else /tmp), removed when the session ends.
 bool MakeTempDirectory(Session *session, std::string *path, std::string *error);
 
-// Starts a program in a process group of its own: a Ctrl-C on the terminal reaches the lab only, which then
-// ends each program in its turn. The child lives as long as the session. nullptr: *error says why.
+// Starts a program in its own process group: Ctrl-C on the terminal only reaches the lab, which then ends its
+// programs. The child lives as long as the session. nullptr: *error is one sentence.
 Child *Start(Session *session, const Command &command, std::string *error);
 
-// Waits up to `ms` for something to happen: output or end of a child, or `fd` (if not negative) readable.
-// False: a signal asked to stop, or a needed child has ended.
+// Waits up to `ms` for output or the end of a child, or for `fd` (if not negative) to be readable. False: a
+// stop signal, or the end of a needed child.
 bool Step(Session *session, int ms, std::string *error, int fd = -1);
 
-// Sends a signal (0: none), and waits until the child has ended. False too if that takes longer than
-// `seconds`; the child then still runs.
+// Sends a signal (0: none) and waits for the end of the child. False: as Step(), or the child still runs
+// after `seconds`.
 bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std::string *error);
 
-// "redis-server ended with status 1", and its last words. Of an ended child.
+// "redis-server ended with status 1" and its last messages, for an ended child.
 std::string HowItEnded(const Child &child);
-// "; it said:" and the last lines of its standard error, or else of its output; "" if there are none.
+// "; its last messages:" and the last lines of its standard error, else of its output; "" if there are none.
 std::string LastWords(const Child &child);
 
-// True if an ended child exited with status 0; else *error says how it ended and repeats its last lines.
+// True if an ended child exited with status 0; else *error says how it ended, with its last lines.
 bool Succeeded(const Child &child, std::string *error);
 
 } // namespace forktail::lab

@@ -18,7 +18,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-// All CPUs that are on, as masks of /sys are written: 32 bits a word, the highest first.
+// The mask of all online CPUs in the format of /sys: 32 bits per word, the highest first.
 std::string MaskOfAllCpus()
 {
 	std::vector<int> cpus;
@@ -39,7 +39,7 @@ std::string MaskOfAllCpus()
 	return mask;
 }
 
-// The queues' files of one direction ("rx", "rps_cpus").
+// The files of all queues of one direction ("rx", "rps_cpus").
 std::vector<std::string> QueueFiles(const std::string &interface, const std::string &direction,
 				    const std::string &file)
 {
@@ -61,7 +61,7 @@ bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std
 		*error = "cannot spread the soft interrupts of " + interface + ": it has no receive queues";
 		return false;
 	}
-	// A single send queue has no choice to steer; the kernel then offers no xps_cpus (the loopback
+	// With a single send queue there is nothing to steer, and the kernel has no xps_cpus (the loopback
 	// interface).
 	std::vector<std::string> send = QueueFiles(interface, "tx", "xps_cpus");
 	if (send.size() > 1)

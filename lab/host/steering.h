@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which CPUs the kernel's network code runs on: receive and send steering (RPS, XPS) of an interface. The
-// keeper puts back what was, however the lab ends.
+// The CPUs of the kernel's network code: receive and send steering (RPS, XPS) of an interface. The keeper
+// restores the settings, however the lab ends.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace forktail::lab
 {
 
-// Receive and send steering (RPS, XPS) of the interface over all CPUs, or none: softirqs then stay on the CPU
-// where the interrupt came, or on the loopback interface where the sender runs. A single send queue leaves
-// nothing to steer. The keeper puts back what was. False: *error says what this host lacks.
+// Sets receive and send steering (RPS, XPS) of the interface to all CPUs, or to none: then softirqs stay on
+// the CPU of the interrupt, or of the sender on the loopback interface. False: *error says what this host
+// lacks.
 bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std::string *error);
 
 } // namespace forktail::lab

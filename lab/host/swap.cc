@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Swap is made by mkswap(8) and switched on before any other. The keeper hears of a file before it is there,
-// and of a device as soon as it has a name.
+// Swap is created with mkswap(8) and has the highest priority. The keeper is informed before a file is
+// created, and as soon as a device has a name.
 #include "swap.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr int kZramNodeMs = 2000;     // how long the device's node in /dev may take
-constexpr double kMkswapSeconds = 60; // it writes one page, on a disk that may be busy
+constexpr int kZramNodeMs = 2000;     // time limit for the device node in /dev
+constexpr double kMkswapSeconds = 60; // it writes one page, but the disk may be busy
 
 bool WriteAll(int fd, const char *data, size_t size)
 {
@@ -38,8 +38,8 @@ bool WriteAll(int fd, const char *data, size_t size)
 	return true;
 }
 
-// Swap must have no holes. Not every file system can reserve blocks without writing them, and not every one
-// that can takes such blocks for swap.
+// A swap file must have no holes. Not every file system can reserve blocks without writing them or accepts
+// such blocks for swap.
 bool FillFile(const std::string &path, uint64_t bytes, bool write_blocks)
 {
 	int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -55,14 +55,14 @@ bool FillFile(const std::string &path, uint64_t bytes, bool write_blocks)
 	return good;
 }
 
-// Makes it swap and uses it. False: *error is one sentence.
+// Formats the device as swap and switches it on. False: *error is one sentence.
 bool SwapOn(Session *session, const std::string &device, std::string *error)
 {
 	Command command;
 	command.name = "mkswap";
 	command.argv = {FindProgram("mkswap"), device};
 	if (command.argv[0].empty())
-		command.argv[0] = "mkswap"; // which says that it is not there
+		command.argv[0] = "mkswap"; // its start reports that it is missing
 	command.output = "/dev/null";
 	Child *child = Start(session, command, error);
 	if (!child || !WaitForEnd(session, child, 0, kMkswapSeconds, error) || !Succeeded(*child, error))
@@ -106,7 +106,7 @@ bool MakeZram(Session *session, uint64_t bytes, std::string *device, std::string
 		    "cannot swap to compressed memory: the zram module is not loaded. Try modprobe zram.";
 		return false;
 	}
-	std::string number = FirstLine(hot_add); // reading it makes the device
+	std::string number = FirstLine(hot_add); // reading it creates the device
 	if (number.empty()) {
 		*error = "cannot swap to compressed memory: " + hot_add + " returned no device";
 		return false;
@@ -150,7 +150,7 @@ bool MakeSwap(Session *session, const std::string &kind, uint64_t bytes, const s
 		*error = "unknown kind of swap " + kind + ": use zram or file";
 		return false;
 	}
-	std::string ignored; // what couldn't be made is the news, and the keeper tries again
+	std::string ignored; // the first error is reported, and the keeper tries again
 	if (!good)
 		RemoveSwap(session, swap, &ignored);
 	return good;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each undoing is patient with what is busy, and is done if there is nothing to undo: it may be the second.
+// Each function waits while something is busy, and succeeds if there is nothing to undo, so it can be called
+// twice.
 #include "undo.h"
 
 #include <cerrno>
@@ -12,8 +13,7 @@ namespace forktail::lab
 namespace
 {
 
-// A killed process leaves its cgroup when its memory is given back; a block device is busy while udev looks
-// at it.
+// A killed process leaves its cgroup after its memory is freed; a block device is busy while udev reads it.
 constexpr int kBusyMs = 10'000;
 
 template <typename Try> bool UntilNotBusy(Try &&attempt)

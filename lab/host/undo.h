@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Taking back what was done to the machine: cgroups, swap, settings in /sys. The keeper does it when the lab
-// has ended, the lab itself between two points of an experiment; what was done is in memory.h, swap.h and
-// steering.h.
+// Undoes changes of the machine: cgroups, swap, settings in /sys. The keeper does it after the lab ends, the
+// lab itself between two points of an experiment. The changes are made in memory.h, swap.h and steering.h.
 #pragma once
 
 #include <string>
@@ -9,15 +8,14 @@
 namespace forktail::lab
 {
 
-// Removes a cgroup once its processes are gone, for which it waits. True too if there is none. Else errno
-// says why not.
+// Waits for the end of a cgroup's processes and removes it. True also if it does not exist. False: errno.
 bool RemoveCgroup(const std::string &path);
 
-// Swap off, and its device (/dev/zramN) or file gone. True too if it isn't there, or was no swap yet. Takes
-// as long as reading back what lies there and still belongs to a process. Else errno says why not.
+// Switches swap off and removes its device (/dev/zramN) or file. True also if it does not exist. Takes as
+// long as reading back the pages of running processes. False: errno.
 bool RemoveSwapDevice(const std::string &path);
 
-// Writes the text in one write, as files of /sys want it. The file has to be there. Else errno says why not.
+// Writes the text to an existing file with one write, as files in /sys require. False: errno.
 bool WriteSetting(const std::string &path, const std::string &text);
 
 } // namespace forktail::lab

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A series' points are found as a table's cells are, one for each value of the variable on the x axis.
+// The points of a series are found like the cells of a table, one for each value of the variable on the x
+// axis.
 #include "charts.h"
 
 #include <algorithm>
@@ -16,10 +17,10 @@ namespace
 
 const std::string kRow = "{row}";
 
-// Where the x values lie: themselves, or their places.
+// Positions on the x axis: the numbers themselves, or indices of texts.
 struct Axis {
 	bool numbers = true;
-	std::vector<std::string> values; // that points have, then those that only the publication has
+	std::vector<std::string> values; // values of points, then values that only the publication has
 };
 
 bool IsNumber(const std::string &text, double *number)
@@ -28,7 +29,7 @@ bool IsNumber(const std::string &text, double *number)
 	return failed == std::errc() && end == text.data() + text.size() && std::isfinite(*number);
 }
 
-// The x of a key of `published`; false: the key is of another row.
+// The x value of a key in `published`. False: the key belongs to another row.
 bool PublishedX(const std::string &key, const Chart &chart, const std::string &row, std::string *x)
 {
 	*x = key;
@@ -41,7 +42,7 @@ bool PublishedX(const std::string &key, const Chart &chart, const std::string &r
 	return true;
 }
 
-// With {row} as it is called, not as figures call it.
+// Replaces {row} by the row's own name, not by its name in figures.
 std::string Titled(std::string title, const std::string &row)
 {
 	for (size_t at = 0; (at = title.find(kRow, at)) != std::string::npos; at += row.size())
@@ -88,7 +89,7 @@ double PlaceOf(const Axis &axis, const std::string &value)
 				   axis.values.begin());
 }
 
-// A logarithmic axis has no place for 0.
+// A logarithmic axis cannot show 0.
 void AddDot(const MadeChart &chart, const Dot &dot, Series *series)
 {
 	if ((chart.log_y && dot.y <= 0) || (chart.log_x && dot.x <= 0))
@@ -123,7 +124,7 @@ bool AddSeries(const Scenario &scenario, const Results &results, const Chart &ch
 	for (Series *series : {&ours, &theirs})
 		std::sort(series->dots.begin(), series->dots.end(),
 			  [](const Dot &a, const Dot &b) { return a.x < b.x; });
-	// An empty series of ours keeps its place, so that colours are the same from chart to chart.
+	// Our series are added even if empty, so that colors are the same in all charts.
 	made->series.push_back(ours);
 	if (!theirs.dots.empty())
 		made->series.push_back(theirs);

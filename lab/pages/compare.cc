@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures are paired by table, row and column, so that runs at other scales can be compared as far as they
-// go.
+// Figures are paired by table, row and column, so that runs at different scales can be compared where they
+// overlap.
 #include "compare.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string Versions(const Results &results)
 	return text;
 }
 
-// What makes the runs two different experiments: a sentence each.
+// Differences between the runs other than figures, one sentence each.
 std::string Differences(const Results &first, const Results &second)
 {
 	std::string text;
@@ -43,7 +43,7 @@ std::string Differences(const Results &first, const Results &second)
 	return text;
 }
 
-// Of the point that has fewest; 0 without points.
+// The smallest number of repeats of a point; 0 without points.
 int Repeats(const Results &results)
 {
 	int fewest = 0;
@@ -52,8 +52,8 @@ int Repeats(const Results &results)
 	return fewest;
 }
 
-// How often the ranges of so many runs of the very same thing lie apart: two of the ways in which the runs'
-// figures can be in order, which are all alike likely, have all of one before all of the other.
+// The probability that the ranges of identical runs do not overlap: of all orders of the figures, which are
+// equally likely, two have all of one side before all of the other.
 double ChanceApart(int first, int second)
 {
 	double ways = 1;
@@ -91,7 +91,7 @@ bool Apart(const Cell &first, const Cell &second)
 	return first.least && second.least && (*first.most < *second.least || *second.most < *first.least);
 }
 
-// The figures of a row, a line each; its keys stand in the first of them only.
+// Adds the figures of a row, one line each; only the first line has the keys.
 void AddFigures(const MadeTable &table, std::vector<std::string> keys, const Cells *first,
 		const Cells *second, MadeTable *compared)
 {

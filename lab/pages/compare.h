@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two runs of a scenario beside each other: before and after a change of the server, of the kernel, of a
+// Compares two runs of a scenario, for example before and after a change of the server, the kernel or a
 // setting.
 #pragma once
 
@@ -11,11 +11,10 @@
 namespace forktail::lab
 {
 
-// *text: what else differs between the runs (scale, host, versions), then every figure of every table with
-// both values and their ratio, for a terminal of `width` columns. With repeats a figure is marked if the
-// ranges of the two don't overlap, and the text says how often that is chance; a single run can't tell a
-// change from noise. Texts aren't compared. False: *error is one sentence; runs of different scenarios can't
-// be compared.
+// *text: differences of scale, host and versions, then every figure of every table with both values and their
+// ratio, for a terminal of `width` columns. With repeats a figure is marked if the ranges do not overlap, and
+// the text has the probability of that by chance. Texts are not compared. False: the runs are of different
+// scenarios; *error is one sentence.
 bool CompareResults(const Scenario &scenario, const Results &first, const Results &second, size_t width,
 		    std::string *text, std::string *error);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The comments that mark a section's place stay in the document, so that it can be replaced again.
+// The comments that mark a section remain, so that it can be replaced again.
 #include "document.h"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The digits say how exact a figure is meant: three significant ones unless the format asks for decimals.
+// Figures have three significant digits unless the format has fixed decimals.
 #include "format.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace
 
 constexpr int kMostDecimals = 6;
 
-// How many decimals give a number so many significant digits. Rounded first: 9.996 is 10.0, not 10.00.
+// The number of decimals for `significant` digits, after rounding: 9.996 is 10.0, not 10.00.
 int DecimalsFor(double number, int significant, int most)
 {
 	if (number == 0)

@@ -15,17 +15,16 @@ std::string UnitOf(Format format);
 // A figure (ns, bytes, percent) in that unit.
 double InUnit(double figure, Format format);
 
-// "1,204", "0.57", "84.0 MB"; three significant digits where the format doesn't say how many decimals.
+// "1,204", "0.57", "84.0 MB"; three significant digits unless the format has fixed decimals.
 std::string FormatFigure(double figure, Format format);
 
-// A published figure is in the column's unit already (bytes: in bytes), and is printed with the digits it
-// has.
+// A published figure is already in the column's unit (bytes: in bytes) and is printed with its own digits.
 std::string FormatPublished(double published, Format format);
 
-// With so many decimals and with commas between thousands.
+// A number with `decimals` decimals and commas between thousands.
 std::string FormatDecimals(double number, int decimals);
 
-// "average" -> "average, ms", unless the unit stands in the title already.
+// "average" -> "average, ms", unless the title contains the unit.
 std::string WithUnit(const std::string &title, Format format);
 
 } // namespace forktail::lab

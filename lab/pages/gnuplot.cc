@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Charts for gnuplot. Ranges and tics are chosen here rather than there: tics can then be written as tables
-// write figures, and one point, or none on an axis, is no special case for gnuplot.
+// Charts for gnuplot. Ranges and tics are computed here, so that tics have the format of tables and axes with
+// one or no point need no special case.
 #include "gnuplot.h"
 
 #include <algorithm>
@@ -18,17 +18,17 @@ namespace forktail::lab
 namespace
 {
 
-// Dark enough for white, told apart by the colour blind when neighbours; as the run page's.
+// Dark enough for white; neighbors are distinguishable for color-blind readers. The same as on the run page.
 const char *const kColours[] = {"#1a56c4", "#d9730d", "#0f766e", "#b01e68",
 				"#7c3aed", "#8a6d00", "#52606d", "#2f9e44"};
 constexpr int kPoints[] = {7, 5, 9, 11, 13, 7, 5, 9};
 constexpr size_t kColourCount = std::size(kColours);
-constexpr size_t kWidth = 640, kHeight = 360; // without the series' titles below
+constexpr size_t kWidth = 640, kHeight = 360; // without the key below
 constexpr size_t kKeyRowHeight = 18, kKeySampleWidth = 60;
 constexpr size_t kAxisHeight = 66; // of the x axis' tics and title
-// About what is left of the width for the x axis, and what a character of its labels takes.
+// Approximate width of the x axis, and of a character of its labels.
 constexpr double kAxisWidth = 540, kCharacterWidth = 7;
-constexpr double kBarsWidth = 0.8; // of a place's
+constexpr double kBarsWidth = 0.8; // share of a place
 constexpr double kDrawSeconds = 60;
 
 std::string Number(double number)
@@ -38,7 +38,7 @@ std::string Number(double number)
 	return text;
 }
 
-// gnuplot takes everything but ' as it is between such quotes.
+// In single quotes gnuplot only interprets '.
 std::string Quoted(const std::string &text)
 {
 	std::string quoted = "'";
@@ -78,7 +78,7 @@ int DecimalsOfStep(double step)
 	return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
 }
 
-// As FormatFigure has it, but of a number that is in its unit already.
+// Like FormatFigure, for a number that is already in its unit.
 std::string TicLabel(double at, double step, Format format)
 {
 	return format == Format::kBytes ? FormatFigure(at, format) : FormatDecimals(at, DecimalsOfStep(step));
@@ -117,7 +117,7 @@ std::vector<Tic> LogTics(Range *range, Format format)
 		last++;
 	range->least = std::pow(10, first);
 	range->most = std::pow(10, last);
-	// A label for each decade while they fit.
+	// A label for each decade if they fit.
 	double every = std::ceil((last - first) / 8);
 	std::vector<Tic> tics;
 	for (double decade = first; decade <= last; decade++) {
@@ -140,7 +140,7 @@ std::vector<Tic> YTics(const MadeChart &chart, Range *range)
 	return chart.log_y ? LogTics(range, chart.format) : LinearTics(range, chart.format);
 }
 
-// The values that there are, as far as their labels fit beside each other.
+// The existing values whose labels fit without overlap.
 std::vector<Tic> XTics(const MadeChart &chart, Range *range)
 {
 	std::vector<double> values;
@@ -178,7 +178,7 @@ std::string AxisText(const std::string &name, const Range &range, const std::vec
 	       ":" + Number(range.most) + "]\nset " + name + "tics " + TicsText(tics) + "\n";
 }
 
-// How the series' titles are arranged below the plot, which stays as high if they need several rows.
+// The arrangement of the key below the plot; the plot's height does not depend on it.
 struct Key {
 	size_t columns = 1, rows = 1;
 	size_t Height() const { return rows * kKeyRowHeight; }
@@ -205,7 +205,7 @@ bool HasRanges(const Series &series)
 			   [](const Dot &dot) { return dot.least && dot.most; });
 }
 
-// What is drawn: a block of data, and how.
+// Data blocks and the plot command.
 struct Drawing {
 	std::string data, plot;
 
@@ -263,7 +263,7 @@ void AddBars(const MadeChart &chart, Drawing *drawing)
 	}
 }
 
-// Removes every `open` ... `close`, both included.
+// Removes all text from `open` to `close`, inclusive.
 void Cut(std::string *text, const std::string &open, const std::string &close)
 {
 	for (size_t at = 0; (at = text->find(open, at)) != std::string::npos;) {
@@ -274,8 +274,7 @@ void Cut(std::string *text, const std::string &open, const std::string &close)
 	}
 }
 
-// gnuplot names its version, titles each line by a number, and calls the same things the same in each chart,
-// so that two of them in one page would take each other's.
+// Removes gnuplot's version and numbered titles, and prefixes ids, which would otherwise collide in one page.
 std::string Tidy(std::string svg, const std::string &title, const std::string &prefix)
 {
 	Cut(&svg, "<desc>", "</desc>\n");
@@ -284,7 +283,7 @@ std::string Tidy(std::string svg, const std::string &title, const std::string &p
 	std::string tidy;
 	bool tag = false;
 	for (size_t i = 0; i < svg.size(); i++) {
-		tag = svg[i] == '<' || (tag && svg[i] != '>'); // of texts gnuplot escapes both
+		tag = svg[i] == '<' || (tag && svg[i] != '>'); // gnuplot escapes both in texts
 		tidy += svg[i];
 		for (const char *before : {" id='", " id=\"", "href='#", "url(#"}) {
 			std::string word = before;
@@ -361,7 +360,7 @@ bool DrawCharts(Session *session, const std::vector<MadeChart> &charts, std::vec
 	auto output = [&](size_t i) { return directory + "/" + std::to_string(i + 1) + ".svg"; };
 	Command command;
 	command.name = "gnuplot";
-	command.argv = {"gnuplot", "-d", directory + "/script"}; // -d: without anybody's settings
+	command.argv = {"gnuplot", "-d", directory + "/script"}; // -d: without user settings
 	command.output = "/dev/null";
 	std::ofstream script(command.argv[2]);
 	for (size_t i = 0; i < charts.size(); i++)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Draws charts as SVG by gnuplot, which is a program of its own: without it there are no charts, and that is
-// said.
+// Draws charts as SVG with the program gnuplot; without it a note says that there are no charts.
 #pragma once
 
 #include <string>
@@ -14,14 +13,14 @@ namespace forktail::lab
 
 struct DrawnChart {
 	std::string title;
-	std::string svg; // a whole file; the same for the same data
+	std::string svg; // a complete file; identical for identical data
 };
 
-// *note: why there are no charts, if gnuplot isn't here or fails. False: a signal asked to stop.
+// *note: the reason if gnuplot is missing or fails. False: a stop signal.
 bool DrawCharts(Session *session, const std::vector<MadeChart> &charts, std::vector<DrawnChart> *drawn,
 		std::string *note, std::string *error);
 
-// What gnuplot is told for one chart; `output` is the file it writes.
+// The gnuplot script for one chart; `output` is its output file.
 std::string GnuplotScript(const MadeChart &chart, const std::string &output);
 
 } // namespace forktail::lab

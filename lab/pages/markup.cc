@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Both escape more than a parser needs: what comes out must be text in every place it may stand. What can't
-// be seen is made visible first.
+// Both functions escape more than a parser needs, so that the result is text in every context. The text is
+// sanitized first.
 #include "markup.h"
 
 #include <cctype>
@@ -49,7 +49,7 @@ std::string EscapeMarkdown(const std::string &any)
 {
 	std::string markdown, text = common::VisibleLines(any);
 	for (size_t i = 0; i < text.size(); i++) {
-		// LRANGE_100 needs no escape and is easier to read without.
+		// LRANGE_100 needs no escape and is easier to read without it.
 		bool inner = text[i] == '_' && i > 0 && IsWord(text, i - 1) && IsWord(text, i + 1);
 		if (text[i] == '\n')
 			markdown += ' ';

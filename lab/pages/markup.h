@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts of scenarios and of servers inside HTML and Markdown, where they stay texts.
+// Escapes texts of scenarios and servers for HTML and Markdown.
 #pragma once
 
 #include <string>

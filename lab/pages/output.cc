@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All tables are made before any chart is drawn: what is wrong with one is known at once.
+// All tables are made before any chart is drawn, so that errors are found early.
 #include "output.h"
 
 #include <algorithm>

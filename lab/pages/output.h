@@ -28,7 +28,7 @@ bool MakeOutput(Session *session, const Scenario &scenario, const Results &resul
 // than 12 rows, only the rows that have some.
 Output ShortOutput(const Output &output, bool chart);
 
-// Each as a file: NAME-1.svg.
+// Writes each chart to a file NAME-1.svg.
 bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
 		 std::string *error);
 

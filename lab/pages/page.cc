@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts of scenarios and servers are escaped where they are put in, and pages allow no scripts at all.
+// Texts of scenarios and servers are escaped where they are inserted, and pages allow no scripts.
 #include "page.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string PageHead(const std::string &title)
 {
 	return "<!doctype html>\n<!-- SPDX-License-Identifier: MIT -->\n<html lang=\"en\">\n<head>\n"
 	       "<meta charset=\"utf-8\">\n"
-	       // No scripts: a name out of a server can't become one.
+	       // No scripts: a name from a server cannot become one.
 	       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	       "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
 	       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -29,7 +29,7 @@ std::string PageHead(const std::string &title)
 	       "</style>\n</head>\n<body>\n";
 }
 
-// `code` is the only markup that scenarios' texts have; an empty line parts paragraphs.
+// Scenarios' texts have `code` as the only markup; empty lines separate paragraphs.
 std::string Paragraphs(const std::string &text, const std::string &classes)
 {
 	std::string html;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is left of a scenario's run for its readers: a page with its tables, charts and worst moments, the
-// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages
-// hold all they need, and no scripts.
+// The outputs of a scenario's run: a page with tables, charts and worst moments, the same as a Markdown
+// section for docs/results/experiments.md, and an index page of several scenarios. Pages are self-contained
+// and have no scripts.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@
 namespace forktail::lab
 {
 
-// Tables for a terminal of `width` columns, with the notes of the run below.
+// Tables for a terminal of `width` columns, followed by the notes of the run.
 std::string TextOf(const Results &results, const Output &output, size_t width);
 
-// `directory` is where report.html will lie, with the run directories of recorded steps below it: links lead
-// to the pages that are there.
+// `directory` is the directory of report.html, with the run directories of recorded steps below it; existing
+// pages are linked.
 std::string PageOf(const Scenario &scenario, const Results &results, const Output &output,
 		   const std::string &directory);
 
@@ -36,10 +36,10 @@ struct IndexEntry {
 	std::string name, title;
 	std::string state; // "done", "failed: ..."
 	double seconds = 0;
-	std::string link; // relative; empty: there is no page
+	std::string link; // relative; empty: no page
 };
 
-// `where` is one of their runs: host, versions and command are the same for all.
+// `where` is one of the runs: host, versions and command are the same for all.
 std::string IndexOf(const std::vector<IndexEntry> &entries, const Results &where);
 
 } // namespace forktail::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same facts as the page, for a terminal and for Markdown, where links and styles are none or few.
+// The content of the page for a terminal and for Markdown.
 #include "common/format/sanitize.h"
 #include "markup.h"
 #include "run_facts.h"

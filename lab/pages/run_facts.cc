@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a reader wants first of a run: where it was made and when, what went wrong, and its worst moments.
+// The facts of a run: machine, time, notes, and worst moments.
 #include "run_facts.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string TextAt(const Point &point, const std::string &name)
 	return text == point.texts.end() ? "" : Trimmed(text->second);
 }
 
-// Explain's text has an episode in each line, and below it, indented, what shows it.
+// Explain's text has one line per episode, followed by indented lines of evidence.
 std::vector<Episode> EpisodesOf(const std::string &text)
 {
 	std::vector<Episode> episodes;
@@ -53,7 +53,7 @@ std::vector<Episode> EpisodesOf(const std::string &text)
 	return episodes;
 }
 
-// "connections: 20; listen: unix": the variables of which more than one value was run.
+// "connections: 20; listen: unix": the variables with more than one value.
 std::string PointTitle(const Scenario &scenario, const Results &results, const Point &point)
 {
 	std::string title;

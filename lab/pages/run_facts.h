@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run's page and its Markdown section both say, before it is either.
+// Content shared by a run's page and its Markdown section.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct Fact {
 	bool code = false;
 };
 
-// Where, when, with what and how large; what isn't known is left out.
+// Machine, time, versions and scale; unknown facts are left out.
 std::vector<Fact> FactsOf(const Results &results);
 std::vector<std::string> NotesOf(const Results &results, const Output &output);
 
-// What the published figures are of; empty if no table and no chart has any.
+// The source of the published figures; empty if there are none.
 std::string PublishedBy(const Scenario &scenario, const Output &output);
 
 struct Episode {
@@ -29,7 +29,7 @@ struct Episode {
 	std::vector<std::string> evidence; // a sentence each
 };
 
-// What explain said of one recorded step of a point.
+// The explanation of one recorded step of a point.
 struct Moment {
 	std::string title; // "connections: 20; listen: unix"
 	std::string causes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The report's base and what is the lab's own, one behind the other, by the assembler: style sheets stay
- * files that an editor knows as such. */
+/* Embeds the report's base style and the lab's style with the assembler, so that style sheets remain .css
+ * files. */
 #include "style.h"
 
 /* clang-format off */

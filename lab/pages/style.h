@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The style sheet of the lab's pages, as it is put into each of them. */
+/* The style sheet that is embedded in each of the lab's pages. */
 #ifndef FORKTAIL_LAB_PAGES_STYLE_H
 #define FORKTAIL_LAB_PAGES_STYLE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A cell belongs to the one point that row and column together name; several are a mistake, none is "-".
+// A cell belongs to the point that its row and column select; several points are an error, none is "-".
 #include "tables.h"
 
 #include <algorithm>
@@ -23,12 +23,12 @@ std::string ValueAt(const Point &point, const std::string &variable)
 	return value == point.values.end() ? kNoValue : value->second;
 }
 
-// A row: the values that fix its point, and its name ("" without names).
+// A row: the values that select its point, and its name ("" without names).
 struct Row {
 	Filter fixed;
 	std::string name;
 	std::vector<std::string> keys; // as printed
-	std::string published;	       // what `published` calls it
+	std::string published;	       // its key in `published`
 };
 
 std::string OneLine(const std::string &text)
@@ -40,7 +40,7 @@ std::string OneLine(const std::string &text)
 	return line;
 }
 
-// The point that `against` leads to from here: the other sweep variables are the same.
+// The point selected by `against`, with otherwise equal sweep variables.
 const Point *BaseOf(const Scenario &scenario, const Results &results, const Column &column,
 		    const Point &point)
 {
@@ -134,7 +134,7 @@ Cell PublishedCell(const Column &column, const std::string &row)
 	return {FormatPublished(published->second, column.format), published->second, {}, {}};
 }
 
-// Names of rows that are all numbers are read as such.
+// Right-aligns key columns that only have numbers.
 void AlignKeys(MadeTable *made)
 {
 	for (size_t i = 0; i < made->heads.size() && made->heads[i].key; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A scenario's tables, made of its results: what a reader of the published report knows, ours beside theirs.
-// Made once, then written as text, Markdown, HTML or CSV (tables_write.cc), and compared (compare.h).
+// A scenario's tables, from its results, with our figures and the published ones. Written as text, Markdown,
+// HTML or CSV (tables_write.cc) and compared (compare.h).
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace forktail::lab
 
 struct Cell {
 	std::string text;		   // "-": no value
-	std::optional<double> value;	   // in the unit that is printed; none: a text or no value
+	std::optional<double> value;	   // in the printed unit; none: a text or no value
 	std::optional<double> least, most; // with repeats
 };
 
 struct Head {
 	std::string title;
-	bool key = false;	// says which row it is
+	bool key = false;	// a key column
 	bool published = false; // the published figures of the column before it
-	bool number = false;	// to the right
+	bool number = false;	// right-aligned
 };
 
 struct MadeTable {
@@ -32,26 +32,27 @@ struct MadeTable {
 	std::vector<std::vector<Cell>> rows; // each as long as heads
 };
 
-// The one point that is for all of these filters, or nullptr if there is none. False: several are; *error is
-// one sentence that says in which of the sweeps' variables they differ.
+// Finds the only point that matches all filters, or nullptr. False: several match; *error names the variables
+// in which they differ.
 bool FindPoint(const Scenario &scenario, const Results &results, const std::vector<const Filter *> &filters,
 	       const Point **point, std::string *error);
 
-// A column's value at a point, and its text. `row` is what {row} stands for.
+// Computes a column's value at a point, and its text. `row` replaces {row}.
 bool MakeCell(const Scenario &scenario, const Results &results, const Column &column, const Point &point,
 	      const std::string &row, Cell *cell, std::string *error);
 
-// What a column's `published` calls a row is its key cells joined by "/": "SET", "8/tcp", "8/tcp/SET".
+// Keys in a column's `published` are the row's key cells joined by "/": "SET", "8/tcp", "8/tcp/SET".
 bool MakeTable(const Scenario &scenario, const Table &table, const Results &results, MadeTable *made,
 	       std::string *error);
 bool MakeTables(const Scenario &scenario, const Results &results, std::vector<MadeTable> *made,
 		std::string *error);
 
-// For a terminal of `width` columns: a wider table continues below with its key columns again. 0: any width.
+// For a terminal of `width` columns (0: unlimited). A wider table continues below with its key columns
+// repeated.
 std::string TableText(const MadeTable &table, size_t width);
 std::string TableMarkdown(const MadeTable &table);
 std::string TableHtml(const MadeTable &table);
-// Numbers without separators; columns for least and most where there are repeats.
+// Numbers without separators; columns for least and most with repeats.
 std::string TableCsv(const MadeTable &table);
 
 } // namespace forktail::lab

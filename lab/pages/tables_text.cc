@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tables for a terminal. Titles are wrapped to what their figures need, long texts are wrapped too, and a
-// table that is still too wide continues below with its key columns again.
+// Tables for a terminal. Titles are wrapped to the width of their figures, long texts are wrapped, and a
+// table that is still too wide continues below with its key columns repeated.
 #include <algorithm>
 
 #include "tables.h"
@@ -11,13 +11,13 @@ namespace
 {
 
 constexpr size_t kTextWidth = 48; // of a column of texts
-constexpr size_t kTitleWidth = 9; // that any title may have: "published"
+constexpr size_t kTitleWidth = 9; // minimum for any title: "published"
 const char *const kGap = "  ";
 constexpr size_t kGapWidth = 2;
 
 using Lines = std::vector<std::string>;
 
-// Characters, not bytes: names may hold any. Those that are two columns wide are not thought of.
+// Counts characters, not bytes. Characters of two columns are not supported.
 size_t WidthOf(const std::string &text)
 {
 	return static_cast<size_t>(
@@ -32,7 +32,7 @@ size_t WidthOf(const Lines &lines)
 	return width;
 }
 
-// Between words only: a word that is longer stays whole.
+// Wraps between words only.
 Lines Wrap(const std::string &text, size_t width)
 {
 	Lines lines = {""};
@@ -50,7 +50,7 @@ Lines Wrap(const std::string &text, size_t width)
 	return lines;
 }
 
-// A column as lines.
+// A column, laid out as lines.
 struct LaidOut {
 	bool right = false;
 	size_t width = 0;
@@ -85,7 +85,7 @@ void AppendLine(const std::vector<const LaidOut *> &columns, const std::vector<s
 	*out += line + "\n";
 }
 
-// Rows of several lines: titles end at the bottom, cells begin at the top.
+// Rows of several lines: titles are aligned to the bottom, cells to the top.
 void AppendLines(const std::vector<const LaidOut *> &columns, const std::vector<const Lines *> &cells,
 		 bool bottom, std::string *out)
 {
@@ -137,7 +137,7 @@ std::string TableText(const MadeTable &table, size_t width)
 		std::vector<const LaidOut *> block = keys;
 		size_t used = keys_width;
 		for (bool first = true; i < columns.size(); first = false) {
-			// A published column stays beside ours.
+			// A published column stays next to ours.
 			size_t together = i + 1 < columns.size() && table.heads[i + 1].published ? 2 : 1;
 			size_t more = 0;
 			for (size_t k = i; k < i + together; k++)

@@ -21,7 +21,7 @@ std::string CsvField(const std::string &text)
 	return quoted + "\"";
 }
 
-// The range of repeats goes below its median, where a table may be wide.
+// The range of repeats is shown below the median to save width.
 std::string CellHtml(const Cell &cell)
 {
 	size_t range = cell.least ? cell.text.find(" (") : std::string::npos;
@@ -92,7 +92,7 @@ std::string TableCsv(const MadeTable &table)
 	std::vector<bool> ranges;
 	std::string csv;
 	for (size_t i = 0; i < table.heads.size(); i++) {
-		// Two columns of the same title would be one to most readers of CSV.
+		// Columns must have different titles for CSV readers.
 		std::string title = table.heads[i].title;
 		if (table.heads[i].published)
 			title = table.heads[i - 1].title + " (published)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A name is looked up as a figure first, then as one of the point's values, which are texts: one that isn't a
-// number counts as missing.
+// A name is looked up as a figure, then among the point's values; a value that is not a number counts as
+// missing.
 #include "value.h"
 
 #include <charconv>
@@ -15,7 +15,7 @@ namespace
 
 const std::string kBase = "base.";
 
-// The point that a name means, and the name there.
+// The point of a name, and the name without "base.".
 const Point *Owner(const Point &point, const Point *base, std::string *name)
 {
 	if (name->rfind(kBase, 0) != 0)

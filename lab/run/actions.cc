@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What takes time is waited for in small steps, so that a signal, or a server's end, is noticed meanwhile.
+// All waiting is done in small steps, so that signals and the end of a server are noticed.
 #include "actions.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ bool Ask(PointRun *run, const Action &action, std::string *error)
 	return true;
 }
 
-// The replicas that a primary counts, all in step with it.
+// True if all replicas of a primary are synchronized.
 bool ReplicasInStep(const RedisInfo &info)
 {
 	uint64_t replicas = Number(info, "connected_slaves"), offset = Number(info, "master_repl_offset");
@@ -199,7 +199,7 @@ Instance *OneInstance(const Topology &topology, const std::string &name, std::st
 	return nullptr;
 }
 
-bool Tell(const PointRun &run, const std::string &say, std::string *error)
+bool SayText(const PointRun &run, const std::string &say, std::string *error)
 {
 	auto figure = [&](const std::string &name) -> std::optional<double> {
 		auto number = run.point->numbers.find(name);
@@ -207,10 +207,10 @@ bool Tell(const PointRun &run, const std::string &say, std::string *error)
 			return {};
 		return number->second;
 	};
-	std::string told;
-	if (!Told(say, run.point->values, figure, &told, error))
+	std::string expanded;
+	if (!ExpandText(say, run.point->values, figure, &expanded, error))
 		return false;
-	Say(told);
+	Say(expanded);
 	return true;
 }
 
@@ -218,7 +218,7 @@ bool RunAction(PointRun *run, const Action &action, std::string *error)
 {
 	if (!Matches(action.only, run->point->values))
 		return true;
-	return Do(run, action, error) && (action.say.empty() || Tell(*run, action.say, error));
+	return Do(run, action, error) && (action.say.empty() || SayText(*run, action.say, error));
 }
 
 } // namespace forktail::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a scenario does to its servers: ask, start, kill, move slots, wait for, spread soft interrupts.
+// The actions of a scenario: send a command, start, kill, move slots, wait, spread soft interrupts.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace forktail::lab
 {
 
-// False: *error is one sentence. What this host can't do (spread) is noted, and no failure.
+// False: *error is one sentence. If this host does not support `spread`, that is a note, not a failure.
 bool RunAction(PointRun *run, const Action &action, std::string *error);
 
-// The one instance that is called so; nullptr: there is none, or there are several.
+// The only instance of that name; nullptr if there is none or several.
 Instance *OneInstance(const Topology &topology, const std::string &name, std::string *error);
 
-// Tells the person waiting what a step's `say` comes to at this point.
-bool Tell(const PointRun &run, const std::string &say, std::string *error);
+// Prints a step's `say` text with the values of this point.
+bool SayText(const PointRun &run, const std::string &say, std::string *error);
 
 } // namespace forktail::lab

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// /proc's files, as proc(5) has them, and the servers' own fields. Ratios are made here, where both moments
-// are known: a table can't divide by time.
+// Reads /proc, as described in proc(5), and the servers' own counters. Rates are computed here, where both
+// times are known, because tables cannot divide by time.
 #include "counters.h"
 
 #include <algorithm>
@@ -39,8 +39,7 @@ std::map<std::string, uint64_t> ReadFields(const std::string &path)
 	return fields;
 }
 
-// Time on the CPU of all threads; 0 where the kernel keeps no such account. A thread that has ended is not in
-// it.
+// CPU time of all running threads; 0 if the kernel does not count it.
 double ReadCpuTime(const std::string &directory)
 {
 	double ns = 0;
@@ -59,7 +58,7 @@ bool ReadProcess(pid_t pid, ProcessCounters *counters)
 	std::string directory = "/proc/" + std::to_string(pid);
 	std::ifstream in(directory + "/stat");
 	std::string stat((std::istreambuf_iterator<char>(in)), {});
-	size_t after = stat.rfind(')'); // the name before it may hold anything
+	size_t after = stat.rfind(')'); // the name before it may contain any character
 	if (after == std::string::npos)
 		return false;
 	std::istringstream rest(stat.substr(after + 1));
@@ -142,7 +141,7 @@ bool IsNumber(const std::string &text, double *number)
 	return end != text.c_str() && *end == 0;
 }
 
-// Sets a figure of an instance and adds it to that of its group.
+// Sets a figure of an instance and adds it to the figure of its group.
 void Set(Point *point, const std::string &step, const Instance &instance, const std::string &figure,
 	 double value)
 {
@@ -201,7 +200,7 @@ void AddHost(const std::string &step, const HostCounters &a, const HostCounters 
 	}
 }
 
-// What a memory limit, or else the host's memory, is for an instance.
+// The memory limit of an instance, else the host's memory.
 double MemoryOf(const Topology &topology, const Instance &instance, const HostCounters &host)
 {
 	for (const ServerPlan &plan : topology.plans)
@@ -258,7 +257,7 @@ void AddDifference(const std::string &name, const Topology &topology, const Coun
 		};
 		double user = b.user_s - a.user_s, system = b.system_s - a.system_s;
 		double cpu = b.cpu_s - a.cpu_s > 0 ? b.cpu_s - a.cpu_s : user + system;
-		// Ticks say how it was shared, not how much it was.
+		// Clock ticks only give the ratio of user and system time.
 		double share = user + system > 0 ? system / (user + system) : 0;
 		set("cpu_s", cpu);
 		set("cpu_percent", 100 * cpu / seconds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a step cost: the kernel's counters of the host and of each server before and after it, and what the
-// servers count themselves (INFO, memcached's stats). The differences become figures;
+// The cost of a step: the kernel's counters of the host and of each server before and after it, and the
+// servers' own counters (INFO, memcached's stats). Differences become figures;
 // docs/reference/lab-and-scenarios.md lists them.
 #pragma once
 
@@ -19,7 +19,7 @@ struct ProcessCounters {
 	double user_s = 0, system_s = 0; // in clock ticks
 	double cpu_s = 0;		 // both, to the nanosecond
 	uint64_t minor_faults = 0, major_faults = 0;
-	uint64_t read_bytes = 0, write_bytes = 0; // that reached a block device, swap included
+	uint64_t read_bytes = 0, write_bytes = 0; // that reached a block device, including swap
 	uint64_t voluntary_switches = 0, involuntary_switches = 0;
 	uint64_t rss_bytes = 0, swap_bytes = 0;
 };
@@ -32,7 +32,7 @@ struct CpuCounters {
 struct HostCounters {
 	uint64_t t_ns = 0;
 	std::vector<CpuCounters> cpus;
-	uint64_t read_kb = 0, written_kb = 0; // by block devices, zram among them
+	uint64_t read_kb = 0, written_kb = 0; // by block devices, including zram
 	uint64_t swapped_in_kb = 0, swapped_out_kb = 0;
 	uint64_t memory_bytes = 0, available_bytes = 0;
 };
@@ -43,14 +43,14 @@ struct Counters {
 	std::map<std::string, RedisInfo> info;		  // by instance: INFO's or stats' fields
 };
 
-// A server that doesn't answer has no info; one that is gone no counters.
+// A server without an answer has no info; an ended one has no counters.
 bool ReadCounters(Session *session, const Topology &topology, Counters *counters, std::string *error);
 
-// Figures of one moment: `name`.redis.used_memory, .rss ... A server of several instances has the sum too.
+// Figures of one moment: `name`.redis.used_memory, .rss ... A server of several instances also has the sum.
 void AddMoment(const std::string &name, const Topology &topology, const Counters &now, Point *point);
 
-// Figures of what happened between: `name`.redis.cpu_percent, .host.softirq0_percent, .redis.d_keyspace_hits
-// ... `requests` were made meanwhile.
+// Figures of the time between: `name`.redis.cpu_percent, .host.softirq0_percent, .redis.d_keyspace_hits ...
+// `requests` is the number of requests in it.
 void AddDifference(const std::string &name, const Topology &topology, const Counters &before,
 		   const Counters &after, double requests, Point *point);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Points in turn, groups of them on the same servers, repeats; or the one recording of a scenario that prints
-// what explain says of it.
+// Runs the points of a scenario, groups of them on the same servers, and repeats; or the single recording of
+// a scenario that prints its explanation.
 #include "experiment.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Task {
 	int repeat = 0;
 	std::string name;  // of its directory under points/
 	std::string group; // tasks of a group share their servers
-	std::string label; // for people
+	std::string label; // for messages
 };
 
 struct Experiment {
@@ -46,8 +46,8 @@ struct Experiment {
 	const Scenario &scenario;
 	const ExperimentOptions &options;
 	Results *results;
-	std::string out, programs; // absolute; of an explanation as typed
-	std::string scratch;	   // a temporary directory; "" if none is needed
+	std::string out, programs; // absolute; as typed for an explanation
+	std::string scratch;	   // a temporary directory, or ""
 	std::vector<Task> tasks;
 	Topology topology;
 	Swap swap;
@@ -90,7 +90,7 @@ void AddTasks(Experiment *experiment)
 		}
 }
 
-// Values that are another at full scale, or that differ in a character that names of files don't have.
+// Points must have different directory names: small scales and replaced characters can make them equal.
 bool AreApart(const Experiment &experiment, std::string *error)
 {
 	std::set<std::string> names;
@@ -123,14 +123,15 @@ bool IsDone(const Experiment &experiment, const Task &task)
 	return fs::exists(FileOf(experiment, task));
 }
 
-// Servers whose data grows from point to point can only be had by going through all of them again.
+// Points on the same servers must be repeated together, because the servers' data depends on the earlier
+// points.
 bool GroupIsDone(const Experiment &experiment, const std::string &group)
 {
 	return std::all_of(experiment.tasks.begin(), experiment.tasks.end(),
 			   [&](const Task &task) { return task.group != group || IsDone(experiment, task); });
 }
 
-// What a directory is of, so that nothing else is put into it.
+// The identity of a run directory, so that no other run continues in it.
 std::string Identity(const Experiment &experiment)
 {
 	std::string settings;
@@ -176,7 +177,7 @@ bool DropSwap(Experiment *experiment, std::string *error)
 	return !had || RemoveSwap(experiment->session, &experiment->swap, error);
 }
 
-// Swap stays for all of a group's servers: removing it would bring everything back in.
+// Swap stays for all points of a group: removing it would read all pages back.
 bool SetSwap(Experiment *experiment, const Values &values, std::string *error)
 {
 	const SwapSpec &spec = experiment->scenario.swap;
@@ -278,7 +279,7 @@ bool RunTask(Experiment *experiment, const Task &task, bool fresh, std::string *
 	return WriteResults(FileOf(*experiment, task), done, error);
 }
 
-// Half a recording is of no use: its directory goes unless all steps get done.
+// The keeper removes the directory unless all steps succeed.
 bool MakeRunDirectory(const Experiment &experiment, std::string *error)
 {
 	std::error_code ec;
@@ -296,7 +297,7 @@ bool MakeRunDirectory(const Experiment &experiment, std::string *error)
 bool RunRecording(Experiment *experiment, std::string *error)
 {
 	if (experiment->options.resume && fs::exists(experiment->out))
-		return true; // it is whole, or would not be there
+		return true; // it exists only if it is complete
 	const Task &task = experiment->tasks[0];
 	Results done;
 	done.points.resize(1);
@@ -312,7 +313,7 @@ bool RunRecording(Experiment *experiment, std::string *error)
 	return PrintExplanation(&run, error);
 }
 
-// As much data as this machine has room for.
+// Reduces the data set to the size that this machine has space for.
 bool Fit(Scenario *scenario, const Scale &scale, const std::string &directory, std::string *error)
 {
 	auto size = std::find_if(scenario->sizes.begin(), scenario->sizes.end(),
@@ -367,7 +368,7 @@ double Median(std::vector<double> numbers)
 	return numbers.size() % 2 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
 }
 
-// One point out of its repeats.
+// Merges the repeats of a point.
 Point Merge(const std::vector<Point> &repeats)
 {
 	Point merged = repeats.back();
@@ -408,7 +409,7 @@ bool Collect(Experiment *experiment, std::string *error)
 	return WriteResults(experiment->out + "/results.json", *results, error);
 }
 
-// Directories, and what is to be run.
+// Creates directories and tasks.
 bool Prepare(Experiment *experiment, Scenario *fitted, std::string *error)
 {
 	const ExperimentOptions &options = experiment->options;
@@ -448,7 +449,7 @@ bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentO
 	if (!FindPrograms(&experiment.programs, error) || !Prepare(&experiment, &fitted, error))
 		return false;
 	if (scenario.explanation ? !RunRecording(&experiment, error) : !RunTasks(&experiment, error)) {
-		// The next experiment of this session needs the machine as it was.
+		// Restores the machine for the next experiment of this session.
 		std::string unheard;
 		EndChildren(session);
 		StopServers(session, &experiment.topology, &unheard);

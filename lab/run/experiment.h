@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs a scenario: its points one after the other, each on servers of its own, and what came of them into a
-// directory. docs/reference/lab-and-scenarios.md says what lies there.
+// Runs a scenario: its points one after another, each on new servers, and writes the results to a directory,
+// described in docs/reference/lab-and-scenarios.md.
 //
-// A point that is done is written before the next begins, so a run that was stopped, or whose machine was,
-// goes on from there (resume).
+// A point is written before the next one starts, so an interrupted run can be resumed.
 #pragma once
 
 #include <string>
@@ -19,28 +18,28 @@ struct ExperimentOptions {
 	Scale scale;
 	std::string scale_text; // as typed
 	std::string out;	// must not exist, unless resume
-	int repeats = 1;	// of the whole sweep, in turn, so that what changes with time hits all points
+	int repeats = 1;	// of the whole sweep, so that drift affects all points
 	bool resume = false;
 	std::string command; // as typed
-	Values settings;     // of the scenario's, other than its file's
-	// For a person who never saw the scenario's file: messages name no lines of it, and call servers by
+	Values settings;     // changed constants and sizes
+	// For users who do not know the scenario's file: messages have no line numbers and name servers by
 	// their programs.
 	bool plain = false;
-	bool no_client = false; // the scenario's steps say so too
+	bool no_client = false; // also set in the scenario's steps
 };
 
-// In a run's directory: what was run. Scale and repeats, then the scenario's file.
+// The file in a run directory that identifies the run: scale and repeats, then the scenario's file.
 inline const std::string kIdentityFile = "scenario.txt", kIdentityEnd = "\n\n";
 
-// Of a scenario that prints an explanation, `out` is the recording's directory: that alone is kept, and only
-// if all went well.
+// For a scenario that prints an explanation, `out` is the recording's directory, which remains only on
+// success.
 //
-// Runs all points that are not done and collects the results, which are also in out/results.json. False:
-// *error is one sentence; what was done stays for resume.
+// Runs all missing points and collects the results, also in out/results.json. False: *error is one sentence;
+// finished points stay for resume.
 bool RunExperiment(Session *session, const Scenario &scenario, const ExperimentOptions &options,
 		   Results *results, std::string *error);
 
-// Does the scenario need root: to record, to limit memory, for swap, to spread soft interrupts?
+// True if the scenario needs root: to record, limit memory, use swap or spread soft interrupts.
 bool NeedsRoot(const Scenario &scenario);
 
 } // namespace forktail::lab

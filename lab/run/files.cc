@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The hidden name lies in the same directory, since a rename is whole only within a file system.
+// The hidden file is in the same directory, because a rename is atomic only within a file system.
 #include "files.h"
 
 #include <cerrno>

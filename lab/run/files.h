@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are there as a whole or as they were before, whatever happens meanwhile.
+// Files that are replaced atomically.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 namespace forktail::lab
 {
 
-// What is in a file; "" if it can't be read.
+// The content of a file; "" if it cannot be read.
 std::string ReadFile(const std::string &path);
-// Writes beside the file under a hidden name, then renames. False: *error is one sentence.
+// Writes a hidden file in the same directory, then renames it. False: *error is one sentence.
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error);
 
-// Whether a directory holds no file but one that ReplaceFile() didn't finish: what began it was killed before
-// it could write down what the directory is of.
+// True if a directory contains no file, except an unfinished one of ReplaceFile(): its run was killed before
+// it wrote its identity.
 bool HoldsNothing(const std::string &directory);
 
 } // namespace forktail::lab

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fork is over when the command's answer is here, so INFO right behind it speaks of this fork and no
-// other.
+// The fork is over when the reply to the command arrives, so INFO directly after it describes this fork.
 #include "forks.h"
 
 #include <algorithm>
@@ -26,8 +25,8 @@ constexpr ForkJob kJobs[] = {
     {"BGREWRITEAOF", "bgrewriteaof", "aof_rewrite_in_progress", "aof_last_bgrewrite_status",
      "aof_last_cow_size"},
 };
-constexpr uint64_t kLookNs = 100'000'000; // rarely enough that INFO is no load of its own
-constexpr int kJobSeconds = 30;		  // how long one may go on when the load is over
+constexpr uint64_t kLookNs = 100'000'000; // rarely, so that INFO adds no load
+constexpr int kJobSeconds = 30;		  // how long a child may run after the load
 
 bool LookAtForks(PointRun *run, Forks *forks, RedisInfo *info, std::string *error)
 {

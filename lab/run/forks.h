@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Children that a server forks when it is asked to, BGSAVE's and BGREWRITEAOF's, and what it says of them
-// itself: how long the fork took and how much was copied on write. Beside a recording that is what its forks
-// are held against.
+// Children of BGSAVE and BGREWRITEAOF, and the server's own report about them: duration of the fork and
+// copy-on-write memory. It is stored with a recording to check the recorded forks.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +12,30 @@
 namespace forktail::lab
 {
 
-struct ForkJob; // a command and what INFO calls its child
+struct ForkJob; // a command and the INFO fields of its child
 
 struct ForkReport {
 	const ForkJob *job = nullptr;
 	std::string kind;					    // "bgsave"
-	uint64_t asked_ns = 0, t_ns = 0;			    // the fork lies between them
+	uint64_t asked_ns = 0, t_ns = 0;			    // the fork is between them
 	uint64_t fork_us = 0, used_memory = 0, used_memory_rss = 0; // INFO's, right after t_ns
-	uint64_t ended_ns = 0;					    // 0: it was not seen to end
+	uint64_t ended_ns = 0;					    // 0: its end was not seen
 	std::string cow_field;					    // "rdb_last_cow_size"
-	uint64_t cow_bytes = 0;					    // once it has ended
+	uint64_t cow_bytes = 0;					    // after its end
 };
 
-// Those of one load, one after the other.
+// The forks of one load.
 struct Forks {
 	std::vector<ForkReport> reports;
 	Instance *server = nullptr; // of the last report, while its child runs
 	uint64_t looked_ns = 0;
 };
 
-// Asks for the next one; none may run. False: *error is one sentence, as below.
+// Starts the next fork; none may run. False: *error is one sentence, as below.
 bool AskForFork(PointRun *run, const Action &action, Forks *forks, std::string *error);
-// Sees now and then whether the child has ended.
+// Checks periodically whether the child has ended.
 bool LookAtFork(PointRun *run, Forks *forks, std::string *error);
-// The child may outlive the load. What it copied is known when it has ended, and only then.
+// Waits for the child, which may outlive the load: the copied memory is known only after its end.
 bool AwaitFork(PointRun *run, Forks *forks, std::string *error);
 
 } // namespace forktail::lab

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Templates are filled in when a server is started, not when the scenario is read: the same server has
-// another count, memory or place at each point.
+// Templates are expanded when a server is started, because count, memory and address differ between points.
 #include "point_run.h"
 
 #include <cstdlib>

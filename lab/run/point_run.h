@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A point of a scenario while it is run: what its steps, their events and their actions share, and what a
-// server of the scenario is there.
+// A running point of a scenario: the state that its steps, events and actions share.
 #pragma once
 
 #include <string>
@@ -17,21 +16,21 @@ namespace forktail::lab
 struct PointRun {
 	Session *session = nullptr;
 	const Scenario *scenario = nullptr;
-	std::string programs;  // directory of forktail and its sisters
+	std::string programs;  // directory of forktail's programs
 	std::string directory; // of the point
 	std::string logs;      // of its servers
-	// Where steps that aren't recorded put their files; "": beside the others, into the point's
-	// directory. Then the recorded step has the point's directory for itself.
+	// Directory for the files of unrecorded steps, so that the point's directory only has those of the
+	// recorded step; "": all files are in the point's directory.
 	std::string scratch;
 	bool plain = false;		   // as in ExperimentOptions
 	std::vector<std::string> commands; // of the loads so far
 	Topology *topology = nullptr;
 	Point *point = nullptr;
-	std::string step;			   // the load under way, or ""
-	std::vector<std::string> *notes = nullptr; // what this host could not do
+	std::string step;			   // the current load, or ""
+	std::vector<std::string> *notes = nullptr; // what this host does not support
 };
 
-// A ServerSpec at a point. False: *error is one sentence.
+// Expands a ServerSpec at a point. False: *error is one sentence.
 bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, std::string *error);
 
 } // namespace forktail::lab

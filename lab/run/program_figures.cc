@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Other programs' names become figures' names, and every time ns, so that tables need know one unit only.
+// Converts names of other programs to names of figures, and all times to ns, so tables have one unit.
 #include "program_figures.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr size_t kCausesShown = 4, kWorstShown = 3;
-constexpr double kLeastShare = 0.01; // smaller ones aren't among the causes named
+constexpr double kLeastShare = 0.01; // smaller causes are not named
 
 bool Read(const std::string &path, common::Json *json, std::string *error)
 {
@@ -29,7 +29,7 @@ bool Read(const std::string &path, common::Json *json, std::string *error)
 	return false;
 }
 
-// "25ms"; "100us" of what is no whole number of them.
+// "25ms", or "100us" if it is not a whole number of ms.
 std::string BucketName(uint64_t up_to_ns)
 {
 	return up_to_ns % 1000000 == 0 ? std::to_string(up_to_ns / 1000000) + "ms"
@@ -45,7 +45,7 @@ void AddBuckets(const std::string &name, const common::Json &buckets, Point *poi
 	}
 }
 
-// Of an operation, or of all.
+// Figures of an operation or of all.
 void AddOperation(const std::string &name, const common::Json &operation, Point *point)
 {
 	auto &numbers = point->numbers;
@@ -96,7 +96,7 @@ void AddNodes(const std::string &step, const common::Json &nodes,
 	}
 }
 
-// "fork 52 %, run-queue 33 %", and what else there is.
+// "fork 52 %, run-queue 33 %".
 std::string CausesText(const common::Json &causes)
 {
 	std::string text;
@@ -111,7 +111,7 @@ std::string CausesText(const common::Json &causes)
 	return text;
 }
 
-// A hop as the scenario calls it.
+// The scenario's name of a hop.
 std::string HopName(const common::Json &hop, const std::map<std::string, std::string> &names)
 {
 	auto name = names.find(hop.value("address", ""));
@@ -129,7 +129,7 @@ std::string HopsText(const common::Json &hops, const std::map<std::string, std::
 	return text;
 }
 
-// What the longest request was spent on: "fork 8.20 ms, run-queue 3.10 ms".
+// The causes of the longest request: "fork 8.20 ms, run-queue 3.10 ms".
 std::string LongestText(const common::Json &requests)
 {
 	const common::Json *longest = nullptr;
@@ -218,7 +218,7 @@ bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point
 		for (std::string before, field;
 		     std::getline(cells, before, '"') && std::getline(cells, field, '"');)
 			fields.push_back(field);
-		// What it makes lists with isn't a test.
+		// The commands that fill its lists are not tests.
 		if (fields.size() < 8 || fields[0] == "test" ||
 		    fields[0].find("needed to benchmark") != std::string::npos)
 			continue;

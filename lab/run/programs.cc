@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// They are looked for beside the program that runs, so that what is measured is one build.
+// Programs are searched next to the running one, so that all are of one build.
 #include "programs.h"
 
 #include <filesystem>
@@ -33,7 +33,7 @@ bool FindPrograms(std::string *directory, std::string *error)
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,
 		     bool with_client, const std::string &path, std::string *error)
 {
-	auto recording = std::make_shared<bool>(false); // outlives this call if it fails
+	auto recording = std::make_shared<bool>(false); // outlives this call on failure
 	Command record;
 	record.name = "forktail-record";
 	record.argv = {programs + "/forktail-record", "-o", path};

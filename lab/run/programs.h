@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail's own programs as the lab runs them: the recorder, the load generator, the analysis.
+// Runs forktail's programs for the lab: the recorder, the load generator, the analysis.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 namespace forktail::lab
 {
 
-// The directory of forktail, forktail-record and forktail-load: that of the program that runs. False: one is
-// missing, *error says which.
+// Finds the directory of forktail, forktail-record and forktail-load: that of the running program. False: one
+// is missing; *error names it.
 bool FindPrograms(std::string *directory, std::string *error);
 
-// Starts the recorder on these processes, with the load generator beside them or not, and waits until it
-// records. It is needed until WaitForEnd. nullptr: *error is one sentence.
+// Starts the recorder on these processes, with or without the load generator, and waits until it records. It
+// is `needed` until WaitForEnd. nullptr: *error is one sentence.
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,
 		     bool with_client, const std::string &path, std::string *error);
 
-// Runs `forktail WORDS` to its end; its output is the lab's, unless `output` names a file.
+// Runs `forktail WORDS` to its end. Its output goes to `output`, or to the lab's output if that is "".
 bool RunForktail(Session *session, const std::string &programs, const std::vector<std::string> &words,
 		 const std::string &output, std::string *error);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// On a terminal a line of progress takes the place of the one before, so that a long run stays short to read.
+// On a terminal a progress line replaces the previous one.
 #include "progress.h"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace forktail::lab
 namespace
 {
 
-// Where the cursor stands after a line that may be replaced: at its beginning.
+// A replaceable line leaves the cursor at its start.
 void Line(const std::string &text, bool replaceable)
 {
 	static const bool terminal = isatty(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the lab tells the person waiting, on standard error: standard output is left to results.
+// Progress messages on standard error; standard output is for results.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 namespace forktail::lab
 {
 
-// A new step, on a line of its own: "[  3.2 s] text", counted from the first call.
+// Prints a step on its own line: "[ 3.2 s] text", with the time since the first call.
 void Say(const std::string &text);
-// How a step goes on. On a terminal the next line replaces it, elsewhere each is a line.
+// Prints progress within a step. On a terminal the next line replaces it.
 void SayMeanwhile(const std::string &text);
 
 } // namespace forktail::lab

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results as JSON, for other programs too: docs/reference/lab-and-scenarios.md. The file is replaced as a
-// whole, so that whoever reads it, or resumes the run after a crash, finds all of some moment and never half
-// of it.
+// Results as JSON, also for other programs: docs/reference/lab-and-scenarios.md. The file is replaced
+// atomically, so readers and resumed runs never see half of it.
 #include "results.h"
 
 #include <cctype>
@@ -21,7 +20,7 @@ namespace
 using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 
-// JSON has no NaN and no infinity: a figure that is neither number is no figure.
+// JSON has no NaN and no infinity: such figures are left out.
 Json Finite(const std::map<std::string, double> &numbers)
 {
 	Json json = Json::object();
@@ -45,7 +44,7 @@ Json ToJson(const Point &point)
 	return json;
 }
 
-// These throw when something is missing or of another type; ReadResults makes a sentence of it.
+// These throw if something is missing or has another type; ReadResults converts that to a sentence.
 Point PointOf(const Json &json)
 {
 	Point point;

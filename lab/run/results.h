@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What came out of a scenario's points: figures and texts by name. The runner makes them, tables and charts
-// read them, and they are kept in the run's results.json, so that a run can be printed again, compared, and
-// resumed.
+// The results of a scenario's points: figures and texts by name, stored in results.json, so that a run can be
+// printed again, compared and resumed.
 //
-// A name says the step that gave it and what it is of: run.SET.p99 (ns), run.redis.cpu_percent,
-// before.redis.used_memory (bytes). docs/reference/lab-and-scenarios.md lists them. In names anything but
-// letters and digits is
+// A name has the step and the figure: run.SET.p99 (ns), run.redis.cpu_percent, before.redis.used_memory
+// (bytes). docs/reference/lab-and-scenarios.md lists them. Characters other than letters and digits become
 // "_" between dots: run.p99_9, run.READ_MODIFY_WRITE.rps.
 #pragma once
 
@@ -22,7 +20,7 @@ struct Point {
 	Values values;			       // variables, sizes and constants
 	std::map<std::string, double> numbers; // figure -> value; with repeats the median
 	std::map<std::string, std::string> texts;
-	// With repeats: of each the smallest and the largest.
+	// With repeats: the smallest and the largest value.
 	std::map<std::string, double> least, most;
 	std::vector<std::string> recorded; // run directories under the scenario's, one per recorded step
 	int repeats = 1;
@@ -34,9 +32,9 @@ struct Results {
 	std::map<std::string, std::string> versions; // forktail, redis ...
 	std::string scale;
 	std::string command; // as typed
-	double seconds = 0;  // that it took
+	double seconds = 0;  // duration
 	long started_unix = 0;
-	std::vector<std::string> notes; // what could not be done here, and why
+	std::vector<std::string> notes; // what this host does not support, and why
 	std::vector<Point> points;	// in the order of PointsOf
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Settings and memory are those of the server if there is just one: of several explain could not say whose
-// they are.
+// Settings and memory are written only if there is one server, because explain could not assign them to one
+// of several.
 #include "run_json.h"
 
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ const char *const kShownConfig[] = {"appendonly",
 				    "maxmemory",
 				    "disable-thp"};
 
-// The only one that can be asked; nullptr if there is none or there are several.
+// The only Redis server; nullptr if there is none or several.
 Instance *OnlyServer(const Topology &topology)
 {
 	Instance *only = nullptr;
@@ -43,7 +43,7 @@ Instance *OnlyServer(const Topology &topology)
 	return only;
 }
 
-// Asked one by one: old servers take no more, and one that lacks a setting says so by an empty answer.
+// Reads settings one by one: old servers accept no more, and an unknown setting has an empty reply.
 bool AddServer(Session *session, Redis *server, Json *json, std::string *error)
 {
 	Json config = Json::object();

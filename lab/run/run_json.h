@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a recording's run.json says of how it was made. explain and report read it, and people;
-// docs/reference/lab-and-scenarios.md has its keys.
+// Writes run.json of a recording: how it was made, for explain and report.
+// docs/reference/lab-and-scenarios.md describes its keys.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace forktail::lab
 
 struct RecordedRun {
 	std::string step;
-	std::vector<std::string> commands; // beside the servers', in the order of their start
+	std::vector<std::string> commands; // other than the servers', in the order of their start
 	const Forks *forks = nullptr;
 	long started_unix = 0;
 };

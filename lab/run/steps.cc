@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A load, its events, its recording and what it cost, in one piece: the recorder is there before the first
-// request and gone after the last, counters are read on either side of both.
+// Runs a load with its events, its recording and its counters: the recorder runs from before the first
+// request until after the last, and counters are read before and after both.
 #include "steps.h"
 
 #include <algorithm>
@@ -30,23 +30,23 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr double kRecorderSeconds = 30; // to write what it has
+constexpr double kRecorderSeconds = 30; // to write its data
 constexpr uint64_t kCauseKnown_ns = 200'000'000;
 constexpr int kNoAnswer = 3; // forktail-load's exit status when servers were lost
 
-// A load under way.
+// A running load.
 struct Load {
 	PointRun *run;
 	const StepSpec *step;
 	std::string directory; // its files
-	std::string figures;   // what forktail-load says for programs
+	std::string figures;   // forktail-load's JSON
 	Forks forks;
 	long started_unix = time(nullptr);
 	std::string to;
 	std::vector<std::string> words;
 	Child *child = nullptr, *recorder = nullptr;
 	size_t next_event = 0;
-	uint64_t first_event_ns = 0; // by the time of day
+	uint64_t first_event_ns = 0; // CLOCK_REALTIME
 	std::vector<TimedEvent> events;
 };
 
@@ -65,7 +65,7 @@ double DurationOf(const std::vector<std::string> &words)
 	return static_cast<double>(ns) / 1e9;
 }
 
-// What forktail-load calls a server, and what the scenario does.
+// Maps forktail-load's names of servers (addresses) to the scenario's.
 std::map<std::string, std::string> NamesOf(const Topology &topology)
 {
 	std::map<std::string, std::string> names;
@@ -132,7 +132,7 @@ bool StartLoad(Load *load, std::string *error)
 	command.on_line = SayMeanwhile;
 	if (step.say.empty())
 		Say(step.name + ": " + by + " " + text);
-	else if (!Tell(*load->run, step.say, error))
+	else if (!SayText(*load->run, step.say, error))
 		return false;
 	if (load->recorder)
 		load->run->commands.push_back(common::CommandLine(load->recorder->command.argv));
@@ -165,8 +165,8 @@ bool RunEvent(Load *load, std::string *error)
 	return false;
 }
 
-// A load that lost its server may be seen to end before the server is: its sockets close a moment before its
-// end is known. The server's end is then the cause. False always.
+// If a load lost its server, the end of the load may be seen before the end of the server, which is the
+// cause. Always returns false.
 bool NameTheCause(Session *session, std::string *error)
 {
 	std::string cause;
@@ -178,7 +178,7 @@ bool NameTheCause(Session *session, std::string *error)
 	return false;
 }
 
-// The next one's turn has come. What makes a server fork waits for the fork before it.
+// True if the next event is due. An event that forks waits for the previous fork to end.
 bool IsDue(const Load &load, double seconds)
 {
 	if (load.next_event == load.events.size() || load.child->ended)
@@ -187,8 +187,8 @@ bool IsDue(const Load &load, double seconds)
 	return seconds >= at && !(event->report && load.forks.server);
 }
 
-// Waits for the load's end and does the events meanwhile. What comes too late is done all the same, since
-// later steps count on it; but a fork that no request can feel has nothing to report.
+// Waits for the end of the load and runs its events. Late events run after the load because later steps may
+// need them; late forks are skipped because no request can notice them.
 bool Follow(Load *load, std::string *error)
 {
 	uint64_t start_ns = ft_now_ns();
@@ -219,7 +219,7 @@ bool Follow(Load *load, std::string *error)
 	return true;
 }
 
-// Logs tell milliseconds, so what came in the event's own millisecond may look earlier.
+// Logs have milliseconds, so a line in the event's millisecond may look earlier.
 constexpr uint64_t kLogTick_ns = 1000000;
 
 void AddLogMarks(const Load &load)
@@ -311,7 +311,7 @@ bool RunStep(PointRun *run, const StepSpec &step, std::string *error)
 namespace
 {
 
-// The words of explain or report about a directory.
+// Arguments of explain or report for a directory.
 std::vector<std::string> Words(const PointRun &run, const std::string &command, const std::string &directory,
 			       const std::string &step)
 {

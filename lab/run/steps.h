@@ -18,13 +18,13 @@ bool RunStep(PointRun *run, const StepSpec &step, std::string *error);
 // Explains what the point's steps recorded, and writes their report pages.
 bool ExplainSteps(PointRun *run, std::string *error);
 
-// The same of the one step of a scenario that prints it: explained to standard output.
+// Explains the only recorded step to standard output, for a scenario that prints it.
 bool PrintExplanation(PointRun *run, std::string *error);
 
-// An event, and when it is due: seconds after its load's start.
+// An event and its due time in seconds after the start of the load.
 using TimedEvent = std::pair<double, const Action *>;
 
-// A step's events in the order in which they are due. `words` are its load's, whose --duration shares are of.
+// A step's events by due time. `words` are the load's arguments; shares are of its --duration.
 std::vector<TimedEvent> EventTimes(const StepSpec &step, const std::vector<std::string> &words);
 
 } // namespace forktail::lab

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// muparser reads variables through pointers, which is why the names are taken as a copy: it stays while they
-// are read.
+// muparser reads variables through pointers, so the names are passed by value and live until it is done.
 #include "arithmetic.h"
 
 #include <cmath>
@@ -14,7 +13,7 @@ bool Calculate(const std::string &expression, std::map<std::string, double> name
 {
 	try {
 		mu::Parser parser;
-		// Sizes of tables are powers of two: 2^ceil(log2(keys)).
+		// Sizes of hash tables are powers of two: 2^ceil(log2(keys)).
 		parser.DefineFun(
 		    "ceil", +[](double x) { return std::ceil(x); });
 		parser.DefineFun(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names of figures hold dots, which muparser's can't: it sees v0, v1 ... in their place, and what it
-// complains of is said in the names that were typed.
+// Names of figures contain dots, which muparser does not allow. It gets v0, v1 ... instead, and its messages
+// are converted back.
 #include "formula.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ size_t EndOfName(const std::string &text, size_t at)
 	return at;
 }
 
-// A formula with its names taken out.
+// A formula with its names extracted.
 struct Parts {
 	std::string arithmetic; // "v0 / v1"
 	std::vector<std::string> names;
@@ -71,7 +71,7 @@ Parts TakeApart(const std::string &formula)
 			   formula.compare(at, kRow.size(), kRow) == 0) {
 			end = EndOfName(formula, at);
 			size_t next = std::min(formula.find_first_not_of(' ', end), formula.size());
-			if (formula[next] == '(') { // a function; muparser wants no space here
+			if (formula[next] == '(') { // a function; muparser allows no space here
 				parts.arithmetic += formula.substr(at, end - at);
 				at = next;
 				continue;
@@ -90,8 +90,7 @@ Parts TakeApart(const std::string &formula)
 	return parts;
 }
 
-// Unexpected variable "v1" found at position 3. -> unexpected variable "run.p99": in the words that were
-// typed.
+// Converts: Unexpected variable "v1" found at position 3. -> unexpected variable "run.p99"
 std::string Reason(std::string reason, const Parts &parts)
 {
 	for (const char *place : {" found at position", " at position"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a scenario to what is run: the factor of a scale, the points of the sweeps, and texts with values in
-// place of braces. Reading and checking are in scenario_read.cc and scenario_check.cc.
+// Expands a scenario: the factor of a scale, the points of the sweeps, and texts with braces. Reading and
+// checking are in scenario_read.cc and scenario_check.cc.
 #include "scenario.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool IsNumber(const std::string &text, double *number)
 	return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// As words of a command line have it: whole if it is whole.
+// A number as a command-line argument, without decimals if it is whole.
 std::string NumberText(double number)
 {
 	char text[32];
@@ -31,7 +31,7 @@ std::string NumberText(double number)
 	return text;
 }
 
-// What stands between braces, if it isn't a mere name: arithmetic, rounded down.
+// Evaluates arithmetic between braces, rounded down.
 bool RoundedDown(const std::string &formula, const Values &values, std::string *result, std::string *error)
 {
 	std::map<std::string, double> numbers;
@@ -101,8 +101,8 @@ std::vector<Values> PointsOf(const Scenario &scenario, const Scale &scale)
 			}
 		points.swap(more);
 	}
-	// A sweep's values, and what goes with them, may be templates of sizes: "{limit/2}".
-	// What can't be worked out stays as it is; the check refuses it.
+	// A sweep's values and its `also` may be templates: "{limit/2}". Invalid ones stay unchanged, and
+	// CheckScenario() rejects them.
 	for (Values &point : points) {
 		for (const Sweep &sweep : scenario.sweeps)
 			if (Expand(point[sweep.name], point, &worked_out, &error))
@@ -129,7 +129,7 @@ bool Matches(const Filter &filter, const Values &values)
 namespace
 {
 
-// The text with what stands between braces replaced by what `fill` makes of it.
+// Replaces the parts in braces by the results of `fill`.
 bool Replace(const std::string &text,
 	     const std::function<bool(const std::string &inside, std::string *value)> &fill,
 	     std::string *replaced, std::string *error)
@@ -164,7 +164,7 @@ bool Fill(const std::string &inside, const Values &values, std::string *value, s
 	return true;
 }
 
-// "keys:count" -> "keys", and how its value is written; nullptr: as it is.
+// "keys:count" -> "keys" and its formatter; nullptr: none.
 using Writer = std::string (*)(uint64_t);
 Writer WriterOf(std::string *inside)
 {
@@ -187,9 +187,9 @@ bool Expand(const std::string &text, const Values &values, std::string *expanded
 	return Replace(text, fill, expanded, error);
 }
 
-bool Told(const std::string &text, const Values &values,
-	  const std::function<std::optional<double>(const std::string &)> &figure, std::string *told,
-	  std::string *error)
+bool ExpandText(const std::string &text, const Values &values,
+		const std::function<std::optional<double>(const std::string &)> &figure,
+		std::string *expanded, std::string *error)
 {
 	auto fill = [&](std::string inside, std::string *value) {
 		Writer writer = WriterOf(&inside);
@@ -203,7 +203,7 @@ bool Told(const std::string &text, const Values &values,
 			*value = writer(static_cast<uint64_t>(written));
 		return true;
 	};
-	return Replace(text, fill, told, error);
+	return Replace(text, fill, expanded, error);
 }
 
 std::string TitleOf(const Scenario &scenario, const std::string &variable)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each check looks at every point of every scale, since what is right at one may be wrong at another. The
-// first mistake is kept, and what is found after it doesn't matter.
+// Each check covers every point of every scale, because values differ between them. Only the first error is
+// reported.
 #include "scenario_check.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int kMostInstances = 100;
 const std::set<std::string> kForks = {"BGSAVE", "BGREWRITEAOF"};
 const std::set<std::string> kAwaited = {"snapshot", "rewrite", "replicas"};
 
-// Whole numbers in words of a template: "3", not "3x" or "2.5".
+// Whole numbers in expanded templates: "3", not "3x" or "2.5".
 bool IsCount(const std::string &text, int least, int most)
 {
 	int number = 0;
@@ -41,7 +41,7 @@ struct Check {
 	const Scenario &scenario;
 	std::string *mistake;
 	std::vector<Values> points;  // at all scales
-	std::set<std::string> steps; // that give figures
+	std::set<std::string> steps; // that produce figures
 
 	void Fail(int line, const std::string &reason)
 	{
@@ -74,7 +74,7 @@ void CheckFilter(Check *check, const Filter &filter, int line)
 			check->Fail(line, "unknown sweep variable \"" + name + "\"");
 			continue;
 		}
-		// Formulas have other values at each scale.
+		// Values of formulas differ between scales.
 		for (const std::string &value : values)
 			if (std::find(sweep->values.begin(), sweep->values.end(), value) ==
 				sweep->values.end() &&
@@ -93,7 +93,7 @@ void CheckTemplate(Check *check, const std::string &text, const Filter &only, in
 		}
 }
 
-// "redis", or "redis3" of several, or "redis{i}".
+// "redis", "redis3" of several, or "redis{i}".
 void CheckServer(Check *check, const std::string &name, int line)
 {
 	std::string group = name.substr(0, name.find('{'));
@@ -162,7 +162,7 @@ void CheckSweeps(Check *check)
 			check->Fail(1, "the scale \"" + name + "\" must be a factor above 0");
 }
 
-// Values that are templates are worked out by PointsOf, which leaves those that can't be.
+// PointsOf() expands templates in values; invalid ones remain unchanged.
 void CheckValues(Check *check)
 {
 	auto worked_out = [&](const Values &point, const std::string &name, int line) {
@@ -251,7 +251,7 @@ void CheckSwap(Check *check)
 	}
 }
 
-// Figures and files of two loads with one name would be one another's.
+// Two loads with the same name would share figures and files.
 void CheckNames(Check *check)
 {
 	for (const Values &point : check->points) {
@@ -264,7 +264,7 @@ void CheckNames(Check *check)
 	}
 }
 
-// What is told of a step: figures of it, and of those before it, can be in it.
+// The text of `say` may contain figures of its step and of earlier steps.
 void CheckSay(Check *check, const std::string &text, const Filter &only, int line)
 {
 	auto figure = [&](const std::string &name) -> std::optional<double> {
@@ -273,9 +273,9 @@ void CheckSay(Check *check, const std::string &text, const Filter &only, int lin
 			return {};
 		return 1;
 	};
-	std::string told, error;
+	std::string expanded, error;
 	for (const Values &point : check->points)
-		if (Matches(only, point) && !Told(text, point, figure, &told, &error)) {
+		if (Matches(only, point) && !ExpandText(text, point, figure, &expanded, &error)) {
 			check->Fail(line, error);
 			return;
 		}
@@ -382,7 +382,7 @@ void CheckSteps(Check *check)
 	}
 }
 
-// One recording is explained, and stands for the whole run.
+// A scenario that prints an explanation has one recording.
 void CheckExplanation(Check *check)
 {
 	const Scenario &scenario = check->scenario;
@@ -400,7 +400,7 @@ void CheckExplanation(Check *check)
 			       "sweeps, tables or charts");
 }
 
-// A figure or a variable that a formula names.
+// Checks a figure or variable in a formula.
 void CheckFigure(Check *check, const Column &column, std::string name)
 {
 	if (name.rfind("base.", 0) == 0) {
@@ -414,7 +414,7 @@ void CheckFigure(Check *check, const Column &column, std::string name)
 		check->Fail(column.line, "no step produces \"" + name + "\"");
 }
 
-// `rows`: what {row} may stand for.
+// `rows`: the values of {row}.
 void CheckColumn(Check *check, const Column &column, std::vector<std::string> rows)
 {
 	CheckFilter(check, column.where, column.line);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a scenario has to be beyond its types: names that exist, templates that can be filled in, steps of
-// which each is one thing.
+// Checks a scenario beyond its types: names exist, templates can be expanded, each step has one action.
 #pragma once
 
 #include <string>
@@ -10,10 +9,10 @@
 namespace forktail::lab
 {
 
-// *mistake: "LINE: reason" of the first one, or left empty.
+// *mistake: "LINE: reason" of the first error, or "".
 void CheckScenario(const Scenario &scenario, std::string *mistake);
 
-// When an event is due: a share of the load, or a time after its start. False: the text is neither.
+// The due time of an event: a share of the load, or a time after its start. False: invalid text.
 struct Due {
 	bool is_share = false;
 	double share = 0;   // 0 to 1

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scenario files: TOML into the structures of scenario.h. What a key means and which there are stands once,
-// where it is read.
+// Reads scenario files (TOML) into the structures of scenario.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -74,7 +73,7 @@ void ReadStep(common::Table *reader, StepSpec *step)
 {
 	step->line = reader->Line();
 	reader->Text("load", &step->load);
-	if (step->load.empty() && reader->good()) { // else its other keys are a load's
+	if (step->load.empty() && reader->good()) { // without `load` the step is an action
 		ReadAction(reader, &step->action);
 		step->only.swap(step->action.only);
 		return;
@@ -235,7 +234,7 @@ void ReadAll(common::Table *reader, Scenario *scenario)
 	reader->End();
 }
 
-// Constants and sizes as whoever runs the scenario wants them.
+// Applies changed constants and sizes.
 bool Set(const Values &settings, Scenario *scenario, std::string *error)
 {
 	for (const auto &[name, value] : settings) {

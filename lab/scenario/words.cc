@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Both are stricter than a shell or strtoull: what isn't understood whole is refused, so that a scenario's
-// mistake gets its line's number rather than a server with another limit.
+// Both are stricter than a shell or strtoull, so that an error in a scenario is reported with its line.
 #include "words.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Notations of scenario files that stand inside texts: sizes of memory, and command lines.
+// Parsers for texts in scenario files: sizes of memory, and command lines.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace forktail::lab
 // "256MiB", "1GiB", "4096" -> bytes. False: not such a size.
 bool ParseBytes(const std::string &text, uint64_t *bytes);
 
-// Words apart by blanks; '...' and "..." keep them together. False: a quote that doesn't end.
+// Splits at blanks; '...' and "..." group words. False: a quote is not closed.
 bool SplitWords(const std::string &text, std::vector<std::string> *words);
 
 } // namespace forktail::lab

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A Redis Cluster: made of empty nodes with the commands that redis-cli --cluster create sends, and slots
-// moved with those of redis-cli --cluster reshard. Sent by the lab itself, so that it notices signals and
-// dead servers meanwhile, and waits for what it needs rather than for fixed times.
+// A Redis Cluster: created with the commands of redis-cli --cluster create; slots are moved with those of
+// redis-cli --cluster reshard. The lab sends them itself to notice signals and dead servers, and to wait for
+// states instead of fixed times.
 #include <sstream>
 
 #include "servers.h"
@@ -14,10 +14,11 @@ namespace
 
 constexpr size_t kSlots = 16384;
 constexpr double kFormSeconds = 120;
-constexpr const char *kKeysAtOnce = "10"; // redis-cli's
+constexpr const char *kKeysAtOnce = "10"; // as in redis-cli
 constexpr const char *kMigrateMs = "10000";
 
-bool Tell(Session *session, const Instance &node, const std::vector<std::string> &words, std::string *error)
+bool SendCommand(Session *session, const Instance &node, const std::vector<std::string> &words,
+		 std::string *error)
 {
 	std::vector<std::string> reply;
 	return Ask(session, node.redis.get(), words, &reply, error);
@@ -82,22 +83,22 @@ bool GiveSlots(Session *session, const std::vector<Instance *> &nodes, size_t pr
 		std::vector<std::string> words = {"CLUSTER", "ADDSLOTS"};
 		for (size_t slot = kSlots * i / primaries; slot < kSlots * (i + 1) / primaries; slot++)
 			words.push_back(std::to_string(slot));
-		if (!Tell(session, *nodes[i], {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)},
-			  error) ||
-		    !Tell(session, *nodes[i], words, error))
+		if (!SendCommand(session, *nodes[i], {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)},
+				 error) ||
+		    !SendCommand(session, *nodes[i], words, error))
 			return false;
 	}
 	return true;
 }
 
-// Each with each, rather than waiting for gossip.
+// Introduces every pair of nodes instead of waiting for gossip.
 bool Meet(Session *session, const std::vector<Instance *> &nodes, std::string *error)
 {
 	for (size_t i = 1; i < nodes.size(); i++)
 		for (size_t other = 0; other < i; other++)
-			if (!Tell(session, *nodes[i],
-				  {"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes[other]->port)},
-				  error))
+			if (!SendCommand(session, *nodes[i],
+					 {"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes[other]->port)},
+					 error))
 				return false;
 	for (Instance *node : nodes) {
 		auto known = [&](bool *yes, std::string *why) {
@@ -119,7 +120,7 @@ bool MakeReplicas(Session *session, const std::vector<Instance *> &nodes, size_t
 	for (size_t i = primaries; i < nodes.size(); i++) {
 		std::string id;
 		if (!ReadId(session, *nodes[i % primaries], &id, error) ||
-		    !Tell(session, *nodes[i], {"CLUSTER", "REPLICATE", id}, error))
+		    !SendCommand(session, *nodes[i], {"CLUSTER", "REPLICATE", id}, error))
 			return false;
 	}
 	return true;
@@ -152,7 +153,7 @@ bool AwaitClusterServing(Session *session, const std::vector<Instance *> &nodes,
 	return true;
 }
 
-// The first slots that a node has.
+// The first slots of a node.
 bool FirstSlots(Session *session, const Instance &node, size_t count, std::vector<size_t> *slots,
 		std::string *error)
 {
@@ -192,13 +193,13 @@ bool MoveKeys(Session *session, const Instance &from, const Instance &to, const 
 		std::vector<std::string> words = {"MIGRATE",  "127.0.0.1", std::to_string(to.port), "", "0",
 						  kMigrateMs, "KEYS"};
 		words.insert(words.end(), keys.begin(), keys.end());
-		if (!Tell(session, from, words, error))
+		if (!SendCommand(session, from, words, error))
 			return false;
 	}
 }
 
-// Primaries of the same Cluster that live, the two that exchange slots first: `to` has to know of its new
-// slot before `from` sends clients there.
+// Running primaries of the Cluster, `to` and `from` first: `to` must know its new slot before `from`
+// redirects clients there.
 bool PrimariesToTell(Session *session, const Topology &topology, Instance *from, Instance *to,
 		     std::vector<Instance *> *primaries, std::string *error)
 {
@@ -250,12 +251,12 @@ bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *t
 		return false;
 	for (size_t number : numbers) {
 		std::string slot = std::to_string(number);
-		if (!Tell(session, *to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", source}, error) ||
-		    !Tell(session, *from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", target}, error) ||
+		if (!SendCommand(session, *to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", source}, error) ||
+		    !SendCommand(session, *from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", target}, error) ||
 		    !MoveKeys(session, *from, *to, slot, error))
 			return false;
 		for (Instance *node : primaries)
-			if (!Tell(session, *node, {"CLUSTER", "SETSLOT", slot, "NODE", target}, error))
+			if (!SendCommand(session, *node, {"CLUSTER", "SETSLOT", slot, "NODE", target}, error))
 				return false;
 	}
 	return true;

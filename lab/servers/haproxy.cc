@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HAProxy as a kind of server: a proxy with several threads, each of which has connections of its own. It
-// passes a connection's bytes on to one server and knows no commands, so there is one behind it.
+// HAProxy as a kind of server: a TCP proxy with several threads. It forwards connections without knowing
+// commands, so it has exactly one server behind it.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -12,14 +12,14 @@ namespace forktail::lab
 namespace
 {
 
-// Times are those of a load that may rest for as long as it likes.
+// The timeouts allow long idle times of the load.
 bool WriteConfig(const std::string &path, const ServerPlan &plan, const Behind &behind,
 		 const Endpoint &endpoint, std::string *error)
 {
 	auto bound = [](const std::string &address) { return (address[0] == '/' ? "unix@" : "") + address; };
 	std::ofstream out(path);
 	out << "global\n  nbthread 2\n  maxconn 4000\n";
-	for (const std::string &line : plan.config) // what comes later counts
+	for (const std::string &line : plan.config) // later lines override
 		out << "  " << line << '\n';
 	out << "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 24d\n  timeout server 24d\n"
 	    << "listen forktail\n  bind " << bound(endpoint.Address()) << "\n  server " << behind.name << ' '

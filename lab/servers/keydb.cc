@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// KeyDB: a redis-server of before 7.0 whose threads share one data set, if told to: config =
-// ["--server-threads", "2"].
+// KeyDB: a fork of Redis older than 7.0 whose threads share one data set with config = ["--server-threads",
+// "2"].
 #include "kinds.h"
 
 namespace forktail::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table. What a row says is in the kind's own file.
+// The table of kinds. Each row is defined in the kind's own file.
 #include "kinds.h"
 
 #include <algorithm>

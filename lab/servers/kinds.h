@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kinds of servers, each a row of one table: its programs, how it is started, when it is ready, what it
-// counts, and how forktail-load speaks to it. A new kind is a file that describes it, its row in kinds.cc,
-// and a test; docs/adding.md goes through one.
+// Kinds of servers, each a row of a table: programs, start, readiness, counters, and options for
+// forktail-load. A new kind needs a file, a row in kinds.cc and a test; see docs/adding.md.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,7 @@ namespace forktail::lab
 struct Instance;
 struct Starting;
 
-// Whether a kind's program is the one that script/servers made: never, where this machine has none installed,
-// or whatever it has.
+// When to use the program built by script/servers: never, if none is installed, or always.
 enum class Made : uint8_t { No, IfMissing, Always };
 
 struct ServerKind {
@@ -25,29 +23,29 @@ struct ServerKind {
 	std::vector<const char *> programs; // the preferred one first
 	bool (*start)(const Starting &, size_t number, Instance *,
 		      std::string *error); // instance `number`, from 0
-	// Waits until all instances serve, once they listen; nullptr: then they do.
+	// Waits until all instances serve; nullptr: they serve when they listen.
 	bool (*ready)(const Starting &, std::string *error) = nullptr;
-	// What an instance counts itself; nullptr: INFO, if it speaks Redis' protocol, else nothing.
+	// Counters of an instance; nullptr: INFO with the Redis protocol, else none.
 	RedisInfo (*counters)(const Instance &) = nullptr;
-	// What forktail-load is told beside addresses.
+	// Options of forktail-load in addition to addresses.
 	std::vector<std::string> load_words = {};
-	// The option before each address of those that only tell where others are; nullptr: it is asked
-	// itself.
+	// The option before each address for servers that only name other servers (Sentinels); nullptr: it is
+	// a target itself.
 	const char *guide_option = nullptr;
-	const char *of = nullptr;  // it needs other servers, and is this of them: "in front of"
-	bool proxy = false;	   // what it is asked are the servers behind it, which say the protocol
-	bool speaks_redis = false; // to a load: it stores data, replicates, forms a Cluster
+	const char *of = nullptr;  // its relation to the servers it needs: "in front of"
+	bool proxy = false;	   // the servers behind it define the protocol
+	bool speaks_redis = false; // supports data, replication and Cluster
 	bool needs_tcp = false;	   // others must reach it
-	bool carries = true;	   // requests go through it, so it is recorded
+	bool carries = true;	   // requests pass through it, so it is recorded
 	Made made = Made::No;
 };
 
-// nullptr: there is none.
+// nullptr: unknown kind.
 const ServerKind *FindKind(const std::string &name);
 // "redis, valkey and memcached".
 std::string KindNames();
 
-// A redis-server, or one that takes its arguments and commands.
+// A redis-server or a compatible server.
 ServerKind RedisKind(const char *name, const std::vector<const char *> &programs, Made made = Made::No);
 
 } // namespace forktail::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /proc says which process listens on a port, so that another's server is never taken for ours.
+// /proc shows which process listens on a port, so that a foreign server is never used by mistake.
 #include "listen.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ namespace
 namespace fs = std::filesystem;
 
 constexpr int kLowestPort = 10'000, kHighestPort = 22'767;
-constexpr int kBusOffset = 10'000; // Redis' own
+constexpr int kBusOffset = 10'000; // as in Redis
 constexpr int kPortTries = 1000, kStartTries = 5;
 constexpr size_t kSocketPathLimit = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -40,11 +40,11 @@ sockaddr_in LocalAddress(int port)
 	return address;
 }
 
-// By anybody: a server elsewhere may listen on all addresses.
+// Checks all addresses: another server may listen on all of them.
 bool IsFree(int port)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int on = 1; // as servers do: connections that are over don't count
+	int on = 1; // as servers do: ignores closed connections
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	sockaddr_in address = LocalAddress(port);
 	bool free =
@@ -53,7 +53,7 @@ bool IsFree(int port)
 	return free;
 }
 
-// Whether this process listens on this port: what accepts a connection there may be somebody else's.
+// True if this process listens on the port, where another process might accept connections.
 bool Listens(pid_t pid, int port)
 {
 	char local[16];
@@ -85,7 +85,7 @@ bool IsUp(const Child &child, const Endpoint &endpoint)
 	return fd >= 0;
 }
 
-// Until it listens, ends, or the time is up.
+// Waits until it listens, ends, or the time limit.
 bool AwaitListening(Session *session, const Endpoint &endpoint, double seconds, Child *child,
 		    std::string *error)
 {
@@ -164,7 +164,7 @@ int ConnectTo(const Endpoint &endpoint)
 	sockaddr_un unix_address = {};
 	unix_address.sun_family = AF_UNIX;
 	endpoint.socket.copy(unix_address.sun_path, kSocketPathLimit);
-	// A server whose queue of connections is full would keep us waiting, and we it.
+	// A full accept queue of the server must not block the lab.
 	timeval limit = {1, 0};
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	int failed = tcp ? connect(fd, reinterpret_cast<sockaddr *>(&local), sizeof(local))

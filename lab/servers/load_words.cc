@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which servers this machine has, by their programs' own words, and what forktail-load is told to reach those
-// that run.
+// Finds the installed servers and their versions, and the options with which forktail-load reaches running
+// ones.
 #include <cstdlib>
 #include <sstream>
 #include <unistd.h>
@@ -23,17 +23,17 @@ const ServerPlan *PlanOf(const Topology &topology, const std::string &server)
 	return nullptr;
 }
 
-// One of script/servers': in $FORKTAIL_SERVERS, else where it made them when forktail was built.
+// A program built by script/servers: in $FORKTAIL_SERVERS, else in its directory at build time.
 std::string NewerProgram(const std::string &name)
 {
-	const char *said = getenv("FORKTAIL_SERVERS");
-	std::string file = (said && *said ? said : FORKTAIL_SERVERS) + ("/" + name);
+	const char *directory = getenv("FORKTAIL_SERVERS");
+	std::string file = (directory && *directory ? directory : FORKTAIL_SERVERS) + ("/" + name);
 	return access(file.c_str(), X_OK) == 0 ? file : "";
 }
 
 } // namespace
 
-// The first number with a dot of what it says: "Redis server v=7.0.15 sha=...", "This is nutcracker-0.5.0".
+// The first number with a dot in its --version: "Redis server v=7.0.15 sha=...", "This is nutcracker-0.5.0".
 std::string VersionOf(const std::string &path)
 {
 	std::string text;
@@ -75,8 +75,8 @@ std::vector<std::string> LoadWords(const Topology &topology, const std::string &
 	if (!plan)
 		return words;
 	const ServerKind *kind = instances[0]->kind;
-	// A Cluster and Sentinels tell themselves who is there, so one that was killed isn't named; and words
-	// that name no server would mean whatever listens on the default port.
+	// Clusters and Sentinels report their members, so killed nodes are not named. Without any address,
+	// forktail-load would use the default port.
 	if (const char *option = plan->cluster ? "--server" : kind->guide_option) {
 		for (const Instance *instance : instances)
 			if (instance->redis)

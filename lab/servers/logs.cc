@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Their times are the local time of day to the millisecond, as Redis writes it.
+// Times in Redis' logs are local time with milliseconds.
 #include "logs.h"
 
 #include <cstdlib>

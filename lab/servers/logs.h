@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a server said something, by the times in its log.
+// Finds the time of a message in a server's log.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace forktail::lab
 // 0 if it has none.
 uint64_t TimeOfLine(const std::string &line);
 
-// Of the first line that holds the text, not earlier than `from_ns`; 0: there is none.
+// The time of the first line with the text, not earlier than `from_ns`; 0: none.
 uint64_t FindInLog(const std::string &path, const std::string &text, uint64_t from_ns);
 
 } // namespace forktail::lab

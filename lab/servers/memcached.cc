@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// memcached as a kind of server: started on a Unix socket or on TCP, and asked for its stats.
+// memcached as a kind of server: on a Unix socket or TCP, with counters from `stats`.
 #include <fcntl.h>
 #include <sstream>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ bool StartMemcached(const Starting &starting, size_t, Instance *instance, std::s
 		else
 			argv.insert(argv.end(), {"-s", endpoint.socket});
 		if (geteuid() == 0)
-			argv.insert(argv.end(), {"-u", "root"}); // it refuses to run as root unless told to
+			argv.insert(argv.end(), {"-u", "root"}); // it refuses to run as root without this
 		argv.insert(argv.end(), starting.plan->config.begin(), starting.plan->config.end());
 		return start;
 	};
@@ -34,13 +34,13 @@ bool StartMemcached(const Starting &starting, size_t, Instance *instance, std::s
 			      PatienceSeconds(starting), instance, &instance->child, error);
 }
 
-// "stats": lines "STAT name value" up to "END". Nothing if it doesn't answer in time.
+// Reads "stats": lines "STAT name value" up to "END". Empty if it does not answer in time.
 RedisInfo ReadStats(const Instance &instance)
 {
 	int fd = ConnectTo(instance);
 	if (fd < 0)
 		return {};
-	fcntl(fd, F_SETFL, 0); // waits, but not for ever
+	fcntl(fd, F_SETFL, 0); // blocking, with a time limit
 	timeval limit = {kStatsSeconds, 0};
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 	std::string text;

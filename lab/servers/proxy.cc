@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// twemproxy, whose program is nutcracker, as a kind of server: in front of other servers of the topology,
-// over whose names it spreads keys.
+// twemproxy (program: nutcracker) as a kind of server: in front of other servers of the topology. It
+// distributes keys by their names.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,7 +13,7 @@ namespace forktail::lab
 namespace
 {
 
-// "timeout: 400" -> "timeout"; "" if it is no line of a pool.
+// "timeout: 400" -> "timeout"; "" if it is not a line of a pool.
 std::string SettingOf(const std::string &line)
 {
 	size_t colon = line.find(':');
@@ -26,7 +26,7 @@ bool WritePool(const std::string &path, const Starting &starting, const std::vec
 	const ServerPlan &plan = *starting.plan;
 	std::vector<Instance *> instances = InstancesOf(*starting.topology, plan.of);
 	bool speaks_redis = instances.empty() || instances[0]->kind->speaks_redis;
-	// What twemproxy's own example has, and one connection to each server, its default.
+	// The settings of twemproxy's example, and one connection per server, its default.
 	std::vector<std::string> lines = {"hash: fnv1a_64", "distribution: ketama", "server_connections: 1",
 					  std::string("redis: ") + (speaks_redis ? "true" : "false")};
 	std::ofstream out(path);
@@ -42,7 +42,7 @@ bool WritePool(const std::string &path, const Starting &starting, const std::vec
 		if (!SettingOf(line).empty())
 			out << "  " << line << '\n';
 	out << "  servers:\n";
-	// Names, because ketama spreads keys by them: without, by ports and paths that differ in every run.
+	// ketama distributes keys by names; without names, by ports and paths, which differ in every run.
 	for (const Behind &server : behind)
 		out << "   - " << server.address << ":1" << (server.name.empty() ? "" : " ") << server.name
 		    << '\n';
@@ -64,7 +64,7 @@ bool StartProxy(const Starting &starting, size_t, Instance *instance, std::strin
 	auto command = [&](const Endpoint &endpoint) {
 		WritePool(pool, starting, behind, endpoint, &unwritten);
 		Command start = CommandOf(starting, *instance);
-		// It has no way to do without a port for its statistics.
+		// It always needs a port for its statistics.
 		start.argv.insert(start.argv.end(), {"-c", pool, "-o", instance->log, "-a", "127.0.0.1", "-s",
 						     std::to_string(FreePort())});
 		for (const std::string &line : plan.config)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Over hiredis, whose socket is waited for in Step: a server stuck in a fork must not make the lab deaf.
+// Uses hiredis and waits for its socket in Step(), so that the lab stays responsive while a server is stuck
+// in a fork.
 #include "redis.h"
 
 #include <cerrno>
@@ -35,7 +36,7 @@ bool Connect(Redis *redis, std::string *error)
 		*error = "cannot connect to " + redis->child->command.name + ": " + std::strerror(errno);
 		return false;
 	}
-	redis->connection->flags &= ~REDIS_BLOCK; // nor does the descriptor
+	redis->connection->flags &= ~REDIS_BLOCK; // the descriptor is non-blocking, too
 	return true;
 }
 
@@ -66,7 +67,7 @@ Outcome Exchange(Session *session, Redis *redis, const std::vector<std::string> 
 		if (redisBufferWrite(connection, &done) != REDIS_OK)
 			return Outcome::kBroken;
 
-	// A blocking connection would be deaf to signals and to the server's end, so Step does the waiting.
+	// Step() waits, because a blocking connection would not notice signals and the end of the server.
 	uint64_t limit_ns = ft_now_ns() + static_cast<uint64_t>(redis->patience_seconds * 1e9);
 	void *raw = nullptr;
 	while (!raw) {
@@ -75,7 +76,7 @@ Outcome Exchange(Session *session, Redis *redis, const std::vector<std::string> 
 		if (ft_now_ns() > limit_ns) {
 			*error = redis->child->command.name + " did not answer " + words[0] + " within " +
 				 std::to_string(static_cast<int>(redis->patience_seconds)) + " s";
-			Disconnect(redis); // or its answer would be taken for the next command's
+			Disconnect(redis); // otherwise its late reply would be taken for the next command's
 			return Outcome::kFailed;
 		}
 		if (redisBufferRead(connection) != REDIS_OK ||
@@ -86,8 +87,8 @@ Outcome Exchange(Session *session, Redis *redis, const std::vector<std::string> 
 	return Outcome::kReply;
 }
 
-// The same over a new connection if the server has closed this one, as each does whose role a Sentinel
-// changes.
+// Retries on a new connection if the server closed this one, as servers do when a Sentinel changes their
+// role.
 bool ExchangeAgain(Session *session, Redis *redis, const std::vector<std::string> &words, Reply *reply,
 		   std::string *error)
 {
@@ -135,7 +136,7 @@ bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std
 		Reply pong;
 		if (!ExchangeAgain(session, redis, {"PING"}, &pong, why))
 			return false;
-		// An error is an answer too (NOAUTH), but for that of a server that reads its data.
+		// An error is an answer, too (NOAUTH), except LOADING.
 		*yes = pong->type != REDIS_REPLY_ERROR || TextOf(*pong).rfind("LOADING", 0) != 0;
 		return true;
 	};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Redis 8, whose helpers each have clients of their own: config = ["--io-threads", "4"]. Debian 12 has Redis
-// 7, so script/servers makes this one.
+// Redis 8, whose I/O threads each have their own clients: config = ["--io-threads", "4"]. Debian 12 has Redis
+// 7, so script/servers builds this one.
 #include "kinds.h"
 
 namespace forktail::lab

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// redis-server as a kind of server, and whatever takes its arguments and commands: alone, as a replica, as a
-// Cluster's node. It takes no snapshots unless its configuration says so: forks come when an experiment wants
-// them.
+// redis-server and compatible servers as kinds: alone, as a replica, or as a Cluster node. They take no
+// snapshots unless configured, so that experiments control forks.
 #include "kinds.h"
 #include "starting.h"
 
@@ -10,7 +9,7 @@ namespace forktail::lab
 namespace
 {
 
-constexpr double kInStepSeconds = 900; // a full copy of a data set that is under load
+constexpr double kInStepSeconds = 900; // a full synchronization under load
 
 bool HasOption(const std::vector<std::string> &config, const std::string &option)
 {
@@ -20,7 +19,7 @@ bool HasOption(const std::vector<std::string> &config, const std::string &option
 	return false;
 }
 
-// Its primary, if it has one; nullptr too when *error says why there is none.
+// Finds the primary; nullptr if it has none. False: *error is one sentence.
 bool PrimaryOf(const Starting &starting, size_t number, Instance **primary, std::string *error)
 {
 	const ServerPlan &plan = *starting.plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Redis' Sentinels: started on configuration files of their own, which they rewrite, and waited for until
-// they know each other and all replicas, since before that they could not fail over.
+// Redis Sentinels: started with their own configuration files, which they rewrite. They are ready when they
+// know each other and all replicas, because only then they can fail over.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,7 +14,7 @@ namespace forktail::lab
 namespace
 {
 
-constexpr double kKnownSeconds = 60; // they greet each other every 2 s, and ask for replicas every 10 s
+constexpr double kKnownSeconds = 60; // they announce themselves every 2 s and read replicas every 10 s
 
 bool WriteSentinelConfig(const std::string &path, const ServerPlan &plan, int primary_port,
 			 std::vector<std::string> *arguments, std::string *error)
@@ -95,7 +95,7 @@ bool AwaitSentinels(const Starting &starting, std::string *error)
 
 } // namespace
 
-// A Sentinel is a redis-server told to be one.
+// A Sentinel is a redis-server with --sentinel.
 extern const ServerKind kSentinel;
 const ServerKind kSentinel = {.name = "sentinel",
 			      .programs = {"redis-server", "valkey-server"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is the same for servers of all kinds: program, directory, CPUs and limit of each instance, and the end
-// of all. The rest is the kind's (kinds.h).
+// The parts common to all kinds of servers: program, directory, CPUs and limit of each instance, and
+// stopping. The rest is in the kinds (kinds.h).
 #include "servers.h"
 
 #include <cerrno>
@@ -20,9 +20,9 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr double kGoneSeconds = 60; // giving back a lot of memory, some of it swapped
+constexpr double kGoneSeconds = 60; // freeing a lot of memory, partly swapped
 
-// Of instance `number`, from 0.
+// The CPUs of instance `number`, from 0.
 std::string CpusOf(const ServerPlan &plan, size_t number)
 {
 	if (plan.cpus != "each")
@@ -113,7 +113,7 @@ bool KillInstance(Session *session, Instance *instance, std::string *error)
 
 bool StopServers(Session *session, Topology *topology, std::string *error)
 {
-	// All at once: a primary that is gone makes its replicas talk, and nothing of it is wanted.
+	// All at once, so that replicas do not react to the end of their primary.
 	for (auto &instance : topology->instances)
 		if (instance->child && !instance->child->ended) {
 			instance->child->needed = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Waiting goes by looking again and again, in small steps, so that a signal or a server's end is noticed
-// meanwhile, and ends when a server at its limit of memory would have been done too.
+// All waiting polls in small steps, to notice signals and the end of a server, with time limits that suit a
+// server at its memory limit.
 #include "starting.h"
 
 #include <filesystem>

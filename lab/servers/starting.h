@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a kind of server is started with, and what the kinds' files share. Only for these files: others see
-// servers.h.
+// Shared by the files of server kinds only; others use servers.h.
 #pragma once
 
 #include <functional>
@@ -13,7 +12,7 @@
 namespace forktail::lab
 {
 
-// One call of StartServers.
+// The state of one StartServers() call.
 struct Starting {
 	Session *session;
 	const ServerPlan *plan;
@@ -23,24 +22,23 @@ struct Starting {
 	std::string cgroup; // "": no limit
 };
 
-// How long a server may take for its start and for an answer: at its limit, each page of it may have to be
-// read back from swap first.
+// Time limit for a server's start and answers: at its memory limit, each page may have to be read from swap.
 double PatienceSeconds(const Starting &starting);
 
-// Name, cgroup, CPUs and log of an instance's program.
+// The command of an instance: name, cgroup, CPUs and log.
 Command CommandOf(const Starting &starting, const Instance &instance);
 
-// Starts an instance that speaks Redis' protocol, with these arguments behind a configuration file (or "").
+// Starts an instance with the Redis protocol: a configuration file (or ""), then these arguments.
 bool StartRedisInstance(const Starting &starting, const std::string &file,
 			const std::vector<std::string> &config, Instance *instance, std::string *error);
 
-// Makes one Cluster of the plan's instances and waits until it serves.
+// Creates a Cluster of the plan's instances and waits until it serves.
 bool FormCluster(const Starting &starting, std::string *error);
 
-// The servers that the plan's proxy is in front of.
+// The servers behind the plan's proxy.
 std::vector<Behind> BehindOf(const Starting &starting);
 
-// Of these servers, one that takes connections over TCP, for `what` ("the Sentinels of sentinel").
+// Checks that the instance listens on TCP; `what` is the reason in the error ("sentinel cannot watch it").
 bool NeedTcp(const Instance &instance, const std::string &what, std::string *error);
 
 } // namespace forktail::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names are looked up each time, among a handful: instances come and go while a scenario runs.
+// Names are looked up at each call, because instances come and go and there are only a few.
 #include "topology.h"
 
 namespace forktail::lab

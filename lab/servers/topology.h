@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What servers of a scenario are: what is asked for, the instances that run, and all of them together. Data
-// and how it is found, no more, so that each kind's file and what starts them all can both speak of it.
+// Data of a scenario's servers: plans, running instances, and the topology. Only data and lookup, for the
+// kinds' files and for servers.cc.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace forktail::lab
 
 struct ServerKind;
 
-// A server that a proxy is in front of.
+// A server behind a proxy.
 struct Behind {
-	std::string name;    // "": the proxy calls it by its address
+	std::string name;    // "": the proxy uses its address
 	std::string address; // "127.0.0.1:7001", or a socket's path
 };
 
@@ -26,22 +26,22 @@ struct Behind {
 struct ServerPlan {
 	std::string name, kind;
 	int count = 1;
-	std::string program = {}; // in place of the kind's own; "": that
-	// Further arguments: {"--appendonly", "yes"}. Of a nutcracker, lines of its pool ("timeout: 400"),
-	// and what has no colon is an argument ("-m 512"). Of a haproxy, lines of
-	// its global section ("nbthread 4"). Of Sentinels, what they are to know of the primary
-	// ("down-after-milliseconds 1000"), and "--loglevel debug" is an argument.
+	std::string program = {}; // instead of the kind's program; "": the kind's
+	// Further arguments: {"--appendonly", "yes"}. nutcracker: lines of its pool ("timeout: 400"); entries
+	// without a colon are arguments ("-m 512"). haproxy: lines of its global section ("nbthread 4").
+	// Sentinels: settings of the primary ("down-after-milliseconds 1000"); "--loglevel debug" is an
+	// argument.
 	std::vector<std::string> config = {};
-	std::vector<std::string> environment = {}; // "NAME=VALUE", beside the lab's own
+	std::vector<std::string> environment = {}; // "NAME=VALUE", in addition to the lab's
 	bool tcp = false;
-	std::string cpus;		 // a list as taskset has it; "each"; or ""
+	std::string cpus;		 // a list in taskset's format; "each"; or ""
 	uint64_t memory_bytes = 0;	 // 0: no limit
 	std::string of;			 // nutcracker, haproxy: the servers behind it; sentinel: the primary
-	std::vector<Behind> behind = {}; // nutcracker, haproxy: the same, of servers that others started
-	std::string replica_of;		 // instance i copies instance i of that server, modulo their number
-	int replicas = 0;		 // of each primary, with cluster
+	std::vector<Behind> behind = {}; // nutcracker, haproxy: the same, for external servers
+	std::string replica_of; // instance i replicates instance i of that server, modulo their number
+	int replicas = 0;	// of each primary, with cluster
 	bool cluster = false;
-	bool by_program = false; // messages call an instance by its program, not by its name
+	bool by_program = false; // messages name an instance by its program
 };
 
 struct Instance : Endpoint {
@@ -50,15 +50,15 @@ struct Instance : Endpoint {
 	const ServerKind *kind = nullptr;
 	Child *child = nullptr;
 	std::string directory, log;
-	std::string cgroup;  // that limits its memory, or ""
-	std::string cpus;    // where it may run, or ""
+	std::string cgroup;  // of its memory limit, or ""
+	std::string cpus;    // its CPUs, or ""
 	std::string version; // "7.0.15"
-	// A connection to it; null unless it lives and speaks Redis' protocol itself.
+	// A connection to it; null unless it runs and has the Redis protocol.
 	std::unique_ptr<Redis> redis;
 };
 
 struct Topology {
-	std::vector<ServerPlan> plans;			  // of what runs
+	std::vector<ServerPlan> plans;			  // of running servers
 	std::vector<std::unique_ptr<Instance>> instances; // in the order of their start
 	std::string directory;				  // of all data
 	std::vector<std::string> cgroups;
@@ -68,7 +68,7 @@ struct Topology {
 // the same order) or the one instance ("redis3").
 std::vector<Instance *> InstancesOf(const Topology &topology, const std::string &name);
 
-// What Sentinels call the primary that they watch.
+// The Sentinels' name of the primary.
 constexpr const char *kSentinelMaster = "forktail";
 
 } // namespace forktail::lab

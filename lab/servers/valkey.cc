@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Valkey: a redis-server under another name, with threads of its own for sockets. Debian 12 has none.
+// Valkey: a fork of Redis with its own I/O threads. Debian 12 does not package it.
 #include "kinds.h"
 
 namespace forktail::lab

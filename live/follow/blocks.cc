@@ -71,7 +71,7 @@ void Follower::State::AddNote(uint64_t t_ns, const std::string &kind, uint32_t s
 void Follower::State::EndRecorder(uint64_t t_ns)
 {
 	accounts.CloseTo(newest_ns, &batch->seconds);
-	turns.ForgetAll();
+	iterations.ForgetAll();
 	waits.clear();
 	servers.EndAll(newest_ns);
 	for (auto &[pid, child] : children) {
@@ -162,7 +162,7 @@ void Follower::State::Read(const ft_block &block)
 	case FT_BLOCK_TALLY:
 		return ForRecords<ft_tally>(block, [&](const ft_tally &t) { Tally(t); });
 	case FT_BLOCK_CPU_SLICE:
-		return ForRecords<ft_cpu_slice>(block, [&](const ft_cpu_slice &t) { held.Add(t); });
+		return ForRecords<ft_cpu_slice>(block, [&](const ft_cpu_slice &t) { slices.Add(t); });
 	case FT_BLOCK_IO:
 		return ForRecords<ft_io>(block, [&](const ft_io &io) { Io(io); });
 	case FT_BLOCK_CLOCK:

@@ -11,10 +11,10 @@
 namespace forktail::live
 {
 
-class Held
+class CpuSlices
 {
 public:
-	void Add(const ft_cpu_slice &turn);
+	void Add(const ft_cpu_slice &slice);
 	// Drops slices that ended before that time.
 	void Forget(uint64_t before_ns);
 

@@ -10,7 +10,7 @@ namespace forktail::live
 namespace
 {
 
-constexpr uint64_t kHeldNs = 4 * kSecondNs; // how long CPU slices are retained
+constexpr uint64_t kSliceNs = 4 * kSecondNs; // how long CPU slices are retained
 constexpr uint64_t kSilentNs = 3 * kSecondNs;
 
 } // namespace
@@ -51,11 +51,11 @@ bool Follower::Poll(Batch *batch, std::string *error)
 	}
 	if (s.begun) {
 		s.LookAtWaits();
-		s.turns.Tell(s.held, &batch->turns);
+		s.iterations.Report(s.slices, &batch->iterations);
 		if (!batch->more)
 			s.CloseUp();
-		if (s.newest_ns > kHeldNs)
-			s.held.Forget(s.newest_ns - kHeldNs);
+		if (s.newest_ns > kSliceNs)
+			s.slices.Forget(s.newest_ns - kSliceNs);
 		if (!s.ended && !recording() && !batch->more) {
 			s.ended = true;
 			s.AddNote(s.newest_ns, "recorder-ended", kNone);

@@ -78,7 +78,7 @@ void Iterations::Thin(std::vector<Short> *shorts)
 {
 	std::array<uint32_t, analysis::kTimelineCauses> last;
 	last.fill(kNone);
-	uint32_t kept = 0;
+	uint32_t remaining = 0;
 	for (const Short &s : *shorts) {
 		uint32_t &before = last[analysis::Index(s.cause)];
 		if (before != kNone) {
@@ -87,11 +87,11 @@ void Iterations::Thin(std::vector<Short> *shorts)
 			b.ns += s.ns;
 			before = kNone;
 		} else {
-			before = kept;
-			(*shorts)[kept++] = s;
+			before = remaining;
+			(*shorts)[remaining++] = s;
 		}
 	}
-	shorts->resize(kept);
+	shorts->resize(remaining);
 }
 
 void Iterations::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally)
@@ -107,17 +107,17 @@ void Iterations::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &t
 				  cause});
 }
 
-void Iterations::AddTurn(uint32_t tid, const Iteration &turn,
-			 const std::unordered_map<uint32_t, DetailText> &details)
+void Iterations::AddIteration(uint32_t tid, const Iteration &iteration,
+			      const std::unordered_map<uint32_t, DetailText> &details)
 {
 	OfThread &thread = threads_[tid];
 	Pending pending;
-	pending.turn = turn;
-	if (turn.duration_ns >= parts_of_turns_ns_) {
-		uint64_t end_ns = turn.start_ns + turn.duration_ns;
+	pending.iteration = iteration;
+	if (iteration.duration_ns >= iteration_parts_ns_) {
+		uint64_t end_ns = iteration.start_ns + iteration.duration_ns;
 		const Part *longest = nullptr;
 		for (const Part &p : thread.parts) {
-			if (p.end_ns <= turn.start_ns || p.start_ns >= end_ns)
+			if (p.end_ns <= iteration.start_ns || p.start_ns >= end_ns)
 				continue;
 			pending.parts.push_back(p);
 			if (analysis::IsStall(p.cause) && (!longest || p.ns > longest->ns))
@@ -125,37 +125,38 @@ void Iterations::AddTurn(uint32_t tid, const Iteration &turn,
 		}
 		auto detail = longest && longest->detail ? details.find(longest->detail) : details.end();
 		if (detail != details.end()) {
-			pending.turn.detail = detail->second.name;
-			pending.turn.stack = detail->second.stack;
+			pending.iteration.detail = detail->second.name;
+			pending.iteration.stack = detail->second.stack;
 		}
 	}
 	thread.parts.clear();
 	thread.pending.push_back(std::move(pending));
 }
 
-void Iterations::Finish(const OfThread &thread, const Held &held, Pending *pending)
+void Iterations::Finish(const OfThread &thread, const CpuSlices &slices, Pending *pending)
 {
-	Iteration &turn = pending->turn;
-	if (turn.duration_ns < parts_of_turns_ns_)
+	Iteration &iteration = pending->iteration;
+	if (iteration.duration_ns < iteration_parts_ns_)
 		return;
-	uint64_t from_ns = turn.start_ns, to_ns = from_ns + turn.duration_ns, waited_ns = 0;
+	uint64_t from_ns = iteration.start_ns, to_ns = from_ns + iteration.duration_ns, waited_ns = 0;
 	analysis::CauseTimes times = {};
 	for (const Part &p : pending->parts) {
 		analysis::Cause cause = p.cause;
 		if (p.queue_cpu) {
-			auto holders = held.In(static_cast<uint16_t>(p.queue_cpu - 1), p.start_ns, p.end_ns);
+			auto holders =
+			    slices.In(static_cast<uint16_t>(p.queue_cpu - 1), p.start_ns, p.end_ns);
 			if (analysis::IsDeferred(holders, p.ns) && cause == analysis::Cause::RunQueue)
 				cause = analysis::Cause::SoftirqDeferred;
 			if (!holders.empty() && holders[0].tid && p.ns > waited_ns) {
 				waited_ns = p.ns;
-				turn.holder = common::VisibleName(holders[0].turn->comm);
+				iteration.holder = common::VisibleName(holders[0].turn->comm);
 			}
 		}
 		times[analysis::Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);
 	}
 	for (const Short &s : thread.shorts)
 		times[analysis::Index(s.cause)] += PartIn(s.ns, s.start_ns, s.end_ns, from_ns, to_ns);
-	turn.parts = PartsOf(times, turn.duration_ns);
+	iteration.parts = PartsOf(times, iteration.duration_ns);
 }
 
 void Iterations::Ended(uint32_t tid)
@@ -165,27 +166,27 @@ void Iterations::Ended(uint32_t tid)
 		found->second.ended = true;
 }
 
-void Iterations::Tell(const Held &held, std::vector<Iteration> *turns)
+void Iterations::Report(const CpuSlices &slices, std::vector<Iteration> *iterations)
 {
 	for (auto &[tid, thread] : threads_) {
-		size_t kept = 0;
-		uint64_t told_ns = 0;
+		size_t remaining = 0;
+		uint64_t done_ns = 0;
 		for (Pending &p : thread.pending) {
 			if (!p.looked) {
 				p.looked = true;
-				if (&thread.pending[kept] != &p)
-					thread.pending[kept] = std::move(p);
-				kept++;
+				if (&thread.pending[remaining] != &p)
+					thread.pending[remaining] = std::move(p);
+				remaining++;
 				continue;
 			}
-			Finish(thread, held, &p);
-			told_ns = p.turn.start_ns + p.turn.duration_ns;
-			turns->push_back(std::move(p.turn));
+			Finish(thread, slices, &p);
+			done_ns = p.iteration.start_ns + p.iteration.duration_ns;
+			iterations->push_back(std::move(p.iteration));
 		}
-		thread.pending.resize(kept);
+		thread.pending.resize(remaining);
 		// Windows that ended before a reported iteration cannot overlap later ones.
 		auto old = std::find_if(thread.shorts.begin(), thread.shorts.end(),
-					[&](const Short &s) { return s.end_ns > told_ns; });
+					[&](const Short &s) { return s.end_ns > done_ns; });
 		thread.shorts.erase(thread.shorts.begin(), old);
 	}
 	std::erase_if(threads_, [](const auto &t) { return t.second.ended && t.second.pending.empty(); });

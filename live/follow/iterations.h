@@ -16,13 +16,13 @@ namespace forktail::live
 // The needed fields of a detail block.
 struct DetailText {
 	std::string name, stack;
-	analysis::Cause told = analysis::Cause::Unknown; // by its stack
+	analysis::Cause stack_cause = analysis::Cause::Unknown; // by its stack
 };
 
 class Iterations
 {
 public:
-	explicit Iterations(uint64_t parts_of_turns_ns) : parts_of_turns_ns_(parts_of_turns_ns) {}
+	explicit Iterations(uint64_t iteration_parts_ns) : iteration_parts_ns_(iteration_parts_ns) {}
 
 	// A part of a span of a serving thread: `ns` of [start_ns, end_ns) had this cause. queue_cpu: 1 + the
 	// CPU that it waited for.
@@ -36,11 +36,11 @@ public:
 	void AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally);
 	// The thread waited for events: earlier parts are not part of its next iteration.
 	void Waited(uint32_t tid);
-	void AddTurn(uint32_t tid, const Iteration &turn,
-		     const std::unordered_map<uint32_t, DetailText> &details);
+	void AddIteration(uint32_t tid, const Iteration &iteration,
+			  const std::unordered_map<uint32_t, DetailText> &details);
 
 	// Reports the iterations that were added before the previous call.
-	void Tell(const Held &held, std::vector<Iteration> *turns);
+	void Report(const CpuSlices &slices, std::vector<Iteration> *iterations);
 	// The thread ended: its state is dropped after its last iteration is reported.
 	void Ended(uint32_t tid);
 	void ForgetAll() { threads_.clear(); }
@@ -53,7 +53,7 @@ private:
 		analysis::Cause cause;
 	};
 	struct Pending {
-		Iteration turn;
+		Iteration iteration;
 		std::vector<Part> parts;
 		bool looked = false;
 	};
@@ -64,9 +64,9 @@ private:
 		bool ended = false;
 	};
 	static void Thin(std::vector<Short> *shorts);
-	void Finish(const OfThread &thread, const Held &held, Pending *pending);
+	void Finish(const OfThread &thread, const CpuSlices &slices, Pending *pending);
 
-	uint64_t parts_of_turns_ns_;
+	uint64_t iteration_parts_ns_;
 	std::unordered_map<uint32_t, OfThread> threads_;
 };
 

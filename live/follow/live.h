@@ -167,7 +167,7 @@ struct RecorderCost {
 // The result of one Poll().
 struct Batch {
 	std::vector<Second> seconds; // complete seconds, in order
-	std::vector<Iteration> turns;
+	std::vector<Iteration> iterations;
 	std::vector<Stall> stalls;
 	std::vector<Fork> forks;
 	std::vector<Fsync> fsyncs;
@@ -183,7 +183,7 @@ struct Options {
 	// Start time. 0: the newest segment (or the start of a single recording). Else the segments from this
 	// time on.
 	uint64_t from_ns = 0;
-	uint64_t parts_of_turns_ns = 1'000'000;
+	uint64_t iteration_parts_ns = 1'000'000;
 	bool disk = true;	     // false: Batch::disk stays empty
 	size_t read_bytes = 8 << 20; // most bytes of records per Poll()
 	uint64_t now_ns = 0;	     // for tests: the time of Poll(), rather than the clock's; 0: the clock's

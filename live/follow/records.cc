@@ -37,7 +37,7 @@ void Follower::State::Thread(const ft_thread &t)
 	Accounts::Known *known = accounts.Find(t.tid);
 	bool ended_now = t.flags & FT_THREAD_ENDED;
 	if (ended_now)
-		turns.Ended(t.tid);
+		iterations.Ended(t.tid);
 	if (!(t.flags & FT_THREAD_MAIN))
 		return;
 	if (!(t.flags & FT_THREAD_CHILD)) {
@@ -61,8 +61,8 @@ void Follower::State::Thread(const ft_thread &t)
 		children.erase(found);
 }
 
-void Follower::State::TellStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s,
-				uint64_t start_ns, uint64_t ns, uint64_t own_ns, bool open)
+void Follower::State::AddStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s, uint64_t start_ns,
+			       uint64_t ns, uint64_t own_ns, bool open)
 {
 	uint32_t label = analysis::IsStall(cause) && ns ? accounts.Label(t) : kNone;
 	if (label == kNone)
@@ -92,15 +92,16 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cau
 	accounts.AddInterval(t, blocked, s.start_ns, woken_ns, 1);
 	const bool serves = accounts.Serves(*t);
 	if (serves)
-		turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
+		iterations.AddPart(s.tid,
+				   {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
 	// A background thread's wait for work is accounted for but is not an event.
 	if (blocked != analysis::Cause::Idle)
-		TellStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
+		AddStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
 	if (woken_ns >= end_ns)
 		return;
 	analysis::Cause cause = analysis::WaitCauseOf(s.flags);
 	if (serves)
-		turns.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
+		iterations.AddPart(s.tid, {woken_ns, end_ns, end_ns - woken_ns, cause, s.queue_cpu, 0});
 	constexpr size_t most_waits = 1 << 16;
 	if (s.queue_cpu && waits.size() < most_waits) {
 		waits.push_back(
@@ -111,7 +112,7 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cau
 	ft_span none = s;
 	none.detail = 0;
 	none.syscall = -1;
-	TellStall(t, cause, none, woken_ns, end_ns - woken_ns, end_ns - woken_ns, false);
+	AddStall(t, cause, none, woken_ns, end_ns - woken_ns, end_ns - woken_ns, false);
 }
 
 // Finishes waits for a CPU whose slices have been recorded by now.
@@ -130,13 +131,13 @@ void Follower::State::LookAtWaits()
 		if (!t)
 			continue;
 		uint64_t ns = w.end_ns - w.start_ns;
-		const std::vector<analysis::CpuHolder> holders = held.In(w.cpu, w.start_ns, w.end_ns);
+		const std::vector<analysis::CpuHolder> holders = slices.In(w.cpu, w.start_ns, w.end_ns);
 		if (w.cause == analysis::Cause::RunQueue && analysis::IsDeferred(holders, ns))
 			w.cause = analysis::Cause::SoftirqDeferred;
 		accounts.AddInterval(t, w.cause, w.start_ns, w.end_ns, 1);
 		ft_span bare = {};
 		bare.syscall = -1;
-		TellStall(t, w.cause, bare, w.start_ns, ns, ns, false);
+		AddStall(t, w.cause, bare, w.start_ns, ns, ns, false);
 		uint32_t label = accounts.Label(t);
 		for (const analysis::CpuHolder &h : holders)
 			if (label != kNone && h.tid)
@@ -161,15 +162,15 @@ void Follower::State::IterationSpan(Accounts::Known *t, const ft_span &s)
 	uint32_t label = accounts.Label(t);
 	if (label == kNone)
 		return;
-	Iteration turn;
-	turn.start_ns = s.start_ns;
-	turn.duration_ns = s.duration_ns;
-	turn.server = accounts.all()[label].server;
-	turn.thread = label;
-	turn.reads = s.arg[1] & 0xffff;
-	turn.writes = s.arg[1] >> 16 & 0xffff;
-	turn.sampled = s.flags & FT_SPAN_SAMPLED;
-	turns.AddTurn(s.tid, turn, details);
+	Iteration iteration;
+	iteration.start_ns = s.start_ns;
+	iteration.duration_ns = s.duration_ns;
+	iteration.server = accounts.all()[label].server;
+	iteration.thread = label;
+	iteration.reads = s.arg[1] & 0xffff;
+	iteration.writes = s.arg[1] >> 16 & 0xffff;
+	iteration.sampled = s.flags & FT_SPAN_SAMPLED;
+	iterations.AddIteration(s.tid, iteration, details);
 }
 
 void Follower::State::FrameEvents(Accounts::Known *t, const ft_span &s, analysis::Cause cause)
@@ -203,19 +204,19 @@ void Follower::State::Span(const ft_span &s)
 		uint64_t own_ns = s.on_cpu_ns + s.runnable_ns + s.blocked_ns;
 		accounts.AddWithin(t, cause, own_ns, s.start_ns, end_ns, 1);
 		if (accounts.Serves(*t))
-			turns.AddPart(s.tid, {s.start_ns, end_ns, own_ns, cause, 0, s.detail});
+			iterations.AddPart(s.tid, {s.start_ns, end_ns, own_ns, cause, 0, s.detail});
 		FrameEvents(t, s, cause);
-		TellStall(t, cause, s, s.start_ns, s.duration_ns, own_ns, false);
+		AddStall(t, cause, s, s.start_ns, s.duration_ns, own_ns, false);
 		return;
 	}
 	const DetailText *detail = DetailOf(s.detail);
-	analysis::Cause cause = detail && detail->told != analysis::Cause::Unknown
-				    ? detail->told
+	analysis::Cause cause = detail && detail->stack_cause != analysis::Cause::Unknown
+				    ? detail->stack_cause
 				    : analysis::CauseOfOwner(s.owner);
 	OffCpu(t, s, cause);
 	FrameEvents(t, s, cause);
 	if (cause == analysis::Cause::Idle && s.depth == 0)
-		turns.Waited(s.tid);
+		iterations.Waited(s.tid);
 }
 
 void Follower::State::Tally(const ft_tally &tally)
@@ -228,7 +229,7 @@ void Follower::State::Tally(const ft_tally &tally)
 	accounts.Moved(t, tally.end_ns);
 	accounts.AddWithin(t, cause, tally.total_ns, tally.start_ns, tally.end_ns, tally.count);
 	if (t->has_loop)
-		turns.AddTally(tally.tid, cause, tally);
+		iterations.AddTally(tally.tid, cause, tally);
 }
 
 // Reads an open span.
@@ -244,8 +245,8 @@ void Follower::State::OpenSpan(const ft_span &s)
 		cause = analysis::WaitCauseOf(s.flags);
 	accounts.SetOpen(t, cause, s.start_ns, seen_ns, 2u * s.depth + s.off_cpu);
 	if (s.duration_ns >= kOpenStallNs)
-		TellStall(t, cause, s, s.start_ns, s.duration_ns, s.on_cpu_ns + s.runnable_ns + s.blocked_ns,
-			  true);
+		AddStall(t, cause, s, s.start_ns, s.duration_ns, s.on_cpu_ns + s.runnable_ns + s.blocked_ns,
+			 true);
 }
 
 void Follower::State::Io(const ft_io &io)

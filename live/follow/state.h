@@ -20,7 +20,8 @@ namespace forktail::live
 
 struct Follower::State {
 	State(const std::string &path, const Options &asked)
-	    : options(asked), tail(path, asked.from_ns), accounts(&servers), turns(asked.parts_of_turns_ns)
+	    : options(asked), tail(path, asked.from_ns), accounts(&servers),
+	      iterations(asked.iteration_parts_ns)
 	{
 	}
 
@@ -28,8 +29,8 @@ struct Follower::State {
 	Tail tail;
 	Servers servers;
 	Accounts accounts;
-	Iterations turns;
-	Held held;
+	Iterations iterations;
+	CpuSlices slices;
 	Batch *batch = nullptr; // during Poll()
 
 	// Of the current file.
@@ -70,8 +71,8 @@ struct Follower::State {
 	void Tally(const ft_tally &t);
 	void OpenSpan(const ft_span &s);
 	void Io(const ft_io &io);
-	void TellStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s, uint64_t start_ns,
-		       uint64_t ns, uint64_t own_ns, bool open);
+	void AddStall(Accounts::Known *t, analysis::Cause cause, const ft_span &s, uint64_t start_ns,
+		      uint64_t ns, uint64_t own_ns, bool open);
 	void LookAtWaits();
 	void EndRecorder(uint64_t t_ns);
 	void CloseUp();

@@ -74,7 +74,7 @@ struct Caller {
 			std::string sentence;
 			const std::string name(line, length);
 			free(line);
-			const bool yes = control->asked_(name, &sentence);
+			const bool yes = control->handler_(name, &sentence);
 			Answer((yes ? "yes " : "no ") + sentence);
 		} else if (!answered && evbuffer_get_length(input) > kMostAsked) {
 			Answer("no the name is too long for a trigger");
@@ -107,7 +107,8 @@ Control::~Control()
 	unlink(path_.c_str());
 }
 
-bool Control::Listen(struct event_base *base, const std::string &path, OnAsked asked, std::string *error)
+bool Control::Listen(struct event_base *base, const std::string &path, RequestHandler asked,
+		     std::string *error)
 {
 	struct sockaddr_un at = {};
 	struct stat there = {};
@@ -120,7 +121,7 @@ bool Control::Listen(struct event_base *base, const std::string &path, OnAsked a
 	memcpy(at.sun_path, path.c_str(), path.size());
 	if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode))
 		unlink(path.c_str());
-	asked_ = std::move(asked);
+	handler_ = std::move(asked);
 	path_ = path;
 	listener_ =
 	    evconnlistener_new_bind(base, Caller::Accept, this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,

@@ -14,7 +14,7 @@ namespace forktail::live::guard
 {
 
 // Returns whether the request is accepted; *answer is one sentence.
-using OnAsked = std::function<bool(const std::string &name, std::string *answer)>;
+using RequestHandler = std::function<bool(const std::string &name, std::string *answer)>;
 
 class Control
 {
@@ -25,13 +25,14 @@ public:
 	Control &operator=(const Control &) = delete;
 
 	// Listens on `path` and replaces the socket of a guard that ended. False: *error is one sentence.
-	bool Listen(struct event_base *base, const std::string &path, OnAsked asked, std::string *error);
+	bool Listen(struct event_base *base, const std::string &path, RequestHandler asked,
+		    std::string *error);
 
 private:
 	friend struct Caller;
 	::evconnlistener *listener_ = nullptr;
 	std::string path_;
-	OnAsked asked_;
+	RequestHandler handler_;
 	int callers_ = 0;
 };
 

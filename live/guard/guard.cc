@@ -77,7 +77,7 @@ class Guard
 public:
 	Guard(const GuardOptions &options, const Config &config)
 	    : options_(options), config_(config), follower_(options.path, {}),
-	      work_(DirectoryOf(options.path), options.forktail), planner_(config.limits.cooldown_ns),
+	      jobs_(DirectoryOf(options.path), options.forktail), planner_(config.limits.cooldown_ns),
 	      stamp_(StampOf(options.config))
 	{
 		Use();
@@ -102,23 +102,23 @@ private:
 	void Use();
 	void Tick();
 	void Follow();
-	void Fire(const Fired &fired, const Trigger &trigger);
-	bool Asked(const std::string &name, std::string *answer);
-	Trigger TriggerOf(const Fired &fired) const;
+	void Fire(const Firing &fired, const Trigger &trigger);
+	bool HandleRequest(const std::string &name, std::string *answer);
+	Trigger TriggerOf(const Firing &fired) const;
 	void LookAfter();
 	void MakeDue();
 	std::vector<CommandOf> CommandsOf(const Plan &plan) const;
 	void Reload();
 	void LookAtConfig();
 	void WriteMetrics();
-	void TellManager();
+	void ReportToManager();
 	bool DiskIsFull() const;
 
 	const GuardOptions options_;
 	Config config_;
 	live::Follower follower_;
-	Watch watch_;
-	Work work_;
+	TriggerMatcher matcher_;
+	SnapshotJobs jobs_;
 	Planner planner_;
 	Control control_;
 	metrics::Metrics metrics_;
@@ -126,16 +126,16 @@ private:
 	struct event_base *base_ = nullptr;
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
-	std::string said_; // of the ring, as last printed
+	std::string last_error_; // of the ring, as last printed
 	bool ready_ = false;
-	std::string textfile_said_;
+	std::string textfile_error_;
 	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
 };
 
 void Guard::Use()
 {
-	watch_.Use(config_.triggers);
-	work_.Use(config_.limits);
+	matcher_.Use(config_.triggers);
+	jobs_.Use(config_.limits);
 	planner_.SetCooldown(config_.limits.cooldown_ns);
 	for (const Trigger &t : config_.triggers)
 		if (!t.command.argv.empty() && geteuid() == 0) {
@@ -170,7 +170,8 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 	if (!config_.control.empty() &&
 	    !control_.Listen(
 		base, config_.control,
-		[this](const std::string &name, std::string *answer) { return Asked(name, answer); }, error))
+		[this](const std::string &name, std::string *answer) { return HandleRequest(name, answer); },
+		error))
 		return false;
 	if (!config_.metrics.empty()) {
 		server_ = metrics::MetricsServer::Open(
@@ -190,7 +191,7 @@ void Guard::Tick()
 	Follow();
 	LookAfter();
 	WriteMetrics();
-	TellManager();
+	ReportToManager();
 }
 
 void Guard::Follow()
@@ -198,23 +199,23 @@ void Guard::Follow()
 	live::Batch batch;
 	for (int polls = 0; polls < kMostPolls; polls++) {
 		std::string error;
-		std::vector<Fired> fired;
+		std::vector<Firing> fired;
 		const bool good = follower_.Poll(&batch, &error);
-		if (!good && error != said_)
+		if (!good && error != last_error_)
 			Say(Level::Warning, error);
-		said_ = good ? "" : error;
+		last_error_ = good ? "" : error;
 		if (!good)
 			return;
 		metrics_.Take(follower_, batch);
-		watch_.See(batch, follower_.servers(), follower_.threads(), &fired);
-		for (const Fired &f : fired)
+		matcher_.See(batch, follower_.servers(), follower_.threads(), &fired);
+		for (const Firing &f : fired)
 			Fire(f, TriggerOf(f));
 		if (!batch.more)
 			return;
 	}
 }
 
-Trigger Guard::TriggerOf(const Fired &fired) const
+Trigger Guard::TriggerOf(const Firing &fired) const
 {
 	if (const Trigger *t = FindTrigger(config_.triggers, fired.trigger))
 		return *t;
@@ -223,14 +224,14 @@ Trigger Guard::TriggerOf(const Fired &fired) const
 	return trigger;
 }
 
-void Guard::Fire(const Fired &fired, const Trigger &trigger)
+void Guard::Fire(const Firing &fired, const Trigger &trigger)
 {
-	if (planner_.Fire(fired, trigger.before_ns, trigger.after_ns) == Came::Begun)
+	if (planner_.Fire(fired, trigger.before_ns, trigger.after_ns) == FireResult::Begun)
 		Say(Level::Info, trigger.name + " fired: " + fired.what +
 				     (fired.server.empty() ? "" : " on " + fired.server));
 }
 
-bool Guard::Asked(const std::string &name, std::string *answer)
+bool Guard::HandleRequest(const std::string &name, std::string *answer)
 {
 	const Trigger *trigger = FindTrigger(config_.triggers, name);
 	if (!trigger || trigger->rule.what != What::Named) {
@@ -239,15 +240,15 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 		return false;
 	}
 	const uint64_t now = ft_now_ns();
-	const Fired fired{name, trigger->server, "requested", now, now};
+	const Firing fired{name, trigger->server, "requested", now, now};
 	switch (planner_.Fire(fired, trigger->before_ns, trigger->after_ns)) {
-	case Came::Begun:
-		*answer = name + " fired: a snapshot will be in " + work_.directory();
+	case FireResult::Begun:
+		*answer = name + " fired: a snapshot will be in " + jobs_.directory();
 		return true;
-	case Came::Added:
+	case FireResult::Added:
 		*answer = name + " fired: added to the snapshot in progress";
 		return true;
-	case Came::Counted:
+	case FireResult::Counted:
 		break;
 	}
 	*answer = name + " fired during the cooldown: no snapshot. The cooldown ends in " +
@@ -257,9 +258,9 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 
 void Guard::LookAfter()
 {
-	if (work_.Look()) {
+	if (jobs_.Look()) {
 		planner_.Made(ft_now_ns());
-		metrics_.Snapshot(work_.last_trigger(), work_.last_made());
+		metrics_.Snapshot(jobs_.last_trigger(), jobs_.last_made());
 	}
 	MakeDue();
 }
@@ -272,7 +273,7 @@ void Guard::MakeDue()
 		return;
 	uint64_t at = follower_.RealtimeNs(plan.fired[0].start_ns);
 	at = at ? at : RealNow() - (now - std::min(now, plan.fired[0].start_ns));
-	if (!work_.Take(plan, at, CommandsOf(plan))) {
+	if (!jobs_.Take(plan, at, CommandsOf(plan))) {
 		planner_.Made(now);
 		metrics_.Snapshot(plan.fired[0].trigger, false);
 	}
@@ -281,7 +282,7 @@ void Guard::MakeDue()
 std::vector<CommandOf> Guard::CommandsOf(const Plan &plan) const
 {
 	std::vector<CommandOf> commands;
-	for (const Fired &f : plan.fired) {
+	for (const Firing &f : plan.fired) {
 		const Trigger trigger = TriggerOf(f);
 		const bool there = std::any_of(commands.begin(), commands.end(), [&](const CommandOf &c) {
 			return c.command.argv == trigger.command.argv;
@@ -330,9 +331,9 @@ void Guard::WriteMetrics()
 	textfile_ns_ = now;
 	if (!metrics::WriteMetricsTextfile(config_.metrics_textfile,
 					   metrics_.Text(follower_, metrics::MetricsFormat::Text), &error) &&
-	    error != textfile_said_)
+	    error != textfile_error_)
 		Say(Level::Warning, error);
-	textfile_said_ = error;
+	textfile_error_ = error;
 }
 
 bool Guard::DiskIsFull() const
@@ -342,7 +343,7 @@ bool Guard::DiskIsFull() const
 	       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize < kRoom;
 }
 
-void Guard::TellManager()
+void Guard::ReportToManager()
 {
 	const uint64_t now = ft_now_ns(), watchdog = WatchdogUs() * 1000;
 	if (!ready_ && follower_.recording()) {
@@ -360,7 +361,7 @@ void Guard::TellManager()
 	status_ns_ = now;
 	const live::Follower::Buffer buffer = follower_.buffer();
 	uint64_t taken = 0;
-	for (const auto &[name, count] : work_.figures().taken)
+	for (const auto &[name, count] : jobs_.figures().taken)
 		taken += count;
 	Notify("STATUS=" + std::string(follower_.recording() ? "recording" : "nothing is recorded") + "; " +
 	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " in " +

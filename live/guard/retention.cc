@@ -37,7 +37,7 @@ uint64_t BytesIn(const std::filesystem::path &directory)
 
 } // namespace
 
-std::string SnapshotName(uint64_t realtime_ns, const Fired &first)
+std::string SnapshotName(uint64_t realtime_ns, const Firing &first)
 {
 	const time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
 	char when[32] = "";
@@ -57,26 +57,27 @@ std::string SnapshotName(uint64_t realtime_ns, const Fired &first)
 	return out.substr(0, kMostName);
 }
 
-std::vector<Kept> SnapshotsIn(const std::string &directory)
+std::vector<SavedSnapshot> SnapshotsIn(const std::string &directory)
 {
-	std::vector<Kept> kept;
+	std::vector<SavedSnapshot> saved;
 	std::error_code ec;
 	for (const auto &entry : std::filesystem::directory_iterator(directory, ec))
 		if (IsSnapshotName(entry.path().filename()) && !entry.is_symlink(ec) &&
 		    entry.is_directory(ec))
-			kept.push_back({entry.path().filename(), BytesIn(entry.path())});
-	std::sort(kept.begin(), kept.end(), [](const Kept &a, const Kept &b) { return a.name < b.name; });
-	return kept;
+			saved.push_back({entry.path().filename(), BytesIn(entry.path())});
+	std::sort(saved.begin(), saved.end(),
+		  [](const SavedSnapshot &a, const SavedSnapshot &b) { return a.name < b.name; });
+	return saved;
 }
 
 size_t MakeRoom(const std::string &directory, uint64_t count, uint64_t bytes, const std::string &keep)
 {
-	std::vector<Kept> kept = SnapshotsIn(directory);
-	size_t left = kept.size(), gone = 0;
+	std::vector<SavedSnapshot> saved = SnapshotsIn(directory);
+	size_t left = saved.size(), gone = 0;
 	uint64_t total = 0;
-	for (const Kept &k : kept)
+	for (const SavedSnapshot &k : saved)
 		total += k.bytes;
-	for (const Kept &k : kept) {
+	for (const SavedSnapshot &k : saved) {
 		if (left <= count && total <= bytes)
 			break;
 		std::error_code ec;

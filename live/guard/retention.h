@@ -11,16 +11,16 @@
 namespace forktail::live::guard
 {
 
-struct Kept {
+struct SavedSnapshot {
 	std::string name;
 	uint64_t bytes = 0; // of its files, including those shared with the ring
 };
 
 // 20261123T081503Z-redis-server-6379-stall-fork; realtime_ns is the time of the trigger.
-std::string SnapshotName(uint64_t realtime_ns, const Fired &first);
+std::string SnapshotName(uint64_t realtime_ns, const Firing &first);
 
 // Directories with names of SnapshotName(), the oldest first; other files are ignored.
-std::vector<Kept> SnapshotsIn(const std::string &directory);
+std::vector<SavedSnapshot> SnapshotsIn(const std::string &directory);
 
 // Removes the oldest snapshots until at most `count` with at most `bytes` in total remain; never `keep`, the
 // one just taken. Returns how many were removed.

@@ -44,7 +44,7 @@ std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 
 std::string Because(const Plan &plan)
 {
-	const Fired &first = plan.fired[0];
+	const Firing &first = plan.fired[0];
 	std::string text = first.trigger + ": " + first.what;
 	if (!first.server.empty())
 		text += " on " + first.server;
@@ -56,7 +56,7 @@ std::string Because(const Plan &plan)
 common::Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
 {
 	common::Json list = common::Json::array();
-	for (const Fired &f : plan.fired)
+	for (const Firing &f : plan.fired)
 		list.push_back({{"trigger", f.trigger},
 				{"server", f.server},
 				{"what", f.what},
@@ -109,40 +109,40 @@ std::string How(const common::Child &child)
 
 } // namespace
 
-Work::Work(const std::string &ring, const std::string &forktail)
+SnapshotJobs::SnapshotJobs(const std::string &ring, const std::string &forktail)
     : ring_(ring), directory_(ring + "/snapshots"), forktail_(forktail)
 {
 }
 
-Work::~Work()
+SnapshotJobs::~SnapshotJobs()
 {
 	common::EndChild(&taker_);
 	common::EndChild(&helper_);
 }
 
-bool Work::Full()
+bool SnapshotJobs::Full()
 {
-	const std::vector<Kept> kept = SnapshotsIn(directory_);
+	const std::vector<SavedSnapshot> saved = SnapshotsIn(directory_);
 	uint64_t bytes = 0;
-	for (const Kept &k : kept)
+	for (const SavedSnapshot &k : saved)
 		bytes += k.bytes;
-	return kept.size() >= limits_.count || bytes >= limits_.bytes;
+	return saved.size() >= limits_.count || bytes >= limits_.bytes;
 }
 
-bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands)
+bool SnapshotJobs::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands)
 {
 	last_trigger_ = plan.fired[0].trigger;
 	last_made_ = false;
 	if (limits_.stop_when_full && Full()) {
 		figures_.refused++;
-		if (!said_refused_)
+		if (!refusal_reported_)
 			Say(Level::Warning,
 			    directory_ + " is full and when-full is \"stop\": no snapshot is taken. Remove "
 					 "old snapshots.");
-		said_refused_ = true;
+		refusal_reported_ = true;
 		return false;
 	}
-	said_refused_ = false;
+	refusal_reported_ = false;
 	mkdir(directory_.c_str(), 0700);
 	taking_ = {plan, realtime_ns, SnapshotName(realtime_ns, plan.fired[0]), "", commands, 0};
 	const std::string name = taking_.name;
@@ -167,11 +167,11 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	return false;
 }
 
-void Work::Taken()
+void SnapshotJobs::Taken()
 {
 	const std::vector<std::string> lines = taker_.out.Read(true);
-	const common::Json said = common::ParseObject(lines.empty() ? "" : lines[0]);
-	const auto why = static_cast<snapshot::SnapshotWhy>(common::Whole(said, "why"));
+	const common::Json result = common::ParseObject(lines.empty() ? "" : lines[0]);
+	const auto why = static_cast<snapshot::SnapshotWhy>(common::Whole(result, "why"));
 	if (!common::EndedWell(taker_)) {
 		figures_.failed++;
 		Say(Level::Error, "the snapshot " + taking_.name + " " + How(taker_));
@@ -180,18 +180,18 @@ void Work::Taken()
 	if (why != snapshot::SnapshotWhy::Done) {
 		figures_.failed++;
 		figures_.disk_full += why == snapshot::SnapshotWhy::DiskFull;
-		if (why != snapshot::SnapshotWhy::DiskFull || !said_full_)
-			Say(Level::Error,
-			    "cannot take the snapshot " + taking_.name + ": " + common::Text(said, "error"));
-		said_full_ |= why == snapshot::SnapshotWhy::DiskFull;
+		if (why != snapshot::SnapshotWhy::DiskFull || !disk_full_reported_)
+			Say(Level::Error, "cannot take the snapshot " + taking_.name + ": " +
+					      common::Text(result, "error"));
+		disk_full_reported_ |= why == snapshot::SnapshotWhy::DiskFull;
 		return;
 	}
-	said_full_ = false;
+	disk_full_reported_ = false;
 	last_made_ = true;
 	figures_.taken[taking_.plan.fired[0].trigger]++;
 	WriteFired(taking_.path, taking_.plan, taking_.realtime_ns);
 	Say(Level::Notice, "snapshot " + taking_.path + " (" +
-			       common::FormatBytes(common::Whole(said, "bytes")) +
+			       common::FormatBytes(common::Whole(result, "bytes")) +
 			       "): " + Because(taking_.plan));
 	if (!limits_.stop_when_full)
 		figures_.removed += MakeRoom(directory_, limits_.count, limits_.bytes, taking_.name);
@@ -203,10 +203,10 @@ void Work::Taken()
 		figures_.not_explained++;
 		after_.erase(after_.begin() + 1);
 	}
-	GoOn();
+	Continue();
 }
 
-bool Work::BeginExplaining(const Job &job)
+bool SnapshotJobs::BeginExplaining(const Job &job)
 {
 	const uint64_t memory = std::max(limits_.explain_bytes / 4, kLeastMemory);
 	common::Command words = InSession("the explanation", limits_.explain_ns);
@@ -227,7 +227,7 @@ bool Work::BeginExplaining(const Job &job)
 	return good;
 }
 
-bool Work::BeginCommand(const Job &job, const CommandOf &command)
+bool SnapshotJobs::BeginCommand(const Job &job, const CommandOf &command)
 {
 	if (geteuid() == 0) {
 		figures_.commands_failed++;
@@ -249,7 +249,7 @@ bool Work::BeginCommand(const Job &job, const CommandOf &command)
 	return good;
 }
 
-bool Work::BeginStep(Job *job)
+bool SnapshotJobs::BeginStep(Job *job)
 {
 	std::error_code ec;
 	if (!std::filesystem::exists(job->path, ec))
@@ -265,7 +265,7 @@ bool Work::BeginStep(Job *job)
 	return false;
 }
 
-void Work::StepEnded(const Job &job)
+void SnapshotJobs::StepEnded(const Job &job)
 {
 	const bool good = common::EndedWell(helper_), command = job.step > 0;
 	if (!command) {
@@ -282,7 +282,7 @@ void Work::StepEnded(const Job &job)
 		Say(Level::Warning, helper_.command.name + " of " + job.name + " " + How(helper_));
 }
 
-void Work::GoOn()
+void SnapshotJobs::Continue()
 {
 	while (!after_.empty() && !helper_.running()) {
 		if (BeginStep(&after_[0]))
@@ -291,12 +291,12 @@ void Work::GoOn()
 	}
 }
 
-bool Work::Look()
+bool SnapshotJobs::Look()
 {
 	if (helper_.running() && common::HasEnded(&helper_)) {
 		StepEnded(after_[0]);
 		after_[0].step++;
-		GoOn();
+		Continue();
 	}
 	if (!taker_.running() || !common::HasEnded(&taker_))
 		return false;

@@ -16,7 +16,7 @@
 namespace forktail::live::guard
 {
 
-struct WorkFigures {
+struct SnapshotCounts {
 	std::map<std::string, uint64_t> taken; // by trigger
 	uint64_t failed = 0, disk_full = 0, refused = 0, removed = 0;
 	uint64_t explained = 0, not_explained = 0;
@@ -29,12 +29,12 @@ struct CommandOf {
 	Command command;
 };
 
-class Work
+class SnapshotJobs
 {
 public:
 	// `ring` is the ring's directory, `forktail` the program for explanations ("": none).
-	Work(const std::string &ring, const std::string &forktail);
-	~Work();
+	SnapshotJobs(const std::string &ring, const std::string &forktail);
+	~SnapshotJobs();
 	void Use(const SnapshotLimits &limits) { limits_ = limits; }
 
 	// Starts a snapshot. False: no snapshot is taken, and the reason is printed.
@@ -45,7 +45,7 @@ public:
 	// Of the last snapshot: the first trigger, and whether it succeeded.
 	const std::string &last_trigger() const { return last_trigger_; }
 	bool last_made() const { return last_made_; }
-	const WorkFigures &figures() const { return figures_; }
+	const SnapshotCounts &figures() const { return figures_; }
 	const std::string &directory() const { return directory_; }
 
 private:
@@ -63,17 +63,17 @@ private:
 	bool BeginExplaining(const Job &job);
 	bool BeginCommand(const Job &job, const CommandOf &command);
 	void StepEnded(const Job &job);
-	void GoOn();
+	void Continue();
 
 	const std::string ring_, directory_, forktail_;
 	SnapshotLimits limits_;
 	Job taking_;
 	common::Child taker_, helper_;
 	std::deque<Job> after_; // the first is in progress
-	WorkFigures figures_;
+	SnapshotCounts figures_;
 	std::string last_trigger_;
 	bool last_made_ = false;
-	bool said_full_ = false, said_refused_ = false;
+	bool disk_full_reported_ = false, refusal_reported_ = false;
 };
 
 } // namespace forktail::live::guard

@@ -20,21 +20,21 @@ uint64_t Before(uint64_t t_ns, uint64_t ns)
 
 } // namespace
 
-Came Planner::Fire(const Fired &fired, uint64_t before_ns, uint64_t after_ns)
+FireResult Planner::Fire(const Firing &fired, uint64_t before_ns, uint64_t after_ns)
 {
 	const bool begins = plan_.empty();
 	if (begins && fired.end_ns + before_ns < cool_ns_) {
 		counted_++;
-		return Came::Counted;
+		return FireResult::Counted;
 	}
 	const uint64_t from_ns = Before(fired.start_ns, before_ns), to_ns = fired.end_ns + after_ns;
 	plan_.from_ns = begins ? from_ns : std::min(plan_.from_ns, from_ns);
 	const uint64_t most_ns = begins ? to_ns : plan_.fired[0].end_ns + kMostAfterNs;
 	plan_.to_ns = std::max(plan_.to_ns, std::min(to_ns, std::max(most_ns, plan_.to_ns)));
 	plan_.count++;
-	if (plan_.fired.size() < kFiredKept)
+	if (plan_.fired.size() < kMostFirings)
 		plan_.fired.push_back(fired);
-	return begins ? Came::Begun : Came::Added;
+	return begins ? FireResult::Begun : FireResult::Added;
 }
 
 Plan Planner::Due(uint64_t newest_ns, uint64_t now_ns)

@@ -18,14 +18,14 @@ namespace forktail::live::guard
 
 struct Plan {
 	uint64_t from_ns = 0, to_ns = 0;
-	std::vector<Fired> fired; // the first started the plan; at most kMostFirings
-	uint64_t count = 0;	  // of all triggers that fired
+	std::vector<Firing> fired; // the first started the plan; at most kMostFirings
+	uint64_t count = 0;	   // of all triggers that fired
 	bool empty() const { return fired.empty(); }
 };
-constexpr size_t kFiredKept = 100;
+constexpr size_t kMostFirings = 100;
 constexpr uint64_t kMostAfterNs = 60'000'000'000;
 
-enum class Came : uint8_t { Begun, Added, Counted };
+enum class FireResult : uint8_t { Begun, Added, Counted };
 
 class Planner
 {
@@ -33,7 +33,7 @@ public:
 	explicit Planner(uint64_t cooldown_ns) : cooldown_ns_(cooldown_ns) {}
 	void SetCooldown(uint64_t ns) { cooldown_ns_ = ns; }
 
-	Came Fire(const Fired &fired, uint64_t before_ns, uint64_t after_ns);
+	FireResult Fire(const Firing &fired, uint64_t before_ns, uint64_t after_ns);
 	// The plan to execute at `now_ns`, when the recorder has written everything up to `newest_ns`; empty:
 	// none yet.
 	Plan Due(uint64_t newest_ns, uint64_t now_ns);

@@ -24,22 +24,22 @@ std::string PerSecond(uint64_t count, const Rule &rule)
 
 } // namespace
 
-bool Watch::Concerns(const Trigger &trigger, uint32_t server) const
+bool TriggerMatcher::Concerns(const Trigger &trigger, uint32_t server) const
 {
 	return server < servers_->size() && (trigger.server.empty() || NameOf(server) == trigger.server);
 }
 
-const std::string &Watch::NameOf(uint32_t server) const
+const std::string &TriggerMatcher::NameOf(uint32_t server) const
 {
 	return server < servers_->size() ? (*servers_)[server].name : kNobody;
 }
 
-bool Watch::IsChilds(uint32_t thread) const
+bool TriggerMatcher::IsChilds(uint32_t thread) const
 {
 	return thread < threads_->size() && (*threads_)[thread].child;
 }
 
-bool Watch::IsNew(const Trigger &trigger, uint32_t thread, Interval interval)
+bool TriggerMatcher::IsNew(const Trigger &trigger, uint32_t thread, Interval interval)
 {
 	const auto [at, inserted] = last_.try_emplace({trigger.name, thread}, interval);
 	if (inserted)
@@ -53,9 +53,10 @@ bool Watch::IsNew(const Trigger &trigger, uint32_t thread, Interval interval)
 	return true;
 }
 
-void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
+void TriggerMatcher::SeeIterations(const Trigger &trigger, const live::Batch &batch,
+				   std::vector<Firing> *fired)
 {
-	for (const live::Iteration &t : batch.turns) {
+	for (const live::Iteration &t : batch.iterations) {
 		if (t.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, t.server) ||
 		    IsChilds(t.thread) || !IsNew(trigger, t.thread, {t.start_ns, t.start_ns + t.duration_ns}))
 			continue;
@@ -80,7 +81,7 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 	}
 }
 
-void Watch::SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
+void TriggerMatcher::SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired)
 {
 	for (const live::Stall &s : batch.stalls) {
 		if (!trigger.rule.causes[analysis::Index(s.cause)] || !s.serves ||
@@ -94,7 +95,7 @@ void Watch::SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vec
 	}
 }
 
-void Watch::SeeRates(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
+void TriggerMatcher::SeeRates(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired)
 {
 	for (const live::Second &second : batch.seconds) {
 		std::map<uint32_t, uint64_t> by_server;
@@ -110,9 +111,9 @@ void Watch::SeeRates(const Trigger &trigger, const live::Batch &batch, std::vect
 	}
 }
 
-void Watch::SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired)
+void TriggerMatcher::SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired)
 {
-	Fired drops{trigger.name, "", "", UINT64_MAX, 0};
+	Firing drops{trigger.name, "", "", UINT64_MAX, 0};
 	uint64_t count = 0;
 	for (const ft_drop &d : batch.drops) {
 		count += d.count;
@@ -125,15 +126,15 @@ void Watch::SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vect
 	fired->push_back(drops);
 }
 
-void Watch::See(const live::Batch &batch, const std::vector<live::Server> &servers,
-		const std::vector<live::ThreadTotals> &threads, std::vector<Fired> *fired)
+void TriggerMatcher::See(const live::Batch &batch, const std::vector<live::Server> &servers,
+			 const std::vector<live::ThreadTotals> &threads, std::vector<Firing> *fired)
 {
 	servers_ = &servers;
 	threads_ = &threads;
 	for (const Trigger &t : triggers_)
 		switch (t.rule.what) {
 		case What::Iteration:
-			SeeTurns(t, batch, fired);
+			SeeIterations(t, batch, fired);
 			break;
 		case What::Stall:
 			SeeStalls(t, batch, fired);

@@ -18,14 +18,14 @@ namespace forktail::live::guard
 {
 
 // One trigger that fired.
-struct Fired {
+struct Firing {
 	std::string trigger; // its name
 	std::string server;  // "": no particular server
 	std::string what;    //  "fork for 25.1 ms", "an event-loop iteration of 62.0 ms"
 	uint64_t start_ns = 0, end_ns = 0;
 };
 
-class Watch
+class TriggerMatcher
 {
 public:
 	// Replaces the triggers. An event that already fired a trigger of the same name does not fire it
@@ -35,17 +35,17 @@ public:
 
 	// Adds the triggers that fired to *fired.
 	void See(const live::Batch &batch, const std::vector<live::Server> &servers,
-		 const std::vector<live::ThreadTotals> &threads, std::vector<Fired> *fired);
+		 const std::vector<live::ThreadTotals> &threads, std::vector<Firing> *fired);
 
 private:
 	struct Interval {
 		uint64_t start_ns, end_ns;
 	};
 	bool IsNew(const Trigger &trigger, uint32_t thread, Interval interval);
-	void SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired);
-	void SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired);
-	void SeeRates(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired);
-	void SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vector<Fired> *fired);
+	void SeeIterations(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired);
+	void SeeStalls(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired);
+	void SeeRates(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired);
+	void SeeDrops(const Trigger &trigger, const live::Batch &batch, std::vector<Firing> *fired);
 	bool Concerns(const Trigger &trigger, uint32_t server) const;
 	bool IsChilds(uint32_t thread) const;
 	const std::string &NameOf(uint32_t server) const;

@@ -125,16 +125,16 @@ Metrics::OfServer &Metrics::Of(uint32_t server)
 	return servers_[server];
 }
 
-void Metrics::TakeTurn(const live::Iteration &turn)
+void Metrics::TakeIteration(const live::Iteration &iteration)
 {
-	OfServer &s = Of(turn.server);
-	uint64_t end_ns = turn.start_ns + turn.duration_ns;
-	s.turns.Add(turn.duration_ns);
-	if (turn.duration_ns < kEpisodeNs)
+	OfServer &s = Of(iteration.server);
+	uint64_t end_ns = iteration.start_ns + iteration.duration_ns;
+	s.iterations.Add(iteration.duration_ns);
+	if (iteration.duration_ns < kEpisodeNs)
 		return;
-	if (!s.episode_end_ns || turn.start_ns > s.episode_end_ns + kSameEpisodeNs)
-		s.episodes[static_cast<size_t>(
-		    analysis::Index(turn.parts.empty() ? analysis::Cause::Unknown : turn.parts[0].cause))]++;
+	if (!s.episode_end_ns || iteration.start_ns > s.episode_end_ns + kSameEpisodeNs)
+		s.episodes[static_cast<size_t>(analysis::Index(
+		    iteration.parts.empty() ? analysis::Cause::Unknown : iteration.parts[0].cause))]++;
 	s.episode_end_ns = std::max(s.episode_end_ns, end_ns);
 }
 
@@ -162,8 +162,8 @@ void Metrics::TakeTaken(const live::Taken &taken)
 void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
 {
 	servers_.resize(std::max(servers_.size(), follower.servers().size()));
-	for (const live::Iteration &turn : batch.turns)
-		TakeTurn(turn);
+	for (const live::Iteration &iteration : batch.iterations)
+		TakeIteration(iteration);
 	for (const live::Stall &stall : batch.stalls) {
 		if (stall.open || !stall.serves)
 			continue;
@@ -227,7 +227,7 @@ void Metrics::SayServers(const live::Follower &follower, MetricsWriter *w) const
 	w->Histogram("forktail_event_loop_turn_seconds", "seconds",
 		     "Event-loop iterations that lasted at least the recorder's --min-span.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
-		w->Buckets({{"server", name}}, s.turns);
+		w->Buckets({{"server", name}}, s.iterations);
 	});
 	w->Histogram("forktail_fork_duration_seconds", "seconds", "Duration of fork() calls of the server.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {

@@ -32,7 +32,7 @@ private:
 		std::array<uint64_t, analysis::kStallCauses> stalls = {};
 		std::array<live::Durations, analysis::kStallCauses> stall_ns = {};
 		std::array<uint64_t, analysis::kTimelineCauses> episodes = {};
-		live::Durations turns, forks, fsyncs;
+		live::Durations iterations, forks, fsyncs;
 		std::map<std::string, uint64_t> taken_ns;   // including "other"
 		std::map<std::string, uint64_t> waiting_ns; // names without their own label yet
 		std::map<uint32_t, uint64_t> children;	    // start time by process
@@ -46,7 +46,7 @@ private:
 	}
 	void SayStalls(const live::Follower &follower, MetricsWriter *w) const;
 	void SayServers(const live::Follower &follower, MetricsWriter *w) const;
-	void TakeTurn(const live::Iteration &turn);
+	void TakeIteration(const live::Iteration &iteration);
 	void TakeTaken(const live::Taken &taken);
 
 	std::vector<OfServer> servers_;					 // by Follower::servers()

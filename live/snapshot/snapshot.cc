@@ -31,11 +31,11 @@ namespace fs = std::filesystem;
 constexpr char kBegun[] = ".forktail-snapshot-";
 
 // The unpublished directory.
-struct Begun {
+struct Unpublished {
 	std::string path;
 	int fd = -1;
 	bool done = false;
-	~Begun()
+	~Unpublished()
 	{
 		std::error_code ec;
 		if (!path.empty() && !done)
@@ -46,7 +46,7 @@ struct Begun {
 };
 
 // Converts an errno to the result and a sentence.
-SnapshotWhy Tell(const std::string &what, int error, std::string *text)
+SnapshotWhy Fail(const std::string &what, int error, std::string *text)
 {
 	*text = what + ": " + std::strerror(error);
 	return error == ENOSPC || error == EDQUOT ? SnapshotWhy::DiskFull : SnapshotWhy::Cant;
@@ -72,7 +72,7 @@ void RemoveUnfinished(const fs::path &parent)
 	}
 }
 
-SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
+SnapshotWhy Begin(const std::string &out, Unpublished *unpublished, std::string *error)
 {
 	struct stat st;
 	if (lstat(out.c_str(), &st) == 0) {
@@ -86,12 +86,12 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 	RemoveUnfinished(parent);
 	std::string path = parent.string() + "/" + kBegun + "XXXXXX";
 	if (!mkdtemp(path.data()))
-		return Tell("cannot create " + out, errno, error);
-	begun->path = path;
-	begun->fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (begun->fd < 0 || flock(begun->fd, LOCK_EX | LOCK_NB))
-		return Tell("cannot create " + out, errno, error);
-	ft_give_to_caller(begun->fd);
+		return Fail("cannot create " + out, errno, error);
+	unpublished->path = path;
+	unpublished->fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (unpublished->fd < 0 || flock(unpublished->fd, LOCK_EX | LOCK_NB))
+		return Fail("cannot create " + out, errno, error);
+	ft_give_to_caller(unpublished->fd);
 	return SnapshotWhy::Done;
 }
 
@@ -125,7 +125,7 @@ SnapshotWhy TakeSegments(const SnapshotRequest &asked, analysis::Ring *ring, con
 			continue;
 		}
 		if (rc)
-			return Tell("cannot save " + from + " in " + asked.out, rc, error);
+			return Fail("cannot save " + from + " in " + asked.out, rc, error);
 		if (!taken->from_ns)
 			taken->from_ns = analysis::ReadHead(copy).start_ns;
 		*last = copy;
@@ -175,17 +175,18 @@ bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, con
 }
 
 // Publishes the directory, unless its name is taken by now.
-SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *error)
+SnapshotWhy Appear(const SnapshotRequest &asked, Unpublished *unpublished, std::string *error)
 {
-	int rc = renameat2(AT_FDCWD, begun->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
+	int rc =
+	    renameat2(AT_FDCWD, unpublished->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
 	if (rc && (errno == EINVAL ||
 		   errno == ENOSYS)) // the file system lacks RENAME_NOREPLACE; rename does not replace
-		rc = rename(begun->path.c_str(), asked.out.c_str()); // a directory that is not empty
+		rc = rename(unpublished->path.c_str(), asked.out.c_str()); // a directory that is not empty
 	const int failed = rc ? errno : 0;
-	begun->done = !failed;
+	unpublished->done = !failed;
 	if (!failed)
 		return SnapshotWhy::Done;
-	const SnapshotWhy why = Tell("cannot create " + asked.out, failed, error);
+	const SnapshotWhy why = Fail("cannot create " + asked.out, failed, error);
 	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
 }
 
@@ -214,22 +215,22 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	taken = taken ? taken : &unasked;
 	*taken = SnapshotResult();
 	analysis::Ring ring;
-	Begun begun;
+	Unpublished unpublished;
 	std::string last;
 	SnapshotWhy why = FindTime(asked, &ring, error);
 	if (why == SnapshotWhy::Done)
-		why = Begin(asked.out, &begun, error);
+		why = Begin(asked.out, &unpublished, error);
 	if (why == SnapshotWhy::Done)
-		why = TakeSegments(asked, &ring, begun.path, taken, &last, error);
+		why = TakeSegments(asked, &ring, unpublished.path, taken, &last, error);
 	if (why != SnapshotWhy::Done)
 		return why;
 	std::vector<ft_clock> clocks;
 	uint64_t start_ns = 0;
 	analysis::TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
-	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, begun.path))
-		return Tell("cannot write " + asked.out, errno ? errno : ENOSPC, error);
-	return Appear(asked, &begun, error);
+	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, unpublished.path))
+		return Fail("cannot write " + asked.out, errno ? errno : ENOSPC, error);
+	return Appear(asked, &unpublished, error);
 }
 
 } // namespace forktail::live::snapshot

@@ -24,7 +24,7 @@ void FillStrip(const History &history, size_t server, uint64_t last_ns, size_t s
 		const uint64_t ago_ns = (seconds - 1 - i) * kSecondNs;
 		const uint64_t at_ns = end_ns - std::min(end_ns, ago_ns);
 		const Figures *second = ago_ns <= end_ns ? history.Second(server, at_ns) : nullptr;
-		f->strip.push_back(second && second->accounted ? second->max_ns : kNoTurn);
+		f->strip.push_back(second && second->accounted ? second->max_ns : kNoIteration);
 		if (at_ns == shown_ns)
 			f->chosen = i;
 	}

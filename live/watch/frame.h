@@ -26,7 +26,7 @@ struct Frame {
 	bool frozen = false;
 
 	// The longest iteration of the minute that ends with the second; duration 0: none.
-	WorstTurn worst;
+	WorstIteration worst;
 	uint64_t worst_realtime_ns = 0; // of its second
 	uint64_t worst_age_ns = 0;	// from that second to the one shown
 

@@ -43,10 +43,10 @@ std::vector<Part> PartsOf(const live::ThreadSecond &thread)
 // Replaces the parts that stalls gave a thread by its accounts, and keeps the longest stalls.
 void Merge(ThreadFigures *thread, std::vector<Part> parts)
 {
-	for (const Part &told : thread->parts)
+	for (const Part &stall : thread->parts)
 		for (Part &part : parts)
-			if (part.cause == told.cause)
-				KeepLonger(told.longest_ns, told.detail, &part);
+			if (part.cause == stall.cause)
+				KeepLonger(stall.longest_ns, stall.detail, &part);
 	thread->parts = std::move(parts);
 }
 
@@ -92,28 +92,28 @@ Figures *History::At(uint32_t live_index, uint64_t t_ns, const live::Follower &f
 {
 	const size_t server = ServerOf(live_index, follower);
 	const uint64_t start_ns = SecondOf(t_ns);
-	if (server == kNone || start_ns + held_ * kSecondNs <= last_ns_)
+	if (server == kNone || start_ns + seconds_ * kSecondNs <= last_ns_)
 		return nullptr;
 	Figures &second = servers_[server].seconds[start_ns];
 	second.start_ns = start_ns;
 	return &second;
 }
 
-void History::TakeTurns(const live::Batch &batch, const live::Follower &follower)
+void History::TakeIterations(const live::Batch &batch, const live::Follower &follower)
 {
-	for (const live::Iteration &turn : batch.turns) {
-		Figures *second = At(turn.server, turn.start_ns + turn.duration_ns, follower);
+	for (const live::Iteration &iteration : batch.iterations) {
+		Figures *second = At(iteration.server, iteration.start_ns + iteration.duration_ns, follower);
 		if (!second)
 			continue;
-		second->turns++;
-		second->max_ns = std::max(second->max_ns, turn.duration_ns);
-		auto &durations = durations_[{ServerOf(turn.server, follower), second->start_ns}];
+		second->iterations++;
+		second->max_ns = std::max(second->max_ns, iteration.duration_ns);
+		auto &durations = durations_[{ServerOf(iteration.server, follower), second->start_ns}];
 		if (durations.size() < kMostDurations)
-			durations.push_back(turn.duration_ns);
-		if (turn.duration_ns <= second->worst.duration_ns)
+			durations.push_back(iteration.duration_ns);
+		if (iteration.duration_ns <= second->worst.duration_ns)
 			continue;
-		WorstTurn &worst = second->worst;
-		worst = {turn, ThreadName(follower, turn.thread)};
+		WorstIteration &worst = second->worst;
+		worst = {iteration, ThreadName(follower, iteration.thread)};
 		for (std::string *text : {&worst.detail, &worst.stack, &worst.holder})
 			*text = common::Visible(*text);
 	}
@@ -287,7 +287,7 @@ void History::TakeHealth(const live::Batch &, const live::Follower &follower)
 
 void History::Forget()
 {
-	const uint64_t keep_ns = last_ns_ - std::min(last_ns_, (held_ - 1) * kSecondNs);
+	const uint64_t keep_ns = last_ns_ - std::min(last_ns_, (seconds_ - 1) * kSecondNs);
 	for (ServerHistory &server : servers_) {
 		server.seconds.erase(server.seconds.begin(), server.seconds.lower_bound(keep_ns));
 		for (auto &[start_ns, second] : server.seconds)
@@ -300,7 +300,7 @@ void History::Forget()
 
 void History::Take(const live::Batch &batch, const live::Follower &follower)
 {
-	TakeTurns(batch, follower);
+	TakeIterations(batch, follower);
 	TakeStalls(batch, follower);
 	TakeEvents(batch, follower);
 	TakeChildren(batch, follower);

@@ -15,7 +15,7 @@
 namespace forktail::live::watch
 {
 
-constexpr uint64_t kHeldSeconds = 600;
+constexpr uint64_t kHistorySeconds = 600;
 constexpr size_t kMostServers = 64;	   // further servers are ignored
 constexpr size_t kMostChildren = 64;	   // per server
 constexpr size_t kMostDurations = 200'000; // of a second's iterations, for its percentiles
@@ -50,7 +50,7 @@ public:
 	};
 
 	// `seconds`: how many seconds are retained.
-	explicit History(uint64_t held = kHeldSeconds) : held_(held) {}
+	explicit History(uint64_t seconds = kHistorySeconds) : seconds_(seconds) {}
 
 	// Adds the result of a Poll().
 	void Take(const live::Batch &batch, const live::Follower &follower);
@@ -73,7 +73,7 @@ public:
 private:
 	size_t ServerOf(uint32_t live_index, const live::Follower &follower);
 	Figures *At(uint32_t live_index, uint64_t t_ns, const live::Follower &follower);
-	void TakeTurns(const live::Batch &batch, const live::Follower &follower);
+	void TakeIterations(const live::Batch &batch, const live::Follower &follower);
 	void TakeStalls(const live::Batch &batch, const live::Follower &follower);
 	void TakeEvents(const live::Batch &batch, const live::Follower &follower);
 	void TakeChildren(const live::Batch &batch, const live::Follower &follower);
@@ -82,7 +82,7 @@ private:
 	void TakeHealth(const live::Batch &batch, const live::Follower &follower);
 	void Forget();
 
-	uint64_t held_;
+	uint64_t seconds_;
 	std::vector<ServerHistory> servers_;
 	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_; // server, second
 	std::map<uint64_t, uint64_t> dropped_;					 // by second

@@ -38,7 +38,7 @@ common::Json PartsJson(const std::vector<Part> &parts)
 
 common::Json WorstJson(const Frame &f)
 {
-	const WorstTurn &w = f.worst;
+	const WorstIteration &w = f.worst;
 	if (!w.duration_ns)
 		return nullptr;
 	return {{"at", Instant(f.worst_realtime_ns)},
@@ -62,7 +62,8 @@ common::Json ServerJson(const Frame &f)
 	    {"pid", f.pid},
 	    {"alive", f.alive},
 	    {"accounted", s.accounted},
-	    {"turns", {{"count", s.turns}, {"p50_ns", s.p50_ns}, {"p99_ns", s.p99_ns}, {"max_ns", s.max_ns}}},
+	    {"turns",
+	     {{"count", s.iterations}, {"p50_ns", s.p50_ns}, {"p99_ns", s.p99_ns}, {"max_ns", s.max_ns}}},
 	    {"causes", PartsJson(ServingParts(s, &threads))},
 	    {"stalled_ns", StalledNs(s)},
 	    {"worst_of_minute", WorstJson(f)},

@@ -68,7 +68,7 @@ Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 // longer than normal iterations.
 double Height(uint64_t ns, uint64_t top_ns)
 {
-	if (ns == kNoTurn || ns <= kStripFloorNs)
+	if (ns == kNoIteration || ns <= kStripFloorNs)
 		return 0;
 	const double floor = std::log(static_cast<double>(kStripFloorNs));
 	const double span = std::log(static_cast<double>(top_ns)) - floor;
@@ -92,7 +92,7 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 {
 	uint64_t top_ns = 0;
 	for (uint64_t ns : f.strip)
-		top_ns = ns == kNoTurn ? top_ns : std::max(top_ns, ns);
+		top_ns = ns == kNoIteration ? top_ns : std::max(top_ns, ns);
 	std::vector<Line> lines;
 	for (size_t row = rows; row-- > 0;) {
 		std::string label = row + 1 == rows ? common::FormatDuration(top_ns)
@@ -100,7 +100,7 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 						    : "";
 		Line line = {{analysis::PadLeft(label, kLabel - 1) + " ", Look::Dim}};
 		for (size_t i = 0; i < f.strip.size() && i < StripSeconds(columns); i++) {
-			const bool unknown = f.strip[i] == kNoTurn;
+			const bool unknown = f.strip[i] == kNoIteration;
 			const std::string cell = unknown ? (row == 0 ? "?" : " ")
 							 : Cell(Height(f.strip[i], top_ns), row, rows, style);
 			const Look look = i == f.chosen && f.has_second ? Look::Chosen
@@ -174,9 +174,9 @@ Line Iterations(const Figures &second, size_t columns, const analysis::Style &st
 				idle_ns += part.cause == analysis::Cause::Idle ? part.ns : 0;
 			}
 	std::string text = "iterations: none";
-	if (second.turns)
+	if (second.iterations)
 		text = analysis::Format("iterations %s  p50 %s  p99 %s  max %s",
-					common::FormatCount(second.turns).c_str(),
+					common::FormatCount(second.iterations).c_str(),
 					common::FormatDuration(second.p50_ns).c_str(),
 					common::FormatDuration(second.p99_ns).c_str(),
 					common::FormatDuration(second.max_ns).c_str());

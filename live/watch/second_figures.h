@@ -16,7 +16,7 @@ using live::kSecondNs;
 constexpr uint64_t kMinuteSeconds = 60;
 using Part = live::CausePart;
 
-constexpr uint64_t kNoTurn = UINT64_MAX; // in strips: no data for that second
+constexpr uint64_t kNoIteration = UINT64_MAX; // in strips: no data for that second
 
 struct ThreadFigures {
 	std::string name;
@@ -26,7 +26,7 @@ struct ThreadFigures {
 };
 
 // Its texts are sanitized. duration_ns 0: none.
-struct WorstTurn : live::Iteration {
+struct WorstIteration : live::Iteration {
 	std::string thread_name = {};
 };
 
@@ -52,8 +52,8 @@ struct Figures {
 	uint64_t realtime_ns = 0; // since 1970; 0: unknown
 	bool accounted = false;	  // complete; else only the events so far
 	// Iterations of at least the recorder's --min-span that ended in this second, of all serving threads.
-	uint64_t turns = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
-	WorstTurn worst;
+	uint64_t iterations = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
+	WorstIteration worst;
 	std::vector<ThreadFigures> threads;
 	std::vector<Open> open;
 	std::vector<Taker> taken; // largest first

@@ -20,10 +20,10 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 	std::stable_sort(parts.begin(), parts.end(),
 			 [](const Part &a, const Part &b) { return a.ns > b.ns; });
 	std::string text;
-	size_t told = 0;
+	size_t shown = 0;
 	for (const Part &part : parts) {
 		// Skips parts that would round to 0 %.
-		if (!part.ns || part.ns < whole_ns / 200 || told++ == most)
+		if (!part.ns || part.ns < whole_ns / 200 || shown++ == most)
 			break;
 		text += std::string(text.empty() ? "" : ", ") + analysis::AccountName(part.cause) + " " +
 			common::FormatDuration(part.ns);
@@ -166,23 +166,23 @@ std::string StatusText(const Health &h)
 	return text;
 }
 
-std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
+std::string WorstText(const WorstIteration &iteration, uint64_t realtime_ns)
 {
-	std::string text = analysis::Format("%s%s at %s, ", turn.sampled ? "at least " : "",
-					    common::FormatDuration(turn.duration_ns).c_str(),
+	std::string text = analysis::Format("%s%s at %s, ", iteration.sampled ? "at least " : "",
+					    common::FormatDuration(iteration.duration_ns).c_str(),
 					    ClockText(realtime_ns).c_str());
-	text += turn.thread_name;
-	if (turn.reads + turn.writes)
-		text += ", " + common::Plural(turn.reads, "read", "reads") + ", " +
-			common::Plural(turn.writes, "write", "writes");
-	if (!turn.parts.empty())
-		text += ": " + PartsText(turn.parts, 4, turn.duration_ns);
-	if (!turn.detail.empty())
-		text += "; " + turn.detail;
-	if (!turn.stack.empty())
-		text += "; in " + turn.stack;
-	if (!turn.holder.empty())
-		text += "; CPU held by " + turn.holder;
+	text += iteration.thread_name;
+	if (iteration.reads + iteration.writes)
+		text += ", " + common::Plural(iteration.reads, "read", "reads") + ", " +
+			common::Plural(iteration.writes, "write", "writes");
+	if (!iteration.parts.empty())
+		text += ": " + PartsText(iteration.parts, 4, iteration.duration_ns);
+	if (!iteration.detail.empty())
+		text += "; " + iteration.detail;
+	if (!iteration.stack.empty())
+		text += "; in " + iteration.stack;
+	if (!iteration.holder.empty())
+		text += "; CPU held by " + iteration.holder;
 	return text;
 }
 

@@ -20,6 +20,6 @@ std::string StatusText(const Health &health);
 // "20:15:03 UTC" for ns since 1970; "--:--:--" for 0.
 std::string ClockText(uint64_t realtime_ns);
 // One iteration as text: "50.1 ms at 20:15:03: fork 48.0 ms (96 %), own-code 2.1 ms", and its evidence.
-std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns);
+std::string WorstText(const WorstIteration &iteration, uint64_t realtime_ns);
 
 } // namespace forktail::live::watch

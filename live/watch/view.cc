@@ -28,7 +28,8 @@ void GoTo(const History &history, uint64_t second_ns, View *view)
 uint64_t EarliestNs(const History &history)
 {
 	const uint64_t last_ns = history.last_ns();
-	const uint64_t span_ns = std::min(history.health.span_ns / kSecondNs, kHeldSeconds - 1) * kSecondNs;
+	const uint64_t span_ns =
+	    std::min(history.health.span_ns / kSecondNs, kHistorySeconds - 1) * kSecondNs;
 	const uint64_t on_disk_ns = last_ns - std::min(last_ns, span_ns);
 	return history.first_ns() ? std::min(history.first_ns(), on_disk_ns) : on_disk_ns;
 }

@@ -44,28 +44,28 @@ int Talk(int fd, const std::string &path, const std::string &line, std::string *
 
 } // namespace
 
-Asked AskForTrigger(const std::string &path, const std::string &name, std::string *answer)
+TriggerAnswer AskForTrigger(const std::string &path, const std::string &name, std::string *answer)
 {
 	struct stat there = {};
-	std::string control = path, said;
+	std::string control = path, reply;
 	if (stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode))
 		control += std::string("/") + kControlName;
 	if (name.empty() || name.size() > kMostAsked || name.find('\n') != std::string::npos) {
 		*answer = "the name is not valid for a trigger";
-		return Asked::No;
+		return TriggerAnswer::No;
 	}
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const int err = fd < 0 ? errno : Talk(fd, control, name + "\n", &said);
+	const int err = fd < 0 ? errno : Talk(fd, control, name + "\n", &reply);
 	if (fd >= 0)
 		close(fd);
-	const bool yes = said.compare(0, 4, "yes ") == 0, no = said.compare(0, 3, "no ") == 0;
+	const bool yes = reply.compare(0, 4, "yes ") == 0, no = reply.compare(0, 3, "no ") == 0;
 	if (err || (!yes && !no)) {
 		*answer = "no guard answers at " + control + ": " +
 			  (err == EAGAIN ? "timeout" : strerror(err ? err : EPROTO));
-		return Asked::Cant;
+		return TriggerAnswer::Cant;
 	}
-	*answer = said.substr(yes ? 4 : 3, said.find('\n') - (yes ? 4 : 3));
-	return yes ? Asked::Yes : Asked::No;
+	*answer = reply.substr(yes ? 4 : 3, reply.find('\n') - (yes ? 4 : 3));
+	return yes ? TriggerAnswer::Yes : TriggerAnswer::No;
 }
 
 } // namespace forktail::live::guard

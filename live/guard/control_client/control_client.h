@@ -13,9 +13,9 @@ namespace forktail::live::guard
 constexpr char kControlName[] = "control"; // in the ring's directory
 constexpr size_t kMostAsked = 200;	   // bytes of a line
 
-enum class Asked { Yes, No, Cant };
+enum class TriggerAnswer { Yes, No, Cant };
 
 // `path` is the ring's directory or the socket. *answer is one sentence in each case.
-Asked AskForTrigger(const std::string &path, const std::string &name, std::string *answer);
+TriggerAnswer AskForTrigger(const std::string &path, const std::string &name, std::string *answer);
 
 } // namespace forktail::live::guard

@@ -16,8 +16,8 @@
 #include "tests/support/tempdir.h"
 
 using namespace forktail::test;
-using forktail::live::guard::Asked;
 using forktail::live::guard::AskForTrigger;
+using forktail::live::guard::TriggerAnswer;
 
 namespace
 {
@@ -121,13 +121,13 @@ TEST_CASE("callers can name triggers and do nothing else")
 	REQUIRE(g.ready());
 	std::string answer;
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, "nosuch", &answer) ==
-	      forktail::live::guard::Asked::No);
+	      forktail::live::guard::TriggerAnswer::No);
 	CHECK(answer == "the configuration has no trigger of that name");
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, "stall-stopped", &answer) ==
-	      forktail::live::guard::Asked::No);
+	      forktail::live::guard::TriggerAnswer::No);
 	CHECK(answer == "that trigger has a rule. It fires only by its rule.");
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) ==
-	      forktail::live::guard::Asked::No);
+	      forktail::live::guard::TriggerAnswer::No);
 
 	// A thousand that connect and send nothing, or no complete line.
 	std::vector<int> callers;
@@ -140,7 +140,7 @@ TEST_CASE("callers can name triggers and do nothing else")
 	CHECK(eventually(
 	    [&] {
 		    return forktail::live::guard::AskForTrigger(g.ring, "deploy", &answer) ==
-			   forktail::live::guard::Asked::Yes;
+			   forktail::live::guard::TriggerAnswer::Yes;
 	    },
 	    Seconds(15)));
 	for (const int fd : callers)

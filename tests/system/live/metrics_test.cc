@@ -200,9 +200,9 @@ TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to on
 	    Value(text, "forktail_stall_duration_seconds_sum" + of_server + ",cause=\"stopped\"}");
 	CHECK(stopped == Approx(0.2).margin(0.15));
 	CHECK(Value(text, "forktail_stall_duration_seconds_sum" + of_server + ",cause=\"sleep\"}") >= 0.06);
-	const std::string turns = "forktail_event_loop_turn_seconds";
-	CHECK(Value(text, turns + "_count" + of_server + "}") -
-		  Value(text, turns + "_bucket" + of_server + ",le=\"0.016384\"}") >=
+	const std::string iterations = "forktail_event_loop_turn_seconds";
+	CHECK(Value(text, iterations + "_count" + of_server + "}") -
+		  Value(text, iterations + "_bucket" + of_server + ",le=\"0.016384\"}") >=
 	      1);
 	double episodes = 0;
 	for (const char *cause : {"sleep", "stopped", "run-queue", "own-code", "fork"})

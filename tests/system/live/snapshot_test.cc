@@ -55,7 +55,7 @@ Result Snapshot(const std::vector<std::string> &words)
 	return run(argv);
 }
 
-// The longest sleep in an explanation's slow iterations.
+// How long the longest sleep in an explanation's slow iterations was.
 double SleepNs(const Json &explained)
 {
 	for (const Json &cause : explained["causes"])
@@ -200,8 +200,7 @@ TEST_CASE("a full disk has no incomplete snapshot")
 	REQUIRE(HasSegments(ring, 2));
 	recorder.signal(SIGTERM);
 	CHECK(recorder.wait(Seconds(20)) == 0);
-	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") !=
-	      std::string::npos);
+	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") != std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);
 	CHECK(nothing.err.find(ring + " has no data at that time: the run lasts from +0 s to") !=

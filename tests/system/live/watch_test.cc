@@ -191,7 +191,7 @@ TEST_CASE("watch: a stall is on the screen with its evidence, keys move through 
 	w.redis.command({"DEBUG", "SLEEP", "0.25"});
 	w.redis.command({"BGSAVE"});
 
-	// The stall is the minute's worst turn, and says what it was made of.
+	// The stall is the minute's longest iteration, and its parts are printed.
 	std::string text = screen.With({"longest iteration of the minute: ", "25", "sleep 25", "live"});
 	for (const std::string &line : LinesOf(text))
 		CHECK(Letters(line) <= 80);

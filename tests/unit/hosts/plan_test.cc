@@ -120,11 +120,11 @@ TEST_CASE("Load generators' progress is added up, and the worst one is named")
 
 TEST_CASE("Only lines of ranks are parsed")
 {
-	Told told;
-	CHECK(Understand("{\"forktail\":\"here\",\"host\":\"a\"}", &told));
-	CHECK(TextOf(told, "host") == "a");
-	CHECK(TextOf(told, "none").empty());
+	Message message;
+	CHECK(ParseMessage("{\"forktail\":\"here\",\"host\":\"a\"}", &message));
+	CHECK(TextOf(message, "host") == "a");
+	CHECK(TextOf(message, "none").empty());
 	for (const char *line : {"", "mpirun noticed that process rank 2", "{\"forktail\":3}",
 				 "[\"forktail\"]", "{\"forktail\":"})
-		CHECK(!Understand(line, &told));
+		CHECK(!ParseMessage(line, &message));
 }

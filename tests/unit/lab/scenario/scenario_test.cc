@@ -326,12 +326,12 @@ TEST_CASE("notes may name figures, and have them in readable units")
 		return name == "filled.redis.rss" ? std::optional<double>(124'000'000) : std::nullopt;
 	};
 	std::string told, error;
-	REQUIRE(Told("{keys:count} of {keys} in {seconds} s", values, figure, &told, &error));
+	REQUIRE(ExpandText("{keys:count} of {keys} in {seconds} s", values, figure, &told, &error));
 	CHECK(told == "94,042 of 94042 in 12.5 s");
-	REQUIRE(Told("{filled.redis.rss:bytes}, {keys*2:count}", values, figure, &told, &error));
+	REQUIRE(ExpandText("{filled.redis.rss:bytes}, {keys*2:count}", values, figure, &told, &error));
 	CHECK(told == "124 MB, 188,084");
-	CHECK_FALSE(Told("{kees:count}", values, figure, &told, &error));
-	CHECK_FALSE(Told("{keys", values, figure, &told, &error));
+	CHECK_FALSE(ExpandText("{kees:count}", values, figure, &told, &error));
+	CHECK_FALSE(ExpandText("{keys", values, figure, &told, &error));
 }
 
 TEST_CASE("templates")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a follower reads from recordings that the test writes meanwhile: accounts, names, iterations, rings.
+// What a follower makes of recordings that the test writes while it follows: accounts, names, iterations,
+// rings.
 #include <filesystem>
 
 #include "live/follow/live.h"
@@ -182,10 +183,10 @@ TEST_CASE("an iteration is reported with its parts and its CPU holders")
 	w.Json(FT_BLOCK_DETAIL,
 	       R"({"id":3,"name":"appendonly.aof","stack":["io_schedule+0x1","submit_bio_wait+0x2"]})");
 	w.Record(FT_BLOCK_SPAN, w.Wait(FT_IDLE, 0, 90 * kMs, 0));
-	w.Record(FT_BLOCK_SPAN, [&] { // assigns the event loop to the thread
-		ft_span turn = w.Frame(FT_ITERATION, 90 * kMs, 1 * kMs, 0);
-		turn.arg[1] = 1 | 1 << 16;
-		return turn;
+	w.Record(FT_BLOCK_SPAN, [&] { // gives the thread its loop
+		ft_span iteration = w.Frame(FT_ITERATION, 90 * kMs, 1 * kMs, 0);
+		iteration.arg[1] = 1 | 1 << 16;
+		return iteration;
 	}());
 	w.Flush();
 	f.To(200 * kMs);
@@ -202,19 +203,19 @@ TEST_CASE("an iteration is reported with its parts and its CPU holders")
 	w.Flush();
 	f.To(700 * kMs);
 	f.To(1200 * kMs);
-	REQUIRE(f.batch.turns.size() == 1);
-	const Iteration &turn = f.batch.turns[0];
-	CHECK(turn.duration_ns == 30 * kMs);
-	REQUIRE(turn.parts.size() == 4);
-	CHECK(turn.parts[0].cause == Cause::FileWrite);
-	CHECK(turn.parts[0].ns == 12 * kMs);
-	CHECK(turn.parts[1].cause == Cause::ServerBusy);
-	CHECK(turn.parts[1].ns == 11 * kMs);
-	CHECK(turn.parts[2].cause == Cause::CowCopy);
-	CHECK(turn.parts[3].cause == Cause::RunQueue);
-	CHECK(turn.detail == "appendonly.aof");
-	CHECK(turn.stack == "submit_bio_wait");
-	CHECK(turn.holder == "stress-ng");
+	REQUIRE(f.batch.iterations.size() == 1);
+	const Iteration &iteration = f.batch.iterations[0];
+	CHECK(iteration.duration_ns == 30 * kMs);
+	REQUIRE(iteration.parts.size() == 4);
+	CHECK(iteration.parts[0].cause == Cause::FileWrite);
+	CHECK(iteration.parts[0].ns == 12 * kMs);
+	CHECK(iteration.parts[1].cause == Cause::ServerBusy);
+	CHECK(iteration.parts[1].ns == 11 * kMs);
+	CHECK(iteration.parts[2].cause == Cause::CowCopy);
+	CHECK(iteration.parts[3].cause == Cause::RunQueue);
+	CHECK(iteration.detail == "appendonly.aof");
+	CHECK(iteration.stack == "submit_bio_wait");
+	CHECK(iteration.holder == "stress-ng");
 	REQUIRE(f.batch.taken.size() == 1);
 	CHECK(f.batch.taken[0].comm == "stress-ng");
 	CHECK(f.batch.taken[0].ns == 3 * kMs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is stored about threads for their iterations, and for how long.
+// How long the state of threads is stored for their iterations.
 #include "live/follow/iterations.h"
 
 #include "tests/support/catch.h"
@@ -13,7 +13,7 @@ namespace
 
 constexpr uint64_t kMs = 1'000'000;
 
-Iteration turn(uint64_t start_ns, uint64_t duration_ns)
+Iteration iteration(uint64_t start_ns, uint64_t duration_ns)
 {
 	Iteration t;
 	t.start_ns = start_ns;
@@ -23,22 +23,22 @@ Iteration turn(uint64_t start_ns, uint64_t duration_ns)
 
 } // namespace
 
-TEST_CASE("a thread's last iteration is reported, and then its data is dropped")
+TEST_CASE("an ended thread's last iteration is reported and its state is dropped")
 {
-	Iterations turns(kMs);
-	Held held;
-	std::vector<Iteration> told;
+	Iterations iterations(kMs);
+	CpuSlices slices;
+	std::vector<Iteration> reported;
 	for (uint32_t tid = 1; tid <= 1000; tid++) {
-		turns.AddPart(tid, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
-		turns.AddTurn(tid, turn(10 * kMs, 8 * kMs), {});
-		turns.Ended(tid);
-		turns.Tell(held, &told);
+		iterations.AddPart(tid, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
+		iterations.AddIteration(tid, iteration(10 * kMs, 8 * kMs), {});
+		iterations.Ended(tid);
+		iterations.Report(slices, &reported);
 	}
-	CHECK(turns.threads() <= 1);
-	turns.Tell(held, &told);
-	CHECK(turns.threads() == 0);
-	REQUIRE(told.size() == 1000);
-	for (const Iteration &t : told) {
+	CHECK(iterations.threads() <= 1);
+	iterations.Report(slices, &reported);
+	CHECK(iterations.threads() == 0);
+	REQUIRE(reported.size() == 1000);
+	for (const Iteration &t : reported) {
 		REQUIRE(t.parts.size() == 2);
 		CHECK(t.parts[0].cause == Cause::Fsync);
 		CHECK(t.parts[0].ns == 5 * kMs);
@@ -46,18 +46,18 @@ TEST_CASE("a thread's last iteration is reported, and then its data is dropped")
 	}
 }
 
-TEST_CASE("data of a living thread stays")
+TEST_CASE("the state of a running thread stays")
 {
-	Iterations turns(kMs);
-	Held held;
-	std::vector<Iteration> told;
-	turns.AddPart(1, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
-	turns.Tell(held, &told);
-	turns.Tell(held, &told);
-	CHECK(turns.threads() == 1);
-	turns.AddTurn(1, turn(10 * kMs, 8 * kMs), {});
-	turns.Tell(held, &told);
-	turns.Tell(held, &told);
-	REQUIRE(told.size() == 1);
-	CHECK(told[0].parts[0].cause == Cause::Fsync);
+	Iterations iterations(kMs);
+	CpuSlices slices;
+	std::vector<Iteration> reported;
+	iterations.AddPart(1, {10 * kMs, 15 * kMs, 5 * kMs, Cause::Fsync, 0, 0});
+	iterations.Report(slices, &reported);
+	iterations.Report(slices, &reported);
+	CHECK(iterations.threads() == 1);
+	iterations.AddIteration(1, iteration(10 * kMs, 8 * kMs), {});
+	iterations.Report(slices, &reported);
+	iterations.Report(slices, &reported);
+	REQUIRE(reported.size() == 1);
+	CHECK(reported[0].parts[0].cause == Cause::Fsync);
 }

@@ -24,7 +24,7 @@ void make(const forktail::test::TempDir &dir, const std::string &name, size_t by
 std::string names(const std::string &directory)
 {
 	std::string all;
-	for (const Kept &k : SnapshotsIn(directory))
+	for (const SavedSnapshot &k : SnapshotsIn(directory))
 		all += k.name.substr(0, 8) + " ";
 	return all;
 }
@@ -33,9 +33,9 @@ std::string names(const std::string &directory)
 
 TEST_CASE("a snapshot is named by time, server and trigger, whatever their names")
 {
-	const Fired fired{"stall-fork", "redis-server:6379", "", 0, 0};
+	const Firing fired{"stall-fork", "redis-server:6379", "", 0, 0};
 	CHECK(SnapshotName(1795420503 * kSecond, fired) == "20261123T075503Z-redis-server-6379-stall-fork");
-	const Fired odd{"iteration", "redis-server:/run/../x y\n\x1b[2J(container web)", "", 0, 0};
+	const Firing odd{"iteration", "redis-server:/run/../x y\n\x1b[2J(container web)", "", 0, 0};
 	const std::string name = SnapshotName(0, odd);
 	CHECK(name == "19700101T000000Z-redis-server-run-..-x-y-2J-container-web-iteration");
 	CHECK(SnapshotName(0, {"drops", "", "", 0, 0}) == "19700101T000000Z-drops");

@@ -10,7 +10,7 @@ namespace
 
 constexpr uint64_t kSecond = 1'000'000'000, kBefore = 30 * kSecond, kAfter = 5 * kSecond;
 
-Fired at(uint64_t second)
+Firing at(uint64_t second)
 {
 	return {"iteration", "redis-server:6379", "an event-loop iteration", second * kSecond,
 		second * kSecond + 1};
@@ -22,7 +22,7 @@ TEST_CASE("a snapshot reaches from BEFORE to AFTER the event, and waits until th
 {
 	Planner planner(kBefore);
 	CHECK(planner.Due(1000 * kSecond, 1000 * kSecond).empty());
-	CHECK(planner.Fire(at(100), kBefore, kAfter) == Came::Begun);
+	CHECK(planner.Fire(at(100), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(104 * kSecond, 104 * kSecond).empty());
 	CHECK(planner.Due(106 * kSecond, 106 * kSecond).empty()); // its last second may not be written yet
 	const Plan due = planner.Due(107 * kSecond, 107 * kSecond);
@@ -45,11 +45,11 @@ TEST_CASE("triggers that fire meanwhile are added, and move the end by at most o
 	Planner planner(kBefore);
 	planner.Fire(at(100), kBefore, kAfter);
 	for (uint64_t second = 101; second < 400; second++)
-		CHECK(planner.Fire(at(second), kBefore, kAfter) == Came::Added);
+		CHECK(planner.Fire(at(second), kBefore, kAfter) == FireResult::Added);
 	CHECK(planner.plan().from_ns == 70 * kSecond);
 	CHECK(planner.plan().to_ns == 160 * kSecond + 1);
 	CHECK(planner.plan().count == 300);
-	CHECK(planner.plan().fired.size() == kFiredKept);
+	CHECK(planner.plan().fired.size() == kMostFirings);
 }
 
 TEST_CASE("an event that starts earlier moves the beginning")
@@ -65,19 +65,19 @@ TEST_CASE("one snapshot at a time, and a cooldown after it")
 	Planner planner(60 * kSecond);
 	planner.Fire(at(100), kBefore, kAfter);
 	REQUIRE_FALSE(planner.Due(107 * kSecond, 107 * kSecond).empty());
-	// While it is being made another one may begin, but is made only after the first.
-	CHECK(planner.Fire(at(107), kBefore, kAfter) == Came::Begun);
+	// While it is made another one may begin, which is not made before the first is.
+	CHECK(planner.Fire(at(107), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(120 * kSecond, 120 * kSecond).empty());
 	planner.Made(121 * kSecond);
 	CHECK(planner.Due(180 * kSecond, 180 * kSecond).empty());
 	CHECK_FALSE(planner.Due(181 * kSecond, 181 * kSecond).empty());
 	planner.Made(182 * kSecond);
 
-	// Early in the cooldown: only counted. Late in it: made once the cooldown is over, because "before"
-	// reaches that far back.
-	CHECK(planner.Fire(at(200), kBefore, kAfter) == Came::Counted);
+	// Early in the cooldown: only counted. Late in it: made once it is over, as "before" reaches that
+	// far.
+	CHECK(planner.Fire(at(200), kBefore, kAfter) == FireResult::Counted);
 	CHECK(planner.counted() == 1);
-	CHECK(planner.Fire(at(215), kBefore, kAfter) == Came::Begun);
+	CHECK(planner.Fire(at(215), kBefore, kAfter) == FireResult::Begun);
 	CHECK(planner.Due(230 * kSecond, 230 * kSecond).empty());
 	CHECK_FALSE(planner.Due(242 * kSecond, 242 * kSecond).empty());
 }

@@ -14,7 +14,7 @@ constexpr uint64_t kMs = 1'000'000;
 struct World {
 	std::vector<forktail::live::Server> servers;
 	std::vector<forktail::live::ThreadTotals> threads;
-	Watch watch;
+	TriggerMatcher watch;
 
 	// Threads: 0 the server's main thread, 1 its helper for the disk, 2 its snapshot child, 3 another
 	// server's thread.
@@ -37,9 +37,9 @@ struct World {
 		}
 		watch.Use(triggers);
 	}
-	std::vector<Fired> see(const forktail::live::Batch &batch)
+	std::vector<Firing> see(const forktail::live::Batch &batch)
 	{
-		std::vector<Fired> fired;
+		std::vector<Firing> fired;
 		watch.See(batch, servers, threads, &fired);
 		return fired;
 	}
@@ -67,7 +67,7 @@ forktail::live::Batch turned(uint64_t start_ms, uint64_t ms)
 	t.start_ns = start_ms * kMs;
 	t.duration_ns = ms * kMs;
 	t.parts = {{Cause::Fork, ms * kMs / 2}};
-	batch.turns.push_back(t);
+	batch.iterations.push_back(t);
 	return batch;
 }
 

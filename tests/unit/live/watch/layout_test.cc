@@ -34,7 +34,7 @@ Frame SampleFrame()
 	s.start_ns = 1000 * kSecondNs;
 	s.realtime_ns = kAt;
 	s.accounted = true;
-	s.turns = 12'345;
+	s.iterations = 12'345;
 	s.p50_ns = 40'000;
 	s.p99_ns = 210'000;
 	s.max_ns = 50 * kMs;
@@ -68,7 +68,7 @@ Frame SampleFrame()
 		   "redis-server"};
 	f.worst_realtime_ns = kAt - 5 * kSecondNs;
 	f.strip.assign(71, 200'000);
-	f.strip[3] = kNoTurn;
+	f.strip[3] = kNoIteration;
 	f.strip[65] = 50 * kMs;
 	f.chosen = 70;
 	f.children = {{{0, 4800, "snapshot child", 999 * kSecondNs, 0}, 4 * kSecondNs}};
