@@ -65,7 +65,7 @@ private:
 class SlowReader
 {
 public:
-	std::atomic<int> sets = 0, waits = 0, irregular = 0;
+	std::atomic<int> sets = 0, waits = 0, odd = 0;
 
 	SlowReader() : server_([this](Peer &peer) { talk(peer); }, false) {}
 	std::string port() const { return server_.where().at(1); }
@@ -129,7 +129,7 @@ TEST_CASE("a next step is written behind what the server has not read yet")
 		const Result r = load(all);
 		INFO(r.err);
 		CHECK(r.status == 0);
-		CHECK(reader.irregular == 0);
+		CHECK(reader.odd == 0);
 		CHECK(reader.sets == 16);
 		CHECK(reader.waits == 16);
 		CHECK(read_log(dir.file("log")).with_status(FT_STATUS_OK) == 16);
