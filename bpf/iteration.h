@@ -46,7 +46,7 @@ static __always_inline void count_from_here(struct thread_state *st, struct task
  * connections it serves (loader/sockets/sockets.h). */
 static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 now)
 {
-	if (st->loop_told == epoll + 1 || st->client)
+	if (st->reported_loop == epoll + 1 || st->client)
 		return;
 	struct ft_event_loop *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e) {
@@ -59,7 +59,7 @@ static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 no
 	e->epoll = epoll;
 	e->t_ns = now;
 	bpf_ringbuf_submit(e, ring_flags());
-	st->loop_told = epoll + 1;
+	st->reported_loop = epoll + 1;
 }
 
 /* The same for a thread seen in such a call: a thread that polls without waiting may do so for another

@@ -56,16 +56,17 @@ static __always_inline void tell_wait(struct thread_state *st, struct task_struc
 				  .off_cpu = 1,
 				  .blocked_ns = (wake_ns ? wake_ns : open_ns) - mark_ns,
 				  .runnable_ns = wake_ns ? open_ns - wake_ns : 0};
-	u32 held = e.blocked_ns ? held_owner(task, st->off_state) : 0;
+	u32 suspended_by = e.blocked_ns ? suspension_owner(task, st->off_state) : 0;
 	if (depth) {
-		e.owner = held ? (u8)held : (u8)st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)].owner;
+		e.owner = suspended_by ? (u8)suspended_by
+				       : (u8)st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)].owner;
 	} else if (e.blocked_ns) {
 		u64 fd = 0;
 		struct file *file = NULL;
 		u32 owner = blocked_owner(task, st->off_state, st->blocked_in, st->blocked_on, &fd, &file);
 		e.syscall = st->blocked_in;
 		e.arg[0] = fd;
-		e.owner = held ? (u8)held : (u8)owner;
+		e.owner = suspended_by ? (u8)suspended_by : (u8)owner;
 	}
 	tell(st, &e, mark_ns);
 }

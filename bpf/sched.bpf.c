@@ -11,8 +11,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 {
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	bool told = c->slices[c->newest & (FT_CPU_SLICES - 1)].tid == (u32)prev->pid;
-	if (c->traced || opening || !told) {
+	bool known = c->slices[c->newest & (FT_CPU_SLICES - 1)].tid == (u32)prev->pid;
+	if (c->traced || opening || !known) {
 		struct thread_state *st = state_of(prev);
 		if (st && st->off_cpu && !opening)
 			came_unseen(st, prev, now);

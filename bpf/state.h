@@ -39,15 +39,15 @@ struct thread_state {
 	u64 ran_ns;    /* off the CPU: its on-CPU time so far, according to the scheduler */
 	u32 tid, tgid; /* in the recorder's pid namespace, as in the recorder's /proc */
 	u32 depth;
-	u32 off_state;	 /* off CPU: the task state it left with */
-	u32 queue_cpu;	 /* runnable: the CPU where it began to wait */
-	s16 blocked_in;	 /* the system call of the last blocked interval without a frame */
-	u64 blocked_on;	 /* that call's first argument */
-	u32 loop_told;	 /* 1 + the epoll instance that was last reported; 0: none */
-	u32 lock_owner;	 /* in futex: the lock holder's id in its memory; 0: unknown (locks.h) */
-	u32 lock_waker;	 /* in futex: the waker; 0: none yet, or not a thread */
-	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
-	u32 told_tracer; /* the one whose name the recorder knows */
+	u32 off_state;	     /* off CPU: the task state it left with */
+	u32 queue_cpu;	     /* runnable: the CPU where it began to wait */
+	s16 blocked_in;	     /* the system call of the last blocked interval without a frame */
+	u64 blocked_on;	     /* that call's first argument */
+	u32 reported_loop;   /* 1 + the epoll instance that was last reported; 0: none */
+	u32 lock_owner;	     /* in futex: the lock holder's id in its memory; 0: unknown (locks.h) */
+	u32 lock_waker;	     /* in futex: the waker; 0: none yet, or not a thread */
+	u32 tracer;	     /* the process that traces it, when it was last stopped by one */
+	u32 reported_tracer; /* the one whose name the recorder knows */
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
 	u8 unseen;    /* while an interval off the CPU is accounted whose end was not seen */

@@ -19,7 +19,7 @@ enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 
 /* The owner of an interval in which a task was prevented from running, whatever it was about to do (a server
  * that is frozen in epoll_wait is not idle), or 0. */
-static __always_inline u32 held_owner(struct task_struct *task, u32 state)
+static __always_inline u32 suspension_owner(struct task_struct *task, u32 state)
 {
 	if (state & TASK_TRACED)
 		return FT_PTRACED;
@@ -78,11 +78,11 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 					 struct file *file, u64 wake, u64 now)
 {
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = now - wake;
-	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
-	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
+	bool suspended = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
+	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !suspended;
 	bool want_holder = c && runnable_ns >= min_span_ns;
 	/* Under strace a thread is stopped twice in every call: the tracer is reported once. */
-	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
+	bool want_tracer = owner == FT_PTRACED && st->tracer != st->reported_tracer;
 	u8 flags = st->throttled ? FT_SPAN_THROTTLED : 0;
 	if (!want_stack && !want_holder && !want_tracer) {
 		struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
@@ -124,7 +124,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	}
 	if (want_tracer) {
 		__builtin_memcpy(e->name, st->tracer_comm, sizeof st->tracer_comm);
-		st->told_tracer = st->tracer;
+		st->reported_tracer = st->tracer;
 	}
 	if (want_holder) {
 		/* It may have been moved: the holder of the CPU that it waited for counts. On that CPU the
@@ -228,14 +228,15 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	u64 arg[2] = {};
 	struct file *file = NULL;
 	struct frame *f = top(st);
-	u32 held = blocked_ns ? held_owner(task, st->off_state) : 0;
+	u32 suspended_by = blocked_ns ? suspension_owner(task, st->off_state) : 0;
 	if (f) {
-		owner = held ? held : (u32)f->owner;
+		owner = suspended_by ? suspended_by : (u32)f->owner;
 		if (blocked_ns && owner == FT_FAULT_OTHER)
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
-		owner = held ? held : blocked_owner(task, st->off_state, nr, st->blocked_on, &arg[0], &file);
+		owner = suspended_by ? suspended_by
+				     : blocked_owner(task, st->off_state, nr, st->blocked_on, &arg[0], &file);
 	}
 	if (owner == FT_PTRACED)
 		arg[0] = st->tracer;

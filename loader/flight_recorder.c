@@ -126,15 +126,15 @@ static void print_disk_state(struct recorder *r, uint64_t now)
 	int err = ft_writer_error(r->writer);
 	if (err)
 		r->disk_error_ns = now;
-	if (err && !r->disk_told) {
+	if (err && !r->disk_error_reported) {
 		fprintf(
 		    stderr,
 		    "forktail record: cannot write to %s: %s. Events are lost until writing works again\n",
 		    r->options->output, strerror(-err));
-		r->disk_told = true;
-	} else if (r->disk_told && now - r->disk_error_ns > CALM_NS) {
+		r->disk_error_reported = true;
+	} else if (r->disk_error_reported && now - r->disk_error_ns > CALM_NS) {
 		fprintf(stderr, "forktail record: writing to %s works again\n", r->options->output);
-		r->disk_told = false;
+		r->disk_error_reported = false;
 	}
 }
 

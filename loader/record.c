@@ -344,7 +344,7 @@ static int finish(struct recorder *r, const char *reason)
 	programs_drain(r->programs); /* threads that have exited */
 	sockets_look(r->drain.sockets, ft_now_ns());
 	r->threads.closing = true;
-	ft_writer_patient(r->writer);
+	ft_writer_wait_for_space(r->writer);
 	uint64_t end_ns = ft_now_ns();
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);

@@ -51,9 +51,9 @@ struct recorder {
 	uint64_t segments;
 	uint64_t open_due_ns; /* when the threads' open states are requested next */
 	uint64_t follow_due_ns,
-	    young_until_ns;	/* when targets are looked for next; until when some are new */
-	uint64_t disk_error_ns; /* when writing last failed */
-	bool disk_told;		/* whether the write error was reported, after it persisted */
+	    young_until_ns;	  /* when targets are looked for next; until when some are new */
+	uint64_t disk_error_ns;	  /* when writing last failed */
+	bool disk_error_reported; /* whether the write error was reported, after it persisted */
 };
 
 #endif

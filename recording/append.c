@@ -267,7 +267,7 @@ int ft_file_end(struct ft_file *f, const char *summary)
 	return f->error;
 }
 
-static void begin_anew(struct ft_file *f, int fd)
+static void begin_file(struct ft_file *f, int fd)
 {
 	f->fd = fd < 0 ? -1 : fd;
 	f->allocated = 0;
@@ -285,7 +285,7 @@ int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manif
 
 	if (f->fd >= 0)
 		ft_file_end(f, summary);
-	begin_anew(f, ft_output_create(dir, name));
+	begin_file(f, ft_output_create(dir, name));
 	rc = f->error ? f->error : ft_file_append(f, &header, (struct ft_cover){0}, manifest, true);
 	if (!rc) {
 		__atomic_store_n(&f->files, f->files + 1, __ATOMIC_RELAXED);

@@ -37,7 +37,7 @@ struct ft_queue {
 	struct lost lost[FT_BLOCK_KINDS];
 	uint64_t all_lost;
 	uint32_t renewals; /* queued: the file's error does not apply to blocks after it */
-	bool begun, patient, ending;
+	bool begun, waits_for_space, ending;
 };
 
 /* A block's size in memory; for a job the header is empty. */
@@ -142,7 +142,7 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
 		pthread_mutex_unlock(&q->lock);
 		return rc;
 	}
-	while (q->patient && !has_room(q, header))
+	while (q->waits_for_space && !has_room(q, header))
 		pthread_cond_wait(&q->written, &q->lock);
 	if (has_room(q, header)) {
 		/* Vital blocks continue while others are dropped: one drop block for each of them would only
@@ -270,10 +270,10 @@ int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes)
 	return 0;
 }
 
-void ft_queue_patient(struct ft_queue *q)
+void ft_queue_wait_for_space(struct ft_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
-	q->patient = true;
+	q->waits_for_space = true;
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -27,7 +27,7 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
  * it clears the file's error, so that later blocks are not refused. -ENOMEM: it is not called. */
 int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews);
 
-void ft_queue_patient(struct ft_queue *q);
+void ft_queue_wait_for_space(struct ft_queue *q);
 
 /* Waits until everything is written, including drop blocks. */
 void ft_queue_drain(struct ft_queue *q);

@@ -72,7 +72,7 @@ int ft_writer_error(const struct ft_writer *w);
 int ft_writer_background(struct ft_writer *w, size_t bytes);
 
 /* From here on calls wait for space instead of dropping: all further records may wait. */
-void ft_writer_patient(struct ft_writer *w);
+void ft_writer_wait_for_space(struct ft_writer *w);
 
 /* Waits until the file contains all written blocks, and drop blocks. Returns ft_writer_error()'s value. */
 int ft_writer_drain(struct ft_writer *w);

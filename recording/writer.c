@@ -36,10 +36,10 @@ static int ended(const struct ft_writer *w)
 /* Passes a block on. */
 static int emit(struct ft_writer *w, struct ft_block_header *header, const void *payload)
 {
-	static const struct ft_cover told_by_records = {0};
+	static const struct ft_cover cover_of_records = {0};
 
-	return w->queue ? ft_queue_put(w->queue, header, told_by_records, payload, true)
-			: ft_file_append(&w->file, header, told_by_records, payload, true);
+	return w->queue ? ft_queue_put(w->queue, header, cover_of_records, payload, true)
+			: ft_file_append(&w->file, header, cover_of_records, payload, true);
 }
 
 static int flush_kind(struct ft_writer *w, unsigned kind)
@@ -289,10 +289,10 @@ int ft_writer_background(struct ft_writer *w, size_t bytes)
 	return rc;
 }
 
-void ft_writer_patient(struct ft_writer *w)
+void ft_writer_wait_for_space(struct ft_writer *w)
 {
 	if (w->queue)
-		ft_queue_patient(w->queue);
+		ft_queue_wait_for_space(w->queue);
 }
 
 int ft_writer_drain(struct ft_writer *w)
@@ -324,7 +324,7 @@ int ft_writer_close(struct ft_writer *w, const char *summary)
 
 	if (!w)
 		return 0;
-	ft_writer_patient(w);
+	ft_writer_wait_for_space(w);
 	ft_writer_flush(w);
 	ft_queue_end(w->queue);
 	w->queue = NULL;

@@ -103,8 +103,8 @@ bool Connect(const Becoming &b)
 // Not between fork and exec: nothing follows that.
 [[noreturn]] void Work(const Command &command)
 {
-	const std::string said = command.work();
-	_exit(write(1, said.data(), std::min(said.size(), kMostResult)) > 0 ? 0 : 1);
+	const std::string result = command.work();
+	_exit(write(1, result.data(), std::min(result.size(), kMostResult)) > 0 ? 0 : 1);
 }
 
 } // namespace

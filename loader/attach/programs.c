@@ -359,8 +359,9 @@ int programs_open_accounts(struct programs *p)
 	    open_accounts(p, open_walk(p->skeleton->progs.open_accounts, p->keep ? &p->open_walk : NULL));
 	/* When the iterator is read, the recorder may no longer be allowed to create one. */
 	p->closing_fd = open_walk(p->skeleton->progs.close_accounts, NULL);
-	int told = p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->tell_walk)) : 0;
-	return err ? err : p->closing_fd < 0 ? p->closing_fd : told;
+	int walk_err =
+	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->tell_walk)) : 0;
+	return err ? err : p->closing_fd < 0 ? p->closing_fd : walk_err;
 }
 
 static int walk_again(const struct bpf_link *link)

@@ -107,17 +107,17 @@ static void write_slices(struct drain *d, const struct ft_event_span_detail *e, 
 	uint64_t until_ns = end_ns;
 	for (unsigned back = 1; back < FT_CPU_SLICES && until_ns > e->wake_ns; back++) {
 		unsigned place = (e->newest - back) & (FT_CPU_SLICES - 1);
-		const struct cpu_slice *held = &e->slices[place];
-		if (!held->start_ns || held->start_ns >= until_ns)
+		const struct cpu_slice *holder = &e->slices[place];
+		if (!holder->start_ns || holder->start_ns >= until_ns)
 			continue;
-		struct ft_cpu_slice slice = {.start_ns = held->start_ns,
+		struct ft_cpu_slice slice = {.start_ns = holder->start_ns,
 					     .end_ns = until_ns,
-					     .tid = held->tid,
+					     .tid = holder->tid,
 					     .cpu = (uint16_t)e->queue_cpu};
-		memcpy(slice.comm, held->comm, sizeof slice.comm);
+		memcpy(slice.comm, holder->comm, sizeof slice.comm);
 		if (!slice_is_written(d, e->queue_cpu, place, &slice))
 			ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);
-		until_ns = held->start_ns;
+		until_ns = holder->start_ns;
 	}
 }
 

@@ -116,7 +116,8 @@ static bool same(const struct space *a, const struct space *b)
 
 /* Returns the address space that a process' maps describe: its parent's if they are equal, otherwise a new
  * one. */
-static struct space *describe(struct address_spaces *s, pid_t pid, pid_t parent, const char *maps, bool ahead)
+static struct space *describe(struct address_spaces *s, pid_t pid, pid_t parent, const char *maps,
+			      bool preload)
 {
 	struct space *space = calloc(1, sizeof *space + MAPPED_FILES * sizeof *space->places);
 	struct gathered g = {s, pid, 0, space};
@@ -135,7 +136,7 @@ static struct space *describe(struct address_spaces *s, pid_t pid, pid_t parent,
 	space->id = g.id = ++s->ids;
 	send(s, UNWIND_BEGIN_SPACE, g.id, false);
 	mappings_each(maps, send_file, &g);
-	send(s, UNWIND_END_SPACE, g.id, ahead);
+	send(s, UNWIND_END_SPACE, g.id, preload);
 	return space;
 }
 
@@ -161,7 +162,7 @@ static struct process *add(struct address_spaces *s)
 }
 
 /* NULL if the mappings cannot be read, usually because the process has exited. */
-static struct process *open_process(struct address_spaces *s, pid_t pid, pid_t parent, bool ahead)
+static struct process *open_process(struct address_spaces *s, pid_t pid, pid_t parent, bool preload)
 {
 	char path[64], program[PATH_MAX], *maps = mappings_read(pid);
 	struct process *p = maps ? add(s) : NULL;
@@ -173,7 +174,7 @@ static struct process *open_process(struct address_spaces *s, pid_t pid, pid_t p
 		ssize_t n = readlink(path, program, sizeof program - 1);
 		program[n < 0 ? 0 : n] = 0;
 		mappings_base_name(program, p->program, sizeof p->program);
-		p->space = describe(s, pid, parent, maps, ahead);
+		p->space = describe(s, pid, parent, maps, preload);
 	}
 	free(maps);
 	return p;
@@ -225,16 +226,16 @@ void address_spaces_close(struct address_spaces *s)
 	free(s);
 }
 
-uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address, bool ahead,
-			     const char **program)
+uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+			     bool preload, const char **program)
 {
 	*program = "";
 	if (!pid)
 		return 0;
 	struct process *p = known(s, pid);
-	if (!p && !(p = open_process(s, pid, parent, ahead)) && parent) {
+	if (!p && !(p = open_process(s, pid, parent, preload)) && parent) {
 		p = known(s, parent);
-		p = p ? p : open_process(s, parent, 0, ahead);
+		p = p ? p : open_process(s, parent, 0, preload);
 	}
 	if (p && address && !holds(p, address) &&
 	    ft_now_ns() > p->looked_ns + (uint64_t)p->patience * LOOK_AGAIN_NS)

@@ -22,10 +22,10 @@ void address_spaces_forget_all(struct address_spaces *s);
 
 /* Returns the address space of a process, or of its parent if the process has exited. If `address` is not 0
  * and in none of its files, the mappings are read again: the process loaded a library or called exec. 0:
- * none. *program is the file name of the process' program, valid until the next call. `ahead`: read its files
- * now. */
-uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address, bool ahead,
-			     const char **program);
+ * none. *program is the file name of the process' program, valid until the next call. `preload`: read its
+ * files now. */
+uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+			     bool preload, const char **program);
 void address_spaces_forget(struct address_spaces *s, pid_t pid);
 
 #endif

@@ -26,9 +26,9 @@ static bool take_apart(const char *text, size_t length, struct line *l)
 {
 	char head[128], permissions[5];
 	int at = 0;
-	size_t kept = length < sizeof head - 1 ? length : sizeof head - 1;
-	memcpy(head, text, kept);
-	head[kept] = 0;
+	size_t head_length = length < sizeof head - 1 ? length : sizeof head - 1;
+	memcpy(head, text, head_length);
+	head[head_length] = 0;
 	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %4s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64 "%n", &l->start,
 		   &l->end, permissions, &l->device[0], &l->device[1], &l->inode, &at) != 6 ||
 	    !at || l->start >= l->end)
@@ -107,10 +107,10 @@ char *mappings_read(pid_t pid)
 
 void mappings_base_name(const char *path, char *name, size_t size)
 {
-	static const char gone[] = " (deleted)";
+	static const char deleted[] = " (deleted)";
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	size_t length = strlen(base), tail = sizeof gone - 1;
-	if (length > tail && strcmp(base + length - tail, gone) == 0)
+	size_t length = strlen(base), tail = sizeof deleted - 1;
+	if (length > tail && strcmp(base + length - tail, deleted) == 0)
 		length -= tail;
 	snprintf(name, size, "%.*s", (int)(length < size ? length : size), base);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Kept bytes of a name. */
-static size_t kept(const char *name)
+static size_t kept_bytes(const char *name)
 {
 	return strnlen(name, STACK_NAME_BYTES);
 }
@@ -13,7 +13,7 @@ static size_t kept(const char *name)
 /* The callers have checked that there is space. */
 static void append(struct stack_text *t, const char *name, char end)
 {
-	size_t length = kept(name);
+	size_t length = kept_bytes(name);
 	for (size_t i = 0; i < length; i++)
 		t->bytes[t->length++] = name[i] == '\n' || name[i] == '\t' ? '?' : name[i];
 	t->bytes[t->length++] = end;
@@ -34,7 +34,7 @@ void stack_text_begin(struct stack_text *t, const char *program)
 
 bool stack_text_frame(struct stack_text *t, const char *function, const char *module)
 {
-	if (!fits(t, kept(function) + kept(module) + 2, STACK_TEXT_BYTES / 2))
+	if (!fits(t, kept_bytes(function) + kept_bytes(module) + 2, STACK_TEXT_BYTES / 2))
 		return false;
 	append(t, function, '\t');
 	append(t, module, '\n');
@@ -43,7 +43,7 @@ bool stack_text_frame(struct stack_text *t, const char *function, const char *mo
 
 bool stack_text_kernel(struct stack_text *t, const char *function)
 {
-	if (!fits(t, kept(function) + 1, STACK_TEXT_BYTES))
+	if (!fits(t, kept_bytes(function) + 1, STACK_TEXT_BYTES))
 		return false;
 	append(t, function, '\n');
 	return true;

@@ -423,7 +423,7 @@ static int load_module(Dwfl_Module *dwfl_module, void **userdata, const char *na
 	return DWARF_CB_OK;
 }
 
-void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead)
+void unwinder_end_space(struct unwinder *u, uint32_t id, bool preload)
 {
 	struct space *s = space_of(u, id);
 	if (!s || !s->dwfl || s->ready)
@@ -432,7 +432,7 @@ void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead)
 	dwfl_report_end(s->dwfl, NULL, NULL);
 	/* Without it there are names but no callers. The process id has no meaning here. */
 	dwfl_attach_state(s->dwfl, NULL, 1, &thread_callbacks, s);
-	if (ahead)
+	if (preload)
 		dwfl_getmodules(s->dwfl, load_module, NULL, 0);
 }
 

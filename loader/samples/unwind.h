@@ -48,8 +48,8 @@ void unwinder_close(struct unwinder *u);
 void unwinder_begin_space(struct unwinder *u, uint32_t id);
 /* adds its files, and takes ownership of their descriptors (-1: the kernel's code page), */
 void unwinder_add_file(struct unwinder *u, uint32_t id, const struct unwind_file *file, int fd);
-/* and makes it ready for use. `ahead`: read symbols and unwind tables now. */
-void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead);
+/* and makes it ready for use. `preload`: read symbols and unwind tables now. */
+void unwinder_end_space(struct unwinder *u, uint32_t id, bool preload);
 void unwinder_forget_space(struct unwinder *u, uint32_t id);
 
 /* Resolves the function at the sample's address and, with `callers`, all callers in the copied stack. */

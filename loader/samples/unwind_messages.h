@@ -22,7 +22,7 @@ struct unwind_request {
 	uint32_t kind;
 	uint32_t space;
 	uint64_t serial;
-	uint8_t flag; /* UNWIND_END_SPACE: ahead; UNWIND_SAMPLE: with callers */
+	uint8_t flag; /* UNWIND_END_SPACE: preload; UNWIND_SAMPLE: with callers */
 	union {
 		struct unwind_file file;
 		struct ft_event_sample_stack sample; /* as much of the stack as could be read */

@@ -144,7 +144,7 @@ bool holds_socket(pid_t pid, const struct inodes *wanted)
 /* Listening sockets of a namespace by inode, and those that one process holds. */
 struct listening {
 	json_t *by_inode; /* {"12345": "tcp:6379"} */
-	json_t *held;
+	json_t *addresses;
 };
 
 static void see_any(void *context, unsigned long inode, int port, const char *path)
@@ -166,7 +166,7 @@ static bool collect(void *context, unsigned long inode)
 	snprintf(key, sizeof key, "%lu", inode);
 	json_t *address = json_object_get(l->by_inode, key);
 	if (address)
-		json_array_append(l->held, address);
+		json_array_append(l->addresses, address);
 	return false;
 }
 
@@ -179,5 +179,5 @@ json_t *listen_addresses(pid_t pid)
 	each_unix(text, see_any, &l);
 	any_socket(pid, collect, &l);
 	json_decref(l.by_inode);
-	return l.held;
+	return l.addresses;
 }

@@ -52,8 +52,8 @@ struct known_socket {
 	struct ft_socket record;
 	uint64_t last_ns; /* when it was last seen there */
 	uint64_t look;
-	bool told;	/* it is connected, and its peer is known */
-	unsigned tries; /* failed lookups of its peer: listening sockets have none */
+	bool peer_known; /* it is connected, and its peer is known */
+	unsigned tries;	 /* failed lookups of its peer: listening sockets have none */
 	struct known_socket *next;
 };
 
@@ -225,7 +225,7 @@ static void see(struct sockets *s, const struct instance *instance, uint64_t ino
 		k->record.seen_ns = now;
 		k->record.tgid = (uint32_t)instance->pid;
 		k->record.epoll = instance->epoll;
-		if (k->told)
+		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 	}
 	k->look = s->looks;
@@ -251,10 +251,10 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 }
 
 /* Whether sockets of this process (0: of any) are worth a lookup in the tables. */
-static bool any_untold(const struct sockets *s, pid_t pid)
+static bool any_without_peer(const struct sockets *s, pid_t pid)
 {
 	for (const struct known_socket *k = s->all; k; k = k->next)
-		if (!k->told && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
+		if (!k->peer_known && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
 			return true;
 	return false;
 }
@@ -264,7 +264,7 @@ static void tell_tcp_socket(void *context, const struct tcp_socket *t)
 {
 	struct sockets *s = context;
 	struct known_socket *k = t->inode ? find(s, t->inode) : NULL;
-	if (!k || k->told)
+	if (!k || k->peer_known)
 		return;
 	if (!t->peer_port) {
 		k->tries = TRIES;
@@ -272,7 +272,7 @@ static void tell_tcp_socket(void *context, const struct tcp_socket *t)
 	}
 	k->record.local_port = t->local_port;
 	k->record.peer_port = t->peer_port;
-	k->told = true;
+	k->peer_known = true;
 	ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 }
 
@@ -282,7 +282,7 @@ static void tell_tcp(struct sockets *s, pid_t pid)
 	char text[16];
 	snprintf(text, sizeof text, "%d", pid);
 	each_tcp_socket(text, "tcp", tell_tcp_socket, s);
-	if (any_untold(s, pid))
+	if (any_without_peer(s, pid))
 		each_tcp_socket(text, "tcp6", tell_tcp_socket, s);
 }
 
@@ -290,7 +290,7 @@ static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
 {
 	const struct unix_diag_msg *m = NLMSG_DATA(h);
 	struct known_socket *k = find(s, m->udiag_ino);
-	if (!k || k->told)
+	if (!k || k->peer_known)
 		return;
 	int left = (int)NLMSG_PAYLOAD(h, sizeof *m);
 	for (const struct rtattr *a = (const struct rtattr *)(m + 1); RTA_OK(a, left);
@@ -302,7 +302,7 @@ static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
 		if (!peer) /* not accepted yet, or closed by the peer */
 			continue;
 		k->record.peer_inode = peer;
-		k->told = true;
+		k->peer_known = true;
 		ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 	}
 }
@@ -341,7 +341,7 @@ static void tell_unix(struct sockets *s, int diag)
 }
 
 /* Sockets that are in no instance any more. */
-static void forget_gone(struct sockets *s, uint64_t now)
+static void forget_closed(struct sockets *s, uint64_t now)
 {
 	for (struct known_socket **at = &s->all; *at;) {
 		struct known_socket *k = *at;
@@ -352,7 +352,7 @@ static void forget_gone(struct sockets *s, uint64_t now)
 		k->record.before_ns = k->last_ns;
 		k->record.seen_ns = now;
 		k->record.epoll = (uint32_t)FT_SOCKET_GONE;
-		if (k->told)
+		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 		*at = k->next;
 		tdelete(k, &s->by_inode, compare_sockets);
@@ -363,19 +363,19 @@ static void forget_gone(struct sockets *s, uint64_t now)
 
 static void tell_who(struct sockets *s)
 {
-	if (!any_untold(s, 0))
+	if (!any_without_peer(s, 0))
 		return;
 	for (size_t i = 0; i < s->diag_count; i++)
 		tell_unix(s, s->diag[i]);
-	pid_t told = 0; /* the TCP tables take milliseconds */
+	pid_t last_pid = 0; /* the TCP tables take milliseconds */
 	for (size_t i = 0; i < s->instance_count; i++) {
 		pid_t pid = s->instances[i].pid;
-		if (pid != told && any_untold(s, pid))
+		if (pid != last_pid && any_without_peer(s, pid))
 			tell_tcp(s, pid);
-		told = pid;
+		last_pid = pid;
 	}
 	for (struct known_socket *k = s->all; k; k = k->next)
-		k->tries += !k->told;
+		k->tries += !k->peer_known;
 }
 
 /* The number of descriptors that the processes have open, or 0 before Linux 6.2. */
@@ -419,7 +419,7 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 		else
 			s->instances[i] = s->instances[--s->instance_count];
 	}
-	forget_gone(s, now_ns);
+	forget_closed(s, now_ns);
 	s->last_look_ns = now_ns;
 	s->took_ns = ft_now_ns() - now_ns;
 	tell_who(s);
@@ -429,7 +429,7 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 void sockets_begin_segment(struct sockets *s)
 {
 	for (const struct known_socket *k = s ? s->all : NULL; k; k = k->next)
-		if (k->told)
+		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 	if (s)
 		s->full = false;

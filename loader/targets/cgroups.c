@@ -39,14 +39,14 @@ static bool any_line(const char *file, bool (*each)(const char *controllers, con
 	return false;
 }
 
-struct wanted {
+struct cgroup_query {
 	const char *controller;
 	char *path;
 };
 
-static bool is_wanted(const char *controllers, const char *path, void *context)
+static bool matches_query(const char *controllers, const char *path, void *context)
 {
-	const struct wanted *w = context;
+	const struct cgroup_query *w = context;
 	size_t length = strlen(w->controller);
 	bool lists = !length && !*controllers;
 	for (const char *at = controllers; length && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -58,8 +58,8 @@ static bool is_wanted(const char *controllers, const char *path, void *context)
 
 bool cgroup_in(const char *file, const char *controller, char path[CGROUP_BYTES])
 {
-	struct wanted w = {controller, path};
-	return any_line(file, is_wanted, &w);
+	struct cgroup_query w = {controller, path};
+	return any_line(file, matches_query, &w);
 }
 
 bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CGROUP_BYTES])

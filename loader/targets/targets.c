@@ -232,7 +232,7 @@ int targets_add_unit(struct targets *t, const char *unit)
 	return n ? n : -ENOENT;
 }
 
-struct found {
+struct container_match {
 	char id[CONTAINER_BYTES]; /* of the first */
 	bool several;
 };
@@ -241,7 +241,7 @@ struct found {
 struct container {
 	const char *id;
 	bool whole;
-	struct found *found;
+	struct container_match *found;
 };
 
 static bool is_in_container(pid_t pid, const void *what)
@@ -259,7 +259,7 @@ static bool is_in_container(pid_t pid, const void *what)
 
 int targets_add_container(struct targets *t, const char *which)
 {
-	struct found found = {.several = false};
+	struct container_match found = {.several = false};
 	char id[CONTAINER_BYTES];
 	struct container c = {.id = container_id("", which, id) ? id : which, .whole = true, .found = &found};
 	size_t before = t->count;

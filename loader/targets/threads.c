@@ -166,7 +166,7 @@ void threads_tick(struct threads *t, struct ft_writer *w)
 			look_again(&t->all[i].record, w);
 }
 
-static bool is_gone(const struct ft_thread *r)
+static bool is_missing(const struct ft_thread *r)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%u/task/%u", r->tgid, r->tid);
@@ -178,9 +178,9 @@ void threads_sweep(struct threads *t)
 {
 	for (size_t i = 0; i < t->count;) {
 		struct thread *n = &t->all[i];
-		bool was = n->gone;
-		n->gone = is_gone(&n->record);
-		if (n->gone && was)
+		bool was = n->was_missing;
+		n->was_missing = is_missing(&n->record);
+		if (n->was_missing && was)
 			*n = t->all[--t->count];
 		else
 			i++;

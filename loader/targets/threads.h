@@ -18,7 +18,7 @@ struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was read since it started */
 	struct ft_loop loop;	 /* t_ns 0: it was not seen waiting for an epoll instance */
-	bool gone;		 /* it was missing in the last sweep of the table */
+	bool was_missing;	 /* it was missing in the last sweep of the table */
 };
 
 /* A target whose threads have exited. */

@@ -162,7 +162,7 @@ static uint16_t nearest(const struct nodes *n, const uint16_t *all, uint32_t cou
 	return best == NODE_NONE ? all[0] : best;
 }
 
-uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t turn)
+uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t rotation)
 {
 	uint16_t owner = atomic_load_explicit(&n->owner[slot], memory_order_relaxed);
 	uint16_t all[NODE_REPLICAS_MAX + 1];
@@ -183,10 +183,10 @@ uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t
 	}
 	if (count == 0)
 		return owner; /* an answer from the primary is better than none */
-	return n->read_from == READ_NEAREST ? nearest(n, all, count) : all[turn % count];
+	return n->read_from == READ_NEAREST ? nearest(n, all, count) : all[rotation % count];
 }
 
-uint16_t nodes_any(const struct nodes *n, uint32_t turn)
+uint16_t nodes_any(const struct nodes *n, uint32_t rotation)
 {
 	uint32_t slots = n->kind == DEPLOYMENT_CLUSTER ? CLUSTER_SLOTS : n->options->server_count;
 
@@ -195,7 +195,7 @@ uint16_t nodes_any(const struct nodes *n, uint32_t turn)
 	/* A step that is coprime to 2^14 visits the owners of all ranges. */
 	for (uint32_t i = 0; i < slots; i++) {
 		uint16_t owner =
-		    atomic_load_explicit(&n->owner[(turn * 5461u + i) % slots], memory_order_relaxed);
+		    atomic_load_explicit(&n->owner[(rotation * 5461u + i) % slots], memory_order_relaxed);
 
 		if (owner != NODE_NONE)
 			return owner;
@@ -232,11 +232,11 @@ uint32_t nodes_serving(const struct nodes *n)
 
 bool nodes_redirect(struct nodes *n, const char *text, uint16_t from, uint32_t *slot, uint16_t *node)
 {
-	const struct node *said = nodes_at(n, from);
+	const struct node *source = nodes_at(n, from);
 	char host[256], error[256], *end;
 	const char *colon, *begin;
 	unsigned long number, port;
-	struct server_address a = said->server.address;
+	struct server_address a = source->server.address;
 
 	number = strtoul(text, &end, 10);
 	if (end == text || *end != ' ' || number >= CLUSTER_SLOTS)

@@ -68,10 +68,10 @@ void nodes_look(struct nodes *n);
 void nodes_set_reachable(struct nodes *n, uint16_t number, bool reached);
 
 /* Returns the node for a request of `slot`: the owner, or for a read that may go there (--read-from), one of
- * its replicas. `turn` distributes such requests evenly. NODE_NONE: no node serves it now. */
-uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t turn);
+ * its replicas. `rotation` distributes such requests evenly. NODE_NONE: no node serves it now. */
+uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t rotation);
 /* A node for a command without a key. */
-uint16_t nodes_any(const struct nodes *n, uint32_t turn);
+uint16_t nodes_any(const struct nodes *n, uint32_t rotation);
 
 /* Whether requests may currently go to this node. */
 bool nodes_serves(const struct nodes *n, uint16_t number);

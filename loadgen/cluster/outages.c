@@ -83,12 +83,12 @@ static void join(struct outage *into, const struct outage *from)
 
 void outages_drop_unfelt(struct outages *all)
 {
-	uint32_t kept = 0;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < all->count; i++)
 		if (all->list[i].failed + all->list[i].delayed > 0)
-			all->list[kept++] = all->list[i];
-	all->count = kept;
+			all->list[count++] = all->list[i];
+	all->count = count;
 }
 
 void outages_add(struct outages *all, const struct outages *of_thread)

@@ -133,19 +133,19 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 	char name[COMMAND_NAME];
 	bool movable = false;
 	long long first = c->word_count > 1;
-	int said = -1;
+	int known = -1;
 
 	command_name(c, name, sizeof(name));
 	s->route = (struct route){.kind = ROUTE_ANY};
 	if (product->reads)
 		s->route.reads = product_reads(product, c);
 	else if (link)
-		said = ask_info(link, name, &s->route, &movable, &first);
-	if (said == 0) {
+		known = ask_info(link, name, &s->route, &movable, &first);
+	if (known == 0) {
 		snprintf(error, size, "the server has no command %s", name);
 		return -EINVAL;
 	}
-	if (said == 1 && movable && first == 0)
+	if (known == 1 && movable && first == 0)
 		first = ask_key(link, c);
 	if (!several || first <= 0 || (uint32_t)first >= c->word_count)
 		return 0;

@@ -26,7 +26,7 @@ struct topology {
 	struct ft_writer *log; /* NULL: none */
 	struct link *link;     /* the link that answered last; NULL: none */
 	uint16_t asked;	       /* the node that it leads to; for a Sentinel, its number */
-	uint32_t turn;	       /* the next one to ask */
+	uint32_t next_index;   /* the next one to ask */
 	uint64_t patience_ns;  /* of links; 0: the default */
 	int stop_fd;
 	pthread_t handle;
@@ -297,7 +297,7 @@ static bool enter_next(struct topology *t, char *error, size_t size)
 	if (n->kind == DEPLOYMENT_PRIMARY && !by_sentinel(n))
 		count = 1;
 	for (uint32_t i = 0; i < count && !t->link; i++) {
-		t->asked = (uint16_t)(t->turn++ % count);
+		t->asked = (uint16_t)(t->next_index++ % count);
 		if (by_sentinel(n))
 			t->link = server_enter(&t->sentinels[t->asked], 0, error, size);
 		else if (count == 1 || i + 1 == count || !atomic_load(&nodes_at(n, t->asked)->down))

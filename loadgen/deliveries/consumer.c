@@ -31,17 +31,17 @@ static bool say(struct consumer *c, int count, const char *const *words)
 	uint64_t number = c->number % c->deliveries->plan.channels;
 	uint32_t length = key_name_length(names, number);
 	char *name = malloc(length);
-	const char *said[16];
+	const char *texts[16];
 	size_t lengths[16];
 	bool good = name != NULL;
 
 	if (name)
 		key_name_write(names, number, name, length);
 	for (int i = 0; i < count; i++) {
-		said[i] = words[i] ? words[i] : name;
+		texts[i] = words[i] ? words[i] : name;
 		lengths[i] = words[i] ? strlen(words[i]) : length;
 	}
-	good = good && queue(c, count, said, lengths);
+	good = good && queue(c, count, texts, lengths);
 	free(name);
 	return good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The receiving half of the hot path: cuts received bytes into answers and applies each to its request: its
  * next step, another server, or its end, which is counted and logged. Answers arrive in the order of
- * requests, except those counted in `odd` of struct connection: answers to set-up commands, to an ASKING, to
- * memcached's quiet reads. RESP3's pushes may arrive anywhere. */
+ * requests, except those counted in `irregular` of struct connection: answers to set-up commands, to an
+ * ASKING, to memcached's quiet reads. RESP3's pushes may arrive anywhere. */
 #include "answers.h"
 
 #include "lifecycle.h"
@@ -123,7 +123,7 @@ static bool take_greeting(struct connection *c)
 
 /* An answer, complete or not, that may not belong to the oldest request. 1: it does not, 0: it does, -1: the
  * connection is gone. */
-static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
+static int irregular_answer(struct connection *c, bool complete, uint64_t now_ns)
 {
 	if (c->greetings)
 		return !complete || take_greeting(c) ? 1 : -1;
@@ -197,7 +197,7 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 		const char *from = at;
 		const struct pending_request *p = &c->pending[c->first];
 		bool gather;
-		int complete, odd;
+		int complete, irregular;
 
 		if (c->in_flight == c->to_send && !c->greetings && !c->batch_ends) {
 			if (!take_unasked(c, &at, end, now_ns))
@@ -210,11 +210,11 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 				return false;
 			continue;
 		}
-		if (__builtin_expect(c->odd != 0, 0)) {
-			odd = odd_answer(c, complete != 0, now_ns);
-			if (odd < 0)
+		if (__builtin_expect(c->irregular != 0, 0)) {
+			irregular = irregular_answer(c, complete != 0, now_ns);
+			if (irregular < 0)
 				return false;
-			if (odd > 0)
+			if (irregular > 0)
 				continue;
 		}
 		gather = __builtin_expect(c->reply != NULL, 0) &&

@@ -56,7 +56,7 @@ struct connection {
 			bool batch_ends;   /* the next answer is to a batch's end (meta_answer.c) */
 			bool meta;	   /* memcached's meta commands: answers identify their request */
 		};
-		uint64_t odd; /* not 0: an answer may not belong to the oldest request */
+		uint64_t irregular; /* not 0: an answer may not belong to the oldest request */
 	};
 	union reply_scanner scan;
 	struct lifetime life;

@@ -29,7 +29,7 @@ bool due_more(struct load_thread *t, uint64_t now_ns)
 void due_fail_unsent(struct load_thread *t, uint64_t now_ns)
 {
 	pacing_stop(&t->pacing, now_ns);
-	t->lane.patient = true; /* there may be millions, and measuring has ended */
+	t->lane.waits_for_spare = true; /* there may be millions, and measuring has ended */
 	while (t->pacing.due_ns != PACING_NEVER) {
 		struct pending_request p = {
 		    .intended_ns = t->pacing.due_ns,

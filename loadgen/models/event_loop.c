@@ -34,7 +34,7 @@ static void arm_tick(struct load_thread *t, uint64_t now_ns)
 static void give_up(struct load_thread *t, uint64_t now_ns)
 {
 	t->stopping = true;
-	t->lane.patient = true;
+	t->lane.waits_for_spare = true;
 	fail_unsent(t, now_ns);
 	if (t->model->give_up)
 		t->model->give_up(t, now_ns);

@@ -295,7 +295,7 @@ static void fail_unsent_records(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
 
-	t->lane.patient = true;
+	t->lane.waits_for_spare = true;
 	for (uint32_t i = 0; i < rt->count; i++) {
 		if (rt->replay->timed)
 			give_up_lane(t, &rt->lanes[i], now_ns);

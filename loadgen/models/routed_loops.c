@@ -141,8 +141,8 @@ static void send_on(struct load_thread *t, const struct pending_request *p)
 	struct routing *r = t->routing;
 	uint32_t slot = routing_slot(t, p);
 	uint16_t node = slot == ROUTE_ANYWHERE
-			    ? nodes_any(r->nodes, r->turn++)
-			    : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->turn++);
+			    ? nodes_any(r->nodes, r->rotation++)
+			    : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->rotation++);
 
 	send_to(t, p, node, false);
 }

@@ -15,7 +15,7 @@ int routing_init(struct load_thread *t)
 	if (!t->routing)
 		return -ENOMEM;
 	t->routing->nodes = t->plan->nodes;
-	t->routing->turn = t->index;
+	t->routing->rotation = t->index;
 	t->routing->version = atomic_load(&t->plan->nodes->version);
 	return 0;
 }

@@ -14,7 +14,7 @@ struct routing {
 	struct bytes scratch;	    /* names of keys */
 	struct pending_queue later; /* no node serves them now, or a server asked to retry later */
 	struct connection *to_send, **last;
-	uint32_t turn;	   /* distributes requests that may go to several nodes */
+	uint32_t rotation; /* distributes requests that may go to several nodes */
 	uint32_t version;  /* version of the topology at the last check */
 	uint64_t again_ns; /* when postponed requests are sent again */
 	bool ticking, flushing;

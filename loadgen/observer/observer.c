@@ -182,7 +182,7 @@ static int describe_server(struct observer *o, const struct observer_server *s)
 	address.host = o->host;
 	address.socket = o->socket;
 	server_init(&o->server, &o->options, &address, false);
-	o->server.unready = true;
+	o->server.accepts_loading = true;
 	o->server.patience_ns = ANSWER_NS;
 	o->server.stop_fd = o->rest.stop_fd;
 	o->address_count =

@@ -26,8 +26,8 @@ static error_t take_login(const struct address *a, const char *what, struct opti
 }
 
 /* Parses `text` and applies its parts besides the address. *a: the caller keeps it when 0 is returned. */
-static error_t take(const char *text, const char *what, struct options *o, struct given *g, bool secret,
-		    struct address *a)
+static error_t take(const char *text, const char *what, struct options *o, struct given_options *g,
+		    bool secret, struct address *a)
 {
 	char error[512];
 	error_t result = 0;
@@ -53,7 +53,7 @@ static error_t take(const char *text, const char *what, struct options *o, struc
 	return 0;
 }
 
-static error_t read_server(const char *text, const char *what, struct options *o, struct given *g,
+static error_t read_server(const char *text, const char *what, struct options *o, struct given_options *g,
 			   bool secret)
 {
 	struct address a;
@@ -69,12 +69,12 @@ static error_t read_server(const char *text, const char *what, struct options *o
 	return 0;
 }
 
-error_t options_read_server(const char *text, const char *what, struct options *o, struct given *g)
+error_t options_read_server(const char *text, const char *what, struct options *o, struct given_options *g)
 {
 	return read_server(text, what, o, g, false);
 }
 
-error_t options_read_host(const char *text, struct options *o, struct given *g)
+error_t options_read_host(const char *text, struct options *o, struct given_options *g)
 {
 	if (strstr(text, "://"))
 		return read_server(text, "-h", o, g, false);
@@ -82,7 +82,7 @@ error_t options_read_host(const char *text, struct options *o, struct given *g)
 	return 0;
 }
 
-error_t options_read_sentinel(const char *text, struct options *o, struct given *g)
+error_t options_read_sentinel(const char *text, struct options *o, struct given_options *g)
 {
 	struct address a;
 	error_t result;
@@ -139,7 +139,7 @@ error_t options_read_behind(const char *text, struct options *o)
 	return result;
 }
 
-error_t options_read_environment(struct options *o, struct given *g)
+error_t options_read_environment(struct options *o, struct given_options *g)
 {
 	const char *uri = getenv("FORKTAIL_URI");
 
@@ -148,7 +148,7 @@ error_t options_read_environment(struct options *o, struct given *g)
 	return read_server(uri, "FORKTAIL_URI", o, g, true);
 }
 
-void options_check_schemes(struct options *o, const struct given *g, char *error, size_t size)
+void options_check_schemes(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	const struct product *product = protocol_of(o->protocol)->product;
 

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Options that can't be combined with a replay, or need one. */
-static bool check_replay(const struct options *o, const struct given *g, char *error, size_t size)
+static bool check_replay(const struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	*error = 0;
 	if (!o->replay_path && g->replay)
@@ -53,7 +53,7 @@ static bool check_replay(const struct options *o, const struct given *g, char *e
 }
 
 /* Options that can't be combined with consumers, or need them. */
-static bool check_deliveries(const struct options *o, const struct given *g, char *error, size_t size)
+static bool check_deliveries(const struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	uint32_t consumers = o->consumers ? o->consumers : o->channels;
 
@@ -85,7 +85,7 @@ static bool check_deliveries(const struct options *o, const struct given *g, cha
 	return *error != 0;
 }
 
-static void check_what(struct options *o, const struct given *g, char *error, size_t size)
+static void check_what(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	const struct protocol *protocol = protocol_of(o->protocol);
 	const struct product *product = protocol->product;
@@ -126,7 +126,7 @@ static void check_what(struct options *o, const struct given *g, char *error, si
 		snprintf(error, size, "this profile has no end. Limit the run with --duration, -n or -l");
 }
 
-static void check_how(struct options *o, const struct given *g, char *error, size_t size)
+static void check_how(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	if (o->rate > 0 && o->has_rate_profile)
 		snprintf(error, size,
@@ -247,7 +247,7 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 }
 
 /* Settings that a mode or another option implies. */
-static void fill_in(struct options *o, const struct given *g)
+static void fill_in(struct options *o, const struct given_options *g)
 {
 	if (o->ycsb && !o->keys)
 		o->keys = YCSB_RECORDS;
@@ -296,7 +296,7 @@ static void fill_in(struct options *o, const struct given *g)
 		o->requests = 100000;
 }
 
-void options_check(struct options *o, const struct given *g, char *error, size_t size)
+void options_check(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	const struct product *product;
 
@@ -329,7 +329,7 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 		o->threads = o->connections;
 }
 
-int options_read_replay(struct options *o, const struct given *g)
+int options_read_replay(struct options *o, const struct given_options *g)
 {
 	enum { PIPELINE_OF_A_STREAM = 64 };
 	char error[512];

@@ -19,7 +19,7 @@ const char *argp_program_version = "forktail-load " FORKTAIL_VERSION;
 
 struct reading {
 	struct options *o;
-	struct given given;
+	struct given_options given;
 };
 
 /* An option that only sets a member of struct options. */

@@ -8,7 +8,7 @@
 #include "options_check.h"
 
 /* The addresses of --server, or the one of -h, -p and -s. */
-static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
+static void settle_servers(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	uint32_t port = g->port ? g->port : protocol_of(o->protocol)->product->port;
 
@@ -33,7 +33,7 @@ static void settle_servers(struct options *o, const struct given *g, char *error
 			o->servers[i].port = port;
 }
 
-static void settle_deployment(struct options *o, const struct given *g, char *error, size_t size)
+static void settle_deployment(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	const struct product *product = protocol_of(o->protocol)->product;
 
@@ -62,7 +62,7 @@ static void settle_deployment(struct options *o, const struct given *g, char *er
 }
 
 /* Options that concern one connection or one server. */
-static void check_several(const struct options *o, const struct given *g, char *error, size_t size)
+static void check_several(const struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	const struct {
 		bool given;
@@ -112,7 +112,7 @@ static void check_behind(struct options *o, char *error, size_t size)
 		snprintf(error, size, "--behind is written to the log. Name the log with -o");
 }
 
-void options_check_servers(struct options *o, const struct given *g, char *error, size_t size)
+void options_check_servers(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	settle_servers(o, g, error, size);
 	if (!*error)

@@ -84,7 +84,7 @@ static error_t read_name(const char *text, const char *what, const char *const *
 	return options_refuse("%s: expected %s, got \"%s\"", what, all, text);
 }
 
-error_t options_read_arrival(const char *text, struct options *o, struct given *given)
+error_t options_read_arrival(const char *text, struct options *o, struct given_options *given)
 {
 	static const char *const names[] = {"constant", "poisson"};
 	int which = 0;

@@ -9,7 +9,7 @@
 #include "options.h"
 
 /* Which options were given, where their values don't show it. */
-struct given {
+struct given_options {
 	const char *host, *socket;
 	uint32_t port; /* 0: not given */
 	bool consumers;
@@ -25,13 +25,14 @@ error_t options_read_count(const char *text, const char *what, uint64_t low, uin
 error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
 error_t options_read_start(const char *text, uint64_t *ns);
-error_t options_read_arrival(const char *text, struct options *o, struct given *given);
+error_t options_read_arrival(const char *text, struct options *o, struct given_options *given);
 /* For -h, --server and -u, --sentinel, and $FORKTAIL_URI, which applies when no option names a server
  * (options_address.c). */
-error_t options_read_host(const char *text, struct options *o, struct given *given);
-error_t options_read_server(const char *text, const char *what, struct options *o, struct given *given);
-error_t options_read_environment(struct options *o, struct given *given);
-error_t options_read_sentinel(const char *text, struct options *o, struct given *given);
+error_t options_read_host(const char *text, struct options *o, struct given_options *given);
+error_t options_read_server(const char *text, const char *what, struct options *o,
+			    struct given_options *given);
+error_t options_read_environment(struct options *o, struct given_options *given);
+error_t options_read_sentinel(const char *text, struct options *o, struct given_options *given);
 error_t options_read_behind(const char *text, struct options *o);
 error_t options_read_read_from(const char *text, struct options *o);
 error_t options_read_wait(const char *text, struct options *o);

@@ -54,10 +54,10 @@ static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, 
 void node_report(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
 		 uint64_t start_ns, double seconds)
 {
-	bool sent_away = any_redirects(s);
+	bool redirected = any_redirects(s);
 
 	fprintf(to, "\n%-26s%14s%10s%12s%10s%10s%10s%s\n", "by server (ms)", "requests", "errors",
-		"requests/s", "p50", "p99", "maximum", sent_away ? "     moved       ask     later" : "");
+		"requests/s", "p50", "p99", "maximum", redirected ? "     moved       ask     later" : "");
 	for (uint32_t i = 0; i < s->node_count; i++) {
 		const struct node_stats *x = s->nodes[i];
 
@@ -68,11 +68,11 @@ void node_report(FILE *to, const struct nodes *n, const struct stats *s, const s
 			(double)ft_histogram_percentile(&x->latency, 50) * 1e-6,
 			(double)ft_histogram_percentile(&x->latency, 99) * 1e-6,
 			(double)x->latency.max_ns * 1e-6);
-		for (int k = 0; sent_away && k < REDIRECTS; k++)
+		for (int k = 0; redirected && k < REDIRECTS; k++)
 			fprintf(to, "%10" PRIu64, x->redirects[k]);
 		fputc('\n', to);
 	}
-	if (sent_away)
+	if (redirected)
 		fprintf(to,
 			"%" PRIu64 " requests were sent again after a server redirected or refused them; "
 			"their due times stayed the same\n",

@@ -225,7 +225,7 @@ void log_lane_next(struct log_lane *lane, uint64_t now_ns)
 		log->full_last = &lane->open->next;
 		pthread_cond_signal(&log->filled);
 	}
-	while (!log->spare && lane->patient)
+	while (!log->spare && lane->waits_for_spare)
 		pthread_cond_wait(&log->freed, &log->lock);
 	lane->open = log->spare;
 	if (lane->open)

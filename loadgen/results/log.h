@@ -33,7 +33,7 @@ struct log_lane {
 	struct request_log *log; /* NULL: no log */
 	struct log_block *open;	 /* NULL: dropping */
 	uint64_t drop_start_ns, drops, all_drops;
-	bool patient; /* measuring has ended: wait for a spare instead of dropping */
+	bool waits_for_spare; /* measuring has ended: wait for a spare instead of dropping */
 };
 
 /* Creates the recording and starts the writer thread, for up to `lanes` threads. Negative errno. */

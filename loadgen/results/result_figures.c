@@ -257,7 +257,7 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 {
 	const struct ft_request_columns columns = {
 	    .intended_ns = d->intended_ns, .end_ns = d->end_ns, .op = d->op};
-	int count, kept = 0;
+	int count, selected = 0;
 
 	if (!from_ns)
 		return ft_requests_latencies(block->payload, block->bytes, block->count, d->latency_ns,
@@ -266,10 +266,10 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 	for (int i = 0; i < count; i++) {
 		if (d->intended_ns[i] < from_ns)
 			continue;
-		d->latency_ns[kept] = d->end_ns[i] - d->intended_ns[i];
-		d->op[kept++] = d->op[i];
+		d->latency_ns[selected] = d->end_ns[i] - d->intended_ns[i];
+		d->op[selected++] = d->op[i];
 	}
-	return kept;
+	return selected;
 }
 
 /* One pass over the log. `fine` is by operation; a run of one operation has only its total. */

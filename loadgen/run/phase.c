@@ -351,7 +351,7 @@ static void on_signal(struct run *r, struct phase *p)
 }
 
 /* The event means that a thread has ended, or that the error limit was reached. */
-static void look_around(struct run *r, struct phase *p, uint64_t *ended)
+static void poll_events(struct run *r, struct phase *p, uint64_t *ended)
 {
 	*ended = 0;
 	for (uint32_t i = 0; i < p->started; i++)
@@ -380,7 +380,7 @@ static void supervise(struct run *r, struct phase *p)
 		if (fds[0].revents)
 			on_signal(r, p);
 		if (fds[1].revents && read(p->plan.ending.done_fd, &count, sizeof(count)) == sizeof(count))
-			look_around(r, p, &ended);
+			poll_events(r, p, &ended);
 	}
 	end_progress(r);
 }

@@ -222,14 +222,14 @@ static void close_outputs(struct run *r)
 /* A server that answers questions about itself and about commands; some may be down. */
 static int probe_any(struct run *r, char *error, size_t size)
 {
-	uint32_t turns = 2 * nodes_serving(r->nodes);
+	uint32_t attempts = 2 * nodes_serving(r->nodes);
 	int rc = -1;
 
-	for (uint32_t turn = 0; turn < turns && rc; turn++) {
+	for (uint32_t attempt = 0; attempt < attempts && rc; attempt++) {
 		server_free(&r->server);
-		rc =
-		    server_probe(&r->server, r->o,
-				 &nodes_at(r->nodes, nodes_any(r->nodes, turn))->server.address, error, size);
+		rc = server_probe(&r->server, r->o,
+				  &nodes_at(r->nodes, nodes_any(r->nodes, attempt))->server.address, error,
+				  size);
 	}
 	return rc;
 }

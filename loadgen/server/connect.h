@@ -35,7 +35,7 @@ struct server {
 	uint8_t greetings;     /* their number */
 	bool nameless;	       /* it did not answer CLIENT SETNAME, as a proxy does */
 	bool readonly;	       /* a cluster's replicas are asked, too: READONLY */
-	bool unready;	       /* it is entered even while it answers -LOADING or similar errors */
+	bool accepts_loading;  /* it is entered even while it answers -LOADING or similar errors */
 	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
 	int stop_fd;	       /* of its links; -1: nothing ends their waits */
 	const char *refused;   /* the command that it refused when it was last entered; NULL: none */

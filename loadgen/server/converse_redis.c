@@ -30,7 +30,7 @@ static int no_answer(struct server *s, const struct link *l, char *error, size_t
 }
 
 /* Stores how a server refused us. */
-static void turned_away(struct server *s, const char *command, const char *answer)
+static void store_refusal(struct server *s, const char *command, const char *answer)
 {
 	s->refused = command;
 	snprintf(s->why, sizeof(s->why), "%s", answer);
@@ -51,13 +51,13 @@ static int ping(struct server *s, struct link *l, enum outcome *outcome, char *e
 	*outcome = FAILED;
 	if (!r)
 		return no_answer(s, l, error, size);
-	turned_away(s, "PING",
-		    r->type == REDIS_REPLY_ERROR ? r->str : "the answer is not from a Redis server");
+	store_refusal(s, "PING",
+		      r->type == REDIS_REPLY_ERROR ? r->str : "the answer is not from a Redis server");
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
 		result = 1;
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "NOAUTH"))
 		result = 0;
-	else if (r->type == REDIS_REPLY_ERROR && (s->unready || begins(r->str, "NOPERM")))
+	else if (r->type == REDIS_REPLY_ERROR && (s->accepts_loading || begins(r->str, "NOPERM")))
 		result = 1; /* a user that may not use PING may still be allowed the other commands */
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "LOADING"))
 		*outcome = LOADING;
@@ -91,7 +91,7 @@ static int login(struct server *s, struct link *l, char *error, size_t size)
 	else
 		server_say(s, error, size, "rejected the login: %.150s", r->str);
 	if (result)
-		turned_away(s, "AUTH", r->str);
+		store_refusal(s, "AUTH", r->str);
 	freeReplyObject(r);
 	return result;
 }
@@ -264,7 +264,7 @@ static int probe(struct server *s, char *error, size_t size)
 {
 	uint64_t give_up_ns = ft_now_ns() + s->options->loading_ns;
 	enum outcome outcome;
-	bool told = false;
+	bool message_printed = false;
 	struct link *l;
 
 	for (;;) {
@@ -289,11 +289,11 @@ static int probe(struct server *s, char *error, size_t size)
 				   (double)s->options->loading_ns * 1e-9);
 			return -1;
 		}
-		if (!told)
+		if (!message_printed)
 			fprintf(stderr,
 				"forktail-load: the server is loading its data set; waiting up to %.0f s\n",
 				(double)s->options->loading_ns * 1e-9);
-		told = true;
+		message_printed = true;
 		usleep(100000);
 	}
 }

@@ -49,7 +49,7 @@ struct server server_twin(const struct server *s)
 	    .socket = s->socket,
 	    .found = s->found,
 	    .readonly = s->readonly,
-	    .unready = s->unready,
+	    .accepts_loading = s->accepts_loading,
 	    .stop_fd = s->stop_fd,
 	};
 }

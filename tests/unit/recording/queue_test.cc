@@ -151,7 +151,7 @@ TEST_CASE("a patient writer waits for room and drops nothing")
 	REQUIRE(ft_writer_open(&w, disk.file("r").c_str(), "{}") == 0);
 	REQUIRE(ft_writer_background(w, kQueue) == 0);
 	REQUIRE(disk.stand(true));
-	ft_writer_patient(w);
+	ft_writer_wait_for_space(w);
 	std::atomic<bool> done = false;
 	std::thread writes([&] {
 		std::mt19937_64 random(10);

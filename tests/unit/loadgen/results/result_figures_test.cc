@@ -57,7 +57,7 @@ struct Logged {
 	{
 		REQUIRE(request_log_open(&log, path.c_str(), "{}", 1) == 0);
 		log_lane_open(&lane, log);
-		lane.patient = true;
+		lane.waits_for_spare = true;
 	}
 	void add(uint64_t latency, uint8_t op, uint8_t status = FT_STATUS_OK)
 	{

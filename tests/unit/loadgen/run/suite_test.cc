@@ -134,7 +134,7 @@ TEST_CASE("unknown test names are reported")
 	for (const char *list : {"", "sets", "get,", ",get", "get,,set", "get;set", "se", "lrange_1"}) {
 		INFO(list);
 		CHECK_FALSE(catalogue_check(list, PROTOCOL_REDIS, error, sizeof(error)));
-		CHECK(std::string(error).find("there is no test") == 0);
+		CHECK(std::string(error).find("unknown test") == 0);
 	}
 	CHECK_FALSE(catalogue_check("get,lpush", PROTOCOL_MEMCACHE_TEXT, error, sizeof(error)));
 	CHECK(std::string(error).find("\"lpush\" for memcached") != std::string::npos);
@@ -217,7 +217,7 @@ TEST_CASE("names that are too short for the growing base are refused")
 	o.keys = 501;
 	Built one_more(o);
 	CHECK(one_more.result < 0);
-	CHECK(std::string(one_more.error).find("don't hold the prefix and the 4 digits") !=
+	CHECK(std::string(one_more.error).find("3 bytes are too short for the prefix and the 4 digits") !=
 	      std::string::npos);
 	o.keys = 1;
 	o.requests = 0; // for a time: it may run for long

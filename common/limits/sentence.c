@@ -13,7 +13,7 @@
 enum { MOST_DECIMALS = 12, NUMBER_SIZE = 400 };
 
 /* The two numbers of a sentence, as text. */
-struct told {
+struct sentence_numbers {
 	char value[NUMBER_SIZE], bound[NUMBER_SIZE];
 	const char *gap;  /* between a number and its unit */
 	const char *unit; /* of the value; the limit's unit may not suit it */
@@ -41,38 +41,39 @@ static int decimals_of(double number)
 
 /* Four significant digits, or more if the rounded figure would appear on the wrong side of its limit. The
  * limit is printed as written, or if it was computed, as precisely as the value. */
-static void put_both(const struct limit *limit, double value, struct told *told)
+static void put_both(const struct limit *limit, double value, struct sentence_numbers *numbers)
 {
-	const double number = value / told->scale, bound = limit->value / limit->scale;
-	const double scale = limit->scale / told->scale;
+	const double number = value / numbers->scale, bound = limit->value / limit->scale;
+	const double scale = limit->scale / numbers->scale;
 	int more = 0;
 	double shown, limit_is;
 
-	told->gap = *limit->unit ? " " : "";
+	numbers->gap = *limit->unit ? " " : "";
 	do {
-		put_number(told->bound, sizeof(told->bound), bound,
+		put_number(numbers->bound, sizeof(numbers->bound), bound,
 			   limit->derived ? decimals_of(bound) + more : MOST_DECIMALS);
-		put_number(told->value, sizeof(told->value), number, decimals_of(number) + more);
-		shown = strtod(told->value, NULL);
-		limit_is = (limit->derived ? strtod(told->bound, NULL) : bound) * scale;
+		put_number(numbers->value, sizeof(numbers->value), number, decimals_of(number) + more);
+		shown = strtod(numbers->value, NULL);
+		limit_is = (limit->derived ? strtod(numbers->bound, NULL) : bound) * scale;
 	} while (
 	    ((shown > limit_is) != (value > limit->value) || (shown < limit_is) != (value < limit->value)) &&
 	    more++ < MOST_DECIMALS);
 }
 
 /* Times are printed in a suitable unit, because readers compare two of them. */
-static void choose_unit(const struct limit *limit, double value, struct told *told)
+static void choose_unit(const struct limit *limit, double value, struct sentence_numbers *numbers)
 {
 	const struct time_unit *unit = NULL;
 
 	if (value > 0 && (limit->figure <= LIMIT_STDDEV || limit->figure == LIMIT_TOTAL))
 		unit = find_time_unit(value < 1e6 ? "us" : value < 1e9 ? "ms" : "s", TIME_ANY);
-	told->unit = unit ? unit->name : limit->unit;
-	told->scale = unit ? unit->ns : limit->scale;
+	numbers->unit = unit ? unit->name : limit->unit;
+	numbers->scale = unit ? unit->ns : limit->scale;
 }
 
 /* The text after the value, for --fail-if. */
-static void put_verdict(const struct limit *limit, double value, const struct told *t, char *out, size_t size)
+static void put_verdict(const struct limit *limit, double value, const struct sentence_numbers *t, char *out,
+			size_t size)
 {
 	static const char *const broken[] = {"over the limit of",     "not below the limit of",
 					     "under the limit of",    "not above the limit of",
@@ -88,7 +89,8 @@ static void put_verdict(const struct limit *limit, double value, const struct to
 
 /* The same for what has to hold: on which side of the limit the value is, which is enough unless they are
  * equal. */
-static void put_place(const struct limit *limit, double value, const struct told *t, char *out, size_t size)
+static void put_place(const struct limit *limit, double value, const struct sentence_numbers *t, char *out,
+		      size_t size)
 {
 	static const char *const asked[] = {"over", "at least", "under", "at most", "exactly", "other than"};
 
@@ -107,22 +109,22 @@ void limit_sentence(const struct limit *limit, enum limit_reading reading, doubl
 {
 	const char *space = *limit->of ? " " : "";
 	char behind[NUMBER_SIZE + 80];
-	struct told told;
+	struct sentence_numbers numbers;
 
 	if (isnan(value)) {
 		snprintf(out, size, "%s%s%s has no value: nothing was measured", limit->of, space,
 			 limit->figure_name);
 		return;
 	}
-	told.unit = limit->unit;
-	told.scale = limit->scale;
+	numbers.unit = limit->unit;
+	numbers.scale = limit->scale;
 	if (reading == LIMIT_HAS_TO_HOLD)
-		choose_unit(limit, value, &told);
-	put_both(limit, value, &told);
+		choose_unit(limit, value, &numbers);
+	put_both(limit, value, &numbers);
 	if (reading == LIMIT_FAILS_IF)
-		put_verdict(limit, value, &told, behind, sizeof(behind));
+		put_verdict(limit, value, &numbers, behind, sizeof(behind));
 	else
-		put_place(limit, value, &told, behind, sizeof(behind));
-	snprintf(out, size, "%s%s%s is %s%s%s%s", limit->of, space, limit->figure_name, told.value, told.gap,
-		 told.unit, behind);
+		put_place(limit, value, &numbers, behind, sizeof(behind));
+	snprintf(out, size, "%s%s%s is %s%s%s%s", limit->of, space, limit->figure_name, numbers.value,
+		 numbers.gap, numbers.unit, behind);
 }
