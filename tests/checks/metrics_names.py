@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The dashboard and the alerts ask for metrics that there are, as docs/reference/metrics.md lists them, and the page lists what the
-# code makes.
+# The dashboard and the alerts use only existing metrics, as listed in docs/reference/metrics.md, and the page lists all
+# metrics of the code.
 import json
 import re
 import sys
@@ -33,7 +33,7 @@ for path in ["contrib/grafana/forktail.json", "contrib/prometheus/forktail.rules
 board = json.loads(text("contrib/grafana/forktail.json"))
 variables = {v["name"] for v in board["templating"]["list"]}
 if not {"datasource", "server"} <= variables:
-    wrong.append(f"the dashboard has no variables for data source and server: {sorted(variables)}")
+    wrong.append(f"the dashboard's variables are not the data source and the server: {sorted(variables)}")
 for panel in board["panels"]:
     for target in panel["targets"]:
         for used in re.findall(r"\$([a-z]+)", target["expr"]):
