@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernels came to, as text: a line each while they run, and the table of docs/results/platforms.md."""
+"""The kernels' results as text: a line each while they run, and the table of docs/results/platforms.md."""
 import os
 import re
 
@@ -7,19 +7,19 @@ from guest import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
-# What an emulated CPU has no time for, and says so: the budget for it is in CPU time.
+# A check for which an emulated CPU has no time, and reports that: its budget is in CPU time.
 OF_SLOWNESS = ("unwinding",)
 
 
 def line(outcome):
     if outcome.impossible:
         return f"  {outcome.variant.name}: this kernel can't, and the recorder says so"
-    said = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
-    return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {said}"
+    result = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
+    return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {result}"
 
 
 def columns(outcomes):
-    """What was injected, in its order."""
+    """The injections, in order."""
     found = []
     for outcome in outcomes:
         for s in outcome.scored:
