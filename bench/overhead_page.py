@@ -167,7 +167,7 @@ def peers(run):
             why = peer.absent.get(part) or run.absent.get(peer.name)
             rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`", part.asked,
                          f"left out: {why}" if why else "runs"])
-    text = [table(["peer", "command", "what it was asked", "here"], rows)] if rows else []
+    text = [table(["peer", "command", "what it records", "here"], rows)] if rows else []
     lacks = [[peer.name, peer.lacks] for peer in run.peers]
     if lacks:
         text.append(table(["peer", "what it does not record"], lacks))

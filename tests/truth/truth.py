@@ -97,10 +97,10 @@ def main():
     parser.add_argument("--list", action="store_true", help="list the cases and exit")
     parser.add_argument("--short", action="store_true", help="one magnitude per case, up to five tries (used in CI)")
     parser.add_argument("--keep", metavar="DIR", help="keep the runs in DIR, for forktail explain")
-    parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles by so many pairs of "
-                        "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
-    parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="give forktail record this option "
-                        "too, as in --record=--light")
+    parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles with PAIRS pairs of "
+                        "runs each, instead of the cases. CASE is then one of " + ", ".join(whatif.SCENES))
+    parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="pass OPTION to forktail record, "
+                        "such as --record=--light")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.list:

@@ -193,7 +193,7 @@ TEST_CASE("every edge value survives in every field")
 TEST_CASE("a full block of the longest values fits its columns")
 {
 	std::vector<ft_request> log;
-	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // all times are stored as what is beyond 2^56
+	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // all stored times are above 2^56
 		log.push_back({0x7000000000000000, 0x3000000000000000,
 			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255, 255,
 			       7});
