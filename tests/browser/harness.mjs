@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What tests of forktail's pages in a headless Chromium share: the browser, a page that is listened to, and colours of
-// what it draws.
+// Shared by tests of forktail's pages in a headless Chromium: the browser, a page whose messages and requests are
+// recorded, and colours of what it draws.
 
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
@@ -11,8 +11,7 @@ import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';
 import {inflateSync} from 'node:zlib';
 
-// Of packages that tests/browser/package.json lists, installed in `packages`. Exits with 77 where there are none, or no
-// Chromium.
+// From the packages of tests/browser/package.json, installed in `packages`. Exits with 77 without packages or Chromium.
 export async function startBrowser(packages) {
   const browserPath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
     .find(existsSync);
@@ -36,7 +35,7 @@ export async function startBrowser(packages) {
     browser,
     directory,
     axe: require.resolve('axe-core'),
-    // A page that a program makes: its first argument is where.
+    // A page made by a program, whose first argument is the output path.
     make(program, name, ...args) {
       const path = join(directory, `${name}.html`);
       const made = spawnSync(program, [path, ...args.map(String)], {encoding: 'utf8'});
@@ -55,7 +54,7 @@ export async function startBrowser(packages) {
   };
 }
 
-// Opens a page; `closed()` fails on anything the page said or asked for beyond itself.
+// Opens a page. `closed()` fails if the page printed a message or requested anything outside itself.
 async function open(browser, path, {fragment = '', ready = 'body[data-ready], body[data-failed]', ...options} = {}) {
   const context = await browser.newContext({viewport: {width: 1400, height: 1000}, ...options});
   const page = await context.newPage();
@@ -128,7 +127,8 @@ export function coloursOf(png) {
 export const hex = (colour) => parseInt(colour.slice(1), 16);
 export const shot = async (page, selector) => coloursOf(await page.locator(selector).screenshot());
 
-// What axe-core, a file, finds that is serious or worse. It gets in by the debugger, which the page's policy does not bind.
+// Problems of at least serious impact found by axe-core. It is injected through the debugger, to which the page's
+// policy does not apply.
 export async function findings(page, axe) {
   await page.evaluate(readFileSync(axe, 'utf8'));
   const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));

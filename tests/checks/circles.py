@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Finds circles of includes: a.cc includes b.h, and b.h or b.cc, perhaps by way of other files, includes a.h.
+"""Finds circles of includes: a.cc includes b.h, and b.h or b.cc, perhaps through other files, includes a.h.
 
-Each module says which modules it uses (cmake/modules.cmake), so circles of folders are refused there. This refuses those of
-files, in every folder. A source and the headers of its name are one file here: foo.h, foo.c, foo.cc, foo.bpf.c.
+Each module lists the modules it uses (cmake/modules.cmake), so circles of folders are refused there. This script
+refuses circles of files, in every folder. A source and the headers of its name count as one file: foo.h, foo.c, foo.cc,
+foo.bpf.c.
 
     circles.py DIRECTORY    lists each circle's includes; exit status 1 when there is one
 """
@@ -19,7 +20,7 @@ STEM = re.compile(r"(\.bpf)?\.(c|cc|h)$")
 
 
 def includes_of(root):
-    """For each file, without its extension, those that it includes, each with the includes."""
+    """For each file, without its extension, the files it includes, each with its include lines."""
     sources = files_of(root, (".c", ".cc", ".h"))
     uses = {STEM.sub("", source): collections.defaultdict(list) for source in sources}
     known = set(sources)
@@ -33,7 +34,7 @@ def includes_of(root):
 
 
 def reached_from(uses, file):
-    """All that it includes, directly or not."""
+    """All files that it includes, directly or not."""
     seen, todo = set(), [file]
     while todo:
         new = uses[todo.pop()].keys() - seen

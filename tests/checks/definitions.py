@@ -3,11 +3,11 @@
 """Finds types and functions that two files of the tree define.
 
 Two C++ types of one name in one program are undefined behaviour: the linker keeps one of the two destructors for both.
-Neither the linker nor the compiler, which sees one source at a time, reports that. So this reads all sources, lists
-what each of them defines in a named namespace, and prints what two of them define.
+Neither the linker nor the compiler, which sees one source at a time, reports that. So this script reads all sources,
+lists the definitions of each in a named namespace, and prints names defined twice.
 
-What a file keeps to itself does not count: unnamed namespaces, static functions of a source, C types of a source. Nor
-does what programs of their own define: main(), and the sources of two tests. A header of tests and tests/support count.
+A file's private definitions do not count: unnamed namespaces, static functions of a source, C types of a source. Nor do
+definitions of separate programs: main(), and the sources of two tests. A header of tests and tests/support count.
 
     definitions.py DIRECTORY    exit status 1 when a name is defined twice
 """
@@ -25,7 +25,7 @@ TOKEN = re.compile(r"""
 CLOSING = {"(": ")", "{": "}", "[": "]"}
 TYPES = ("struct", "class", "union", "enum")
 ANNOTATIONS = ("__attribute__", "alignas", "SEC")
-PROGRAMS = ("tests", "bench")  # folders whose sources are programs of their own
+PROGRAMS = ("tests", "bench")  # folders whose sources are separate programs
 
 
 def without_directives(text):
@@ -48,7 +48,7 @@ def without_directives(text):
 
 
 def tree_of(text):
-    """Its tokens, each a string ('""' for any literal), and what is in brackets a list that begins with the bracket."""
+    """Its tokens, each a string ('""' for any literal). Content in brackets is a list that begins with the bracket."""
     tree = []
     enclosing = [tree]
     for match in TOKEN.finditer(without_directives(text)):
@@ -58,7 +58,7 @@ def tree_of(text):
             enclosing.append(enclosing[-1][-1])
         elif token in CLOSING.values():
             if CLOSING.get(enclosing.pop()[:1][0]) != token:
-                raise ValueError(f"a {token} closes nothing")
+                raise ValueError(f"unmatched {token}")
         elif token:
             enclosing[-1].append(token)
     return tree
@@ -73,7 +73,7 @@ def in_brackets(token, bracket):
 
 
 def written(tokens):
-    """The tokens as one text, with a space where two words would run together."""
+    """The tokens as one text, with a space where two words would join."""
     text = ""
     for token in tokens:
         token = written(token) + CLOSING[token[0]] if isinstance(token, list) else token
@@ -92,7 +92,7 @@ def past_angles(tokens, at):
 
 
 def without_prefixes(head):
-    """A declaration without templates' parameters, attributes, and macros that are called before it."""
+    """A declaration without template parameters, attributes, and macro calls before it."""
     rest, at = [], 0
     while at < len(head):
         after = head[at + 1] if at + 1 < len(head) else None
@@ -126,7 +126,7 @@ def parameters(group):
 
 
 def function_of(head):
-    """The name and parameters of the function that a declaration is of, or None."""
+    """The name and parameters of the function that is declared, or None."""
     at = 0
     while at < len(head):
         if head[at] == "operator":
@@ -149,7 +149,7 @@ def function_of(head):
 
 
 def type_of(head):
-    """The name of the type that a declaration defines: "" if it has none, None if it defines none."""
+    """The name of the type that a declaration defines: "" if it is unnamed, None if it defines none."""
     at = next((i for i, token in enumerate(head) if token in TYPES), None)
     if at is None:
         return None
@@ -159,7 +159,7 @@ def type_of(head):
 
 
 class Reader:
-    """Lists what a file defines, in `found`: "type a::B", "function a::b(int)"."""
+    """Lists a file's definitions in `found`: "type a::B", "function a::b(int)"."""
 
     def __init__(self, path, text):
         self.header = path.endswith(".h")
@@ -168,7 +168,7 @@ class Reader:
         self.read(tree_of(text), "")
 
     def read(self, tokens, scope):
-        """What stands in one namespace."""
+        """The definitions in one namespace."""
         head = []
         for token in tokens:
             if token == ";":
@@ -180,7 +180,7 @@ class Reader:
                 head.append(token)
 
     def braces(self, head, body, scope):
-        """What a declaration in front of braces defines; returns what of it goes on after them."""
+        """The definition of a declaration before braces. Returns the part that continues after them."""
         names = [word for word in head if word not in ("inline", "namespace", "::")]
         if "namespace" in head:
             if names:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Are these programs built as cmake/hardening.cmake wants them? Asks the files themselves.
-# cmake -DREADELF=readelf -P hardened.cmake PROGRAM...
+# Checks that these programs are built as cmake/hardening.cmake requires, by reading the files.
 set(failed "")
 math(EXPR last "${CMAKE_ARGC} - 1")
 foreach(i RANGE ${last})
@@ -33,7 +32,7 @@ foreach(i RANGE ${first} ${last})
   get_filename_component(name ${program} NAME)
   if(lacks)
     list(JOIN lacks "; " lacks)
-    string(APPEND failed "\n  ${name}: ${lacks}") # indented: not broken into lines of 80
+    string(APPEND failed "\n  ${name}: ${lacks}") # indented: not wrapped at 80 columns
   endif()
 endforeach()
 if(failed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Says which relative links of a tree's documents lead nowhere: files that are not there, headings that no page has.
+# Lists relative links of a tree's documents that are dead: missing files, and missing headings.
 #   links.py DIRECTORY
 import os
 import re
@@ -22,7 +22,7 @@ def text_of(path):
 
 
 def anchors(path):
-    """As GitHub makes them: lower case, no punctuation, dashes for spaces, -1 for the second of a name."""
+    """GitHub's anchors: lower case, no punctuation, dashes for spaces, -1 for the second of a name."""
     found = set(re.findall(r'<a (?:name|id)="([^"]+)"', text_of(path)))
     seen = {}
     for heading in re.findall(r"^#+ +(.*?)\s*$", text_of(path), flags=re.M):

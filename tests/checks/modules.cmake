@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Is the table of modules in docs/how-it-works/modules.md that of the build? cmake -DBUILT=build/modules.md -DPAGE=docs/how-it-works/modules.md
-# -P modules.cmake. If not, prints what belongs there.
+# Checks that the table of modules in docs/how-it-works/modules.md equals the build's: cmake -DBUILT=build/modules.md
+# -DPAGE=docs/how-it-works/modules.md -P modules.cmake. If not, prints the right table.
 file(READ ${BUILT} built)
 file(READ ${PAGE} page)
 string(FIND "${page}" "${built}" at)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The files of the tree that checks of its layout read."""
+"""The source files that checks of the tree's layout read."""
 import os
 
 
 def folders_of(root):
-    """(folder, its folders, its files) for each below it but hidden ones, what is built or fetched, and what tests
-    have to see refused. Folders are relative to it; the first is ''."""
+    """(folder, its folders, its files) for each folder below, except hidden ones, built or fetched files, and the
+    inputs that tests must refuse. Folders are relative to it. The first one is ''."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders
                             if not name.startswith((".", "build", "node_modules", "runs", "refused", "__pycache__")))
@@ -14,7 +14,7 @@ def folders_of(root):
 
 
 def files_of(root, extensions):
-    """Those that end in one of the extensions, relative to it."""
+    """The files with one of the extensions, relative to it."""
     return [os.path.join(folder, name) for folder, _, files in folders_of(root) for name in files
             if name.endswith(extensions)]
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program built without all that cmake/hardening.cmake asks for: what the test of it has to refuse. */
+/* A program built without the requirements of cmake/hardening.cmake, which the test of it must refuse. */
 #include <stdio.h>
 
 int main(int argc, char **argv)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What versions before have written is read as they read it. Each directory beside this file is a version: a
-// run of its recorder and its load generator on a real server, and what its `forktail explain --json
-// --requests` said of it. Members may have been added since; none may be gone, or say something else.
+// Files of earlier versions are read as those versions read them. Each directory here is a version: a run of
+// its recorder and its load generator on a real server, and the output of its `forktail explain --json
+// --requests`. Members may have been added since. None may be missing or different.
 //
-// Whoever changes what an explanation says of the same recording, because it has become better, changes the
-// kept text in the same commit, and says so in the changelog.
+// A change that improves the explanation of the same recording also changes the stored text in the same
+// commit, and is listed in the changelog.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
@@ -23,24 +23,24 @@ namespace
 
 using nlohmann::json;
 
-// Where `now` lacks something of `kept`, or says it differently: places of both.
-void Compare(const json &kept, const json &now, const std::string &place, std::vector<std::string> *differ)
+// The places where `now` lacks something of `stored`, or differs.
+void Compare(const json &stored, const json &now, const std::string &place, std::vector<std::string> *differ)
 {
-	if (kept.is_object() && now.is_object()) {
-		for (const auto &[key, value] : kept.items())
+	if (stored.is_object() && now.is_object()) {
+		for (const auto &[key, value] : stored.items())
 			if (!now.contains(key))
 				differ->push_back(place + "." + key + " is gone");
 			else
 				Compare(value, now[key], place + "." + key, differ);
 		return;
 	}
-	if (kept.is_array() && now.is_array() && kept.size() == now.size()) {
-		for (size_t i = 0; i < kept.size(); i++)
-			Compare(kept[i], now[i], place + "[" + std::to_string(i) + "]", differ);
+	if (stored.is_array() && now.is_array() && stored.size() == now.size()) {
+		for (size_t i = 0; i < stored.size(); i++)
+			Compare(stored[i], now[i], place + "[" + std::to_string(i) + "]", differ);
 		return;
 	}
-	if (kept != now)
-		differ->push_back(place + " was " + kept.dump().substr(0, 200) + " and is " +
+	if (stored != now)
+		differ->push_back(place + " was " + stored.dump().substr(0, 200) + " and is " +
 				  now.dump().substr(0, 200));
 }
 
@@ -55,37 +55,37 @@ std::vector<std::string> Versions()
 
 } // namespace
 
-TEST_CASE("what was recorded by versions before is explained as it was by them")
+TEST_CASE("recordings of earlier versions have the same explanation as then")
 {
 	REQUIRE(!Versions().empty());
 	for (const std::string &version : Versions()) {
 		INFO(version);
-		REQUIRE(chdir(version.c_str()) == 0); // the path that was given is a member, too
+		REQUIRE(chdir(version.c_str()) == 0); // the path on the command line is a member, too
 		Explanation e;
 		std::string error;
 		int status = 0;
 		REQUIRE(ExplainRun("run", {}, &e, &error, &status));
-		json kept = forktail::test::parse_json(read_file("explain.json"));
-		REQUIRE(kept["requests"]["count"] > 100);
-		CHECK(kept["forktail"].is_string());
-		kept.erase("forktail");
+		json stored = forktail::test::parse_json(read_file("explain.json"));
+		REQUIRE(stored["requests"]["count"] > 100);
+		CHECK(stored["forktail"].is_string());
+		stored.erase("forktail");
 		std::vector<std::string> differ;
-		Compare(kept, forktail::test::parse_json(ExplainJson(e, true)), "", &differ);
+		Compare(stored, forktail::test::parse_json(ExplainJson(e, true)), "", &differ);
 		for (const std::string &what : differ)
 			UNSCOPED_INFO(what);
 		CHECK(differ.empty());
 	}
 }
 
-TEST_CASE("a member that is gone or different is found")
+TEST_CASE("a missing or different member is found")
 {
-	const json kept = forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x"}]}})");
+	const json stored = forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x"}]}})");
 	std::vector<std::string> differ;
-	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x","d":1}]},"e":2})"), "", &differ);
+	Compare(stored, forktail::test::parse_json(R"({"a":{"b":[1,{"c":"x","d":1}]},"e":2})"), "", &differ);
 	CHECK(differ.empty());
-	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1,{"d":"x"}]}})"), "", &differ);
-	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[2,{"c":"x"}]}})"), "", &differ);
-	Compare(kept, forktail::test::parse_json(R"({"a":{"b":[1]}})"), "", &differ);
+	Compare(stored, forktail::test::parse_json(R"({"a":{"b":[1,{"d":"x"}]}})"), "", &differ);
+	Compare(stored, forktail::test::parse_json(R"({"a":{"b":[2,{"c":"x"}]}})"), "", &differ);
+	Compare(stored, forktail::test::parse_json(R"({"a":{"b":[1]}})"), "", &differ);
 	REQUIRE(differ.size() == 3);
 	CHECK(differ[0] == ".a.b[1].c is gone");
 	CHECK(differ[1] == ".a.b[0] was 1 and is 2");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of the reply scanners; see check.h. Every piece is scanned in memory of its own and of its size:
- * AddressSanitizer then sees a byte read beyond it. */
+/* The checks of the reply scanners. See check.h. Every piece is scanned in memory of exactly its size, so
+ * that AddressSanitizer reports a read beyond it. */
 #include "check.h"
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 /* A complete reply, or the refusal that ends a stream. */
 struct event {
 	int result;
-	size_t end; /* where in the stream it ends, or the offending byte lies */
-	size_t said_bytes;
-	char said[FUZZ_SAID];
+	size_t end; /* where it ends in the stream, or the place of the invalid byte */
+	size_t summary_bytes;
+	char summary[FUZZ_SUMMARY];
 };
 
 struct events {
@@ -21,7 +21,7 @@ struct events {
 	size_t count, room;
 };
 
-/* The lengths of the pieces that a stream is cut into, over and over. None: not cut. */
+/* The lengths of the pieces of a stream, used repeatedly. None: one piece. */
 struct cuts {
 	const uint8_t *lengths;
 	size_t count;
@@ -36,7 +36,7 @@ static void fail(const char *what, size_t at)
 static void *checked(void *memory)
 {
 	if (!memory) {
-		fprintf(stderr, "no memory for the check itself\n");
+		fprintf(stderr, "out of memory\n");
 		exit(3);
 	}
 	return memory;
@@ -51,8 +51,8 @@ static struct event *add(struct events *events)
 	return &events->at[events->count++];
 }
 
-/* Scans one piece, that begins at `offset` of the stream. False: it was refused. */
-static bool scan_piece(const struct fuzz_scanner *scanner, void *state, bool anew, const uint8_t *bytes,
+/* Scans one piece, which begins at `offset` of the stream. False: it was refused. */
+static bool scan_piece(const struct fuzz_scanner *scanner, void *state, bool reset, const uint8_t *bytes,
 		       size_t size, size_t offset, struct events *events)
 {
 	char *piece = checked(malloc(size));
@@ -78,17 +78,17 @@ static bool scan_piece(const struct fuzz_scanner *scanner, void *state, bool ane
 		event = add(events);
 		event->result = result;
 		event->end = offset + (size_t)(at - piece);
-		event->said_bytes = result > 0 ? scanner->said(state, event->said) : 0;
-		if (anew)
+		event->summary_bytes = result > 0 ? scanner->summarize(state, event->summary) : 0;
+		if (reset)
 			memset(state, 0, scanner->state_bytes);
 	}
 	free(piece);
 	return result >= 0;
 }
 
-/* Scans a stream. `anew`: with a new scanner for every reply. */
+/* Scans a stream. `reset`: with a new scanner for every reply. */
 static struct events scan_stream(const struct fuzz_scanner *scanner, const uint8_t *stream, size_t size,
-				 struct cuts cuts, bool anew)
+				 struct cuts cuts, bool reset)
 {
 	void *state = checked(calloc(1, scanner->state_bytes));
 	struct events events = {NULL, 0, 0};
@@ -98,7 +98,7 @@ static struct events scan_stream(const struct fuzz_scanner *scanner, const uint8
 
 		if (piece > size - offset)
 			piece = size - offset;
-		if (!scan_piece(scanner, state, anew, stream + offset, piece, offset, &events))
+		if (!scan_piece(scanner, state, reset, stream + offset, piece, offset, &events))
 			break;
 		offset += piece;
 	}
@@ -113,16 +113,16 @@ static void compare(const struct events *whole, struct events other, const char 
 	for (size_t i = 0; i < both; i++) {
 		const struct event *a = &whole->at[i], *b = &other.at[i];
 
-		if (a->result != b->result || a->end != b->end || a->said_bytes != b->said_bytes ||
-		    memcmp(a->said, b->said, a->said_bytes) != 0) {
+		if (a->result != b->result || a->end != b->end || a->summary_bytes != b->summary_bytes ||
+		    memcmp(a->summary, b->summary, a->summary_bytes) != 0) {
 			fprintf(stderr, "reply %zu: %d to byte %zu at once, %d to byte %zu %s\n", i,
 				a->result, a->end, b->result, b->end, how);
-			fail("other replies when cut otherwise", a->end);
+			fail("different replies for different cuts", a->end);
 		}
 	}
 	if (whole->count != other.count) {
 		fprintf(stderr, "%zu replies at once, %zu %s\n", whole->count, other.count, how);
-		fail("another number of replies when cut otherwise", both ? whole->at[both - 1].end : 0);
+		fail("different numbers of replies for different cuts", both ? whole->at[both - 1].end : 0);
 	}
 	free(other.at);
 }

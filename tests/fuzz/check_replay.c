@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of the readers of recordings; see check_replay.h. */
+/* The checks of the readers of recordings. See check_replay.h. */
 #include "check_replay.h"
 
 #include <stdbool.h>
@@ -56,7 +56,7 @@ static void check_words(const struct replay_reader *r, const struct replay_item 
 	for (uint32_t i = 0; i < item->word_count; i++)
 		if (!inside(&item->words[i], r->begin, r->end) &&
 		    !(text && inside(&item->words[i], text, text_end)))
-			fail("a word lies nowhere", (size_t)(r->at - r->begin));
+			fail("a word outside of input and reader's text", (size_t)(r->at - r->begin));
 }
 
 static void read_all(int (*next)(struct replay_reader *, struct replay_item *), const uint8_t *data,
@@ -81,9 +81,9 @@ static void read_all(int (*next)(struct replay_reader *, struct replay_item *), 
 		seen->end[seen->count++] = (size_t)(r.at - copy);
 	}
 	if (more < 0 && (!r.why[0] || r.at < copy || r.at > copy + size))
-		fail("damage without a reason or a place", (size_t)(r.at - copy));
+		fail("damage without a reason or a position", (size_t)(r.at - copy));
 	if (more == 0 && r.at != r.end)
-		fail("the end came before it", (size_t)(r.at - copy));
+		fail("it ended before the input's end", (size_t)(r.at - copy));
 	replay_reader_free(&r);
 	free(copy);
 }
@@ -100,6 +100,6 @@ void fuzz_check_reader(int (*next)(struct replay_reader *, struct replay_item *)
 		read_all(next, data, length, &part);
 		for (size_t i = 0; i < whole.count && whole.end[i] < length; i++)
 			if (i >= part.count || part.hash[i] != whole.hash[i])
-				fail("a cut behind it changes a command", whole.end[i]);
+				fail("a cut after it changes a command", whole.end[i]);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parser of addresses under libFuzzer: whatever the text, it gives a place, or a sentence; a place it
- * gives reads back as the same one. */
+/* The parser of addresses under libFuzzer: every text gives an address or a sentence, and every address is
+ * the same when printed and parsed again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void demand(int good)
 		abort();
 }
 
-/* A host and its port as text say the same when they are read again. */
+/* A host and its port are the same when printed and parsed again. */
 static void read_back(const struct server_address *a)
 {
 	char text[4096], error[512];
@@ -21,7 +21,7 @@ static void read_back(const struct server_address *a)
 
 	if (!a->host || !a->port || strlen(a->host) > sizeof(text) / 2 || strstr(a->host, "://") ||
 	    strpbrk(a->host, "/[]"))
-		return; /* decoded, a host may be what no address is written as */
+		return; /* a decoded host may have characters that no address has */
 	address_text(a, text, sizeof(text));
 	demand(address_parse(&again, text, error, sizeof(error)));
 	demand(strcmp(again.server.host, a->host) == 0 && again.server.port == a->port);

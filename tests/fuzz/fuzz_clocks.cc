@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is made of round trips between clocks, under libFuzzer: an input is records as a clock recording has
-// them, of two pairs of clocks by turns. Whatever they say, a map never runs backwards, says what is no time
-// is none, and its bound is no less at a point than over nothing but that point.
+// The estimation of clock offsets from round trips, under libFuzzer. An input is the records of a clock
+// recording, of two pairs of clocks in alternation. For every input the map never runs backwards, an unset
+// time stays unset, and the bound over an interval is at least the bound at a point in it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace
 {
 
-constexpr size_t kProbes = 4096; // more of them say nothing new, and take long
+constexpr size_t kProbes = 4096; // more of them find nothing new and take long
 
 void Fail(const char *what)
 {

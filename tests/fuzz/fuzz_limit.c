@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The grammar of limits under libFuzzer: whatever the text, it is a limit or a sentence. Of a limit something
- * can be said whatever is measured, and it either holds or fails, in both readings. */
+/* The grammar of limits under libFuzzer: every text is a limit or gives a sentence. Every limit has a message
+ * for every measured value, and either holds or fails, in both readings. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

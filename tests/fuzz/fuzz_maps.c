@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of /proc/PID/maps under libFuzzer: files in it lie where it says, have an end, and aren't too
- * many. */
+/* The reader of /proc/PID/maps under libFuzzer: the returned file names are inside the text and terminated,
+ * and their number is limited. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanner of memcached's text replies under libFuzzer; see check.h for what is asked of it. */
+/* The scanner of memcached's text replies under libFuzzer. See check.h for the checked property. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,31 +11,31 @@ static int scan(void *state, const char **at, const char *end)
 	return memcached_text_scan(state, at, end);
 }
 
-static size_t said(const void *state, char *said)
+static size_t summarize(const void *state, char *summary)
 {
 	const struct memcached_text_scanner *s = state;
 	int length;
 
 	switch (s->kind) {
 	case MEMCACHED_TEXT_HIT:
-		length = snprintf(said, FUZZ_SAID, "HIT %" PRIu32, s->values);
+		length = snprintf(summary, FUZZ_SUMMARY, "HIT %" PRIu32, s->values);
 		break;
 	case MEMCACHED_TEXT_NUMBER:
-		length = snprintf(said, FUZZ_SAID, "NUMBER %" PRIu64, s->number);
+		length = snprintf(summary, FUZZ_SUMMARY, "NUMBER %" PRIu64, s->number);
 		break;
 	case MEMCACHED_TEXT_ERROR:
-		length = snprintf(said, FUZZ_SAID, "%s %s %d", s->line.word, s->line.explanation,
+		length = snprintf(summary, FUZZ_SUMMARY, "%s %s %d", s->line.word, s->line.explanation,
 				  memcached_line_out_of_memory(&s->line));
 		break;
 	default:
-		length = snprintf(said, FUZZ_SAID, "%u", s->kind);
+		length = snprintf(summary, FUZZ_SUMMARY, "%u", s->kind);
 	}
 	return (size_t)length;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct fuzz_scanner scanner = {sizeof(struct memcached_text_scanner), scan, said};
+	static const struct fuzz_scanner scanner = {sizeof(struct memcached_text_scanner), scan, summarize};
 
 	fuzz_check(&scanner, data, size);
 	return 0;

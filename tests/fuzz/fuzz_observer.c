@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is made of a server's word on itself (INFO, SLOWLOG, LATENCY, stats) under libFuzzer. The input's
- * first byte chooses the kind of server ('m': memcached, else Redis), the rest is what it answers to round
- * after round of questions, through a link as the observer has one, into a recording. */
+/* The reading of a server's own reports (INFO, SLOWLOG, LATENCY, stats) under libFuzzer. The input's first
+ * byte selects the kind of server ('m': memcached, else Redis). The rest is its answers to all rounds of
+ * questions, through a link like the observer's, into a recording. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -11,10 +11,10 @@
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
 
-/* As many as a socket holds unread. */
+/* As many as a socket buffers unread. */
 enum { ANSWERS_MAX = 100000 };
 
-/* A long array that was only announced is memory that is not there, not a finding. */
+/* Memory for a long array that was only announced is not a finding. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

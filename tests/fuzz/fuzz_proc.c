@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorder reads of /proc and of cgroups under libFuzzer, from a directory that looks like it:
- * counters of the host, a target's stat (whose comm may hold anything), cgroups and their quotas, listening
- * sockets. An input is parts that begin with a byte 1 and the letter of a file (below); '@' in a list of
- * mounts is the directory. Everything is looked at twice, since rates need two looks. */
+/* The recorder's reading of /proc and of cgroups under libFuzzer, from a directory that looks like it:
+ * counters of the host, a target's stat (whose comm may have any content), cgroups and their quotas,
+ * listening sockets. An input is parts that begin with a byte 1 and the letter of a file (below). '@' in a
+ * list of mounts is the directory. Everything is read twice, because rates need two readings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Its parsers are its own, and read what lies in /proc. */
+/* It defines its own parsers, which read files in /proc. */
 #include "loader/output/proc_metrics.h"
 #include "loader/output/quota.h"
 #include "loader/sockets/listeners.c"
@@ -75,7 +75,7 @@ static void look(const char *proc, struct ft_writer *writer)
 	proc_metrics_close(metrics);
 }
 
-/* Every listener of every line has to be in what is made of them. */
+/* Every listening socket of every line has to be in the parsed result. */
 static void listen_to(const char *process)
 {
 	struct listening l = {json_object(), json_array()};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// All that reads a run under libFuzzer: the reader of blocks, in order and by their places, the tables they
-// fill, the analysis, and the text and JSON that are made of it; compiled with FUZZ_PAGE the page as well,
-// which takes ten times as long. Nothing may crash, and what comes out may hold nothing that steers a
-// terminal, whatever names the recordings have.
+// Everything that reads a run, under libFuzzer: the reader of blocks, in order and by their places, the
+// tables filled from them, the analysis, and its text and JSON. Compiled with FUZZ_PAGE also the page, which
+// takes ten times as long. Nothing may crash, and the output may have no terminal control sequence, whatever
+// names the recordings have.
 //
-// An input is a run. Its blocks are given the lengths and hashes they should have, which no fuzzer would
-// guess; each manifest begins another recording, and what lies before the first block is run.json. With an
-// 'r' in front it is one recording, as it is.
+// An input is a run. Its blocks get the right lengths and hashes, which no fuzzer would guess. Each manifest
+// begins another recording, and everything before the first block is run.json. With a leading 'r' it is one
+// recording, unchanged.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +40,7 @@ constexpr char kMagic[] = {'F', 'T', 'B', 'K'};
 	abort();
 }
 
-// The payload as it was before it was compressed, if it was.
+// The payload before its compression, if it was compressed.
 std::string Unpacked(const ft_block_header &h, std::string payload)
 {
 	if (!(h.flags & FT_BLOCK_ZSTD) || h.raw_bytes > kUnpacked)
@@ -50,7 +50,7 @@ std::string Unpacked(const ft_block_header &h, std::string payload)
 	return n == raw.size() ? raw : payload;
 }
 
-// A whole block of what may be one: kind, count and record size are as they are, as far as they can be.
+// A complete block from bytes that may be one: kind, count and record size stay, as far as they can.
 std::string Mended(ft_block_header h, std::string payload, uint32_t sequence)
 {
 	payload = Unpacked(h, std::move(payload));
@@ -93,7 +93,7 @@ std::vector<std::string> Split(const std::string &input)
 	return files;
 }
 
-// Every line is as visible_text has it.
+// Every line is unchanged by visible_text.
 void CheckVisible(const std::string &text, const char *what)
 {
 	for (size_t at = 0, end; at < text.size(); at = end + 1) {
@@ -132,8 +132,8 @@ void CheckPage(const forktail::analysis::Explanation &explanation)
 	CheckVisible(run, "the page's text steers terminals");
 }
 
-// A table by a scan names the blocks of a walk over the file, and no more; that by the index, where it is
-// believed, may be wrong, but only so far. What is read from a place is what was asked for.
+// A table from a scan has the blocks of a walk over the file, and no more. One from an accepted index may be
+// wrong, within limits. A block read from a place is the requested one.
 void CheckPlaces(ft_reader *r, bool scan)
 {
 	ft_places places;

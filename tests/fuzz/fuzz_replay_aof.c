@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of append-only files under libFuzzer, see check_replay.h for what is asked of it, and the walk
- * over an RDB: that it ends at the same byte whatever follows, and nowhere when a byte is missing. */
+/* The reader of append-only files under libFuzzer; see check_replay.h for the checked property. Also the walk
+ * over an RDB: it ends at the same byte whatever follows, and nowhere if a byte is missing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "loadgen/replay/rdb.h"
 #include "tests/fuzz/check_replay.h"
 
-/* In memory of its own and of its size. */
+/* In memory of exactly its size. */
 static size_t walk(const uint8_t *data, size_t size)
 {
 	char *copy = malloc(size ? size : 1), why[160] = "";
@@ -36,8 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (walk(data, length) != length || walk(data, length - 1) != 0 || walk(data, length / 2) != 0) {
-		fprintf(stderr, "an RDB ends at byte %zu only if something follows, or without its end\n",
-			length);
+		fprintf(stderr, "the RDB does not end at byte %zu for every input\n", length);
 		abort();
 	}
 	fuzz_check_reader(replay_aof_next, data + length, size - length);

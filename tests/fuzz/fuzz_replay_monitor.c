@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of MONITOR captures under libFuzzer; see check_replay.h for what is asked of it. */
+/* The reader of MONITOR captures under libFuzzer. See check_replay.h for the checked property. */
 #include "tests/fuzz/check_replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The decoder of the request log under libFuzzer. An input is a count of requests (two bytes) and a payload.
- * No byte outside of it may be read; and what is decoded twice, as columns and as latencies alone, has to be
- * the same, or refused by both. */
+ * No byte outside of it may be read. It is decoded twice, as columns and as latencies alone; both results
+ * have to be the same, or both refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,24 +31,24 @@ static void compare(const void *payload, size_t bytes, uint32_t count)
 	int latencies = ft_requests_latencies(payload, bytes, count, all.latency_ns, all.op_again);
 
 	if (whole >= 0 && (uint32_t)whole != count)
-		fail("more or fewer than were asked for", (uint32_t)whole);
-	/* The half that isn't decoded isn't checked either. */
+		fail("more or fewer than requested", (uint32_t)whole);
+	/* The half that is not decoded is not checked either. */
 	if (whole >= 0 && latencies != whole)
-		fail("decoded as columns and not as latencies", count);
+		fail("decoded as columns but not as latencies", count);
 	for (uint32_t i = 0; whole > 0 && i < count; i++) {
 		if (all.latency_ns[i] != all.end_ns[i] - all.intended_ns[i])
-			fail("its latency is another", i);
+			fail("its latency differs", i);
 		if (all.op[i] != all.op_again[i])
-			fail("its operation is another", i);
+			fail("its operation differs", i);
 	}
 	if (whole > 0 && !ft_requests_have_behind(payload, bytes))
 		for (uint32_t i = 0; i < count; i++)
 			if (all.behind[i])
-				fail("is behind something in a log without that column", i);
+				fail("has a server behind the proxy in a log without that column", i);
 	if (whole > 0 && !ft_requests_have_arrivals(payload, bytes))
 		for (uint32_t i = 0; i < count; i++)
 			if (all.arrival_ns[i])
-				fail("arrived in a log without that column", i);
+				fail("has an arrival in a log without that column", i);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	count = (uint32_t)(data[0] | data[1] << 8);
 	if (count == 0 || count > FT_REQUEST_BLOCK)
 		return 0;
-	/* The reader has payloads aligned, and one zero byte behind them. */
+	/* The reader's payloads are aligned, with one zero byte after them. */
 	payload = malloc(size - 1);
 	if (!payload)
 		exit(3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks as text under libFuzzer. An input is what the unwinding helper might answer, and each of its lines a
- * name that a target's files might have: what is made of them keeps to its room, and reads back as lines of
- * the same sort. */
+/* Stacks as text under libFuzzer. An input is an answer of the unwinding helper, and each of its lines is
+ * also a name from a target's files. The result stays within its buffer, and is parsed again as lines of the
+ * same kind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

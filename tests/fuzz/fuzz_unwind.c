@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the unwinding helper reads, under libFuzzer: an input is an ELF file that a target has mapped. Its
- * last bytes are also the registers and the stack of a sample in it. libdw itself is not instrumented, but
- * its heap is. */
+/* The unwinding helper's input under libFuzzer: an input is an ELF file mapped by a target. Its last bytes
+ * are also the registers and the stack of a sample in it. libdw itself is not instrumented, but its heap
+ * is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 enum { PAGE = 4096, SPACE = 7 };
 #define AT 0x10000000ull
 
-/* libdw forgets some memory over unwind tables that are broken; the helper's is limited
+/* libdw leaks some memory for broken unwind tables. The helper's memory is limited
  * (loader/system/privileges.c). */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
@@ -27,7 +27,7 @@ static int none(void *context, const uint8_t *build_id, size_t bytes)
 {
 	(void)context;
 	if (bytes && build_id[0] == build_id[bytes - 1] && bytes > 1 << 20)
-		abort(); /* read whole, and of no size that a file of ours can have */
+		abort(); /* read completely, with an impossible size for our files */
 	return -1;
 }
 
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.bx = number(data, size, 3);
 	e.stack_bytes = (uint32_t)(size < FT_USER_STACK_BYTES ? size : FT_USER_STACK_BYTES);
 	memcpy(e.stack, data + size - e.stack_bytes, e.stack_bytes);
-	/* Every word of the stack that may be an address is one within the file, so that there are callers.
+	/* Every stack word that may be an address is set to one within the file, so that there are callers.
 	 */
 	for (size_t i = 0; i + sizeof(uint64_t) <= e.stack_bytes; i += sizeof(uint64_t)) {
 		uint64_t address = AT + (e.stack[i] | (uint64_t)e.stack[i + 1] << 8) % (size + 1);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Minimises the corpus of a fuzz target: keeps the cases that have a name, and of the inputs that fuzzing has found, which
-libFuzzer calls by their hashes, those that add the most coverage.
+"""Minimises the corpus of a fuzz target: keeps the cases that have a name, and of the inputs found by fuzzing, which
+libFuzzer names by their hashes, those that add the most coverage.
 
-    tests/fuzz/minimise.py TARGET...    after script/fuzz; takes what it found (build-fuzz/inputs) into account
+    tests/fuzz/minimise.py TARGET...    run it after script/fuzz, whose new inputs (build-fuzz/inputs) it considers too
 """
 import os
 import re
@@ -12,11 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-FOUND = 16  # at most, of a target: a corpus of all targets is fewer than 300 files
+FOUND = 16  # per target: the corpus of all targets has fewer than 300 files
 
 
 def features_of(target, folders):
-    """For each file of the folders the features that it reaches: an edge by 8, plus one of 8 magnitudes of how often."""
+    """The features that each file of the folders reaches: an edge times 8, plus one of 8 magnitudes of its count."""
     with tempfile.TemporaryDirectory() as made:
         control = os.path.join(made, "control")
         os.mkdir(os.path.join(made, "merged"))
@@ -35,27 +35,27 @@ def edges_of(features):
 
 
 def minimise(target):
-    """One after the other keeps the input that adds the most edges to those kept, until none adds one."""
+    """Repeatedly keeps the input that adds the most edges, until none adds one."""
     corpus = f"tests/fuzz/corpus/{target}"
     found = f"build-fuzz/inputs/{target}"
     features = features_of(target, [folder for folder in (corpus, found) if os.path.isdir(folder)])
     named = {path for path in features if not re.fullmatch("[0-9a-f]{40}", os.path.basename(path))}
     left = features.keys() - named
     reached = set().union(*(features[path] for path in named))
-    kept = set()
-    while left and len(kept) < FOUND:
+    selected = set()
+    while left and len(selected) < FOUND:
         edges = edges_of(reached)
         best = max(left, key=lambda path: (len(edges_of(features[path]) - edges), len(features[path] - reached),
                                            -os.path.getsize(path), path))
         if edges_of(features[best]) <= edges:
             break
-        kept.add(best)
+        selected.add(best)
         left.remove(best)
         reached |= features[best]
     everything = set().union(*features.values())
-    print(f"{target}: {len(named) + len(kept)} of {len(features)} inputs kept, {len(edges_of(reached))} of "
+    print(f"{target}: {len(named) + len(selected)} of {len(features)} inputs kept, {len(edges_of(reached))} of "
           f"{len(edges_of(everything))} edges, {len(reached)} of {len(everything)} features")
-    for path in kept:
+    for path in selected:
         if not path.startswith(corpus):
             shutil.copy(path, corpus)
     for path in left:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a fuzz target over every file of a directory, without libFuzzer: what fuzzing has found stays found
- * with every compiler and in every run of the tests. The target aborts on what it finds.
+/* Runs a fuzz target over every file of a directory, without libFuzzer, so that every compiler and every test
+ * run checks earlier findings. The target aborts on a failure.
  *
  *   test_fuzz_resp tests/fuzz/corpus/resp
  */
@@ -29,7 +29,7 @@ static bool replay(const char *path)
 		uint8_t *more = realloc(data, size + 4096);
 
 		if (!more) {
-			fprintf(stderr, "no memory for %s\n", path);
+			fprintf(stderr, "out of memory for %s\n", path);
 			exit(3);
 		}
 		data = more;
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", argv[1], entry->d_name);
-		/* The last one printed is the one that aborted. */
+		/* The last file printed is the one that aborted. */
 		printf("%s\n", path);
 		fflush(stdout);
 		if (!replay(path))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In /dev/shm where there is one: a fuzzer writes thousands of files a second. */
+/* In /dev/shm where it exists: a fuzzer writes thousands of files per second. */
 #include "scratch.h"
 
 #include <ftw.h>

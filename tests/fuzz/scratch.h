@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory of the fuzzing process' own, for what is read from files: in memory, gone when it ends. */
+/* A directory of the fuzzing process, for parsers that read files: in memory, removed at its end. */
 #ifndef FORKTAIL_FUZZ_SCRATCH_H
 #define FORKTAIL_FUZZ_SCRATCH_H
 
@@ -11,9 +11,9 @@ extern "C" {
 
 enum { SCRATCH_PATH = 128 };
 
-/* `name` in the directory, which is made at the first call. */
+/* `name` in the directory, which is created by the first call. */
 void scratch_path(char out[SCRATCH_PATH], const char *name);
-/* Makes or replaces a file; folders on the way are made. */
+/* Creates or replaces a file, and creates its folders. */
 void scratch_write(const char *name, const void *bytes, size_t size);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A machine without a disk of its own: an initramfs with the programs under test, booted in QEMU without acceleration.
+"""A virtual machine without a root disk: an initramfs with the tested programs, booted in QEMU without acceleration.
 
-What the guest found out comes back on a disk that it writes a tar archive to; its serial console goes to a file.
+The guest writes its results as a tar archive to a disk. Its serial console goes to a file.
 """
 import contextlib
 import os
@@ -15,22 +15,22 @@ from packages import Missing, busybox
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
-LIMIT_S = 250  # a variant, with the boot
-# Slow enough for an fsync to be seen.
+LIMIT_S = 250  # a variant, including the boot
+# Slow enough for an fsync to be visible.
 DISK_WRITES_A_SECOND = 40
 
 
 def program(name):
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
-        raise Missing(f"{name} is not installed: script/setup installs it")
+        raise Missing(f"{name} is not installed. Run script/setup")
     return path
 
 
 def libraries(path):
-    """The files that a program's loader will look for."""
-    said = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(/\S+) \(0x", said)
+    """The files that a program's loader needs."""
+    output = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", output)
 
 
 def make_initramfs(directory, kernel, variants):
@@ -46,7 +46,7 @@ def make_initramfs(directory, kernel, variants):
     for path in [os.path.join(BIN, "forktail-record"), os.path.join(BIN, "forktail-load"), program("redis-server"),
                  program("redis-cli"), program("nice")]:
         to = os.path.join(tree, "bin", os.path.basename(path))
-        if os.path.islink(to):  # one of the box's own
+        if os.path.islink(to):  # one of busybox' own commands
             os.unlink(to)
         shutil.copy(os.path.realpath(path), to)
         for library in libraries(path):
@@ -72,12 +72,12 @@ def make_initramfs(directory, kernel, variants):
                                    stdin=files.stdout, stdout=subprocess.PIPE)
         subprocess.run(["gzip", "-1"], stdin=archive.stdout, stdout=out, check=True)
         if files.wait() or archive.wait():
-            raise Missing("cpio could not make the initramfs")
+            raise Missing("cpio failed to make the initramfs")
     return path
 
 
 def boot(directory, kernel, variants):
-    """Runs the scenario's variants in a guest; returns the directory of what they left."""
+    """Runs the scenario's variants in a guest. Returns the directory with their results."""
     qemu = program("qemu-system-x86_64")
     initramfs = make_initramfs(directory, kernel, variants)
     data, out = os.path.join(directory, "data.img"), os.path.join(directory, "out.img")
@@ -87,9 +87,9 @@ def boot(directory, kernel, variants):
     subprocess.run([program("mkfs.ext4"), "-q", "-F", data], check=True)
     console = os.path.join(directory, "console")
     disk = "if=virtio,format=raw,cache=unsafe,file="
-    # One host thread for both CPUs: with one each, QEMU 7.2 now and then runs what a kernel has just patched in its own
-    # code (a static key, a trampoline) as it was before, and 6.12 ends with an int3 that nobody put there.
-    # Emulated CPUs' time stamp counters do agree; a kernel that doubts it asks an emulated device for the time instead.
+    # One host thread for both CPUs: with one each, QEMU 7.2 sometimes runs kernel code that was just patched (a static
+    # key, a trampoline) in its old form, and 6.12 ends with an unexpected int3. Emulated CPUs' time stamp counters
+    # agree. A kernel that doubts it reads the time from an emulated device instead.
     command = [qemu, "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
                "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{console}", "-kernel", kernel.image,
                "-initrd", initramfs, "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
@@ -97,12 +97,12 @@ def boot(directory, kernel, variants):
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LIMIT_S * len(variants), check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as why:
-        raise RuntimeError(f"QEMU: {type(why).__name__}; the guest's last words: {last_words(console)}") from None
+        raise RuntimeError(f"QEMU: {type(why).__name__}; the guest's last output: {last_words(console)}") from None
     runs = os.path.join(directory, "runs")
     with contextlib.suppress(tarfile.TarError), tarfile.open(out) as archive:
         archive.extractall(runs)
     if not os.path.exists(os.path.join(runs, "dmesg")):  # the last thing that it writes
-        raise RuntimeError(f"the guest left nothing; its last words: {last_words(console)}")
+        raise RuntimeError(f"the guest left no results; its last output: {last_words(console)}")
     return runs
 
 

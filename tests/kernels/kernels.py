@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The recorder on the kernels that it says it runs on (docs/results/platforms.md): boots Debian's, does known things to a
-redis-server that is recorded there, and looks whether forktail names each.
+"""Tests the recorder on the kernels that it supports (docs/results/platforms.md): boots Debian's kernels, makes known
+disturbances of a redis-server that is recorded there, and checks that forktail names each.
 
-Exit status: 0 every kernel named all and lost nothing, 1 one did not, 2 usage, 3 the environment can't.
+Exit status: 0 every kernel named all and lost nothing, 1 one did not, 2 usage, 3 the environment is not suitable.
 """
 import argparse
 import json
@@ -19,23 +19,24 @@ import table
 from packages import RELEASES, Kernel, Missing
 
 sys.path.insert(0, os.path.join(guest.ROOT, "tests", "truth"))
-import score  # noqa: E402 (the truth suite's: what was injected beside what forktail said)
+import score  # noqa: E402 (the truth suite's: compares injections with forktail's explanation)
 
-# Half of the shortest thing that is done, and what comes at 200 a second can't miss that: a fork takes 10 ms and more. An
-# emulated machine's own hiccups are as long; what they are called is in EMULATORS.
+# Half of the shortest disturbance, which 200 requests per second cannot miss: a fork takes at least 10 ms. An emulated
+# machine's own stalls are as long. Their causes are listed in EMULATORS.
 SLOW = "5ms"
 SLOW_NS = 5_000_000
 ACCOUNT_AIM = 0.001
-LEAST_NS = 1_000_000  # of a cause, or it can't be what was injected
-# What the emulated machine does of its own accord: a vCPU that has to wait for the host is late, or long in an interrupt.
+LEAST_NS = 1_000_000  # of a cause, below which it is not the injection
+# Causes that the emulated machine produces by itself: a vCPU that has to wait for the host is late, or long in an
+# interrupt.
 EMULATORS = ("hardirq", "softirq", "run-queue", "client-late", "network", "server-busy")
-# What is done beside: a child's pages are copied and files are read in, a file is written before it is synced, and a
-# rewrite does all of it. How much of what follows a fork is slow is the host's affair.
+# Side effects of the disturbances: a child's pages are copied and files are read, a file is written before it is
+# synced, and a rewrite does all of it. How much of the time after a fork is slow depends on the host.
 AMONG = {"BGSAVE": 4, "appendfsync always": 2, "BGREWRITEAOF": 4}
 
 
 class Variant:
-    """A way of attaching, or of writing: its name, and the options of forktail-record that ask for it."""
+    """A way of attaching or of writing: its name, and the options of forktail-record for it."""
 
     def __init__(self, name, options=""):
         self.name, self.options = name, options
@@ -47,29 +48,29 @@ NOT_HERE = "does not allow tracing of functions"
 
 
 class Outcome:
-    """What one variant came to on one kernel."""
+    """The result of one variant on one kernel."""
 
     def __init__(self, kernel, variant):
         self.kernel, self.variant = kernel, variant
-        self.failed = None  # why there is nothing to say
-        self.impossible = False  # this kernel can't be asked for it, and says so
+        self.failed = None  # why there is no result
+        self.impossible = False  # this kernel cannot do it, and reports that
         self.scored, self.drops, self.seconds = [], {}, 0.0
         self.account_error, self.map = 0.0, ""
 
     @property
     def wrong(self):
-        """Sentences."""
+        """Problems, as sentences."""
         if self.failed:
             return [self.failed]
-        said = [f"{s.wanted} ({s.injection['magnitude']}) was called {s.named}" for s in self.scored if not s.hit]
+        problems = [f"{s.wanted} ({s.injection['magnitude']}) was named {s.named}" for s in self.scored if not s.hit]
         if self.account_error > ACCOUNT_AIM:
-            said.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
-        said += [f"{count} {what} dropped" for what, count in self.drops.items() if what not in table.OF_SLOWNESS]
-        return said
+            problems.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
+        problems += [f"{count} {what} dropped" for what, count in self.drops.items() if what not in table.OF_SLOWNESS]
+        return problems
 
 
 def injections(path):
-    """What the scenario wrote down, as the truth suite has it."""
+    """The scenario's steps, in the truth suite's format."""
     found = []
     with open(path) as f:
         for line in f:
@@ -80,7 +81,7 @@ def injections(path):
 
 
 def judged(injection, explained):
-    """The truth suite's score, with the emulator's own causes left out: the first of the others is what was named."""
+    """The truth suite's score, ignoring the emulator's own causes: the first of the others is what was named."""
     s = score.score(injection, explained)
     others = [name for name in s.shares if name == s.cause or name.split("/")[0] not in EMULATORS]
     among_first = s.cause in others[:AMONG.get(injection["magnitude"], 1)]
@@ -97,16 +98,16 @@ def explain(run):
 
 
 def judge(outcome, left):
-    """Fills an outcome from what the guest left of it."""
+    """Fills an outcome from the guest's results."""
     with open(os.path.join(os.path.dirname(left), "doctor")) as f:
         outcome.map = next(line.split(": ")[1].strip() for line in f if line.startswith("thread accounts are stored in"))
     if not os.path.exists(os.path.join(left, "injected")):
         with open(os.path.join(left, "recorder")) as f:
-            said = f.read().strip()
-        outcome.impossible = NOT_HERE in said
+            message = f.read().strip()
+        outcome.impossible = NOT_HERE in message
         if outcome.impossible:
             return
-        raise RuntimeError("the scenario did not begin; the recorder says: " + said[-300:])
+        raise RuntimeError("the scenario did not begin. The recorder's message: " + message[-300:])
     explained = explain(os.path.join(left, "run"))
     done = injections(os.path.join(left, "injected"))
     outcome.scored = [judged(i, explained) for i in done]
@@ -118,7 +119,7 @@ def judge(outcome, left):
 
 
 def run_kernel(version, variants, keep):
-    """Boots one kernel, tries all variants on it; returns their outcomes."""
+    """Boots one kernel and tries all variants on it. Returns their outcomes."""
     kernel = Kernel(version)
     outcomes = [Outcome(kernel, variant) for variant in variants]
     with tempfile.TemporaryDirectory(prefix="forktail-kernels-") as directory:
@@ -144,11 +145,11 @@ def run_kernel(version, variants, keep):
 
 def main():
     parser = argparse.ArgumentParser(prog="script/kernels", description=__doc__.split("\n")[0])
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these: " + ", ".join(RELEASES))
-    parser.add_argument("--list", action="store_true", help="say which kernels and variants there are")
-    parser.add_argument("--short", action="store_true", help="6.1 with the default only: what the test suite runs")
-    parser.add_argument("--keep", metavar="DIR", help="keep what the guests leave: recordings, for forktail explain, and logs")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/results/platforms.md")
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these: " + ", ".join(RELEASES))
+    parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
+    parser.add_argument("--short", action="store_true", help="6.1 with the default only (used by the test suite)")
+    parser.add_argument("--keep", metavar="DIR", help="keep the guests' recordings (for forktail explain) and logs in DIR")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/results/platforms.md")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(f"{version:<5} Debian's {release}" for version, release in RELEASES.items()))
@@ -156,14 +157,14 @@ def main():
         return 0
     for version in arguments.kernels:
         if version not in RELEASES:
-            parser.error(f"there is no kernel {version}: see --list")
+            parser.error(f"no kernel {version}. See --list.")
     for name in ("forktail", "forktail-record", "forktail-load"):
         if not os.access(os.path.join(guest.BIN, name), os.X_OK):
-            print(f"script/kernels: {os.path.join(guest.BIN, name)} is missing: build it first", file=sys.stderr)
+            print(f"script/kernels: {os.path.join(guest.BIN, name)} is missing. Build it first.", file=sys.stderr)
             return 2
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
     variants = VARIANTS[:1] if arguments.short else VARIANTS
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     outcomes, missing = [], 0
     for version in versions:
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Kernels to boot, from Debian's own archive: fetched with apt, checked by it, unpacked and never installed.
+"""Kernels to boot, from Debian's own archive: fetched and verified with apt, unpacked and never installed.
 
-apt is given a configuration of its own (sources, lists, cache), so that the host's releases stay what they are. Where
-the archive is reached is taken from the host's sources; the release's name alone is put in their place. All of it
-lies in a cache directory, and what was fetched once is used until it is deleted.
+apt gets a separate configuration (sources, lists, cache), so that the host's releases stay unchanged. The archive's
+address comes from the host's sources, with only the release's name replaced. Everything is in a cache directory, and
+fetched files are used until they are deleted.
 """
 import glob
 import lzma
@@ -13,21 +13,21 @@ import subprocess
 
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forktail", "kernels")
-# Who comes first in the table is the oldest that is supported.
+# The first one in the table is the oldest supported kernel.
 RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
-# What a disk takes. A kernel has built in what it has no file of.
+# Modules that a disk needs. A module without a file is built into the kernel.
 MODULES = ("virtio_pci", "virtio_blk")
 
 
 class Missing(Exception):
-    """Why something can't be had here."""
+    """Why something is not available here."""
 
 
 def host_release():
     with open("/etc/os-release") as f:
         values = dict(line.rstrip().split("=", 1) for line in f if "=" in line)
     if values.get("ID") != "debian":
-        raise Missing("this is no Debian system, so where its archive is reached is not known")
+        raise Missing("this is no Debian system, so the address of Debian's archive is unknown")
     return values["VERSION_CODENAME"]
 
 
@@ -69,7 +69,7 @@ def sources_for(release):
             line = f"deb [arch=amd64 signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
             lines += [line] if line not in lines else []
     if not lines:
-        raise Missing(f"apt's sources have nothing of {host}, so where Debian's archive is reached is not known")
+        raise Missing(f"apt's sources do not have {host}, so the address of Debian's archive is unknown")
     return "\n".join(lines) + "\n"
 
 
@@ -84,7 +84,7 @@ class Archive:
         for name, text in (("sources.list", sources_for(release)), ("status", "")):
             with open(os.path.join(self.directory, name), "w") as f:
                 f.write(text)
-        # Where root runs it, its own user could not read a home directory.
+        # If root runs it, apt's own user could not read a home directory.
         at = lambda name: os.path.join(self.directory, name)
         settings = {"Dir::Etc::sourcelist": at("sources.list"), "Dir::Etc::sourceparts": "-", "Dir::State::lists": at("lists"),
                     "Dir::State::status": at("status"), "Dir::Cache": self.directory, "APT::Sandbox::User": "root",
@@ -99,8 +99,7 @@ class Archive:
         return done.stdout
 
     def update(self):
-        """Fetches the lists. An archive may have lost a part that isn't needed; what apt said is for who finds that it
-        was."""
+        """Fetches the lists. An archive may lack a part that is not needed. apt's message is printed only if it was."""
         try:
             self.apt("apt-get", "update", "-qq", "-o", "APT::Update::Error-Mode=any")
         except Missing as why:
@@ -108,7 +107,7 @@ class Archive:
         return ""
 
     def unpacked(self, package):
-        """The directory that a package's files are in, fetched if they are not there yet."""
+        """The directory with a package's files, which are fetched if they are not there yet."""
         root = os.path.join(self.directory, package)
         if not os.path.isdir(root):
             self.apt("apt-get", "download", "-qq", package)
@@ -120,13 +119,13 @@ class Archive:
 
 
 def kernel_package(archive):
-    """What the release's newest cloud kernel is called now."""
-    said = archive.update()
+    """The present name of the release's newest cloud kernel."""
+    message = archive.update()
     try:
         depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
         return re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends).group(1)
     except (Missing, AttributeError):
-        raise Missing(f"{archive.release} has no cloud kernel, by what apt knows{said}") from None
+        raise Missing(f"{archive.release} has no cloud kernel in apt's lists{message}") from None
 
 
 class Kernel:
@@ -140,7 +139,7 @@ class Kernel:
         self.release = os.path.basename(self.image).split("-", 1)[1]
 
     def modules(self):
-        """{file name: bytes} of what has to be loaded, in that order."""
+        """{file name: bytes} of the modules to load, in that order."""
         found = {}
 
         def add(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the host's archive is: both forms that apt's sources have."""
+"""Finds the host's archive in both formats of apt's sources."""
 import unittest
 
 import packages

@@ -14,8 +14,8 @@ OF_SLOWNESS = ("unwinding",)
 def line(outcome):
     if outcome.impossible:
         return f"  {outcome.variant.name}: not supported by this kernel, and the recorder reports it"
-    said = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
-    return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {said}"
+    result = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
+    return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {result}"
 
 
 def columns(outcomes):

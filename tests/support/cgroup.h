@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A cgroup with the CPU controller for a test, of whichever version this host has; gone with its object.
+// A cgroup with the CPU controller for a test, of the version that this host has. Removed with its object.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -32,12 +32,12 @@ public:
 	CpuCgroup(const CpuCgroup &) = delete;
 	CpuCgroup &operator=(const CpuCgroup &) = delete;
 
-	// False: no such cgroup can be made here, and the test has nothing to test with.
+	// False: cannot make such a cgroup here, and the test has to be skipped.
 	bool usable() const
 	{
 		return access((path_ + (v1_ ? "/cpu.cfs_quota_us" : "/cpu.max")).c_str(), W_OK) == 0;
 	}
-	// As the hierarchy has it: "/forktail-test-4711".
+	// Its name in the hierarchy: "/forktail-test-4711".
 	std::string name() const { return "/forktail-test-" + std::to_string(getpid()); }
 	bool add(pid_t pid) { return write(path_ + "/cgroup.procs", std::to_string(pid)); }
 	bool set_quota(uint64_t quota_us, uint64_t period_us)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pearson's chi-squared test of counts against exact probabilities, for tests of what is drawn at random.
-// Seeds are fixed, so such a test passes always or never; the limit is what one right generator in 10,000
-// exceeds.
+// Pearson's chi-squared test of counts against exact probabilities, for tests of random draws. Seeds are
+// fixed, so such a test passes always or never. The limit is exceeded by one correct generator in 10,000.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -27,7 +26,7 @@ inline chi_squared chi_squared_test(const std::vector<uint64_t> &counts,
 		expected += here;
 		left -= here;
 		seen += static_cast<double>(counts[i]);
-		// What is left joins this cell if it would be too small for one of its own.
+		// The rest joins this cell if it would be too small for a separate one.
 		if (expected < 10 || (left < 10 && i + 1 < counts.size()))
 			continue;
 		result.statistic += (seen - expected) * (seen - expected) / expected;
@@ -37,10 +36,10 @@ inline chi_squared chi_squared_test(const std::vector<uint64_t> &counts,
 	if (expected > 1e-6)
 		result.statistic += (seen - expected) * (seen - expected) / expected;
 	else if (seen > 0)
-		result.statistic = HUGE_VAL; // what can't be was drawn
+		result.statistic = HUGE_VAL; // something impossible was drawn
 	if (freedom < 1)
 		freedom = 1;
-	// Wilson and Hilferty: (chi^2 / k)^(1/3) is nearly normal; 3.719 deviations are 1 in 10,000.
+	// Wilson and Hilferty: (chi^2 / k)^(1/3) is nearly normal. 3.719 deviations are 1 in 10,000.
 	const double v = 2 / (9 * freedom);
 	result.limit = freedom * std::pow(1 - v + 3.719 * std::sqrt(v), 3);
 	return result;

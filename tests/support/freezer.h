@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A container's cgroup with a freezer, of either version, as Docker would make it; gone with its object.
+// A container's cgroup with a freezer, of either version, as Docker makes it. Removed with its object.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace forktail::test
 class Freezer
 {
 public:
-	// Of the hierarchies that hosts have: version 1's freezer; version 2, alone or beside version 1.
+	// The possible hierarchies: version 1's freezer; version 2, alone or together with version 1.
 	explicit Freezer(int version) : version_(version)
 	{
 		for (const char *mount :
@@ -42,9 +42,9 @@ public:
 	Freezer(const Freezer &) = delete;
 	Freezer &operator=(const Freezer &) = delete;
 
-	// False: there is no such freezer here, and the test has nothing to test with.
+	// False: there is no such freezer here, and the test has to be skipped.
 	bool usable() const { return !path_.empty(); }
-	// The container's, and no other's on this host at the moment.
+	// The container's id, which no other container on this host has now.
 	static std::string id()
 	{
 		std::string digits = std::to_string(getpid());
@@ -53,7 +53,7 @@ public:
 	std::string name() const { return "/docker/" + id(); }
 	const std::string &path() const { return path_; }
 	bool add(pid_t pid) { return write(path_ + "/cgroup.procs", std::to_string(pid)); }
-	// Returns when all of it is frozen, or has been told to go on.
+	// Returns when all of it is frozen, or when it has been thawed.
 	bool freeze(bool on)
 	{
 		if (!write(file(), version_ == 1 ? (on ? "FROZEN" : "THAWED") : (on ? "1" : "0")))

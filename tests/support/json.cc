@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one place where tests' JSON is compiled; it goes into every test program.
+// The only place where the tests' JSON parser is compiled. It is linked into every test program.
 #include "json.h"
 
 template class nlohmann::basic_json<>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs that were never run: latencies whose true differences are known, made so that what a comparison says
-// can be held against them. A base that drifts from second to second (AR(1) of its logarithm), and episodes
-// of 30 ms that come by chance, in which requests wait for the end.
+// Synthetic runs with known latency differences, to check the results of comparisons. A base drifts from
+// second to second (AR(1) of its logarithm). Episodes of 30 ms occur at random, and requests in them wait for
+// their end.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace forktail::test
 
 struct MadeOptions {
 	int seconds = 60, per_second = 200;
-	double episodes = 0.2;	  // a second
-	double longer = 1;	  // factor on what requests wait in episodes
-	double run_spread = 0.02; // of one run's level to another's, as a logarithm
+	double episodes = 0.2;	  // per second
+	double longer = 1;	  // factor on the waiting time in episodes
+	double run_spread = 0.02; // of one run's level compared with another's, as a logarithm
 };
 
 class MadeRuns
@@ -43,7 +43,7 @@ public:
 		}
 		return Sampled(o);
 	}
-	// Two sides of so many pairs, whose runs share what the hour was like.
+	// Two sides of this many pairs. The runs of a pair share the conditions of their hour.
 	forktail::analysis::compare::Comparison
 	Pairs(size_t pairs, const MadeOptions &a, const MadeOptions &b,
 	      const forktail::analysis::compare::CompareOptions &options = {})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A cgroup with a limit of memory for a test, of whichever version this host has; gone with its object. Who
-// needs more is killed: there is no swap beyond the limit.
+// A cgroup with a memory limit for a test, of the version that this host has. Removed with its object. A
+// process that needs more is killed, because there is no swap beyond the limit.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -27,7 +27,7 @@ public:
 		made_ = mkdir(path_.c_str(), 0755) == 0;
 		const std::string limit = std::to_string(bytes);
 		usable_ = made_ && write(path_ + (v1 ? "/memory.limit_in_bytes" : "/memory.max"), limit);
-		// Where swap isn't accounted for there are no such files.
+		// These files do not exist where swap is not accounted.
 		if (usable_)
 			write(path_ + (v1 ? "/memory.memsw.limit_in_bytes" : "/memory.swap.max"),
 			      v1 ? limit : "0");
@@ -40,7 +40,7 @@ public:
 	MemoryCgroup(const MemoryCgroup &) = delete;
 	MemoryCgroup &operator=(const MemoryCgroup &) = delete;
 
-	// False: no such cgroup can be made here, and the test has nothing to test with.
+	// False: cannot make such a cgroup here, and the test has to be skipped.
 	bool usable() const { return usable_; }
 	// This command, but within the limit from its first page on.
 	std::vector<std::string> within(const std::vector<std::string> &argv) const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Processes under test; see process.h.
+// Processes under test. See process.h.
 #include "tests/support/process.h"
 
 #include <cerrno>

@@ -185,7 +185,7 @@ uint64_t Recorded::held_ns(const ft_span &wait, uint32_t tid, const std::string 
 {
 	const uint64_t from = wait.start_ns + wait.blocked_ns, until = wait.start_ns + wait.duration_ns;
 	std::map<uint64_t, uint64_t>
-	    ends; // of the task's turns in it, by start: the same one may be there twice
+	    ends; // of the task's CPU slices in it, by start: the same one may be there twice
 	for (const ft_cpu_slice &t : turns)
 		if (t.tid == tid && t.cpu + 1 == wait.queue_cpu && t.start_ns < until && t.end_ns > from &&
 		    (comm.empty() || comm == std::string(t.comm, strnlen(t.comm, sizeof t.comm))))

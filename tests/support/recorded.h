@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recording as a test wants it: every record in a vector, read by the library's own reader. Tests of the
-// recorder look at records, not at what the analysis makes of them.
+// A recording for tests: every record in a vector, read by the library's own reader. Tests of the recorder
+// check records, not their analysis.
 #pragma once
 #include <functional>
 #include <map>
@@ -30,10 +30,10 @@ struct Recorded {
 	std::map<uint32_t, std::string> details; // JSON by id
 	std::map<uint32_t, std::string> series;	 // JSON by id
 	ft_damage damage = {};
-	std::string error; // why it can't be read, or ""
+	std::string error; // why it cannot be read, or ""
 
-	uint64_t dropped() const; // events lost; what the kernel skipped a program for is not in it
-	uint64_t missed() const;  // and that
+	uint64_t dropped() const; // lost events, without those of skipped programs
+	uint64_t missed() const;  // those of skipped programs
 	// Own time of one owner on one thread: spans and tallies.
 	uint64_t owned_ns(uint32_t tid, ft_owner owner) const;
 	// Number of intervals of one owner on one thread.
@@ -42,7 +42,8 @@ struct Recorded {
 	uint64_t accounted_ns(uint32_t tid) const;
 	// The longest span that satisfies `wanted`, or nullptr.
 	const ft_span *longest(const std::function<bool(const ft_span &)> &wanted) const;
-	// How long a task had the CPU that a wait was for, by its turns; as `comm`, if that is given.
+	// How long a task held the CPU during a wait for it, by its CPU slices; under the name `comm`, if
+	// given.
 	uint64_t held_ns(const ft_span &wait, uint32_t tid, const std::string &comm = "") const;
 	// The detail text of a span, "" if it has none.
 	std::string detail(const ft_span &span) const;

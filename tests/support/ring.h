@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A ring as a recorder would leave it, of one redis-server whose every nanosecond is known: each second it
-// sleeps for 900 ms and then works for 100.
+// A ring as a recorder would leave it, of one redis-server with a known activity at every nanosecond: each
+// second it sleeps for 900 ms and then works for 100.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct RingWriter {
 		s.syscall = 232;
 		return s;
 	}
-	// What each segment says of what was there before it, with numbers of its own.
+	// A segment's repeated records from before it, with new numbers in each segment.
 	void Begin(uint64_t number, uint64_t start_ns)
 	{
 		const std::string manifest =
@@ -88,7 +88,7 @@ struct RingWriter {
 					std::to_string(bpf_ns) +
 					R"(,"recorder_cpu_ns":5,"recorder_rss_bytes":9,"programs":[]})");
 	}
-	// The second that ends then: a sleep, and a tally of the work.
+	// The second that ends at this time: a sleep, and a tally of the work.
 	void Second(uint64_t number, uint64_t end_ns) const
 	{
 		ft_span s = Sleep(end_ns - kRingSecond, 900 * kRingMs);
@@ -109,7 +109,8 @@ struct RingWriter {
 		REQUIRE(ft_writer_close(w, summary.c_str()) == 0);
 		w = nullptr;
 	}
-	// Sealed ones of a second each, from one number up to another; the recorder's first is number 0.
+	// Sealed segments of one second each, from one number up to another. The recorder's first one is
+	// number 0.
 	void Sealed(uint64_t first, uint64_t last)
 	{
 		for (uint64_t i = first; i <= last; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A comparison made by hand, for tests of what shows comparisons: B's forks are longer, one cause is new,
-// bounds are missing or infinite, and names are hostile.
+// A comparison made by hand, for tests of its output: B's forks are longer, one cause is new, bounds are
+// missing or infinite, and names are hostile.
 #pragma once
 
 #include "analysis/compare/compare.h"
@@ -8,7 +8,7 @@
 namespace forktail::analysis
 {
 
-// `pairs` of runs; of one alone nothing is judged.
+// `pairs` of runs. A single pair gets no verdict.
 analysis::compare::Comparison SampleComparison(size_t pairs);
 
 } // namespace forktail::analysis

@@ -18,7 +18,7 @@ constexpr uint64_t kMs = 1'000'000, kUs = 1000;
 constexpr uint64_t kSlow = 1 * kMs;
 constexpr uint32_t kConnections = 50;
 
-// Something that keeps the serving thread from its work.
+// A stall of the serving thread.
 struct Stall {
 	uint64_t start_ns, duration_ns;
 	uint8_t owner;
@@ -66,7 +66,7 @@ std::vector<Stall> MakeStalls(const SampleSize &size, std::mt19937_64 *random)
 	}
 	std::sort(stalls.begin(), stalls.end(),
 		  [](const Stall &a, const Stall &b) { return a.start_ns < b.start_ns; });
-	// What would overlap an earlier one never happens: one owner per instant.
+	// A stall that would overlap an earlier one is dropped: one owner per instant.
 	std::vector<Stall> kept;
 	for (const Stall &s : stalls)
 		if (kept.empty() || s.start_ns >= kept.back().end_ns())
@@ -101,7 +101,7 @@ void AddTally(analysis::Run *run, uint64_t window_ns, uint32_t owner, uint64_t t
 		run->tallies.push_back({window_ns, window_ns + kMs, total_ns, 0, count, 1200, owner, 0});
 }
 
-// The serving thread: its stalls as spans, and what lies between them as tallies.
+// The serving thread: its stalls as spans, and the time between them as tallies.
 void AddServer(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t end_ns, std::mt19937_64 *random)
 {
 	AddThread(run, 1200, FT_THREAD_MAIN, kStart, end_ns, "redis-server", "redis-server");
@@ -146,8 +146,8 @@ void AddServer(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t en
 	}
 }
 
-// What the serving thread's own code was seen doing, a sample each millisecond: mostly GET, and KEYS at the
-// start of each tenth second.
+// Samples of the serving thread's own code, one each millisecond: mostly GET, and KEYS at the start of each
+// tenth second.
 void AddCpuSamples(analysis::Run *run, uint64_t end_ns)
 {
 	auto frames = [](std::initializer_list<const char *> functions) {
@@ -176,7 +176,7 @@ void AddCpuSamples(analysis::Run *run, uint64_t end_ns)
 	}
 }
 
-// Background threads, children and the disk: what a reader holds a stall against.
+// Background threads, children and the disk, with which a reader compares a stall.
 void AddOthers(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t end_ns)
 {
 	const char *names[] = {"bio_close_file", "bio_aof_fsync", "bio_lazy_free"};
@@ -349,7 +349,7 @@ void AddCauses(analysis::Blame *blame)
 		  });
 }
 
-// One episode per stall that made a request wait for 5 ms or more.
+// One episode per stall that delayed a request by at least 5 ms.
 void AddEpisodes(analysis::Explanation *e, const std::vector<Stall> &stalls)
 {
 	for (const Stall &stall : stalls) {

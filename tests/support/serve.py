@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Servers of the truth suite and of benchmarks: each is started, awaited and ended by `forktail lab serve` (docs/reference/lab-and-scenarios.md), which
-ends it too when the program that imports this is killed."""
+"""Servers for the truth suite and the benchmarks. Each is started, awaited and ended by `forktail lab serve`
+(docs/reference/lab-and-scenarios.md), which also ends it when the program that imports this module is killed."""
 import json
 import os
 import subprocess
@@ -10,14 +10,14 @@ BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 
 
 class Failed(RuntimeError):
-    """Why there is no server, in the words of forktail lab."""
+    """Why there is no server, in forktail lab's words."""
 
 
 class Server:
-    """One that answers: .pid, .socket or .port, .directory of its data. It ends with its block, or by close().
+    """A running server: .pid, .socket or .port, .directory of its data. It ends with its block, or by close().
 
-    arguments: of the server's program. cpus: where it runs, as taskset has it. env: {name: value}, beside our own. of: addresses
-    of the servers that a proxy is in front of. under: a command that starts forktail, such as nsenter."""
+    arguments: of the server's program. cpus: where it runs, in taskset's format. env: {name: value}, added to our own.
+    of: addresses of the servers behind a proxy. under: a command that starts forktail, such as nsenter."""
 
     def __init__(self, kind, *arguments, tcp=False, cpus="", env=None, of=(), directory="", under=()):
         words = ["--tcp"] * tcp
@@ -27,10 +27,10 @@ class Server:
                 words += [option, value]
         self.serving = subprocess.Popen([*under, os.path.join(BIN, "forktail"), "lab", "serve", kind, *words, "--", *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        said = self.serving.stdout.readline()
-        if not said:
+        line = self.serving.stdout.readline()
+        if not line:
             raise Failed(self.serving.communicate()[1].strip())
-        server, = json.loads(said)["servers"]
+        server, = json.loads(line)["servers"]
         self.kind, self.pid, self.socket, self.port = kind, server["pid"], server["socket"], server["port"]
         self.directory = server["directory"]
 
@@ -38,7 +38,7 @@ class Server:
         os.kill(self.pid, number)
 
     def wait(self, limit_s):
-        """Until it has ended by itself."""
+        """Waits until it has ended by itself."""
         self.serving.wait(limit_s)
 
     def close(self):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A disk that stands still when it is told to: an ext4 file system in a file, which the kernel freezes, so
-// that each write to it waits until it is thawed. Mounted in a mount namespace of this process and its
-// children.
+// A disk that hangs on request: an ext4 file system in a file, which the kernel freezes, so that each write
+// to it waits until it is thawed. Mounted in a mount namespace of this process and its children.
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -50,7 +49,7 @@ public:
 
 	bool mounted() const { return mounted_; }
 	std::string file(const std::string &name) const { return dir_.file("disk") + "/" + name; }
-	// Returns when what was being written is written, and everything from then on waits.
+	// Returns when running writes have ended. Every later write waits.
 	bool stand(bool still) { return ioctl(fd_, still ? FIFREEZE : FITHAW, 0) == 0; }
 
 private:

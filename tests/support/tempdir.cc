@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Temporary directories; see tempdir.h.
+// Temporary directories. See tempdir.h.
 #include "tests/support/tempdir.h"
 
 #include <cerrno>
@@ -19,7 +19,7 @@ namespace forktail::test
 TempDir::TempDir()
 {
 	const char *base = std::getenv("TMPDIR");
-	// Unix socket paths hold 107 bytes, so the name is short.
+	// Unix socket paths are limited to 107 bytes, so the name is short.
 	path_ = std::string(base && *base ? base : "/tmp") + "/ft-XXXXXX";
 	if (!mkdtemp(path_.data()))
 		throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
@@ -45,7 +45,8 @@ std::string read_file(const std::string &path)
 
 void write_file(const std::string &path, const std::string &bytes)
 {
-	// A new file rather than the old one truncated: ext4 writes those to the disk when they are closed.
+	// A new file instead of truncating the old one, because ext4 flushes truncated files when they are
+	// closed.
 	unlink(path.c_str());
 	std::ofstream out(path, std::ios::binary | std::ios::trunc);
 	if (!out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())

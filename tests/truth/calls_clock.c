@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Times a server's calls on files from inside of it (LD_PRELOAD): what the truth suite compares forktail
- * with.
+/* Times a server's calls on files from inside of it (LD_PRELOAD), to compare forktail's times with.
  *
  * Each call's length is added to its thread's sum in a shared file, $FORKTAIL_CALLS_CLOCK, an array of struct
- * thread_calls; the suite reads it while the server runs. Nothing is delayed or changed.
+ * thread_calls. The suite reads it while the server runs. Nothing is delayed or changed.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -47,7 +46,7 @@ static uint64_t now_ns(void)
 static void add(enum call call, uint64_t since_ns)
 {
 	uint64_t ns = now_ns() - since_ns, tid = (uint64_t)gettid();
-	/* After a fork the child has its parent's variables, and a row to find. */
+	/* After a fork the child has its parent's variables and must find its own row. */
 	for (int i = 0; table && (!mine || mine->tid != tid) && i < THREADS; i++) {
 		uint64_t unused = 0;
 		if (table[i].tid == tid || __atomic_compare_exchange_n(&table[i].tid, &unused, tid, 0,

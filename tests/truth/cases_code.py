@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Injections into what the server itself does: slow commands, storms of its housekeeping, sleep."""
+"""Injections into the server's own work: slow commands, bursts of its housekeeping, sleep."""
 import socket
 import threading
 import time
@@ -9,7 +9,7 @@ from trial import Skip, now_ns, wait_for
 
 
 def ask(server, words):
-    """Sends a command and reads its answer without looking at it: the suite shares the load generator's CPU."""
+    """Sends a command and reads its answer without parsing it: the suite shares the load generator's CPU."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(server.socket)
         for command in (words, ("PING",)):
@@ -18,7 +18,7 @@ def ask(server, words):
         while not tail.endswith(b"+PONG\r\n"):
             piece = s.recv(1 << 20)
             if not piece:
-                raise RuntimeError(f"{words[0]}: the server hung up")
+                raise RuntimeError(f"{words[0]}: the server closed the connection")
             tail = (tail + piece)[-7:]
 
 
@@ -26,17 +26,17 @@ def as_bytes(word):
     return str(word).encode()
 
 
-CALLED = {"SAVE": "rdb-save"}  # what is done on behalf of others, too, has a name of its own
+CALLED = {"SAVE": "rdb-save"}  # code shared with other activities has a separate name
 
 
 def slow_command(t, server, name, magnitude, *words):
-    """One command that takes long; Redis' own slow log tells how long."""
+    """One slow command, whose time Redis' own slow log has."""
     server.slowlog_reset()
     with t.injecting("server-busy", magnitude, server.tid, activity=CALLED.get(name, f"command/{name}")) as done:
         ask(server, words)
     entries = [e for e in server.slowlog_get(10) if e["command"].split()[0].upper() == words[0].encode()]
     if not entries:
-        raise Skip(f"{name} took less than Redis' slow log counts (1 ms)")
+        raise Skip(f"{name} took less than the threshold of Redis' slow log (1 ms)")
     done["stall_ns"] = max(e["duration"] for e in entries) * 1000
 
 
@@ -66,7 +66,7 @@ COMMANDS = {
 }
 
 
-OF_ALL_KEYS = ("KEYS", "SAVE", "FLUSHALL")  # these take the longer the more keys there are
+OF_ALL_KEYS = ("KEYS", "SAVE", "FLUSHALL")  # these take longer with more keys
 
 
 def command_case(name):
@@ -90,8 +90,8 @@ for command in COMMANDS:
 
 @case(23, "begun-before", ["server-busy"], (100_000_000,))
 def begun_before(t, magnitudes):
-    """The recorder is started in the middle of a command that takes long, and sees no switch of the thread until it is
-    over: the server has its CPU for itself."""
+    """Starts the recorder in the middle of a slow command. It sees no context switch of the thread until the command is
+    over, because the server has its CPU to itself."""
     server = t.redis()
     t.begin(["-s", server.socket], recorded=False)
     for n in magnitudes:
@@ -101,7 +101,7 @@ def begun_before(t, magnitudes):
         start_ns = now_ns()
         time.sleep(0.1)
         if not busy.is_alive():
-            raise Skip("the command was over when the recorder ran")
+            raise Skip("the command ended before the recorder started")
         busy.join()
         t.injections.append({"cause": "server-busy", "magnitude": str(n), "tid": server.tid, "slow_ns": t.slow_ns,
                              "activity": "command/EVAL", "start_ns": start_ns, "end_ns": now_ns()})
@@ -138,7 +138,7 @@ def eviction(t, magnitudes):
 
 @case(13, "rehash", ["server-busy"], (19, 20, 21), threshold="500us")
 def rehash(t, magnitudes):
-    """A table that has to grow is rehashed in turns of a millisecond, hz times a second, once that is allowed."""
+    """A table that must grow is rehashed in iterations of a millisecond, hz times per second, once that is allowed."""
     server = t.redis("--hz", "500", "--dynamic-hz", "no", "--activerehashing", "no")
     t.begin(["-s", server.socket])
     for power in magnitudes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Injections into who has the CPU: stopped processes, hogs, quotas."""
+"""Injections into the use of the CPU: stopped processes, hogs, quotas."""
 import os
 import time
 
@@ -20,7 +20,7 @@ def stop(t, magnitudes):
 
 
 def freeze(t, magnitudes, group, name, on, off):
-    """The server's cgroup is frozen, as `docker pause` does it."""
+    """Freezes the server's cgroup, as `docker pause` does."""
     server = t.redis()
     group.add(server.tid)
     t.begin(["-s", server.socket])
@@ -45,7 +45,7 @@ def freeze_v2(t, magnitudes):
 
 @case(22, "ptrace", ["ptrace"], (5, 30, 150))
 def ptrace(t, magnitudes):
-    """The server is stopped by a debugger, which is this suite."""
+    """Stops the server with ptrace. This suite is the debugger."""
     server = t.redis()
     t.begin(["-s", server.socket])
     for ms in magnitudes:
@@ -59,7 +59,7 @@ HOGS = (("same nice, 300 ms", 0.3, []), ("nice -20, 100 ms", 0.1, ["nice", "-n",
 
 @case(6, "hog", ["run-queue"], HOGS)
 def hog(t, magnitudes):
-    """The same priority, a higher one, real time: each is told by the scheduler's own account of the wait."""
+    """The same priority, a higher one, real time: the scheduler's own account has each wait."""
     server = t.redis()
     t.begin(["-s", server.socket])
     for label, seconds, how in magnitudes:
@@ -71,7 +71,7 @@ def hog(t, magnitudes):
 
 @case(14, "cpu-quota", ["cpu-quota"], (20, 50, 100))
 def cpu_quota(t, magnitudes):
-    """A CPU cgroup that has used up its quota; its own account says for how long."""
+    """A CPU cgroup that has used up its quota. Its own account has the throttled time."""
     group = host.Cgroup(t, "cpu")
     server = t.redis()
     group.add(server.tid)
@@ -83,7 +83,7 @@ def cpu_quota(t, magnitudes):
     for period_ms in magnitudes:
         group.set("cpu.cfs_quota_us", -1)
         group.set("cpu.cfs_period_us", period_ms * 1000)
-        group.set("cpu.cfs_quota_us", period_ms * 300)  # enough for the load, not for what comes
+        group.set("cpu.cfs_quota_us", period_ms * 300)  # enough for the load, not for the injection
         with t.injecting("cpu-quota", f"0.3 CPUs, {period_ms} ms periods", server.tid, truth=throttled_ns):
             server.eval(LOOP, 0, 8_000_000)
-            time.sleep(0.3)  # what queued up meets the quota too
+            time.sleep(0.3)  # queued requests are throttled too

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Injections into the disk below the append-only file: a device of the suite's own that is made slow for a while."""
+"""Injections into the disk below the append-only file: the suite's own device, made slow for a while."""
 import os
 import signal
 import time
@@ -29,7 +29,7 @@ def fsync_always(t, magnitudes):
 
 @case(15, "competing-writer", ["fsync"], (16, 32, 64), threshold="4ms")
 def competing_writer(t, magnitudes):
-    """Somebody else's direct writes to the disk that the append-only file is on."""
+    """Direct writes by another process to the disk of the append-only file."""
     clock = host.CallsClock(t)
     server = t.redis("--appendonly", "yes", "--appendfsync", "always", env=clock.environment)
     other = os.path.join(t.directory, "other")
@@ -45,8 +45,8 @@ def competing_writer(t, magnitudes):
 
 @case(4, "write-behind-fsync", ["file-write"], (1, 2, 4), threshold="8ms")
 def write_behind_fsync(t, magnitudes):
-    """Everysec, on a disk so slow that what is dirty on it piles up: fsync takes long in the background, and write()
-    waits on Redis' main thread. The device gets little room for what is dirty, or it would take minutes."""
+    """Everysec, on a disk so slow that dirty pages accumulate: fsync takes long in the background, and write() waits on
+    Redis' main thread. The device gets little room for dirty pages, because it would take minutes otherwise."""
     server, disk, clock = aof_server(t, "everysec")
     disk.little_dirty(1 << 20)
     t.begin(["-s", server.socket], rate=1000, ratio="1:1", load=["-d", "2000"])
@@ -60,12 +60,12 @@ def write_behind_fsync(t, magnitudes):
 
 @case(5, "rewrite-end", ["fsync"], (100, 50, 25), threshold="4ms")
 def rewrite_end(t, magnitudes):
-    """The end of an AOF rewrite: the main thread makes the manifest durable and renames files."""
+    """The end of an AOF rewrite: the main thread syncs the manifest and renames files."""
     server, disk, clock = aof_server(t, "everysec")
     server.execute_command("DEBUG", "POPULATE", 12_000)
     t.begin(["-s", server.socket], rate=500)
     for iops in magnitudes:
-        server.config_set("rdb-key-save-delay", 250)  # of 12,000 keys: three seconds
+        server.config_set("rdb-key-save-delay", 250)  # for 12,000 keys: three seconds
         server.execute_command("BGREWRITEAOF")
         wait_for("the rewrite's child", lambda: server.info("persistence")["aof_rewrite_in_progress"])
         with t.injecting("fsync", f"{iops} writes/s", server.tid, truth=clock.of("fsync")):

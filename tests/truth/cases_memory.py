@@ -11,13 +11,13 @@ import kernel
 from registry import case
 from trial import CLIENT_CPU, RATE, Skip, end, pinned, wait_for
 
-# A snapshot's child that sleeps between keys: it lives for as long as an injection needs it and takes no CPU time.
+# A snapshot child that sleeps between keys: it lives as long as an injection needs it and takes no CPU time.
 SLOW_CHILD = ("--rdb-key-save-delay", "1000000", "--rdbcompression", "no", "--stop-writes-on-bgsave-error", "no",
               "--bgsave_cpulist", str(CLIENT_CPU))
 
 
 def fill(server, megabytes):
-    """Adds so much data, in values of 1 kB."""
+    """Adds `mb` of data, in values of 1 kB."""
     keys = server.dbsize()
     server.execute_command("DEBUG", "POPULATE", keys + megabytes * 900, f"fill{megabytes}", 1000)
 
@@ -41,18 +41,18 @@ def fork(t, magnitudes):
             waited = kernel.run_delay_ns(server.tid)
             server.bgsave()
             waited = kernel.run_delay_ns(server.tid) - waited
-        # Redis' clock runs on while somebody else has the CPU.
+        # Redis' clock also runs while another task has the CPU.
         done["stall_ns"] = server.info("stats")["latest_fork_usec"] * 1000 - waited
         end_child(server)
 
 
 PAGES = (2000, 8000, 32000)
-# Writes one byte into each of so many pages of a value.
+# Writes one byte into each of this many pages of a value.
 WRITE = "for i = 0, ARGV[1] - 1 do redis.call('SETRANGE', KEYS[1], i * 4096 + ARGV[2], 'y') end"
 
 
 def write_pages(server, pages, offset):
-    """Returns how long Redis says that took, less what others had the CPU meanwhile."""
+    """Returns the time that Redis reports for it, less the time that other tasks had the CPU."""
     server.slowlog_reset()
     waited = kernel.run_delay_ns(server.tid)
     server.eval(WRITE, 1, "big", pages, offset)
@@ -67,7 +67,7 @@ def huge_kb(pid):
 
 
 def big_value(server):
-    """A value of so many pages that nobody has copied yet."""
+    """A value with this many pages that were not copied yet."""
     server.delete("big")
     server.setrange("big", (128 << 20) - 1, b"x")
     for offset in range(0, 128 << 20, 1 << 20):  # not all in one stall
@@ -75,7 +75,7 @@ def big_value(server):
 
 
 def cost_of_copies(server, pages):
-    """What so many writes take longer while a child lives, in ns, with nobody recording."""
+    """How much longer these writes take while a child lives, in ns, without a recorder."""
     big_value(server)
     without = statistics.median(write_pages(server, pages, 1) for _ in range(5))
     server.bgsave()
@@ -85,8 +85,8 @@ def cost_of_copies(server, pages):
 
 
 def copy_on_write(t, server, magnitudes, huge=False):
-    """The same writes with a child and without: what they take longer is what copying costs. That is measured before
-    the recorder runs, which makes each fault dearer without being in it."""
+    """The same writes with a child and without: the difference is the cost of copying. It is measured before the
+    recorder runs, which makes each fault slower without being part of it."""
     big_value(server)
     if huge and huge_kb(server.tid) < 100 << 10:
         raise Skip(f"only {huge_kb(server.tid)} kB of the server's memory are in huge pages")
@@ -122,7 +122,7 @@ TOUCH = "for i = ARGV[1], ARGV[2] do redis.call('GETRANGE', 'cold:' .. i, 2000, 
 
 
 def swapping_server(t, *config, swapped=True, rate=RATE, **how):
-    """A server whose keys cold:* are in swap, on a device of its own (or, for comparison, could be)."""
+    """A server whose keys cold:* are in swap, on a separate device (or, for comparison, could be)."""
     group = host.Cgroup(t, "memory")
     disk = host.Loop(t, 512)
     host.sh("mkswap", disk.device)
@@ -149,7 +149,7 @@ def swap_out(t, group, server):
             break
     else:
         raise Skip(f"the kernel swapped out only {swapped_kb()} kB")
-    time.sleep(2)  # what the server itself and the load need comes back
+    time.sleep(2)  # pages that the server itself and the load need come back
 
 
 @case(8, "swap-in", ["page-in"], (150, 300, 600))
@@ -165,7 +165,7 @@ def swap_in(t, magnitudes):
 
 @case(9, "reclaim", ["reclaim"], (4, 16, 48))
 def reclaim(t, magnitudes):
-    """A memory cgroup that is full: whoever wants a page there first has another one compressed away."""
+    """A full memory cgroup: a process that needs a page there must first get another one compressed."""
     group = host.Cgroup(t, "memory")
     host.compressed_swap(t, 512)
     server = t.redis()
@@ -182,8 +182,8 @@ def reclaim(t, magnitudes):
 
 @case(24, "mmap-lock", ["mmap-lock"], (500_000, 1_000_000, 2_000_000))
 def mmap_lock(t, magnitudes):
-    """A monitor reads how much memory a large server has in detail, over and over, while the server wants more: the kernel
-    walks its page tables under the lock that a new mapping needs. What is new is zeroed, too, and takes longer to be."""
+    """A monitor repeatedly reads a large server's memory details while the server requests more memory: the kernel
+    walks its page tables under the lock that a new mapping needs. New memory is also zeroed, which takes longer."""
     clock = host.MapClock(t)
     server = t.redis(env=clock.environment)
     server.execute_command("DEBUG", "POPULATE", 1000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Injections outside of the server's thread: the load generator, the way to the server, other kinds of server."""
+"""Injections outside of the server's thread: the load generator, the path to the server, other kinds of server."""
 import ctypes
 import os
 import resource
@@ -17,7 +17,7 @@ from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, stopped_for, wait_for
 
 
 def many_descriptors():
-    """Connections by the thousand need as many in this process and, inherited, in its servers."""
+    """Thousands of connections need as many descriptors in this process and, inherited, in its servers."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if limit < 11000:
         raise Skip(f"no process may have more than {limit} files open here")
@@ -39,7 +39,7 @@ def client_hog(t, magnitudes):
     t.begin(["-s", server.socket])
     for ms in magnitudes:
         process = host.hog(t, CLIENT_CPU, "chrt", "-f", "50")
-        os.sched_setaffinity(0, {SERVER_CPU})  # to be able to end it
+        os.sched_setaffinity(0, {SERVER_CPU})  # so that it can be ended
         with t.injecting("client-late", f"{ms} ms", server.tid) as done:
             since = now_ns()
             host.let_run(process, ms / 1000)
@@ -48,7 +48,7 @@ def client_hog(t, magnitudes):
 
 
 class DelayingProxy(threading.Thread):
-    """Carries bytes between a port and a server's socket; with .delay_s it holds each piece for so long first."""
+    """Relays bytes between a port and a server's socket. With .delay_s it delays each piece by that."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -121,7 +121,7 @@ def memcached(t, *options, **how):
 
 @case(19, "memcached-worker", ["ptrace"], (10, 50, 200))
 def memcached_worker(t, magnitudes):
-    """One worker thread of memcached is stopped, as a debugger would, and no other."""
+    """Stops one worker thread of memcached with ptrace, and no other."""
     process, port = memcached(t)
     worker = [tid for tid, name in kernel.threads(process.pid).items() if name == "mc-worker"][0]
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text"])
@@ -132,7 +132,7 @@ def memcached_worker(t, magnitudes):
 
 @case(19, "memcached-slabs", ["run-queue"], (5, 20, 60), threshold="500us")
 def memcached_slabs(t, magnitudes):
-    """memcached's slab mover takes pages from one class for another, and the worker's CPU while it is at it."""
+    """memcached's slab mover takes pages from one class for another, and uses the worker's CPU meanwhile."""
     process, port = memcached(t, "-m", "256", "-o", "slab_reassign,no_slab_automove")
     control = socket.create_connection(("127.0.0.1", port))
     t.stack.callback(control.close)
@@ -158,13 +158,13 @@ def memcached_slabs(t, magnitudes):
                 if answer.startswith("OK"):
                     moved += 1
                 elif not answer.startswith("BUSY"):
-                    raise Skip("memcached moves no page: " + answer.strip())
+                    raise Skip("memcached moved no page: " + answer.strip())
                 time.sleep(0.001)
 
 
 @case(20, "proxy-stop", ["stopped"], (10, 50, 200))
 def proxy_stop(t, magnitudes):
-    """A proxy that is stopped, in front of a Redis that has nothing."""
+    """Stops a proxy in front of an idle Redis."""
     server = t.redis(tcp=True)
     proxy = t.serve("nutcracker", tcp=True, of=[f"127.0.0.1:{server.port}"], cpu="")
     t.begin(["-p", str(proxy.port)])
@@ -174,14 +174,15 @@ def proxy_stop(t, magnitudes):
 
 
 def softirq_ms(cpu):
-    """What the kernel's own, coarse account says a CPU spent on soft interrupts."""
+    """The kernel's own coarse count of a CPU's time in soft interrupts."""
     with open("/proc/stat") as f:
         fields = [line for line in f if line.startswith(f"cpu{cpu} ")][0].split()
     return int(fields[7]) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-# Stops itself when it is ready, and sends a packet every few milliseconds once it is continued: each is a lot of work,
-# which the kernel does at once. Of many it would leave the most to ksoftirqd, for which a server waits on the run queue.
+# Stops itself when it is ready, and sends a packet every few milliseconds once it is continued. Each is a lot of work,
+# which the kernel does at once. For many packets it would leave most of the work to ksoftirqd, for which a server waits
+# on the run queue.
 PACKETS = """
 import os, signal, socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -193,12 +194,12 @@ while time.monotonic() < until:
     except OSError: pass
     time.sleep(0.004)
 """
-LISTENERS = 250  # that look at each packet of the interface, as captures do
-FILTER = 1000  # instructions of the filter of each: together about a millisecond of work
+LISTENERS = 250  # each reads every packet of the interface, as captures do
+FILTER = 1000  # instructions of each one's filter: together about a millisecond of work
 
 
 def listening(t, interface):
-    """Whatever arrives at the interface is looked at so often, in soft interrupts, and kept by nobody."""
+    """Many listeners read each packet of the interface, in soft interrupts, and drop it."""
     load_byte, refuse = struct.pack("HBBI", 0x30, 0, 0, 0), struct.pack("HBBI", 0x06, 0, 0, 0)
     program = ctypes.create_string_buffer(load_byte * (FILTER - 1) + refuse)
     for _ in range(LISTENERS):
@@ -210,7 +211,8 @@ def listening(t, interface):
 
 @case(7, "softirq", ["softirq"], (0.2, 0.4, 1.0), threshold="500us")
 def softirq(t, magnitudes):
-    """Packets that arrive on the server's CPU: sent from a network namespace, steered there, looked at by many."""
+    """Packets that arrive on the server's CPU: sent from a network namespace, steered there, and read by many
+    listeners."""
     name = f"ft{os.getpid()}"
     host.sh("ip", "netns", "add", name)
     t.stack.callback(subprocess.run, ["ip", "netns", "del", name])
@@ -238,7 +240,7 @@ def softirq(t, magnitudes):
 
 
 def connected(path, count):
-    """So many connections to a server's socket."""
+    """This many connections to a server's socket."""
     for _ in range(count):
         s = socket.socket(socket.AF_UNIX)
         s.connect(path)
@@ -275,7 +277,7 @@ time.sleep(1000)
 
 @case(26, "connections", ["server-busy"], (1000, 2000, 4000))
 def connections(t, magnitudes):
-    """Somebody with thousands of connections dies: they all end at once."""
+    """A client with thousands of connections dies: they all end at once."""
     many_descriptors()
     server = t.redis("--maxclients", "10000")
     t.begin(["-s", server.socket])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two injections at once, and none at all."""
+"""Two injections at once, and none."""
 import signal
 import time
 
@@ -12,7 +12,7 @@ from trial import SERVER_CPU
 
 @case("pair", "fork-and-hog", ["fork", "run-queue"], (300, 600, 1200))
 def fork_and_hog(t, magnitudes):
-    """The hog takes half of the CPU from the fork: each is told by its own account."""
+    """The hog takes half of the CPU from the fork. Each has its own independent measurement."""
     server = t.redis(*SLOW_CHILD)
     t.begin(["-s", server.socket])
     for megabytes in magnitudes:
@@ -28,7 +28,7 @@ def fork_and_hog(t, magnitudes):
             hog.kill()
             hog.wait()
             server.ping()
-        # Redis' clock ran on while the hog had the CPU.
+        # Redis' clock also ran while the hog had the CPU.
         forked = server.info("stats")["latest_fork_usec"] * 1000 - waited
         t.injections.append(dict(queue, cause="fork", stall_ns=forked, culprit=None))
         end_child(server)
@@ -52,7 +52,7 @@ def fsync_and_swap_in(t, magnitudes):
                 time.sleep(0.2)
             server.set("after", "x")
             synced = clock.of("fsync")(server.tid) - synced
-        # Redis' time for the script that reads them is over before the fsync.
+        # Redis' time for the script that reads them ends before the fsync.
         paging["stall_ns"] = max(e["duration"] for e in server.slowlog_get(10)) * 1000
         t.injections.append(dict(paging, cause="fsync", stall_ns=synced))
         first += 1000

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Injections into one thread of servers that have several. Redis 7 waits for all of its helpers; each of memcached's, Redis 8's
-and HAProxy's threads has connections of its own; Valkey's helpers have jobs."""
+"""Injections into one thread of servers that have several. Redis 7 waits for all of its helpers. The threads of
+memcached, Redis 8 and HAProxy have their own connections. Valkey's helpers have jobs."""
 import contextlib
 import os
 import threading
@@ -15,10 +15,10 @@ from registry import case
 from trial import CLIENT_CPU, SERVER_CPU, wait_for
 
 BOTH = f"{SERVER_CPU},{CLIENT_CPU}"
-# Redis 7 and Valkey give helpers work when several clients want something at once: 8 of them, each millisecond. So the
-# main thread begins to wait for a helper within that of its being stopped.
+# Redis 7 and Valkey give helpers work when several clients send at the same time: 8 of them, each millisecond. So the
+# main thread begins to wait for a helper within a millisecond after it was stopped.
 BURSTS = {"rate": None, "connections": 32, "load": ["--profile", "steps:160000x0.05ms,0x0.95ms,repeat"]}
-# The same for four helpers, which have to be parked in between: five threads spin on two CPUs else, and that is all that
+# The same for four helpers, which must be parked in between. Otherwise five threads spin on two CPUs, and nothing else
 # happens. A single request parks them.
 RARE_BURSTS = {"rate": None, "connections": 64, "load": ["--profile", "steps:640000x0.1ms,500x49.9ms,repeat"]}
 
@@ -32,7 +32,7 @@ def newer_redis(t, kind, threads, *config):
 
 
 def parted(server, count):
-    """Helpers spin, which takes all of a CPU: not the one that the main thread needs."""
+    """Helpers spin, which takes all of a CPU, so they must not use the main thread's CPU."""
     helpers = lambda: [tid for tid, comm in kernel.threads(server.tid).items() if comm.startswith("io_thd")]
     wait_for("the helpers' names", lambda: len(helpers()) == count)
     for tid in kernel.threads(server.tid):
@@ -45,7 +45,7 @@ def thread(process, name):
 
 
 def stop(t, tid, ms, **more):
-    """Stops one thread of a process; by the injector's clock."""
+    """Stops one thread of a process. The injector's clock has the time."""
     with t.injecting("ptrace", f"{ms} ms", tid, culprit=str(os.getpid()), thread=tid, **more) as done:
         done["stall_ns"] = host.traced_for(tid, ms)
 
@@ -57,7 +57,7 @@ def stop_helper(t, server, magnitudes, name="io_thd_1"):
 
 
 def stop_its_connections(t, process, where, tid_of, magnitudes, **load):
-    """One thread of several is stopped that have connections of their own: nobody waits for it but these."""
+    """Stops one of several threads that have their own connections: only requests on these wait for it."""
     t.begin(where, **load)
     reads = kernel.Reads(t, process.pid)
     time.sleep(0.5)
@@ -87,8 +87,8 @@ def redis7_helper_stop_tcp(t, magnitudes):
 
 @case(27, "redis7-two-helpers", ["ptrace"], (90, 180), threshold="8ms")
 def redis7_two_helpers(t, magnitudes):
-    """Two of four are stopped: the main thread waits for all of them, so for the one that is stopped longer, from the next
-    burst on. Five threads that spin also take two CPUs from each other."""
+    """Stops two of four: the main thread waits for all of them, so for the one that is stopped longer, from the next
+    burst on. Five spinning threads also take two CPUs from each other."""
     server = redis7(t, 5)
     short, long = thread(server.process, "io_thd_1"), thread(server.process, "io_thd_3")
     t.begin(["-s", server.socket], **RARE_BURSTS)
@@ -99,27 +99,28 @@ def redis7_two_helpers(t, magnitudes):
 
 @case(28, "redis7-helper-hog", ["run-queue"], (10, 30), threshold="4ms")
 def redis7_helper_hog(t, magnitudes):
-    """The main thread, the load and this suite have one CPU meanwhile; the helper has the other one, and then has not."""
+    """The main thread, the load and this suite share one CPU meanwhile. The helper has the other one, and then loses
+    it."""
     server = redis7(t, 2)
     helper = thread(server.process, "io_thd_1")
     t.begin(["-s", server.socket], cpu=SERVER_CPU, **BURSTS)
     for ms in magnitudes:
         process = host.hog(t, CLIENT_CPU, "chrt", "-f", "50")
-        os.sched_setaffinity(0, {SERVER_CPU})  # to be able to end it
+        os.sched_setaffinity(0, {SERVER_CPU})  # so that it can be ended
         with t.injecting("run-queue", f"{ms} ms", helper, truth=kernel.run_delay_ns, culprit=str(process.pid), thread=helper):
             host.let_run(process, ms / 1000)
-            time.sleep(0.01)  # its wait is accounted for when it runs again
+            time.sleep(0.01)  # its wait is accounted when it runs again
         os.sched_setaffinity(0, {CLIENT_CPU})
 
 
 @case(28, "redis7-helper-quota", ["cpu-quota"], (50, 100), threshold="4ms")
 def redis7_helper_quota(t, magnitudes):
-    """A CPU cgroup that the helper alone is in: it spins, so it uses up whatever it is given."""
+    """A CPU cgroup with the helper alone: it spins, so it uses up any quota."""
     group = host.Cgroup(t, "cpu")
     server = redis7(t, 2)
     helper = thread(server.process, "io_thd_1")
     group.set("tasks", helper)
-    group.set("cpu.cfs_quota_us", 200_000)  # as good as none, but the recorder has to know that there is one
+    group.set("cpu.cfs_quota_us", 200_000)  # no limit in effect, but the recorder has to know that there is one
     t.begin(["-s", server.socket], **BURSTS)
 
     def throttled_ns(_tid):
@@ -135,7 +136,7 @@ def redis7_helper_quota(t, magnitudes):
 
 @case(29, "redis7-helper-burns", ["io-thread"], (10, 20, 60), threshold="4ms")
 def redis7_helper_burns(t, magnitudes):
-    """The helper is busy with what it was given, while the main thread waits for it."""
+    """The helper is busy with its work while the main thread waits for it."""
     shim = host.ThreadShim(t)
     server = redis7(t, 2, env=shim.environment)
     t.begin(["-s", server.socket], **BURSTS)
@@ -144,7 +145,7 @@ def redis7_helper_burns(t, magnitudes):
 
 
 def ordered(t, shim, cause, comm, call, ms, burn=False, named=False):
-    """One order to the shim, carried out. Its time is what the shim measured."""
+    """Has the shim carry out one order. Its time is the shim's measurement."""
     with t.injecting(cause, f"{ms} ms") as done:
         shim.order(comm, call, ms, burn)
         who = wait_for(f"the order to {comm}", shim.done)
@@ -155,7 +156,8 @@ def ordered(t, shim, cause, comm, call, ms, burn=False, named=False):
 
 @case(30, "redis7-parked-helper", [], (10,), threshold="4ms")
 def redis7_parked_helper(t, magnitudes):
-    """One client never is work for helpers: they wait for a mutex that the main thread holds, and nobody for them."""
+    """One client alone is never work for helpers: they wait for a mutex that the main thread holds, and no thread waits
+    for them."""
     server = redis7(t, 4)
     helper = thread(server.process, "io_thd_1")
     t.innocent.append(helper)
@@ -181,14 +183,14 @@ def memcached_worker_unix(t, magnitudes):
 
 
 def worker_of(process, by):
-    """A memcached's thread that has connections."""
+    """A memcached thread that has connections."""
     workers = {tid for tid, comm in kernel.threads(process.pid).items() if comm == "mc-worker"}
     return max(workers, key=lambda tid: sum(tids == {tid} for tids in by.values()))
 
 
 @case(31, "memcached-reconnects", ["ptrace"], (10, 50, 200), threshold="4ms")
 def memcached_reconnects(t, magnitudes):
-    """Connections that close and open all the time, each time with another worker."""
+    """Connections that close and open continuously, each time with another worker."""
     process, port = memcached(t, "-t", "4", cpu=BOTH)
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "--reconnect", "100"])
     for ms in magnitudes:
@@ -197,8 +199,8 @@ def memcached_reconnects(t, magnitudes):
 
 @case(32, "memcached-lock", ["lock-wait"], (15, 40), threshold="4ms")
 def memcached_lock(t, magnitudes):
-    """All ask for one key, so its lock is what all workers need; one of them is asleep and has it. What it does is what the
-    others wait for."""
+    """All clients read one key, so all workers need its lock. One of them sleeps while it holds it. What it does is
+    what the others wait for."""
     shim = host.ThreadShim(t)
     process, port = memcached(t, "-t", "4", cpu=BOTH, env=shim.environment)
     t.begin(["-p", str(port)], load=["--protocol", "memcache_text", "-r", "1"], ratio="0:1")
@@ -208,14 +210,14 @@ def memcached_lock(t, magnitudes):
 
 @case(33, "redis8-helper-stop", ["ptrace"], (10, 30, 100), threshold="4ms")
 def redis8_helper_stop(t, magnitudes):
-    # Its timer, ten times a second else, has the main thread wait for all helpers, and those for it.
+    # Its timer, usually ten times per second, makes the main thread wait for all helpers, and the load for that.
     server = newer_redis(t, "redis8", 3, "--hz", "1", "--dynamic-hz", "no")
     stop_its_connections(t, server.process, ["-s", server.socket], lambda _by: thread(server.process, "io_thd_1"), magnitudes)
 
 
 @case(33, "redis8-pubsub", ["ptrace"], (10, 30, 100), threshold="4ms")
 def redis8_pubsub(t, magnitudes):
-    """Beside the load other clients change between the main thread, which has all that subscribe, and a helper."""
+    """In addition to the load, other clients move between the main thread, which has all subscribers, and a helper."""
     server = newer_redis(t, "redis8", 3, "--hz", "1", "--dynamic-hz", "no")
 
     def change():
@@ -236,7 +238,7 @@ def redis8_pubsub(t, magnitudes):
 
 @contextlib.contextmanager
 def meanwhile(begin):
-    """Has what begin() returns called every 2 ms, by a thread."""
+    """Calls the result of begin() every 2 ms, in a thread."""
     over = threading.Event()
 
     def go_on():
@@ -255,7 +257,7 @@ def meanwhile(begin):
 
 @case(34, "valkey-helper-stop", ["ptrace"], (10, 20, 60), threshold="4ms")
 def valkey_helper_stop(t, magnitudes):
-    """Its one helper, which polls for the main thread, too: more would take the one CPU they have from each other."""
+    """Its only helper, which also polls for the main thread: more helpers would take their only CPU from each other."""
     server = newer_redis(t, "valkey", 2)
     t.begin(["-s", server.socket], **BURSTS)
     stop_helper(t, server, magnitudes)
@@ -263,7 +265,7 @@ def valkey_helper_stop(t, magnitudes):
 
 @case(34, "valkey-client-list", ["ptrace"], (10, 20, 60), threshold="4ms")
 def valkey_client_list(t, magnitudes):
-    """CLIENT LIST has the main thread wait for each client's helper, whatever that is doing."""
+    """CLIENT LIST makes the main thread wait for each client's helper, whatever that is doing."""
     server = newer_redis(t, "valkey", 2)
     t.begin(["-s", server.socket], **BURSTS)
 
@@ -280,14 +282,14 @@ def haproxy_thread_stop(t, magnitudes):
     process, port = haproxy(t, t.redis())
 
     def another(by):
-        """One that has connections, and is not the process' first."""
+        """One that has connections and is not the process' first."""
         return max(set(kernel.threads(process.pid)) - {process.pid}, key=lambda tid: sum(tids == {tid} for tids in by.values()))
 
     stop_its_connections(t, process, ["-p", str(port)], another, magnitudes)
 
 
 def haproxy(t, server):
-    """HAProxy with two threads, which passes connections on to a server."""
+    """HAProxy with two threads, which forwards connections to a server."""
     proxy = t.serve("haproxy", tcp=True, of=[server.socket], cpu=BOTH)
     wait_for("haproxy's threads", lambda: len(kernel.threads(proxy.pid)) == 2)
     time.sleep(0.5)

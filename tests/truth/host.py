@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What injections do to the host: hogs, cgroups, slow disks, swap, floods. Each takes back what it did."""
+"""The injections' changes to the host: hogs, cgroups, slow disks, swap, floods. Each reverts its own change."""
 import contextlib
 import ctypes
 import mmap
@@ -23,7 +23,7 @@ def wait_stopped(pid):
 
 
 def hog(trial, cpu, *how):
-    """A process that will keep a CPU busy once it is continued (SIGCONT); `how`: a command that it is started by."""
+    """A process that will keep a CPU busy once it is continued (SIGCONT). `how`: a command that starts it."""
     process = trial.start(list(how) + ["sh", "-c", "kill -STOP $$; while :; do :; done"],
                           preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
     wait_stopped(process.pid)
@@ -31,7 +31,7 @@ def hog(trial, cpu, *how):
 
 
 def let_run(process, seconds):
-    """Continues a hog for so long, and ends it."""
+    """Continues a hog for this long, and ends it."""
     process.send_signal(signal.SIGCONT)
     time.sleep(seconds)
     process.kill()
@@ -44,8 +44,8 @@ ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_
 
 
 def traced(threads):
-    """Stops threads, {tid: ms}, each for so long, as a debugger would and no other of their processes; returns
-    {tid: (since when, until when)}."""
+    """Stops threads, {tid: ms}, each for its time, with ptrace, without stopping other threads of their processes.
+    Returns {tid: (start, end)}."""
     times = {}
     for tid in threads:
         if ptrace(PTRACE_SEIZE, tid, None, None):
@@ -62,13 +62,13 @@ def traced(threads):
 
 
 def traced_for(tid, ms):
-    """The same of one thread; returns how long it was, in ns."""
+    """The same for one thread. Returns how long it was, in ns."""
     since, until = traced({tid: ms})[tid]
     return until - since
 
 
 def sh(*argv):
-    """Runs a command that has to succeed for the injection to be possible; returns what it printed."""
+    """Runs a command that the injection needs to succeed. Returns its output."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except FileNotFoundError:
@@ -87,21 +87,21 @@ def write(path, text):
 
 
 def unified_cgroups():
-    """Where cgroups of version 2 are mounted."""
+    """The mount point of cgroups of version 2."""
     with open("/proc/mounts") as f:
         for line in f:
             if line.split()[2] == "cgroup2":
                 return line.split()[1]
-    raise Skip("there are no cgroups of version 2 here")
+    raise Skip("no cgroups of version 2 here")
 
 
 class Cgroup:
-    """A cgroup of one v1 controller, for processes of the trial; without a controller one of version 2."""
+    """A cgroup of one v1 controller, for processes of the trial. Without a controller one of version 2."""
 
     def __init__(self, trial, controller=None):
         root = f"{CGROUPS}/{controller}" if controller else unified_cgroups()
         if not os.path.isdir(root):
-            raise Skip(f"there is no {controller} cgroup controller (v1) here")
+            raise Skip(f"no {controller} cgroup controller (v1) here")
         self.path = f"{root}/forktail-truth-{os.getpid()}"
         os.makedirs(self.path, exist_ok=True)
         trial.stack.callback(self.remove)
@@ -117,7 +117,7 @@ class Cgroup:
         self.set("cgroup.procs", pid)
 
     def remove(self):
-        """Its processes, if any are left, go back to the root."""
+        """Remaining processes in it move to the root."""
         with contextlib.suppress(OSError, Skip):
             for pid in self.get("cgroup.procs").split():
                 write(os.path.join(os.path.dirname(self.path), "cgroup.procs"), pid)
@@ -125,7 +125,7 @@ class Cgroup:
 
 
 class Loop:
-    """A block device of its own: a file behind /dev/loopN, which can be made slow for everybody."""
+    """A separate block device: a file behind /dev/loopN, which can be made slow for all processes."""
 
     def __init__(self, trial, megabytes):
         self.name = f"disk{len(os.listdir(trial.directory))}"
@@ -140,7 +140,7 @@ class Loop:
         trial.stack.callback(self.unlimit)
 
     def limit(self, what, per_second):
-        """what: read_iops, write_iops, read_bps, write_bps; 0 takes the limit back."""
+        """what: read_iops, write_iops, read_bps, write_bps. 0 removes the limit."""
         write(f"{CGROUPS}/blkio/blkio.throttle.{what}_device", f"{self.number} {per_second}")
         self.limits[what] = per_second
 
@@ -150,7 +150,7 @@ class Loop:
                 self.limit(what, 0)
 
     def little_dirty(self, limit_bytes):
-        """Writers wait once so much is dirty on this device, rather than a share of all memory."""
+        """Writers wait once this many bytes are dirty on this device, instead of a share of all memory."""
         write(f"/sys/class/bdi/{self.number}/strict_limit", 1)
         write(f"/sys/class/bdi/{self.number}/max_bytes", limit_bytes)
 
@@ -189,8 +189,8 @@ def compressed_swap(trial, megabytes):
 
 
 def preloaded(trial, library, variable, size, writable=False):
-    """A library of the tests' that is preloaded into a server and counts in a file, or reads there what to do: the file,
-    mapped, and what that adds to the server's environment."""
+    """A library of the tests, preloaded into a server, which counts in a file or reads orders there: the file, mapped,
+    and the additions to the server's environment."""
     path = os.path.join(os.path.dirname(BIN), "tests", f"lib{library}.so")
     if not os.path.exists(path):
         raise RuntimeError(f"{path} is missing: build all targets first")
@@ -236,7 +236,7 @@ class CallsClock:
 
 
 class ThreadShim:
-    """Has one thread of a server sleep, burn its CPU or hold a mutex, from inside the server (thread_shim.c)."""
+    """Makes one thread of a server sleep, burn its CPU or hold a mutex, from inside the server (thread_shim.c)."""
 
     CALLS = ("read", "write", "lock")
     ORDER, RESULT, ASKED, DONE = struct.Struct("=4I16sQ"), struct.Struct("=4Q"), 1, 3
@@ -246,12 +246,12 @@ class ThreadShim:
                                                  self.ORDER.size + self.RESULT.size, writable=True)
 
     def order(self, comm, call, ms, burn=False):
-        """A thread of this name is to be late in its next such call."""
+        """Orders a delay for a thread of this name in its next such call."""
         self.ORDER.pack_into(self.table, 0, 0, self.CALLS.index(call), burn, 0, comm.encode(), int(ms * 1e6))
         struct.pack_into("=I", self.table, 0, self.ASKED)
 
     def done(self):
-        """{tid, start_ns, end_ns, cpu_ns} of who carried it out, once that is over; else None."""
+        """{tid, start_ns, end_ns, cpu_ns} of the thread that carried it out, once that is over. Else None."""
         if struct.unpack_from("=I", self.table)[0] != self.DONE:
             return None
         return dict(zip(("tid", "start_ns", "end_ns", "cpu_ns"), self.RESULT.unpack_from(self.table, self.ORDER.size)))

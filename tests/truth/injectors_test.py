@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What injects into one thread of a server does what it says, and to that thread alone: by /proc, by the thread's own
-clocks, and by what a client of the server sees. Exit status 3: not as root."""
+"""The injectors affect one thread of a server, for the right time and no other thread: checked with /proc, the thread's
+own clocks, and a client of the server. Exit status 3: not root."""
 import os
 import socket
 import sys
@@ -20,7 +20,7 @@ def state(tid):
 
 
 class Watch(threading.Thread):
-    """Looks at threads' states until it is told to end: {tid: how often it was stopped by a tracer}."""
+    """Reads threads' states until it is ended: {tid: how often it was stopped by a tracer}."""
 
     def __init__(self, tids):
         super().__init__()
@@ -77,7 +77,7 @@ class Injectors(unittest.TestCase):
         self.assertEqual(len(served), len(self.clients))
         self.assertEqual([len(by[fd]) for fd in served], [1] * len(served))
         self.assertEqual({tid for fd in served for tid in by[fd]}, set(self.workers))
-        # Who is stopped keeps those waiting that the trace says, and no others.
+        # A stopped thread delays the requests of its connections, by the trace, and no others.
         theirs = [client for client, fd in zip(self.clients, served) if by[fd] == {self.workers[0]}]
         took = {}
         stop = threading.Thread(target=lambda: took.update(stop=host.traced_for(self.workers[0], 100)))
@@ -136,11 +136,11 @@ class Injectors(unittest.TestCase):
 
 def in_futex(tid):
     with open(f"/proc/{tid}/syscall") as f:
-        return f.read().split()[0] == "202"  # of x86-64
+        return f.read().split()[0] == "202"  # on x86-64
 
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
-        print("injectors_test: must run as root, because it stops threads: try sudo", file=sys.stderr)
+        print("injectors_test: must run as root to stop threads. Use sudo.", file=sys.stderr)
         sys.exit(3)
     unittest.main()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel itself says a thread lost, by ways that forktail does not use: /proc/*/schedstat and the delay
-accounting of taskstats; and which thread read which descriptor, by the kernel's own trace. The truth suite measures
-injections with it.
+"""The kernel's own measurements of a thread's lost time, from interfaces that forktail does not use: /proc/*/schedstat
+and the delay accounting of taskstats. Also which thread read which descriptor, from the kernel's own trace. The truth
+suite measures injections with them.
 
-Delay accounting is off by default; DelayAccounting switches it on for as long as it is held. Where a kernel has none,
-what needs it is skipped.
+Delay accounting is off by default. DelayAccounting enables it while it is held. On a kernel without it, cases that need
+it are skipped.
 """
 import contextlib
 import os
@@ -71,7 +71,7 @@ class DelayAccounting:
 
     def of(self, tid):
         if not self.netlink:
-            raise Skip("this kernel keeps no account of delays")
+            raise Skip("this kernel has no delay accounting")
         reply = self.ask(self.family, TASKSTATS_CMD_GET, attribute(TASKSTATS_CMD_ATTR_PID, struct.pack("=I", tid)))
         for kind, body in attributes(reply):
             if kind == TASKSTATS_TYPE_AGGR_PID:
@@ -90,7 +90,7 @@ class DelayAccounting:
 
 
 def run_delay_ns(tid):
-    """Time a thread was runnable and did not run, exact at the moment it last got a CPU."""
+    """Time a thread was runnable and did not run, exact at the moment when it last got a CPU."""
     with open(f"/proc/{tid}/schedstat") as f:
         return int(f.read().split()[1])
 
@@ -105,7 +105,7 @@ def threads(pid):
 
 
 class Reads:
-    """Every read of a process' threads, from now on, by an instance of the kernel's trace for this alone."""
+    """Every read of a process' threads from now on, recorded by a separate instance of the kernel's trace."""
 
     CALLS = ("read", "readv", "recvfrom", "recvmsg")
     LINE = re.compile(r"-(\d+)\s+\[\d+\].*: sys_\w+\(fd: (?:0x)?([0-9a-f]+)")
@@ -126,7 +126,7 @@ class Reads:
             f.write(str(value))
 
     def by_descriptor(self):
-        """{descriptor: threads that read it}; and no more is traced."""
+        """{descriptor: threads that read it}. Stops the tracing."""
         for call in self.CALLS:
             self.set(f"events/syscalls/sys_enter_{call}/enable", 0)
         found = {}
@@ -164,7 +164,7 @@ def other_ends():
 
 
 def served(load, server):
-    """The server's descriptor of each connection that a load generator has, in the order in which it opened them."""
+    """The server's descriptor of each of a load generator's connections, in the order in which it opened them."""
     descriptors = {inode: fd for fd, inode in sockets(server).items()}
     ends = other_ends()
     return [descriptors[ends[inode]] for _, inode in sorted(sockets(load).items()) if ends.get(inode) in descriptors]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The list of cases: what a case file registers and the suite goes through."""
+"""The list of cases: case files register into it, and the suite runs it."""
 
-CASES = []  # in order of registration; see in_order
+CASES = []  # in order of registration. See in_order
 
 
 class Case:
@@ -21,9 +21,9 @@ def in_order():
 
 
 def case(number, name, causes, magnitudes, threshold="1ms"):
-    """Registers function(trial, magnitudes), which injects `causes` once at each of these. `number` is the case's in the
-    list of docs/results/truth.md; `threshold` is what counts as slow in it. A control has no causes; its one magnitude is its
-    length in seconds."""
+    """Registers function(trial, magnitudes), which injects `causes` once at each magnitude. `number` is the case's
+    number in docs/results/truth.md. `threshold` defines which requests are slow in it. A control has no causes, and its
+    one magnitude is its length in seconds."""
 
     def register(function):
         CASES.append(Case(number, name, causes, magnitudes, threshold, function))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Sets what was injected beside what forktail said.
+"""Compares injections with forktail's explanation.
 
-An injection's episodes are those that overlap it. The cause that most of their requests' time went to is what
-forktail named; of two injections at once (among: 2) one of the two first causes. A cause that has a time on the
-server's thread is measured there (thread_ns); client-late and network are outside of it and measured by the
-request that had the most of it. Where what the server itself ran is what was injected, that has to be named too
-(activity), and where somebody else did it, he has to be (culprit). Where one of several threads was hit, most of the
-cause's time has to be at that one (thread), and where it serves some of the connections, the requests on these and no
-others have to be blamed on it (connections).
+An injection's episodes are those that overlap it. The cause with most of their requests' time is what forktail named;
+for two injections at once (among: 2) it is one of the two first causes. A cause that has a time on the server's thread
+is measured there (thread_ns). client-late and network are outside of it, and are measured by the request that had the
+most of it. If the injection is the server's own work, that work must be named too (activity). If another process caused
+it, that process must be named (culprit). If one of several threads was affected, most of the cause's time must be at
+that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
+(connections).
 """
 
-# What a machine does not do of its own accord to a server that nothing is injected into.
+# Causes that a machine never produces by itself on an undisturbed server.
 INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "frozen", "ptrace",
                  "mmap-lock", "sleep")
-SLACK_NS = 20_000_000  # what an injection did may be felt after it: answers to what queued up
+SLACK_NS = 20_000_000  # effects may continue after the injection: answers to queued requests
 NOT_ON_THREAD = ("client-late", "network")
 OF_REQUESTS_AIM = 0.95  # recall and precision
 
@@ -24,17 +24,17 @@ class Scored:
     def __init__(self, injection):
         self.injection = injection
         self.named = "nothing"  # the cause
-        self.activity = None  # what the server ran, where that is what counts
+        self.activity = None  # the server's activity, if that was injected
         self.shares = {}  # of all causes, largest first
         self.attributed_ns = 0
-        self.culprit_named = None  # None: there was none to name
+        self.culprit_named = None  # None: there was nothing to name
         self.thread_named = None  # the same
         self.recall = self.precision = None  # of requests, where connections are known
         self.evidence = []
 
     @property
     def happened(self):
-        """False where the truth says that less of it did than makes a request slow: then there is nothing to name."""
+        """False if, by the truth, the injection was too small to make a request slow: then there is nothing to name."""
         truth = self.injection.get("stall_ns")
         return self.injection.get("happened", True) and (truth is None or truth >= self.injection["slow_ns"])
 
@@ -53,13 +53,13 @@ class Scored:
 
     @property
     def amiss(self):
-        """What is wrong beside the cause; words."""
-        said = ["culprit not named"] if self.culprit_named is False else []
-        said += ["at another thread"] if self.thread_named is False else []
+        """What is wrong apart from the cause, in words."""
+        problems = ["culprit not named"] if self.culprit_named is False else []
+        problems += ["at another thread"] if self.thread_named is False else []
         if self.recall is not None and min(self.recall, self.precision) < OF_REQUESTS_AIM:
-            said.append(f"of its connections' requests {100 * self.recall:.1f} % named, "
+            problems.append(f"of its connections' requests {100 * self.recall:.1f} % named, "
                         f"of those named {100 * self.precision:.1f} % theirs")
-        return said
+        return problems
 
     @property
     def hit(self):
@@ -67,7 +67,7 @@ class Scored:
 
     @property
     def error(self):
-        """Relative error of the attributed time, or None where there is no truth to compare with."""
+        """Relative error of the attributed time, or None without a truth to compare with."""
         truth = self.injection.get("stall_ns")
         return (self.attributed_ns - truth) / truth if truth else None
 
@@ -92,7 +92,7 @@ def most(sums):
 
 
 def parts_at(request, tid, threads):
-    """{cause: ns} of a slow request at a thread; `threads`: {hop's name: thread}."""
+    """{cause: ns} of a slow request at a thread. `threads`: {hop's name: thread}."""
     sums = {}
     for p in request["parts"]:
         if threads.get(p.get("hop")) == tid:
@@ -101,18 +101,18 @@ def parts_at(request, tid, threads):
 
 
 def hop_threads(explained):
-    """{hop's name: its thread}; of a process that is one hop, its first."""
+    """{hop's name: its thread}. For a process that is one hop, its first thread."""
     return {h["name"]: h["thread"]["tid"] if "thread" in h else h["pid"] for h in explained["hops"]}
 
 
 def on_its_way(request, injection):
-    """How long a request was, while the injection lasted; ns."""
+    """How long a request lasted during the injection, in ns."""
     end = request["start_ns"] + request["latency_ns"]
     return min(end, injection["end_ns"]) - max(request["start_ns"], injection["start_ns"])
 
 
 def at_thread(s, injection, explained):
-    """Whether it was said to be at the thread that was hit, and on which requests."""
+    """Whether it was reported at the affected thread, and on which requests."""
     threads = hop_threads(explained)
     meanwhile = [r for r in explained["slow_requests"] if on_its_way(r, injection) > 0]
     where = {}
@@ -129,7 +129,7 @@ def at_thread(s, injection, explained):
 
 
 def blamed(explained, tid):
-    """How many slow requests are said to have lost time at a thread."""
+    """How many slow requests are reported to have lost time at a thread."""
     threads = hop_threads(explained)
     return sum(1 for r in explained["slow_requests"] if parts_at(r, tid, threads))
 
@@ -143,11 +143,11 @@ def score(injection, explained):
             add(times, c["cause"], c["time_ns"])
             add(on_thread, c["cause"], c["thread_ns"])
         for a in e.get("activities", []):
-            # What the kernel does for an activity has a name of its own.
+            # Kernel work for an activity has a separate name.
             name = injection["activity"] if a["name"] in injection.get("with_kernel", ()) else a["name"]
             add(activities, name, a["time_ns"])
         s.evidence += e["evidence"]
-    for sums in (times, on_thread):  # a family of causes, where one was injected
+    for sums in (times, on_thread):  # a family of causes, if one was injected
         members = [name for name in sums if name.startswith(injection["cause"] + "/")]
         if members:
             sums[injection["cause"]] = sum(sums.pop(name) for name in members)

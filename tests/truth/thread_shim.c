@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes one thread of a server late from inside of it (LD_PRELOAD): the truth suite's injections into servers
+/* Delays one thread of a server from inside of it (LD_PRELOAD): the truth suite's injections into servers
  * with several threads.
  *
- * The suite writes an order into a shared file, $FORKTAIL_THREAD_SHIM: a thread of this name is to sleep, or
- * to burn its CPU, for so long, in its next call of a sort: before a read, before a write, or holding a mutex
- * that it has just got. The first such thread takes the order, carries it out once and writes down who it was
- * and when (CLOCK_MONOTONIC). Without an order nothing is delayed. tests/truth/host.py has the same
+ * The suite writes an order into a shared file, $FORKTAIL_THREAD_SHIM: a thread of this name shall sleep, or
+ * burn its CPU, for this long, in its next call of one kind: before a read, before a write, or holding a
+ * mutex that it has just got. The first such thread takes the order, carries it out once, and writes its id
+ * and the times (CLOCK_MONOTONIC). Without an order nothing is delayed. tests/truth/host.py has the same
  * structure.
  */
 #include <dlfcn.h>
@@ -26,20 +26,21 @@ enum state { NOTHING, ASKED, TAKEN, DONE };
 enum call { READ, WRITE, LOCK };
 
 struct order {
-	uint32_t state; /* set last by whoever sets it */
+	uint32_t state; /* set last by the suite or the thread */
 	uint32_t call;
-	uint32_t burn; /* else sleeps */
+	uint32_t burn; /* otherwise it sleeps */
 	uint32_t unused;
 	char comm[16];
 	uint64_t ns;
-	/* what came of it */
+	/* the result */
 	uint64_t tid, start_ns, end_ns, cpu_ns;
 };
 
 enum { LOCKS = 4096 };
 
-/* Who had a mutex last. Only one that another thread had before is worth holding: nobody waits for one's own.
- * Not exact: mutexes may share a row, and then an order is taken a little later. */
+/* The last owner of a mutex. Only a mutex that another thread owned before is useful, because no other thread
+ * waits for a thread's own mutex. Not exact: mutexes may share a row, and then an order is taken a little
+ * later. */
 struct lock {
 	const pthread_mutex_t *mutex;
 	uint64_t tid;
@@ -115,7 +116,7 @@ static void before(enum call call)
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-/* Looked up once: each of these is called for every request. */
+/* Looked up once, because each of these is called for every request. */
 #define REAL(name)                                                                                           \
 	static __typeof__(&name) real;                                                                       \
 	if (!real)                                                                                           \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One trial: a real server, under open-loop load, recorded, with stalls injected at known times.
+"""One trial: a real server under open-loop load, recorded, with stalls injected at known times.
 
-What was done is written beside the recordings (truth.json), with CLOCK_MONOTONIC times, so that a scorer can set
-it beside what forktail says. A trial ends everything it started, by pid, whatever happens in it.
+The injections are written next to the recordings (truth.json), with CLOCK_MONOTONIC times, so that a scorer can compare
+them with forktail's explanation. A trial ends everything it started, by pid, whatever happens in it.
 """
 import contextlib
 import json
@@ -26,7 +26,7 @@ CALM_S = 0.7  # between injections: backlogs drain, episodes end
 
 
 class Skip(Exception):
-    """This machine can't inject that."""
+    """This machine cannot inject that."""
 
 
 def now_ns():
@@ -44,7 +44,7 @@ def wait_for(what, condition, limit_s=30.0):
 
 
 def end(process, sign=signal.SIGTERM, limit_s=20):
-    """Ends a child process; it may be stopped, or gone."""
+    """Ends a child process, which may be stopped or have ended."""
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.send_signal(sign)
@@ -56,7 +56,7 @@ def end(process, sign=signal.SIGTERM, limit_s=20):
 
 
 def stopped_for(process, ms):
-    """Stops a process for so long; returns how long it was, in ns."""
+    """Stops a process for this long. Returns how long it was, in ns."""
     process.send_signal(signal.SIGSTOP)
     since = now_ns()
     time.sleep(ms / 1000)
@@ -69,7 +69,7 @@ def pinned(cpu, argv):
 
 
 class Trial:
-    record_options = []  # of every recorder, besides the case's
+    record_options = []  # options of every recorder, besides the case's
 
     def __init__(self, name, delays, threshold="1ms"):
         self.name, self.delays, self.threshold = name, delays, threshold
@@ -82,7 +82,7 @@ class Trial:
         self.injections = []
         self.load = self.recorder = None
         self.targets = []
-        self.innocent = []  # threads that nothing may be blamed on
+        self.innocent = []  # threads to which no time may be assigned
 
     def __enter__(self):
         return self
@@ -111,8 +111,8 @@ class Trial:
         return server
 
     def redis(self, *config, kind="redis", name="redis", data="", tcp=False, **how):
-        """A redis-server, or a relative, on a socket of this name, its files in the directory `data`; returns a client
-        connected to it, with its process as .process."""
+        """A redis-server, or a compatible server, on a socket of this name, its files in the directory `data`. Returns
+        a client connected to it, with its process as .process."""
         directory = os.path.join(self.directory, name)
         socket = os.path.join(directory, kind, "redis.sock")
         if tcp:
@@ -133,24 +133,24 @@ class Trial:
              os.path.join(self.run, "server.forktail")] + self.record_options, stderr=tell)
         os.close(tell)
         with os.fdopen(ready) as lines:
-            said = ""
+            output = ""
             for line in lines:
-                said += line
+                output += line
                 if "recording" in line:
                     break
             else:
-                raise RuntimeError("forktail-record ended: " + said)
-            self.recorder_said = os.dup(lines.fileno())  # keeps the pipe open: it may say more
-            self.stack.callback(os.close, self.recorder_said)
+                raise RuntimeError("forktail-record ended: " + output)
+            self.recorder_output = os.dup(lines.fileno())  # keeps the pipe open for later messages
+            self.stack.callback(os.close, self.recorder_output)
 
     def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True):
-        """Starts the recorder, unless `recorded` is false, and then the load at `where` (arguments of forktail-load that
-        name the server). Without a rate `load` says when requests are due."""
+        """Starts the recorder, unless `recorded` is false, and then the load at `where` (arguments of forktail-load
+        that name the server). Without a rate `load` has the arrival options."""
         if recorded:
             self.record()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.start(
-            # Before the suite itself, which shares its CPU and reads what slow commands answer.
+            # Before the suite itself, which shares its CPU and reads answers of slow commands.
             pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), *(("--rate", str(rate)) if rate else ()), "-c", str(connections), "--ratio", ratio,
                          "-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "1h", "--on-error",
                          "continue", "-o", log] + list(where) + list(load)))
@@ -158,8 +158,8 @@ class Trial:
         time.sleep(CALM_S)
 
     def calm(self):
-        """Waits until what was done before is over: queues drained, memory come back. The load itself tells: what it
-        has logged grows as it should only when its requests are answered."""
+        """Waits until earlier effects are over: queues drained, memory returned. The load shows it: its log grows at
+        the normal rate only when its requests are answered."""
         log = os.path.join(self.run, "load.forktail")
         for _ in range(20):
             before = os.path.getsize(log)
@@ -169,9 +169,9 @@ class Trial:
 
     @contextlib.contextmanager
     def injecting(self, cause, magnitude, tid=0, truth=None, **more):
-        """Times what is done within. `truth`: a function of the thread that tells, in ns and of its own accord, how
-        much the thread has lost so far, or the cause's name in the kernel's delay accounting. The record may be
-        added to: stall_ns, where the truth is known otherwise."""
+        """Times the injection made within the block. `truth`: an independent function of the thread that returns, in
+        ns, how much the thread has lost so far, or the cause's name in the kernel's delay accounting. The record may be
+        extended: stall_ns, where the truth is known from elsewhere."""
         self.calm()
         if isinstance(truth, str):
             name = truth
@@ -184,10 +184,10 @@ class Trial:
         if truth:
             record["stall_ns"] = truth(tid) - before
         self.injections.append(record)
-        time.sleep(0.25)  # what comes next is to be an episode of its own
+        time.sleep(0.25)  # so that the next one is a separate episode
 
     def explain(self):
-        """Ends load and recorder, writes what was done, and returns what forktail makes of it."""
+        """Ends load and recorder, writes the injections, and returns forktail's explanation."""
         time.sleep(CALM_S)
         end(self.load, signal.SIGINT)
         end(self.recorder, signal.SIGINT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The truth suite: injects real stalls into real servers and scores what forktail says of them (docs/results/truth.md).
+"""The truth suite: injects real stalls into real servers and scores forktail's explanation (docs/results/truth.md).
 
-Exit status: 0 every cause that could be injected was named, 1 one was not, 2 usage, 3 the environment can't.
+Exit status: 0 every injectable cause was named, 1 one was not, 2 usage, 3 the environment is not suitable.
 """
 import argparse
 import os
@@ -29,31 +29,31 @@ import cases_pairs  # noqa: F401
 import cases_threads  # noqa: F401
 
 ACCOUNT_AIM, UNKNOWN_AIM = 0.001, 0.05
-SHORT_TRIES = 5  # of a case in the short form: a neighbour may have had the machine in the first
+SHORT_TRIES = 5  # tries per case in the short form: another VM may have disturbed the first
 
 
 class Outcome:
-    """A case's result: scored injections and what was slow beside them, or why there is none."""
+    """A case's result: scored injections and slow requests outside of them, or why there is none."""
 
     def __init__(self, case):
         self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
         self.first_lines = []  # (injection, the first line about it) of those that happened
-        self.innocent = {}  # {thread: slow requests blamed on it}, of those that nothing may be
+        self.innocent = {}  # {thread: slow requests blamed on it}, for threads that may have none
 
     @property
     def wrong(self):
-        """What forktail said or did that can't be, whatever was injected; sentences."""
-        said = []
+        """Impossible results of forktail, whatever was injected, as sentences."""
+        problems = []
         if self.account_error > ACCOUNT_AIM:
-            said.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
-        said += [f"{count} requests are blamed on thread {tid}, which served nobody" for tid, count in self.innocent.items() if count]
+            problems.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
+        problems += [f"{count} requests are blamed on thread {tid}, which serves no connection" for tid, count in self.innocent.items() if count]
         if not self.case.causes:
-            said += [f"{name} was named, which nobody injected" for name in self.elsewhere if name in score.INJECTED_ONLY]
+            problems += [f"{name} was named but not injected" for name in self.elsewhere if name in score.INJECTED_ONLY]
             if self.unknown > UNKNOWN_AIM:
-                said.append(f"{100 * self.unknown:.1f} % of the slow time is unknown")
-        return said
+                problems.append(f"{100 * self.unknown:.1f} % of the slow time is unattributed")
+        return problems
 
     @property
     def hit(self):
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def account_error(explained):
-    """The worst relative difference of a thread's account to its wall time; threads of under 10 ms don't count."""
+    """The worst relative difference of a thread's account to its wall time. Threads of under 10 ms do not count."""
     return max((abs(t["accounted_ns"] - t["wall_ns"]) / t["wall_ns"] for t in explained["account"]["threads"]
                 if t["wall_ns"] > 10_000_000), default=0.0)
 
@@ -87,7 +87,7 @@ def run_case(case, delays, short, keep, with_lines):
     outcome.scored = [s for s in scored if s.happened]
     outcome.not_injected = [s for s in scored if not s.happened]
     if scored and not outcome.scored:
-        outcome.skipped = "what was done took none of the server's time"
+        outcome.skipped = "the injection took no time of the server"
     outcome.elsewhere = score.elsewhere(t.injections, explained)
     outcome.unknown = sum(c["share"] for c in explained["causes"] if c["cause"] == "unknown")
     outcome.account_error = account_error(explained)
@@ -98,17 +98,17 @@ def run_case(case, delays, short, keep, with_lines):
 
 def main():
     parser = argparse.ArgumentParser(prog="script/truth", description=__doc__.split("\n")[0])
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="only these (see --list)")
-    parser.add_argument("--list", action="store_true", help="say which cases there are")
-    parser.add_argument("--short", action="store_true", help="one magnitude each, and up to five tries: what CI runs")
-    parser.add_argument("--keep", metavar="DIR", help="keep the runs, for forktail explain")
-    parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles by so many pairs of "
-                        "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
-    parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="give forktail record this option "
-                        "too, as in --record=--light")
-    parser.add_argument("--first-lines", action="store_true", help="put the first line of each explanation into "
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="run only these cases (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the cases and exit")
+    parser.add_argument("--short", action="store_true", help="one magnitude per case, up to five tries (used in CI)")
+    parser.add_argument("--keep", metavar="DIR", help="keep the runs in DIR, for forktail explain")
+    parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles with PAIRS pairs of "
+                        "runs each, instead of the cases. CASE is then one of " + ", ".join(whatif.SCENES))
+    parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="pass OPTION to forktail record, "
+                        "such as --record=--light")
+    parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
                         "docs/results/first-lines.md")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/results/truth.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
         for case in in_order():
@@ -117,19 +117,19 @@ def main():
     names = list(whatif.SCENES) if arguments.what_if else [case.name for case in in_order()]
     for name in arguments.cases:
         if name not in names:
-            parser.error(f"there is no case {name}: see --list")
+            parser.error(f"no case {name}. See --list.")
     if os.geteuid() != 0:
-        print("script/truth: must run as root, because it records and injects: try sudo", file=sys.stderr)
+        print("script/truth: must run as root to record and to inject. Use sudo.", file=sys.stderr)
         return 3
     for program in ("forktail", "forktail-record", "forktail-load"):
         if not os.access(os.path.join(BIN, program), os.X_OK):
-            print(f"script/truth: {os.path.join(BIN, program)} is missing: build it first", file=sys.stderr)
+            print(f"script/truth: {os.path.join(BIN, program)} is missing. Build it first.", file=sys.stderr)
             return 3
     if not {SERVER_CPU, CLIENT_CPU} <= os.sched_getaffinity(0):
         print("script/truth: needs two CPUs, one for the server and one for the load", file=sys.stderr)
         return 3
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of every clean-up
-    # Away from the server's CPU, where only what is injected should run.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
+    # Not on the server's CPU, where only the injections should run.
     os.sched_setaffinity(0, {CLIENT_CPU})
     Trial.record_options = arguments.record
     delays = DelayAccounting()

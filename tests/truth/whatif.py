@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What-if, verified: the percentile that forktail predicts without a cause, against a run really without it.
+"""Verifies what-if: compares the percentile that forktail predicts without a cause with a real run without it.
 
-Pairs of runs, alike in everything (the same seed gives the same keys and the same due times) but for the cause. The
-first of each is explained, and its causes[].what_if is set beside the percentile of the second.
+Pairs of runs are equal in everything (the same seed gives the same keys and the same due times) except the cause. The
+first of each is explained, and its causes[].what_if is compared with the percentile of the second.
 """
 import statistics
 import time
@@ -43,7 +43,7 @@ def hogs(t, really):
 
 
 def swap_ins(t, really):
-    """Both read the same keys; in one of them they are in swap."""
+    """Both read the same keys. In one of them they are in swap."""
     server, disk, group = swapping_server(t, swapped=really)
     for i in range(8):
         time.sleep(0.5)
@@ -61,7 +61,7 @@ def one(scene, really, delays):
 
 
 def verify(cause, pairs, delays):
-    """[(with the cause, predicted without it, really without it)] in ns."""
+    """[(with the cause, predicted without it, real without it)] in ns."""
     found = []
     for i in range(pairs):
         order = (True, False) if i % 2 == 0 else (False, True)

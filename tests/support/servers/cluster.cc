@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A real Redis Cluster for a test; see cluster.h.
+// A real Redis Cluster for a test. See cluster.h.
 #include "tests/support/servers/cluster.h"
 
 #include <numeric>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A real Redis Cluster for a test: `primaries` nodes with a replica each, on free ports of 127.0.0.1.
-// Constructed means that every node says the cluster is fine and every replica is in step; destroyed means
-// that all of it is gone.
+// A real Redis Cluster for a test: `primaries` nodes with a replica each, on free ports of 127.0.0.1. The
+// constructor waits until every node reports a good state and every replica is synchronized. The destructor
+// removes all of it.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,8 +15,8 @@ namespace forktail::test
 class Cluster
 {
 public:
-	// timeout_ms: cluster-node-timeout, how long a node is silent before it's taken for dead; long, so
-	// that a busy machine makes no failover that nobody asked for.
+	// timeout_ms: cluster-node-timeout, how long a node is silent before it counts as dead. It is long,
+	// so that a busy machine causes no failover by itself.
 	explicit Cluster(int primaries = 3, int timeout_ms = 15000);
 
 	// Primaries first, then their replicas in the same order.
@@ -27,7 +27,7 @@ public:
 	std::string address(size_t i) { return "127.0.0.1:" + std::to_string(node(i).port()); }
 
 	// Moves slots first..last from one primary to another as redis-cli does: migrating and importing,
-	// keys, then the new owner told to all primaries.
+	// keys, then the new owner is announced to all primaries.
 	void move(int first, int last, size_t from, size_t to);
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One request and its answer; see endpoint.h.
+// One request and its answer. See endpoint.h.
 #include "tests/support/servers/endpoint.h"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One request to a server and its answer, as bytes: for protocols that no client library here speaks, and for
-// tests that mean the bytes.
+// One request to a server and its answer, as bytes: for protocols without a client library here, and for
+// tests that need the exact bytes.
 #pragma once
 #include <string>
 
@@ -18,8 +18,8 @@ struct Endpoint {
 // Whether something accepts connections there.
 bool accepts(const Endpoint &server);
 
-// Sends the request on a connection of its own and returns what comes back, up to the first end of `until`.
-// Throws with what has come when that is not all of it after `limit`, or when the connection fails.
+// Sends the request on a new connection and returns the answer, up to the first end of `until`. Throws with
+// the part received if the rest does not arrive within `limit`, or if the connection fails.
 std::string ask(const Endpoint &server, const std::string &request, const std::string &until = "\r\n",
 		Seconds limit = Seconds(10));
 

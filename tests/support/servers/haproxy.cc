@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A real HAProxy for a test; see haproxy.h.
+// A real HAProxy for a test. See haproxy.h.
 #include "tests/support/servers/haproxy.h"
 
 #include "tests/support/servers/started.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A real HAProxy for a test: it passes connections on to one server, with several threads, on a Unix socket
-// or, when asked for, on a free TCP port of 127.0.0.1. The server has to outlive it.
+// A real HAProxy for a test: it forwards connections to one server, with several threads, on a Unix socket
+// or, if requested, on a free TCP port of 127.0.0.1. The server has to outlive it.
 #pragma once
 #include "tests/support/servers/served.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A real memcached for a test; see memcached.h.
+// A real memcached for a test. See memcached.h.
 #include "tests/support/servers/memcached.h"
 
 #include "tests/support/servers/started.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A real twemproxy for a test; see nutcracker.h.
+// A real twemproxy for a test. See nutcracker.h.
 #include "tests/support/servers/nutcracker.h"
 
 #include <algorithm>

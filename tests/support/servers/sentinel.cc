@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sentinels for a test; see sentinel.h.
+// Sentinels for a test. See sentinel.h.
 #include "tests/support/servers/sentinel.h"
 
 #include "tests/support/servers/started.h"

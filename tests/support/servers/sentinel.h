@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A primary, replicas and three Sentinels that watch over them, for a test. Constructed means that the
-// Sentinels know of each other and of every replica; destroyed means that all of it is gone.
+// A primary, replicas and three Sentinels that monitor them, for a test. The constructor waits until the
+// Sentinels know each other and every replica. The destructor removes all of it.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,8 +14,8 @@ namespace forktail::test
 class Sentinels
 {
 public:
-	// down_ms: how long the primary has to be silent before a Sentinel takes it for dead; long, so that a
-	// busy machine makes no failover that nobody asked for.
+	// down_ms: how long the primary has to be silent before a Sentinel counts it as dead. It is long, so
+	// that a busy machine causes no failover by itself.
 	explicit Sentinels(int replicas = 2, int down_ms = 30000);
 
 	Redis &primary() { return *servers_.front(); } // the first one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One server that lab/servers has started; see served.h. Nobody reads what it prints on standard error while
-// a test does something else: a server that says more than a pipe holds would wait.
+// One server started by lab/servers. See served.h. Its standard error is not read while a test does something
+// else, so a server that prints more than a pipe's capacity would block.
 #include "tests/support/servers/served.h"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What servers of tests have in common: a process on a Unix socket in a temporary directory of its own or,
-// when asked for, on a free TCP port of 127.0.0.1. Constructed means it serves; destroyed means it and its
-// files are gone.
+// Shared by the tests' servers: a process on a Unix socket in a separate temporary directory or, if
+// requested, on a free TCP port of 127.0.0.1. After construction it serves. The destructor removes it and its
+// files.
 #pragma once
 #include <memory>
 #include <string>
@@ -27,13 +27,13 @@ public:
 	const std::string &directory() const;
 	std::string log() const; // what the server has printed
 
-	// Its process, for those that stop or kill it.
+	// Its process, for tests that stop or kill it.
 	Served &process() { return *this; }
 	void signal(int number);  // nothing once wait() has seen its end
 	bool wait(Seconds limit); // until it has ended; false if it still runs
 
 protected:
-	// One of the servers that were started.
+	// One of the started servers.
 	Served(std::shared_ptr<Started> started, size_t number);
 
 	const std::shared_ptr<Started> started_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A real redis-server for a test; see server.h.
+// A real redis-server for a test. See server.h.
 #include "tests/support/servers/server.h"
 
 #include <hiredis/hiredis.h>
@@ -42,7 +42,7 @@ std::shared_ptr<Started> start(const RedisOptions &options)
 		plan.config.insert(plan.config.end(),
 				   {"--unixsocket", servers->topology.directory + "/redis/redis.sock"});
 	servers->start(plan);
-	servers->topology.instances[0]->redis.reset(); // clients are the test's alone
+	servers->topology.instances[0]->redis.reset(); // all clients belong to the test
 	return servers;
 }
 

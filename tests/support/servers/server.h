@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A real redis-server for a test, or a relative: on a Unix socket and, when asked for, a free TCP port of
-// 127.0.0.1 too.
+// A real redis-server for a test, or a compatible server: on a Unix socket and, if requested, also on a free
+// TCP port of 127.0.0.1.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +14,7 @@ namespace forktail::test
 
 struct RedisOptions {
 	bool tcp = false;
-	// Further arguments: {"--appendonly", "yes"}. No snapshots are taken by themselves unless asked for
-	// here.
+	// More arguments: {"--appendonly", "yes"}. Snapshots are off unless requested here.
 	std::vector<std::string> config = {};
 	std::string program = "redis-server";
 	std::vector<std::string> environment = {}; // "NAME=VALUE" each
@@ -32,9 +31,9 @@ public:
 	std::string socket() const { return socket_; }
 
 	// Sends one command and returns its reply as text: nil as "(nil)", errors as "(error) ...", numbers
-	// in decimal, the elements of arrays a line each. Throws when the connection fails.
+	// in decimal, the elements of arrays one per line. Throws if the connection fails.
 	std::string command(const std::vector<std::string> &words);
-	// A value of INFO ("latest_fork_usec"), or "" when there is none.
+	// A value of INFO ("latest_fork_usec"), or "" if there is none.
 	std::string info(const std::string &name);
 
 private:
@@ -42,11 +41,11 @@ private:
 	redisContext *connection_;
 };
 
-// A server that Debian 12 has not ("valkey-server", or Redis 8's "redis-server"), for RedisOptions::program.
-// "": this machine has none, and the test has to say that it is skipped.
+// A server that Debian 12 does not have ("valkey-server", or Redis 8's "redis-server"), for
+// RedisOptions::program. "": this machine has none, and the test has to print that it is skipped.
 std::string newer_server(const std::string &name);
 
-// A TCP port of 127.0.0.1 that nothing listens on at this moment.
+// A free TCP port of 127.0.0.1.
 int free_port();
 
 } // namespace forktail::test

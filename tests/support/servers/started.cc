@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions of the lab's in a test program; see started.h.
+// Sessions of the lab in a test program. See started.h.
 #include "tests/support/servers/started.h"
 
 #include <array>
@@ -13,7 +13,7 @@ namespace forktail::test
 
 Started::Started(const std::string &directory)
 {
-	// A session takes over the signals that end a program, and what they do to a test is the test's.
+	// A session takes over the signals that end a program, but a test has to handle its own.
 	constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
 	std::array<struct sigaction, ending.size()> before = {};
 	for (size_t i = 0; i < ending.size(); i++)
@@ -41,7 +41,7 @@ void Started::start(const lab::ServerPlan &plan)
 						    ? ""
 						    : "\n" + read_file(topology.instances.back()->log)));
 	for (auto &instance : topology.instances)
-		instance->child->needed = false; // tests end servers as they like
+		instance->child->needed = false; // tests may end servers at any time
 }
 
 lab::ServerPlan plan_of(const std::string &kind, bool tcp, const std::vector<std::string> &config)

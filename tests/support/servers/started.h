@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Servers that lab/servers has started for a test, in a session of their own. Only for this folder's files:
-// tests see what these make of it (server.h, memcached.h, ...).
+// Servers started by lab/servers for a test, in a separate session. For this folder's files only: tests use
+// the classes built on it (server.h, memcached.h, ...).
 #pragma once
 #include <memory>
 #include <string>
@@ -17,14 +17,14 @@ struct Started {
 	lab::Session session;
 	lab::Topology topology;
 
-	// Data and sockets go into `directory`, and stay; "": into a temporary one.
+	// Data and sockets go into `directory` and stay. "": into a temporary one.
 	explicit Started(const std::string &directory = "");
-	~Started(); // all servers and temporary files are gone
+	~Started(); // all servers have ended and temporary files are removed
 	Started(const Started &) = delete;
 	Started &operator=(const Started &) = delete;
 
-	// Starts a plan's servers, beside those that run, and returns when they serve. Throws what
-	// lab/servers says, with the log of the server that failed.
+	// Starts a plan's servers, in addition to running ones, and returns when they serve. Throws the
+	// message of lab/servers, with the log of the server that failed.
 	void start(const lab::ServerPlan &plan);
 };
 

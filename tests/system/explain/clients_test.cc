@@ -89,16 +89,16 @@ struct Calls {
 };
 
 // The calls in a recording's iterations, and the iteration with the most calls.
-struct Turns {
+struct Iterations {
 	Calls sum = {}, most = {};
 };
 
-Turns turns_of(const std::string &path)
+Iterations turns_of(const std::string &path)
 {
 	forktail::analysis::Run run;
 	std::string error;
 	REQUIRE(forktail::analysis::LoadRun(path, &run, &error));
-	Turns turns;
+	Iterations turns;
 	auto add = [](uint64_t n, uint64_t *sum, uint64_t *most) {
 		*sum += n;
 		*most = std::max(*most, n);
@@ -120,7 +120,7 @@ Json explain(const std::string &path)
 }
 
 // All evidence, and the activities of own code, of episodes that overlap an interval.
-struct Said {
+struct Evidence {
 	std::string text;
 	std::map<std::string, uint64_t> samples;
 	uint64_t all = 0;
@@ -134,9 +134,9 @@ struct Said {
 	}
 };
 
-Said said_between(const Json &explanation, uint64_t from_ns, uint64_t to_ns)
+Evidence said_between(const Json &explanation, uint64_t from_ns, uint64_t to_ns)
 {
-	Said said;
+	Evidence said;
 	for (const Json &e : explanation["episodes"]) {
 		const uint64_t start = e["start_ns"], end = start + e["duration_ns"].get<uint64_t>();
 		if (start >= to_ns || end <= from_ns)
@@ -233,7 +233,7 @@ TEST_CASE("a PUBLISH to thousands is reported as answers to as many")
 
 		// One write per subscriber, and the answer to the publisher.
 		CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
-		const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
+		const Evidence said = said_between(explain(recorder.path()), start_ns, end_ns);
 		INFO(said.text);
 		// If the loop did not wait before it read the PING, several iterations are recorded as one,
 		// and only calls are counted.
@@ -271,13 +271,13 @@ TEST_CASE("opened and closed connections are reported and counted")
 	REQUIRE(recorder.stop().dropped() == 0);
 
 	// On a busy machine an iteration's end may be missed, and with it its counts.
-	const Turns turns = turns_of(recorder.path());
+	const Iterations turns = turns_of(recorder.path());
 	INFO(turns.sum.accepted << " accepted, " << turns.sum.closed << " closed");
 	CHECK(turns.sum.accepted <= kStorm);
 	CHECK(turns.sum.closed <= kStorm);
 	CHECK(turns.sum.accepted > kStorm * 3 / 4);
 	CHECK(turns.sum.closed > kStorm * 3 / 4);
-	const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
+	const Evidence said = said_between(explain(recorder.path()), start_ns, end_ns);
 	INFO(said.text);
 	CHECK(said.text.find("the server was accepting ") != std::string::npos);
 	CHECK(said.text.find("freeing ") != std::string::npos);

@@ -24,7 +24,7 @@ namespace
 constexpr double kMs = 1e6;
 
 // A redis-server with a keeper (lock_keeper.c), under an even load with a disturbance.
-struct Kept {
+struct LockedServer {
 	TempDir dir;
 	std::string clock = dir.file("clock");
 	std::unique_ptr<Redis> redis;
@@ -32,7 +32,7 @@ struct Kept {
 	std::string sentences;
 	double waited_ms = 0; // the main thread, by the server's clock
 
-	Kept(const std::string &how, int ms)
+	LockedServer(const std::string &how, int ms)
 	{
 		std::ofstream(clock, std::ios::binary) << std::string(16, '\0');
 		redis = std::make_unique<Redis>(
@@ -112,7 +112,7 @@ struct Kept {
 TEST_CASE("a lock that another thread holds while it computes is lock-wait at that thread")
 {
 	REQUIRE(root());
-	Kept kept("code", 15);
+	LockedServer kept("code", 15);
 	kept.During([] {});
 	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
 	CHECK(kept.waited_ms > 100);
@@ -125,7 +125,7 @@ TEST_CASE("a lock that another thread holds while it computes is lock-wait at th
 TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
 {
 	REQUIRE(root());
-	Kept kept("pipe", 15);
+	LockedServer kept("pipe", 15);
 	kept.During([] {});
 	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
 	CHECK(kept.waited_ms > 100);
@@ -139,7 +139,7 @@ TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
 TEST_CASE("a holder that a debugger stops makes the lock wait the debugger's")
 {
 	REQUIRE(root());
-	Kept kept("code", 60);
+	LockedServer kept("code", 60);
 	kept.During([&] {
 		Process stopper({FORKTAIL_TRACER, std::to_string(kept.Keeper()), "20", "40"});
 		REQUIRE(stopper.wait(Seconds(30)) == 0);

@@ -86,9 +86,9 @@ std::string differences(const std::string &one, const std::string &other)
 }
 
 // What is reported about all slow requests together.
-Json sums_of(const std::string &said)
+Json sums_of(const std::string &explanation)
 {
-	Json sums = parse_json(said);
+	Json sums = parse_json(explanation);
 	for (const char *each : {"episodes", "warnings", "slow_requests"})
 		sums.erase(each);
 	return sums;
@@ -161,9 +161,9 @@ TEST_CASE("an open loop with a snapshot has the same explanation in one stretch 
 	sleep_for(Seconds(1));
 	CHECK(redis.command({"BGSAVE"}) == "Background saving started");
 	made.Stop();
-	const Json said = check_same(made);
-	CHECK(said["requests"]["count"] == 80'000);
-	CHECK(said["causes"].size() > 2);
+	const Json explanation = check_same(made);
+	CHECK(explanation["requests"]["count"] == 80'000);
+	CHECK(explanation["causes"].size() > 2);
 }
 
 TEST_CASE("a pipelined closed loop has the same explanation in one stretch and in many, with less memory")
@@ -175,8 +175,8 @@ TEST_CASE("a pipelined closed loop has the same explanation in one stretch and i
 	sleep_for(Seconds(1));
 	redis.command({"DEBUG", "SLEEP", "0.1"});
 	made.Stop();
-	const Json said = check_same(made);
-	CHECK(said["requests"]["count"] == 1'000'000);
+	const Json explanation = check_same(made);
+	CHECK(explanation["requests"]["count"] == 1'000'000);
 	CHECK(made.Explain({"--memory", kLittle}).peak_bytes < made.Explain({"--memory", kMuch}).peak_bytes);
 }
 
@@ -204,9 +204,9 @@ TEST_CASE("requests through a proxy have the same explanation in one stretch and
 	sleep_for(Seconds(0.5));
 	servers[1]->command({"DEBUG", "SLEEP", "0.1"});
 	made.Stop();
-	const Json said = check_same(made);
-	CHECK(said["requests"]["count"] == 200'000);
-	CHECK(said["hops"].size() == 3);
+	const Json explanation = check_same(made);
+	CHECK(explanation["requests"]["count"] == 200'000);
+	CHECK(explanation["hops"].size() == 3);
 }
 
 TEST_CASE("a memcached with threads has the same explanation in one stretch and in many")
@@ -221,9 +221,9 @@ TEST_CASE("a memcached with threads has the same explanation in one stretch and 
 	sleep_for(Seconds(0.1));
 	memcached.process().signal(SIGCONT);
 	made.Stop();
-	const Json said = check_same(made);
-	CHECK(said["requests"]["count"] == 150'000);
-	CHECK(said["hops"].size() > 1);
+	const Json explanation = check_same(made);
+	CHECK(explanation["requests"]["count"] == 150'000);
+	CHECK(explanation["hops"].size() > 1);
 }
 
 TEST_CASE("iterations instead of requests have the same explanation in one stretch and in many")
@@ -236,9 +236,9 @@ TEST_CASE("iterations instead of requests have the same explanation in one stret
 	sleep_for(Seconds(1));
 	CHECK(redis.command({"BGSAVE"}) == "Background saving started");
 	made.Stop();
-	const Json said = check_same(made);
-	CHECK(said["requests"]["from"] == "iterations");
-	CHECK(said["requests"]["count"].get<uint64_t>() > 0);
+	const Json explanation = check_same(made);
+	CHECK(explanation["requests"]["from"] == "iterations");
+	CHECK(explanation["requests"]["count"].get<uint64_t>() > 0);
 }
 
 // These do not test speed. When runs were loaded completely, they took gigabytes.
@@ -246,8 +246,8 @@ TEST_CASE("20 million requests take no more memory than documented, slow ones or
 {
 	Long made(20, 50'000);
 	made.Forktail({"explain", made.path});
-	const Json said = parse_json(made.Forktail({"explain", made.path, "--json"}));
-	CHECK(said["requests"]["count"] == 20'000'000);
+	const Json explanation = parse_json(made.Forktail({"explain", made.path, "--json"}));
+	CHECK(explanation["requests"]["count"] == 20'000'000);
 	made.Forktail({"report", made.path, "-o", made.dir.file("page.html")});
 	CHECK(std::filesystem::file_size(made.dir.file("page.html")) > 100'000);
 	const Json all = parse_json(made.Forktail({"explain", made.path, "--json", "--slow", "1us"}));
@@ -257,9 +257,9 @@ TEST_CASE("20 million requests take no more memory than documented, slow ones or
 TEST_CASE("a long time of a server's spans and tallies takes no more memory than documented")
 {
 	Long made(0.09, 100);
-	const Json said = parse_json(made.Forktail({"explain", made.path, "--json"}));
-	CHECK(said["requests"]["count"] == 90'000);
-	CHECK(said["requests"]["duration_ns"].get<double>() == Approx(900e9).epsilon(0.001));
+	const Json explanation = parse_json(made.Forktail({"explain", made.path, "--json"}));
+	CHECK(explanation["requests"]["count"] == 90'000);
+	CHECK(explanation["requests"]["duration_ns"].get<double>() == Approx(900e9).epsilon(0.001));
 	// Each request is then a separate episode, because they do not overlap.
 	made.Forktail({"explain", made.path, "--slow", "1us"});
 	made.Forktail({"report", made.path, "-o", made.dir.file("page.html")});

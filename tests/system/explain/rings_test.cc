@@ -88,8 +88,8 @@ void check_rings(const std::vector<std::string> &record, bool workers)
 	const uint32_t pid = static_cast<uint32_t>(server.pid());
 
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == true);
-	const uint64_t turns = recorded.count(pid, FT_ITERATION);
-	CHECK(turns > 20); // most are too short to be recorded, or merged where the CPU is busy
+	const uint64_t iterations = recorded.count(pid, FT_ITERATION);
+	CHECK(iterations > 20); // most are too short to be recorded, or merged where the CPU is busy
 	for (const auto &[key, t] : recorded.threads)
 		CHECK((t.tgid != pid || t.tid == pid)); // nothing is recorded of the kernel's threads
 	std::filesystem::copy(recorder.path(), dir.file("server.forktail"));

@@ -164,11 +164,11 @@ TEST_CASE("Ctrl-C ends everything, and so does the death of forktail itself")
 			   hosts.inside("client-b").empty();
 	    },
 	    Seconds(30)));
-	size_t kept = 0;
+	size_t recordings = 0;
 	for (const auto &file : std::filesystem::recursive_directory_iterator(hosts.scratch))
 		if (file.path().extension() == ".forktail") {
-			kept++;
+			recordings++;
 			CHECK(!read_recording(file.path()).damage.no_trailer);
 		}
-	CHECK(kept == 5); // and how two hosts' clocks compare with the first one's
+	CHECK(recordings == 5); // and how two hosts' clocks compare with the first one's
 }

@@ -22,14 +22,14 @@ namespace
 // Its standard input is a FIFO that the test keeps open.
 struct Serving : LabProcess {
 	std::string fifo = dir.file("held");
-	int held = -1;
+	int input_fd = -1;
 	json servers; // as it printed them
 
 	explicit Serving(const std::vector<std::string> &words, bool with_parent = false,
 			 const std::vector<std::pair<std::string, std::string>> &environment = {})
 	{
 		REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
-		held = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+		input_fd = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
 		std::vector<std::string> argv = {
 		    "sh",
 		    "-c",
@@ -51,9 +51,9 @@ struct Serving : LabProcess {
 
 	void LetGo()
 	{
-		if (held >= 0)
-			close(held);
-		held = -1;
+		if (input_fd >= 0)
+			close(input_fd);
+		input_fd = -1;
 	}
 	Endpoint At(size_t i) const { return {servers.at(i).at("socket"), servers.at(i).at("port")}; }
 	pid_t Pid(size_t i) const { return servers.at(i).at("pid"); }

@@ -61,13 +61,13 @@ int ScenarioRun::Finish(const std::vector<std::string> &more)
 
 bool LabProcess::Says(const std::string &text, const std::string &after)
 {
-	auto said = [&] {
+	auto printed = [&] {
 		const std::string err = lab->err();
 		const size_t from = after.empty() ? 0 : err.rfind(after);
 		return from != std::string::npos && err.find(text, from) != std::string::npos;
 	};
-	eventually([&] { return said() || !lab->running(); }, Seconds(60));
-	return said();
+	eventually([&] { return printed() || !lab->running(); }, Seconds(60));
+	return printed();
 }
 
 std::vector<std::string> LabProcess::Alive() const

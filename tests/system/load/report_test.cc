@@ -59,13 +59,13 @@ uint64_t hdr_count(const std::string &base64)
 	static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	std::vector<uint8_t> bytes, plain(1 << 20);
 	uint32_t bits = 0;
-	int held = 0;
+	int filled = 0;
 	for (char c : base64.substr(0, base64.find('='))) {
 		const size_t digit = digits.find(c);
 		REQUIRE(digit != std::string::npos);
 		bits = bits << 6 | static_cast<uint32_t>(digit);
-		if ((held += 6) >= 8)
-			bytes.push_back(static_cast<uint8_t>(bits >> (held -= 8)));
+		if ((filled += 6) >= 8)
+			bytes.push_back(static_cast<uint8_t>(bits >> (filled -= 8)));
 	}
 	uLongf size = plain.size();
 	REQUIRE(bytes.size() > 8);

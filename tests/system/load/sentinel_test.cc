@@ -133,11 +133,11 @@ TEST_CASE("a requested failover: requests that the old primary refuses as a repl
 	const Json figures = only_run(dir.file("json"));
 	CHECK(figures["total"]["requests"] == 10000);
 	CHECK(figures["error_replies"].empty());
-	uint64_t elsewhere = 0;
+	uint64_t other_server = 0;
 	for (const Json &n : figures["nodes"])
 		if (n["server"] != s.address(0))
-			elsewhere += n["requests"].get<uint64_t>();
-	CHECK(elsewhere > 1000);
+			other_server += n["requests"].get<uint64_t>();
+	CHECK(other_server > 1000);
 }
 
 TEST_CASE("writes wait for the requested number of replicas, and report when there are fewer")

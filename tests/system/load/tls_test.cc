@@ -49,22 +49,22 @@ private:
 	void pass_on(Peer &peer, int port)
 	{
 		const size_t most = limit;
-		size_t said = 0;
+		size_t sent = 0;
 		sockaddr_in to = {};
 		to.sin_family = AF_INET;
 		to.sin_port = htons(static_cast<uint16_t>(port));
 		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		bool open = connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0;
-		while (open && said < most && !peer.over()) {
+		while (open && sent < most && !peer.over()) {
 			pollfd p[2] = {{fd, POLLIN, 0}, {peer.fd(), POLLIN, 0}};
 			char bytes[65536];
 			if (poll(p, 2, 50) <= 0)
 				continue;
 			if (p[0].revents) {
-				const ssize_t n = recv(fd, bytes, std::min(sizeof(bytes), most - said), 0);
+				const ssize_t n = recv(fd, bytes, std::min(sizeof(bytes), most - sent), 0);
 				open = n > 0 && peer.say({bytes, static_cast<size_t>(n)});
-				said += n > 0 ? static_cast<size_t>(n) : 0;
+				sent += n > 0 ? static_cast<size_t>(n) : 0;
 			}
 			if (open && p[1].revents) {
 				const std::string heard = peer.hear();

@@ -96,11 +96,11 @@ void check_busy(const Recorded &r, uint32_t tid, uint64_t at_least_ns)
 // The event-loop iterations that were open when its account closed.
 std::vector<ft_span> unfinished(const Recorded &r, uint32_t tid)
 {
-	std::vector<ft_span> turns;
+	std::vector<ft_span> iterations;
 	for (const ft_span &s : r.spans)
 		if (s.tid == tid && s.owner == FT_ITERATION && (s.flags & FT_SPAN_UNFINISHED))
-			turns.push_back(s);
-	return turns;
+			iterations.push_back(s);
+	return iterations;
 }
 
 void check_explained(const std::string &path)
@@ -123,11 +123,11 @@ TEST_CASE("a server busy from before the recording until after it has one iterat
 	const Recorded r = recorder.finished();
 	check_busy(r, alone.tid(), 600 * ms);
 	const ft_thread &t = main_of(r, alone.tid());
-	const auto turns = unfinished(r, alone.tid());
-	REQUIRE(turns.size() == 1);
-	CHECK(turns[0].start_ns >= t.start_ns);
-	CHECK(turns[0].start_ns < t.start_ns + 100 * ms);
-	CHECK(turns[0].start_ns + turns[0].duration_ns == t.end_ns);
+	const auto iterations = unfinished(r, alone.tid());
+	REQUIRE(iterations.size() == 1);
+	CHECK(iterations[0].start_ns >= t.start_ns);
+	CHECK(iterations[0].start_ns < t.start_ns + 100 * ms);
+	CHECK(iterations[0].start_ns + iterations[0].duration_ns == t.end_ns);
 	check_explained(recorder.path());
 }
 
@@ -142,11 +142,11 @@ TEST_CASE("an iteration cut by the recording's end is recorded up to there")
 	sleep_for(Seconds(0.5));
 	const Recorded r = recorder.stop();
 	check_busy(r, alone.tid(), 500 * ms);
-	const auto turns = unfinished(r, alone.tid());
-	REQUIRE(turns.size() == 1);
-	CHECK(turns[0].start_ns >= from_ns);
-	CHECK(turns[0].duration_ns > 500 * ms);
-	CHECK((turns[0].arg[1] & 0xffff) >= 1); // it read its request
+	const auto iterations = unfinished(r, alone.tid());
+	REQUIRE(iterations.size() == 1);
+	CHECK(iterations[0].start_ns >= from_ns);
+	CHECK(iterations[0].duration_ns > 500 * ms);
+	CHECK((iterations[0].arg[1] & 0xffff) >= 1); // it read its request
 	check_explained(recorder.path());
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("a server that is killed in the middle of an iteration leaves the iter
 	sleep_for(Seconds(0.3));
 	alone.redis.process().signal(SIGKILL);
 	const Recorded r = recorder.finished();
-	const auto turns = unfinished(r, alone.tid());
-	REQUIRE(turns.size() == 1);
-	CHECK(turns[0].duration_ns > 300 * ms);
+	const auto iterations = unfinished(r, alone.tid());
+	REQUIRE(iterations.size() == 1);
+	CHECK(iterations[0].duration_ns > 300 * ms);
 }

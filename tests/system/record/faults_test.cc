@@ -358,7 +358,7 @@ namespace
 constexpr size_t kThreads = 100;
 std::atomic<int> turn;
 
-void *touch_when_told(void *)
+void *touch_on_request(void *)
 {
 	while (!turn.load())
 		usleep(1000);
@@ -374,7 +374,7 @@ Obedient crowd()
 	return Obedient({[] {
 				 for (size_t i = 1; i < kThreads; i++) {
 					 pthread_t thread;
-					 pthread_create(&thread, nullptr, touch_when_told, nullptr);
+					 pthread_create(&thread, nullptr, touch_on_request, nullptr);
 				 }
 			 },
 			 [] {

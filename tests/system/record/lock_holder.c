@@ -3,14 +3,14 @@
  * standard input. For each line it makes another thread, "holder", take a lock, waits for that lock itself,
  * and prints how many nanoseconds that took. The holder holds it for MS milliseconds:
  *
- * code       computing
- * pipe       blocked in reading a pipe
- * poll       waiting for a client in poll
- * chain      computing, while "middle" waits for the lock before main does, and then holds it for as long
- * condition  computing, and main waits for a condition instead of the lock
- * inherit    computing; the lock has priority inheritance
- * fastlock   computing; the lock is laid out as KeyDB's: a ticket, its owner 64 bytes before
- * nobody     not at all: main waits for a word without a waker, until a timer ends it
+ *   code       computing
+ *   pipe       blocked in reading a pipe
+ *   poll       waiting for a client in poll
+ *   chain      computing, while "middle" waits for the lock before main does, and then holds it for as long
+ *   condition  computing, and main waits for a condition instead of the lock
+ *   inherit    computing; the lock has priority inheritance
+ *   fastlock   computing; the lock is laid out as KeyDB's: a ticket, its owner 64 bytes before
+ *   nobody     not at all: main waits for a word without a waker, until a timer ends it
  *
  * It starts by printing the holder's thread id. */
 #include <linux/futex.h>

@@ -28,7 +28,7 @@ struct LockServer {
 		return {all.begin() + !all.empty(), all.end()};
 	}
 	// Makes it wait this many times, one after the other.
-	bool turns(int times)
+	bool wait_times(int times)
 	{
 		for (int i = 0; i < times; i++) {
 			const size_t before = waits().size();
@@ -43,10 +43,10 @@ struct LockServer {
 private:
 	std::vector<uint64_t> numbers() const
 	{
-		std::istringstream said(process.out());
+		std::istringstream output(process.out());
 		std::vector<uint64_t> all;
 		std::string line;
-		while (std::getline(said, line) && !said.eof()) // a complete one
+		while (std::getline(output, line) && !output.eof()) // a complete one
 			all.push_back(std::stoull(line));
 		return all;
 	}

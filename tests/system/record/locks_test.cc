@@ -44,7 +44,7 @@ TEST_CASE("a wait for a lock has its holder and its waker")
 	INFO(how);
 	LockServer server(how, 15);
 	Recorder recorder(server.process.pid());
-	REQUIRE(server.turns(3));
+	REQUIRE(server.wait_times(3));
 	const Wait wait = longest_wait(recorder.stop(), server.tid());
 	CHECK(wait.blocked_ns > 5'000'000);
 	CHECK(wait.address != 0);
@@ -57,7 +57,7 @@ TEST_CASE("a wait for a condition has its waker and no holder")
 	REQUIRE(root());
 	LockServer server("condition", 15);
 	Recorder recorder(server.process.pid());
-	REQUIRE(server.turns(3));
+	REQUIRE(server.wait_times(3));
 	const Wait wait = longest_wait(recorder.stop(), server.tid());
 	CHECK(wait.blocked_ns > 5'000'000);
 	CHECK(wait.owner == 0);
@@ -69,7 +69,7 @@ TEST_CASE("of two threads that wait for a lock, one's waker is the other, which 
 	REQUIRE(root());
 	LockServer server("chain", 30);
 	Recorder recorder(server.process.pid());
-	REQUIRE(server.turns(5));
+	REQUIRE(server.wait_times(5));
 	const Recorded r = recorder.stop();
 	const uint32_t middle = thread_called(r, "middle");
 	REQUIRE(middle);
@@ -86,7 +86,7 @@ TEST_CASE("a futex wait that a timer ends has no waker")
 	REQUIRE(root());
 	LockServer server("nobody", 15);
 	Recorder recorder(server.process.pid());
-	REQUIRE(server.turns(3));
+	REQUIRE(server.wait_times(3));
 	const Wait wait = longest_wait(recorder.stop(), server.tid());
 	CHECK(wait.blocked_ns > 14'000'000);
 	CHECK(wait.address != 0);

@@ -181,15 +181,15 @@ TEST_CASE("with --exact each iteration is known, and how many connections were a
 		REQUIRE(run({"redis-cli", "-s", server.redis.socket(), "PING"}).out == "PONG\n");
 	sleep_for(Seconds(1));
 	const Recorded r = recorder.stop();
-	uint64_t turns = 0, accepted = 0, sampled = 0;
+	uint64_t iterations = 0, accepted = 0, sampled = 0;
 	for (const ft_span &s : r.spans) {
 		if (s.owner != FT_ITERATION || s.tid != tid(server.redis))
 			continue;
-		turns++;
+		iterations++;
 		accepted += s.arg[1] >> 32 & 0xffff;
 		sampled += s.flags & FT_SPAN_SAMPLED ? 1 : 0;
 	}
-	CHECK(turns > 500);
+	CHECK(iterations > 500);
 	CHECK(accepted == 5);
 	CHECK(sampled <= 2); // the first, which began before, and the last
 }

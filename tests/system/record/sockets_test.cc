@@ -110,7 +110,7 @@ std::set<uint64_t> members(pid_t pid, uint32_t epoll)
 }
 
 // From the recording: the thread that waits for an instance, by the last record.
-std::map<uint32_t, uint32_t> told_threads(const Recorded &r)
+std::map<uint32_t, uint32_t> recorded_threads(const Recorded &r)
 {
 	std::map<uint32_t, uint32_t> by_epoll;
 	for (const ft_loop &l : r.loops)
@@ -143,11 +143,11 @@ void check_workers(const MemcachedOptions &options)
 		sets[epoll] = members(memcached.pid(), epoll);
 	const Recorded r = recorder.stop();
 
-	auto told = told_threads(r);
+	auto recorded = recorded_threads(r);
 	CHECK(waiting.size() >= 5); // four workers and the listener
 	for (const auto &[epoll, threads] : waiting) {
 		INFO("epoll " << epoll);
-		CHECK(threads == std::set<uint32_t>{told[epoll]});
+		CHECK(threads == std::set<uint32_t>{recorded[epoll]});
 	}
 	std::set<uint32_t> workers;
 	for (const auto &client : clients) {
@@ -156,7 +156,7 @@ void check_workers(const MemcachedOptions &options)
 		CHECK(s->tgid == static_cast<uint32_t>(memcached.pid()));
 		CHECK(sets[s->epoll].count(s->inode) == 1);
 		CHECK(s->local_port == static_cast<uint32_t>(memcached.port()));
-		workers.insert(told[s->epoll]);
+		workers.insert(recorded[s->epoll]);
 	}
 	CHECK(workers.size() == 4); // it distributes them in rotation
 }
@@ -226,7 +226,7 @@ TEST_CASE("threads that listen on one port have their accepted and their moved c
 	sleep_for(Seconds(1));
 	const Recorded r = recorder.stop();
 
-	auto told = told_threads(r);
+	auto recorded = recorded_threads(r);
 	std::set<std::string> threads;
 	for (size_t i = 0; i < clients.size(); i++) {
 		INFO("client " << i);
@@ -235,8 +235,8 @@ TEST_CASE("threads that listen on one port have their accepted and their moved c
 			if (s.peer_port == clients[i]->port())
 				stays.push_back(s);
 		REQUIRE(stays.size() == (i < 4 ? 2 : 1));
-		CHECK(std::to_string(told[stays[0].epoll]) + "\n" == before[i]);
-		CHECK(std::to_string(told[stays.back().epoll]) + "\n" == after[i]);
+		CHECK(std::to_string(recorded[stays[0].epoll]) + "\n" == before[i]);
+		CHECK(std::to_string(recorded[stays.back().epoll]) + "\n" == after[i]);
 		if (i < 4) {
 			CHECK(stays[1].before_ns <= moved_ns);
 			CHECK(stays[1].seen_ns > moved_ns);
@@ -258,5 +258,5 @@ TEST_CASE("all connections of a server with one loop are in that loop")
 	for (const ft_socket &s : r.sockets)
 		epolls.insert(s.epoll);
 	REQUIRE(epolls.size() == 1);
-	CHECK(told_threads(r)[*epolls.begin()] == static_cast<uint32_t>(redis.pid()));
+	CHECK(recorded_threads(r)[*epolls.begin()] == static_cast<uint32_t>(redis.pid()));
 }

@@ -104,7 +104,7 @@ TEST_CASE("the index has the same data about every block as a scan")
 	CHECK(blocks_at(path, p) == read_recording(path).blocks);
 }
 
-TEST_CASE("an index block is written every so many blocks, each with the place of the one before it")
+TEST_CASE("index blocks are written at a fixed number of blocks, each with the place of the one before")
 {
 	// Around the counts at which an index block is due, and beyond the former maximum of an index.
 	const size_t blocks = GENERATE(kEach - 2, kEach - 1, kEach, kEach + 1, 2 * kEach - 2, 2 * kEach - 1,

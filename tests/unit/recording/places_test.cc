@@ -310,12 +310,12 @@ TEST_CASE("a scan reports its progress and can be stopped")
 	for (int i = 0; i < 8; i++) // columns are stored uncompressed
 		REQUIRE(ft_writer_block(w, FT_BLOCK_REQUEST, 0, 1, text.data(), text.size()) == 0);
 	REQUIRE(ft_writer_close(w, nullptr) == 0);
-	struct Told {
+	struct Progress {
 		int calls = 0, stop_at = -1;
 		uint64_t done = 0, all = 0;
 	};
 	const auto tell = [](void *arg, uint64_t done, uint64_t all) {
-		Told *t = static_cast<Told *>(arg);
+		Progress *t = static_cast<Progress *>(arg);
 		CHECK(done > t->done);
 		CHECK(done <= all);
 		t->done = done, t->all = all;
@@ -324,14 +324,14 @@ TEST_CASE("a scan reports its progress and can be stopped")
 	ft_reader *r = nullptr;
 	char error[256];
 	REQUIRE(ft_reader_open(&r, dir.file("r").c_str(), error, sizeof(error)) == 0);
-	Told told;
+	Progress progress;
 	ft_places p;
-	REQUIRE(ft_reader_places(r, true, &p, tell, &told) == 0);
-	CHECK(told.calls >= 3);
-	CHECK(told.all == read_file(dir.file("r")).size());
+	REQUIRE(ft_reader_places(r, true, &p, tell, &progress) == 0);
+	CHECK(progress.calls >= 3);
+	CHECK(progress.all == read_file(dir.file("r")).size());
 	CHECK(p.count == 9);
 	ft_places_free(&p);
-	Told stopped;
+	Progress stopped;
 	stopped.stop_at = 2;
 	CHECK(ft_reader_places(r, true, &p, tell, &stopped) == -ECANCELED);
 	CHECK(stopped.calls == 2);

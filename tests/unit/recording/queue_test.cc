@@ -94,20 +94,20 @@ TEST_CASE("recording does not wait for a hung disk, and dropped records are repo
 	CHECK(c.damage.blocks_missing == 0);
 	CHECK_FALSE(c.damage.no_trailer);
 	CHECK(blocks_of(c, FT_BLOCK_DETAIL) == 200);
-	const std::vector<uint64_t> kept = starts_in(c);
-	CHECK(std::is_sorted(kept.begin(), kept.end()));
+	const std::vector<uint64_t> recorded = starts_in(c);
+	CHECK(std::is_sorted(recorded.begin(), recorded.end()));
 	const std::vector<ft_drop> drops = all_records<ft_drop>(c, FT_BLOCK_DROP);
 	REQUIRE(drops.size() == 2);
-	uint64_t told = 0;
+	uint64_t dropped = 0;
 	for (const ft_drop &d : drops) {
 		CHECK(d.source == FT_DROP_DISK);
 		CHECK(d.detail == FT_BLOCK_SPAN);
-		told += d.count;
+		dropped += d.count;
 	}
 	CHECK(drops[0].end_ns < drops[1].start_ns);
-	CHECK(told == lost);
-	CHECK(kept.size() + told == written.size());
-	const std::multiset<uint64_t> there(kept.begin(), kept.end());
+	CHECK(dropped == lost);
+	CHECK(recorded.size() + dropped == written.size());
+	const std::multiset<uint64_t> there(recorded.begin(), recorded.end());
 	size_t out_of_place = 0;
 	for (const uint64_t start : written)
 		if (!there.count(start))

@@ -137,7 +137,7 @@ ft_request request_of(std::mt19937_64 &random, const std::vector<uint64_t> &valu
 		random() % 3 && unread != UINT64_MAX ? end - unread : 0};
 }
 
-std::vector<ft_request> usual(size_t count)
+std::vector<ft_request> typical(size_t count)
 {
 	std::mt19937_64 random(1);
 	std::vector<ft_request> log;
@@ -156,9 +156,9 @@ std::vector<ft_request> usual(size_t count)
 
 TEST_CASE("typical requests of a run survive, in full and in short blocks")
 {
-	round_trip(usual(3 * FT_REQUEST_BLOCK + 17));
-	round_trip(usual(1'000), 1);
-	round_trip(usual(1'000), 7);
+	round_trip(typical(3 * FT_REQUEST_BLOCK + 17));
+	round_trip(typical(1'000), 1);
+	round_trip(typical(1'000), 7);
 }
 
 TEST_CASE("one request, and none")
@@ -193,7 +193,7 @@ TEST_CASE("every edge value survives in every field")
 TEST_CASE("a full block of the longest values fits its columns")
 {
 	std::vector<ft_request> log;
-	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // all times are stored as what is beyond 2^56
+	for (uint32_t i = 0; i < FT_REQUEST_BLOCK; i++) // all stored times are above 2^56
 		log.push_back({0x7000000000000000, 0x3000000000000000,
 			       i % 2 ? 0xe000000000000000 : 0x4000000000000000, UINT32_MAX, 255, 255, 255,
 			       7});
@@ -230,7 +230,7 @@ TEST_CASE("servers behind a proxy are a separate column, which is absent if none
 {
 	TempDir dir;
 	Guarded memory;
-	std::vector<ft_request> log = usual(1'000);
+	std::vector<ft_request> log = typical(1'000);
 	const std::string without = write_requests(dir.file("r"), log)[0].payload;
 	CHECK_FALSE(ft_requests_have_behind(without.data(), without.size()));
 	for (size_t i = 0; i < log.size(); i++)
@@ -264,7 +264,7 @@ TEST_CASE("arrival times of answers are a separate column, which is absent if no
 {
 	TempDir dir;
 	Guarded memory;
-	std::vector<ft_request> log = usual(1'000);
+	std::vector<ft_request> log = typical(1'000);
 	const std::string without = write_requests(dir.file("r"), log)[0].payload;
 	CHECK_FALSE(ft_requests_have_arrivals(without.data(), without.size()));
 	std::vector<ft_request> got;
@@ -296,7 +296,7 @@ TEST_CASE("arrival times of answers are a separate column, which is absent if no
 		q.behind = 0;
 	round_trip(log);
 	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == without.size() + 2 * 4 + 1 + 1);
-	std::vector<ft_request> mixed = usual(60);
+	std::vector<ft_request> mixed = typical(60);
 	for (size_t i = 20; i < 40; i++)
 		mixed[i].arrival_ns = mixed[i].end_ns;
 	round_trip(mixed, 20);
@@ -305,7 +305,7 @@ TEST_CASE("arrival times of answers are a separate column, which is absent if no
 TEST_CASE("unwanted columns are skipped")
 {
 	TempDir dir;
-	const auto log = usual(1'000);
+	const auto log = typical(1'000);
 	const auto blocks = write_requests(dir.file("r"), log);
 	REQUIRE(blocks.size() == 1);
 	std::vector<uint64_t> one(1'000);
@@ -329,7 +329,7 @@ TEST_CASE("invalid payloads are refused")
 {
 	TempDir dir;
 	Guarded memory;
-	const auto log = usual(40);
+	const auto log = typical(40);
 	const std::string payload = write_requests(dir.file("r"), log)[0].payload;
 	std::vector<ft_request> got;
 	REQUIRE(decode(memory, payload, 40, &got) == 40);
@@ -369,7 +369,7 @@ TEST_CASE("corrupt payloads never make the decoder leave its payload")
 	TempDir dir;
 	Guarded memory;
 	std::mt19937_64 random(10);
-	std::vector<ft_request> log = usual(60);
+	std::vector<ft_request> log = typical(60);
 	for (int i = 0; i < 20; i++)
 		log.push_back(request_of(random, edges()));
 	const std::string payload = write_requests(dir.file("r"), log)[0].payload;

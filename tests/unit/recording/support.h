@@ -158,16 +158,16 @@ size_t kill_writer(const std::string &path, size_t wanted, Prepare prepare, Hand
 		}
 	}
 	close(pipes[1]);
-	char said;
+	char report;
 	size_t times = 0;
-	while (times < wanted && read(pipes[0], &said, 1) == 1)
+	while (times < wanted && read(pipes[0], &report, 1) == 1)
 		times++;
 	kill(child, SIGKILL);
 	int status;
 	waitpid(child, &status, 0);
 	if (times < wanted || !WIFSIGNALED(status))
 		throw std::runtime_error("the writer ended by itself");
-	while (read(pipes[0], &said, 1) == 1) // before it died
+	while (read(pipes[0], &report, 1) == 1) // before it died
 		times++;
 	close(pipes[0]);
 	return times;

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Its own header, and one of another folder.
+// Includes its own header, and one of another folder.
 #include "connection.h"
 #include "net/socket.h"

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// With connection.c, net/socket.h and session.h one circle, for circles.py to refuse.
+// Together with connection.c, net/socket.h and session.h a circle, which circles.py must refuse.
 #include "connection_parts.h"

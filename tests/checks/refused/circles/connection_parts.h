@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: MIT
-// What a file of the circle includes, without being in it.
+// Included by a file of the circle, without being in it.

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// Which closes the circle.
+// Closes the circle.
 #include "connection.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The other one. What is in its unnamed namespace, and the Sum of other parameters, are no second
-// definitions.
+// The other file. Its unnamed namespace, and the Sum with other parameters, are no second definitions.
 namespace forktail
 {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One of two files that define the same names, for definitions.py to refuse.
+// One of two files that define the same names, which definitions.py must refuse.
 #pragma once
 
 namespace forktail

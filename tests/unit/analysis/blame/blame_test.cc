@@ -329,15 +329,15 @@ TEST_CASE("a span that may be many iterations of a loop that never waited replac
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
-	const auto turn = [&](uint64_t from_ns, uint64_t to_ns, uint64_t reads, uint8_t flags) {
+	const auto iteration = [&](uint64_t from_ns, uint64_t to_ns, uint64_t reads, uint8_t flags) {
 		b.Frame(FT_ITERATION, from_ns, to_ns);
 		ft_span &s = b.run.spans[b.run.spans.size() - 1];
 		s.arg[1] = reads;
 		s.flags = flags;
 	};
-	turn(0, 4 * ms, 300, FT_SPAN_SAMPLED);	    // samples only, and a change of function among them
-	turn(10 * ms, 40 * ms, 0, FT_SPAN_SAMPLED); // samples only, and no read of a request
-	turn(50 * ms, 55 * ms, 300, 0);		    // begin and end were recorded
+	iteration(0, 4 * ms, 300, FT_SPAN_SAMPLED);	 // samples only, and a change of function among them
+	iteration(10 * ms, 40 * ms, 0, FT_SPAN_SAMPLED); // samples only, and no read of a request
+	iteration(50 * ms, 55 * ms, 300, 0);		 // begin and end were recorded
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
 	CHECK(blame.count == 2);

@@ -390,7 +390,7 @@ TEST_CASE("evidence of other causes")
 		      "the server ran its own code for 80.0 ms in one event-loop iteration of 80.0 ms "
 		      "with 2 ready connections (a slow command, or a long batch)");
 	}
-	SECTION("many short turns")
+	SECTION("many short iterations")
 	{
 		OneRequest(&b, 0);
 		b.Frame(FT_ITERATION, 10 * ms, 20 * ms);

@@ -30,12 +30,12 @@ struct Threads : RunBuilder {
 				 {}});
 		work = Stack({"redis-server", {{"lookupKey", "redis-server"}}, {}});
 		helper_loop = Stack({"redis-server", {{"IOThreadMain", "redis-server"}}, {}});
-		Turn(10 * ms, 40 * ms);
+		Iteration(10 * ms, 40 * ms);
 		Off(FT_IDLE, 0, 10 * ms, 10 * ms);
 		Tally(FT_OWN_CODE, 10 * ms, 40 * ms, 30 * ms);
 		Off(FT_IDLE, 40 * ms, 100 * ms, 100 * ms);
 	}
-	void Turn(uint64_t from, uint64_t to)
+	void Iteration(uint64_t from, uint64_t to)
 	{
 		ft_span turn = {};
 		turn.start_ns = kBase + from;
@@ -144,8 +144,8 @@ TEST_CASE("A wait that samples cut into two iterations is one, up to the sample 
 {
 	Threads b;
 	b.run.iterations = {};
-	b.Turn(10 * ms, 14 * ms);
-	b.Turn(14 * ms, 30 * ms);
+	b.Iteration(10 * ms, 14 * ms);
+	b.Iteration(14 * ms, 30 * ms);
 	b.Sampled(b.work, 10, 11);
 	b.CpuSample(14 * ms, 0, FT_SOFTIRQ, kServer);
 	b.CpuSample(15 * ms, b.circles, FT_OWN_CODE, kServer);
@@ -169,7 +169,7 @@ TEST_CASE("Without samples only an iteration that ends with the helper's stall i
 {
 	Threads b;
 	for (uint64_t at = 50; at < 90; at += 10)
-		b.Turn(at * ms, at * ms + 2 * ms); // the usual case
+		b.Iteration(at * ms, at * ms + 2 * ms); // the usual case
 	SECTION("it ends soon after")
 	{
 		b.Stopped(kHelper, 12 * ms, 40 * ms - 100 * us);

@@ -63,9 +63,9 @@ void WriteHostile(const std::string &path)
 	s.off_cpu = 1;
 	s.queue_cpu = 1;
 	REQUIRE(ft_writer_record(w, FT_BLOCK_SPAN, &s) == 0);
-	ft_cpu_slice turn = {kStart + 500 * kMs, kStart + 560 * kMs, 7, 0, 0, {}};
-	memcpy(turn.comm, kBytes, sizeof turn.comm);
-	REQUIRE(ft_writer_record(w, FT_BLOCK_CPU_SLICE, &turn) == 0);
+	ft_cpu_slice slice = {kStart + 500 * kMs, kStart + 560 * kMs, 7, 0, 0, {}};
+	memcpy(slice.comm, kBytes, sizeof slice.comm);
+	REQUIRE(ft_writer_record(w, FT_BLOCK_CPU_SLICE, &slice) == 0);
 	s.start_ns -= 10 * kMs;
 	s.duration_ns = s.blocked_ns = 10 * kMs;
 	s.runnable_ns = 0;

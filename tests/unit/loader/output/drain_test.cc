@@ -68,14 +68,14 @@ ft_event_span_detail detail(uint64_t start_ns, uint64_t duration_ns, const std::
 	return e;
 }
 
-struct Held {
+struct HeldSlice {
 	uint32_t tid;
 	uint64_t from_us; // after kStart
 	const char *comm;
 };
 
 // A wait for CPU 3 of [from, until) us, with that CPU's slices. The last one is the waiter's own.
-ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<Held> &slices,
+ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<HeldSlice> &slices,
 				  uint32_t newest = 5)
 {
 	ft_event_span_detail e = detail(kStart + from_us * us, (until_us - from_us) * us, "", {});
@@ -237,7 +237,7 @@ TEST_CASE("CPU slices are written unchanged, whatever task ran")
 TEST_CASE("a CPU slice seen by several waits is written once, and again when it has grown")
 {
 	Drained drained;
-	const std::vector<Held> first = {{8, 900, "a"}, {9, 1100, "b"}, {100, 1200, "redis"}};
+	const std::vector<HeldSlice> first = {{8, 900, "a"}, {9, 1100, "b"}, {100, 1200, "redis"}};
 	drained.put(wait_for_cpu(1000, 1200, first, 5));
 	drained.put(wait_for_cpu(1050, 1200, first, 5)); // another thread's wait
 	// A wait that was moved to another CPU while "b" continued...
@@ -258,7 +258,7 @@ TEST_CASE("a CPU slice seen by several waits is written once, and again when it 
 TEST_CASE("a wait longer than the CPU's last slices has those that are known")
 {
 	Drained drained;
-	std::vector<Held> slices;
+	std::vector<HeldSlice> slices;
 	for (uint32_t i = 0; i < FT_CPU_SLICES; i++)
 		slices.push_back({50 + i, 5000 + i * 10, "busy"});
 	drained.put(wait_for_cpu(0, 5000 + (FT_CPU_SLICES - 1) * 10, slices, 2)); // the ring wraps around

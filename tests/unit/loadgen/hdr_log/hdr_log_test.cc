@@ -28,14 +28,14 @@ Bytes from_base64(const std::string &text)
 	REQUIRE(text.size() % 4 == 0);
 	Bytes bytes;
 	uint32_t bits = 0;
-	int held = 0;
+	int bit_count = 0;
 	for (char c : text.substr(0, text.find('='))) {
 		const size_t digit = digits.find(c);
 		REQUIRE(digit != std::string::npos);
 		bits = bits << 6 | static_cast<uint32_t>(digit);
-		held += 6;
-		if (held >= 8)
-			bytes.push_back(static_cast<uint8_t>(bits >> (held -= 8)));
+		bit_count += 6;
+		if (bit_count >= 8)
+			bytes.push_back(static_cast<uint8_t>(bits >> (bit_count -= 8)));
 	}
 	return bytes;
 }

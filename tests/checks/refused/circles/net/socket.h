@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// By way of the folder above.
+// Goes through the folder above.
 #include "../session.h"
