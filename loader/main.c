@@ -178,7 +178,7 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 	static const char *const nothing[] = {
 	    [SELECT_PORT] = "nothing listens on",
 	    [SELECT_UNIX] = "nothing listens on",
-	    [SELECT_NAME] = "no process has the name",
+	    [SELECT_NAME] = "no process is named",
 	    [SELECT_CGROUP] = "no process is in the cgroup",
 	    [SELECT_CONTAINER] = "no process is in a container",
 	    [SELECT_UNIT] = "no process is in the unit",

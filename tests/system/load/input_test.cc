@@ -399,10 +399,10 @@ TEST_CASE("a log that cannot be created, and figures that cannot be written")
 {
 	Redis redis;
 	refused(load({"-s", redis.socket(), "-o", "/nonexistent/log"}),
-		"can't write the log /nonexistent/log");
+		"cannot write the log /nonexistent/log");
 	const Result r = load({"-s", redis.socket(), "-n", "100", "-q", "--json", "/nonexistent/json"});
 	CHECK(r.status == 3);
-	CHECK(contains(r.err, "can't write /nonexistent/json"));
+	CHECK(contains(r.err, "cannot write /nonexistent/json"));
 	CHECK(contains(r.out, "requests/s"));
 }
 

@@ -201,7 +201,7 @@ TEST_CASE("a server that wants a client's certificate gets it, or its demand is 
 		      "rejected the client certificate");
 	check_refused(at(server.port(), authority,
 			 {"--cert", authority.certificate("client"), "--key", authority.key("self")}),
-		      "can't use the private key");
+		      "cannot use the private key");
 	const Result r = load(at(server.port(), authority,
 				 {"-n", "1000", "--reconnect", "100", "--cert",
 				  authority.certificate("client"), "--key", authority.key("client")}));
