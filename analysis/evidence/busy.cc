@@ -45,39 +45,38 @@ const Words kWords[] = {
     {"kernel/close", Group::Connections, ""},
     {"kernel/connection", Group::Connections, ""},
 
-    {"rehash", Group::Itself, "ran rehashing of a dictionary", "Rehashing of a dictionary"},
-    {"expire", Group::Itself, "ran expiry of keys", "Expiry of keys"},
-    {"evict", Group::Itself, "ran eviction of keys", "Eviction of keys"},
+    {"rehash", Group::Itself, "was rehashing a dictionary", "Rehashing of a dictionary"},
+    {"expire", Group::Itself, "was expiring keys", "Expiry of keys"},
+    {"evict", Group::Itself, "was evicting keys", "Eviction of keys"},
     {"defrag", Group::Itself, "ran active defragmentation", "Active defragmentation"},
-    {"aof-flush", Group::Itself, "ran writing of the AOF", "Writing the AOF"},
-    {"aof-rewrite", Group::Itself, "ran rewriting of the AOF", "Rewriting the AOF"},
-    {"aof-load", Group::Itself, "ran loading of the AOF", "Loading the AOF"},
-    {"rdb-load", Group::Itself, "ran loading of an RDB", "Loading an RDB file"},
-    {"rdb-save", Group::Itself, "ran saving of an RDB", "Saving an RDB file in the server itself"},
-    {"replication", Group::Itself, "ran replication", "Replication"},
-    {"cluster", Group::Itself, "was at work on the cluster bus", "Cluster bus work"},
+    {"aof-flush", Group::Itself, "was writing the AOF", "Writing the AOF"},
+    {"aof-rewrite", Group::Itself, "was rewriting the AOF", "Rewriting the AOF"},
+    {"aof-load", Group::Itself, "was loading the AOF", "Loading the AOF"},
+    {"rdb-load", Group::Itself, "was loading an RDB file", "Loading an RDB file"},
+    {"rdb-save", Group::Itself, "was saving an RDB file", "Saving an RDB file in the server itself"},
+    {"replication", Group::Itself, "ran replication code", "Replication"},
+    {"cluster", Group::Itself, "was handling the cluster bus", "Cluster bus work"},
     {"sentinel", Group::Itself, "ran Sentinel's timer", "Sentinel's timer"},
     {"tls-handshake", Group::Itself, "ran TLS handshakes", kTlsHandshakes},
     {"parse", Group::Itself, "was parsing requests", "Parsing requests"},
-    {"dispatch", Group::Itself, "was looking up commands and checking whether they may run",
-     "Looking up commands"},
-    {"wait/io-threads", Group::Itself, "was waiting for its io-threads", "Waiting for the I/O threads"},
-    {"cron", Group::Itself, "ran its periodic work", "The server's periodic work"},
+    {"dispatch", Group::Itself, "was looking up and checking commands", "Looking up commands"},
+    {"wait/io-threads", Group::Itself, "was waiting for its I/O threads", "Waiting for the I/O threads"},
+    {"cron", Group::Itself, "ran its periodic tasks (cron)", "The server's periodic tasks (cron)"},
     {"event-loop", Group::Itself, "ran its event loop", "The event loop"},
-    {"system-call", Group::Itself, "was on its way into or out of system calls",
+    {"system-call", Group::Itself, "was entering or leaving system calls",
      "Entering and leaving system calls"},
     {"allocate", Group::Itself, "was allocating or freeing memory", "Memory allocation"},
-    {"kernel/poll", Group::Itself, "was looking for connections that are ready", "epoll"},
-    {"kernel/memory", Group::Itself, "was getting memory from the kernel or giving it back",
-     "Getting memory from the kernel"},
-    {"kernel/futex", Group::Itself, "was waking other threads, or taking locks",
+    {"kernel/poll", Group::Itself, "was polling for ready connections", "epoll"},
+    {"kernel/memory", Group::Itself, "was requesting memory from the kernel or returning it",
+     "Requesting memory from the kernel"},
+    {"kernel/futex", Group::Itself, "was waking other threads or taking locks",
      "Waking threads and taking locks"},
     {"kernel/pipe", Group::Itself, "was reading or writing pipes", "Reading and writing pipes"},
     {"kernel/file-read", Group::Itself, "was reading files", "Reading files"},
     {"kernel/file-write", Group::Itself, "was writing files", "Writing files"},
     {"kernel/file-meta", Group::Itself, "was opening, looking up or removing files",
      "Opening and removing files"},
-    {"unknown", Group::Itself, "ran code of no file", "Code of no known file"},
+    {"unknown", Group::Itself, "ran code outside any known file", "Code outside any known file"},
 };
 
 const Words *WordsOf(const std::string &activity)
@@ -105,7 +104,7 @@ std::string WordsOfPrefix(const std::string &name)
 	if (kind == "function")
 		return "ran " + what + "()";
 	if (kind == "module")
-		return "ran code of " + what + " without a name";
+		return "ran code of " + what + " without symbols";
 	if (kind == "kernel")
 		return "was in " + what + "()";
 	return "ran " + name;
@@ -158,8 +157,8 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 	return "was setting up connections";
 }
 
-// "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
-// else took a fair share; "" without samples.
+// "; the server ran KEYS for 96.0 ms of that time (95 of 97 samples: keysCommand < call < processCommand)"
+// and what else took a fair share; "" without samples.
 std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 {
 	std::string text;
@@ -169,7 +168,7 @@ std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 		text +=
 		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
 		    (told.samples < kSurely ? "about " : "") + common::FormatDuration(told.time_ns) +
-		    " of it (" + common::FormatCount(told.samples) + " of " +
+		    " of that time (" + common::FormatCount(told.samples) + " of " +
 		    common::Plural(own.samples, "sample", "samples") +
 		    (told.lua_samples ? ", " + common::FormatCount(told.lua_samples) + " in Lua" : "") +
 		    (told.kernel_samples ? ", " + common::FormatCount(told.kernel_samples) + " in the kernel"
@@ -179,10 +178,10 @@ std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
 	return text;
 }
 
-// " (a slow command, or a long batch; 5,001 writes)": what there is to say without samples.
+// " (a slow command or a long batch; 5,001 writes)": what there is to say without samples.
 std::string GuessText(const TurnCalls &calls)
 {
-	std::string text = " (a slow command, or a long batch";
+	std::string text = " (a slow command or a long batch";
 	auto add = [&](uint64_t n, const char *what) {
 		if (n >= kManyCalls)
 			text += "; " + common::FormatCount(n) + " " + what;
@@ -267,7 +266,7 @@ std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls
 		return "";
 	switch (GroupOf(names[0])) {
 	case Group::Answers:
-		return "was sending answers" + ClientsText("to", calls.writes, "write", calls);
+		return "was sending replies" + ClientsText("to", calls.writes, "write", calls);
 	case Group::Requests:
 		return "was reading requests" + ClientsText("of", calls.reads, "read", calls);
 	case Group::Connections:
@@ -327,7 +326,7 @@ std::string BusySentence(const Scene &scene)
 	if (in_turn_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
 		return "the server ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 		       common::FormatDuration(scene.to_ns - scene.from_ns) +
-		       ", in many turns of its event loop" + ActivitiesText(scene.own_code, calls);
+		       ", in many event-loop iterations" + ActivitiesText(scene.own_code, calls);
 	std::string text = "the server ran its own code for " + common::FormatDuration(in_turn_ns) +
 			   " in one event-loop iteration of " +
 			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +

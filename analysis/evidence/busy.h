@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the server's own code was, in words: "the server was sending answers to about 5,000 clients for 31
+// What the server's own code was, in words: "the server was sending replies to about 5,000 clients for 31
 // ms".
 #pragma once
 

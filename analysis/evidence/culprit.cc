@@ -88,7 +88,7 @@ std::string ClientClause(const Scene &client, Cause cause)
 	case Cause::Ptrace:
 		return TracerText(client) + " stopped the load generator for \1";
 	case Cause::CpuQuota:
-		return "The load generator had used up its CPU quota for \1";
+		return "The load generator was throttled by its CPU quota for \1";
 	default:
 		return "The load generator spent \1 in " + std::string(CauseName(cause));
 	}

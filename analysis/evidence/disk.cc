@@ -124,7 +124,7 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (busiest == devices.end() || busiest->second.bytes() == 0)
 		return "";
 	const Use &use = busiest->second;
-	std::string text = "; block device " + DeviceName(scene.run, busiest->first) + " meanwhile ";
+	std::string text = "; meanwhile block device " + DeviceName(scene.run, busiest->first) + " ";
 	if (use.written)
 		text += "wrote " + common::FormatBytes(use.written);
 	if (use.read)
@@ -138,11 +138,11 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 		text += ", then " + issuers[1].second;
 
 	double busy = static_cast<double>(use.busy_ns) / static_cast<double>(to_ns - from_ns);
-	char at_once[32];
-	std::snprintf(at_once, sizeof at_once, "%.1f",
+	char in_flight[32];
+	std::snprintf(in_flight, sizeof in_flight, "%.1f",
 		      static_cast<double>(use.waited_ns) / static_cast<double>(use.busy_ns));
-	text += "; it was busy " + common::FormatPercent(busy) + " of the time, with " + at_once +
-		" requests at once";
+	text += "; the device was busy " + common::FormatPercent(busy) + " of the time, with " + in_flight +
+		" requests in flight on average";
 	if (busy < kWorthTelling)
 		return text; // it was not the others' writing that took the time
 	std::vector<Writer> writers = Writers(scene, devices, busiest->first, from_ns, to_ns);

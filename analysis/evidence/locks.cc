@@ -105,7 +105,7 @@ std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<F
 std::string WaitedText(const Scene &scene, uint32_t waiter, const Waited &waited)
 {
 	return Name(scene.run.threads[waiter]) + " waited " + common::FormatDuration(waited.ns) +
-	       " for a lock that it held";
+	       " for a lock that this thread held";
 }
 
 // The thread that the scene's own thread waited for longest, and what that one mostly met.
@@ -149,7 +149,7 @@ std::string LockSentence(const Scene &scene)
 		return "";
 	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
 	if (waiter != LockWait::kNobody)
-		return WaitedText(scene, waiter, waited) + "; meanwhile it " +
+		return WaitedText(scene, waiter, waited) + "; meanwhile this thread " +
 		       DoingText(scene, scene.timeline, waited.stretches);
 	// Where nobody's timeline has it as another's: without a log of requests.
 	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";

@@ -10,12 +10,13 @@ namespace forktail::analysis
 {
 
 // Of a scene whose thread held locks that serving threads waited for: "mc-worker (12) waited 15.0 ms for a
-// lock that it held". Counted is what the waits were spent on by `cause`. "" if there is no such wait.
+// lock that this thread held". Counted is what the waits were spent on by `cause`. "" if there is no such
+// wait.
 std::string WaitedForText(const Scene &scene, Cause cause);
 // For how long, by the one that waited longest.
 uint64_t WaitedForNs(const Scene &scene, Cause cause);
 // What is told of lock-wait: the same with what the thread did meanwhile; or of a scene whose own thread
-// waited "waited 15.0 ms for a lock held by mc-itemcrawler (13), which ran rehashing of a dictionary". "" if
+// waited "waited 15.0 ms for a lock held by mc-itemcrawler (13), which was rehashing a dictionary". "" if
 // nobody knows for whom.
 std::string LockSentence(const Scene &scene);
 

@@ -19,7 +19,7 @@ std::string SyscallText(const Scene &scene, int number);
 // The number of the system call that a span of FT_FSYNC was in.
 int SyncCall(const ft_span &s);
 // The longest fsync of another thread of the process, or of its child, in [from, to): "; bio_aof_fsync (12)
-// sat in fdatasync() for 30.0 ms"; "" without one.
+// was in fdatasync() for 30.0 ms"; "" without one.
 std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 // Whether a fork's span made a thread, not a process.
 bool MadeThread(const Scene &scene, const ft_span &fork);

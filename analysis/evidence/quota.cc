@@ -70,7 +70,7 @@ std::string QuotaSentence(const Scene &scene)
 	std::string text = q ? "the cgroup " + q->cgroup + " had used up its CPU quota (" +
 				   common::FormatDuration(q->quota_us * 1000) + " of every " +
 				   common::FormatDuration(q->period_us * 1000) + ")"
-			     : std::string("its cgroup had used up its CPU quota");
+			     : std::string("the server's cgroup had used up its CPU quota");
 	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
 	uint64_t times = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
 	return text + ": the thread waited " + common::FormatDuration(ns) + ", throttled " +

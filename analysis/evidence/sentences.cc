@@ -68,11 +68,11 @@ std::string ProcessText(const Thread &t)
 	return (name.empty() ? "thread" : name) + " " + std::to_string(t.tid);
 }
 
-// The children of the scene's process that lived in the interval, as "while snapshot child 4312 lived".
+// The children of the scene's process that lived in the interval, as "while snapshot child 4312 ran".
 std::string ChildrenText(const Scene &scene)
 {
 	const Thread *child = LiveChild(scene);
-	return child ? " while " + ProcessText(*child) + " lived" : "";
+	return child ? " while " + ProcessText(*child) + " ran" : "";
 }
 
 // What Redis said about a fork: the first word after its end and before the next fork.
@@ -88,7 +88,7 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 	}
 	for (const ServerReport &r : scene.run.reports)
 		if (r.latest_fork_usec && r.t_ns >= SpanEnd(fork) && r.t_ns < until)
-			return "; Redis says latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
+			return "; Redis reports latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
 	return "";
 }
 
@@ -113,7 +113,7 @@ std::string ForkSentence(const Scene &scene)
 	const Seen &seen = Of(scene, Cause::Fork);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
-		return "fork or clone calls too short for a span took " +
+		return "short fork() and clone() calls took " +
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	if (MadeThread(scene, *s))
 		return "clone() of a thread took " + common::FormatDuration(s->duration_ns) +
@@ -158,12 +158,12 @@ std::string FileSentence(const Scene &scene, Cause cause)
 	const Seen &seen = Of(scene, cause);
 	const ft_span *s = Longest(scene, seen);
 	if (!s)
-		return "file calls too short for a span blocked for " +
+		return "short file calls blocked for " +
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	std::string text = SyscallText(scene, s->syscall);
 	if (const std::string name = NameOf(scene.run, *s); !name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + name;
-	text += " was blocked " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
+	text += " was blocked for " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
 	text += OtherFsyncText(scene, s->start_ns, SpanEnd(*s));
 	std::string disk = DiskText(scene, s->start_ns, SpanEnd(*s));
 	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
@@ -177,7 +177,7 @@ std::string FsyncSentence(const Scene &scene)
 		return "short fsync calls took " +
 		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + " on the server's own thread took " + common::FormatDuration(seen.ns) +
+	return call + " on the serving thread took " + common::FormatDuration(seen.ns) +
 	       DiskText(scene, s->start_ns, SpanEnd(*s));
 }
 
@@ -204,7 +204,7 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
 		return "waited " + common::FormatDuration(ns) + HowOften(count) +
-		       " for a CPU that ksoftirqd held: more soft interrupts than the kernel does in passing";
+		       " for a CPU that ksoftirqd held: the kernel had deferred soft interrupts to it";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
 		name[slash] = ' ';
@@ -237,9 +237,8 @@ std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 	for (const ActivityTime &a : scene.own_code.activities)
 		names.push_back(a.name);
 	std::string words = ActivityWords(names, {});
-	return "was at work while the main thread waited for it to be done, " +
-	       common::FormatDuration(cause.time_ns) + " of the requests' time" +
-	       (words.empty() ? "" : "; it " + words);
+	return "worked while the main thread waited for it, " + common::FormatDuration(cause.time_ns) +
+	       " of the requests' time" + (words.empty() ? "" : "; this thread " + words);
 }
 
 // What the load thread did while the server sat idle for spans: that it did not get to run is told elsewhere.
@@ -259,30 +258,30 @@ std::string ClientMeanwhile(const Scene &scene)
 	std::string name =
 	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
 	if (ran_ns > waited_ns)
-		return ", or were there while " + name + " ran its own code for " +
-		       common::FormatDuration(ran_ns) + " of it";
-	return ", while " + name + " waited for them for " + common::FormatDuration(waited_ns) +
-	       " and ran for " + common::FormatDuration(ran_ns);
+		return ", or had arrived while " + name + " ran its own code for " +
+		       common::FormatDuration(ran_ns) + " of that time";
+	return ", while " + name + " waited " + common::FormatDuration(waited_ns) + " for them and ran for " +
+	       common::FormatDuration(ran_ns);
 }
 
 // Where it is known when answers arrived, what they waited for then is not network.
 std::string OnTheWayText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
-		return std::string("requests or answers were on their way") +
+		return std::string("requests or replies were on the network") +
 		       (scene.client ? ClientMeanwhile(scene)
-				     : ", or the load generator, which was not recorded, did not get to run");
+				     : ", or the load generator (not recorded) did not run");
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
-		return "requests or answers were on their way";
-	return "requests were on their way for " + common::FormatDuration(way.request_ns) + ", answers for " +
-	       common::FormatDuration(way.answer_ns) + ", over all of them";
+		return "requests or replies were on the network";
+	return "requests were on the network for " + common::FormatDuration(way.request_ns) +
+	       " in total, replies for " + common::FormatDuration(way.answer_ns);
 }
 
 std::string NetworkSentence(const Scene &scene)
 {
 	const Seen &seen = Of(scene, Cause::Idle);
-	std::string text = "the server sat idle for " +
+	std::string text = "the server was idle for " +
 			   common::FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
 	if (seen.longest_ns)
 		text += " (longest " + common::FormatDuration(seen.longest_ns) + ")";
@@ -325,7 +324,7 @@ std::string ClientStalls(const Scene &client)
 			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
 				(holders.empty() ? "" : ", held by " + holders);
 		} else if (cause == Cause::CpuQuota) {
-			text += "had used up its CPU quota for " + common::FormatDuration(ns);
+			text += "was throttled by its CPU quota for " + common::FormatDuration(ns);
 		} else {
 			text += "spent " + common::FormatDuration(ns) + " in " + CauseName(cause);
 		}
@@ -333,13 +332,13 @@ std::string ClientStalls(const Scene &client)
 	return text;
 }
 
-// "answers lay unread at the client for 31.0 ms in all (longest 30.0 ms)"; "" if none is known to have.
+// "replies were unread at the client for 31.0 ms in total (longest 30.0 ms)"; "" if no wait is known.
 std::string UnreadText(const Scene &scene)
 {
 	if (!scene.answers || scene.answers->unread_ns == 0)
 		return "";
-	return "answers lay unread at the client for " + common::FormatDuration(scene.answers->unread_ns) +
-	       " in all (longest " + common::FormatDuration(scene.answers->longest_unread_ns) + ")";
+	return "replies were unread at the client for " + common::FormatDuration(scene.answers->unread_ns) +
+	       " in total (longest " + common::FormatDuration(scene.answers->longest_unread_ns) + ")";
 }
 
 std::string ClientSentence(const Scene &scene, uint64_t late_ns)
@@ -347,9 +346,9 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 	std::string unread = UnreadText(scene);
 	if (!scene.client) {
 		uint64_t unread_ns = unread.empty() ? 0 : std::min(scene.answers->unread_ns, late_ns);
-		std::string sent = "the load generator sent late, " +
+		std::string sent = "the load generator sent requests late, by " +
 				   common::FormatDuration(late_ns - unread_ns) +
-				   " over all requests, though their connections were free";
+				   " in total, although their connections were free";
 		if (late_ns - unread_ns < late_ns / kWorthMentioning)
 			return unread;
 		return unread.empty() ? sent : unread + "; " + sent;
@@ -366,8 +365,8 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 			       : "ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 				     common::FormatDuration(client.to_ns - client.from_ns);
 	return "the load generator's thread " + client.thread.comm + " (" +
-	       std::to_string(client.thread.tid) + ") " + what + "; that made requests " +
-	       common::FormatDuration(late_ns) + " late in all" + (unread.empty() ? "" : "; " + unread);
+	       std::to_string(client.thread.tid) + ") " + what + "; this delayed requests by " +
+	       common::FormatDuration(late_ns) + " in total" + (unread.empty() ? "" : "; " + unread);
 }
 
 } // namespace
@@ -411,8 +410,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case SentenceKind::RunQueue:
 		return RunQueueSentence(scene);
 	case SentenceKind::Unknown:
-		return "nothing recorded says what happened in " + common::FormatDuration(cause.time_ns) +
-		       " of the requests' time";
+		return common::FormatDuration(cause.time_ns) + " of the requests' time has no recorded cause";
 	}
 	return "";
 }

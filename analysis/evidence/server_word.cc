@@ -65,8 +65,9 @@ Word OutageWord(const common::Json &j, uint64_t from_ns, uint64_t to_ns)
 			   common::FormatDuration(end - begin);
 	if (first && j.contains("after") && j["after"].is_string())
 		text += ", until " +
-			(j["after"] == j["server"] ? std::string("it") : j["after"].get<std::string>()) +
-			" answered for them";
+			(j["after"] == j["server"] ? std::string("the same server")
+						   : j["after"].get<std::string>()) +
+			" served them";
 	return {end - begin, std::move(text)};
 }
 
@@ -91,17 +92,18 @@ std::vector<std::string> ServerWords(const Run &run, uint64_t from_ns, uint64_t 
 		std::string text;
 		if (r.kind == "slowlog") {
 			duration = common::Whole(j, "duration_us") * 1000;
-			text = "Redis' slow log has " + CommandText(j) + " with " +
+			text = "Redis' slow log lists " + CommandText(j) + " with " +
 			       common::FormatDuration(duration) + Within(error);
 		} else if (r.kind == "latency-event" && j.contains("event") && j["event"].is_string()) {
 			duration = common::Whole(j, "latest_ms") * 1'000'000;
-			text = "Redis' latency monitor has \"" + j["event"].get<std::string>() + "\" with " +
-			       common::FormatDuration(duration) + Within(error);
+			text = "Redis' latency monitor lists \"" + j["event"].get<std::string>() +
+			       "\" with " + common::FormatDuration(duration) + Within(error);
 		} else if (r.kind == "fork" && run.spans.empty()) { // else the fork's own sentence says it
 			duration = r.latest_fork_usec * 1000;
 			error = kPollNs;
-			text = "Redis forked within a second of it and says that took " +
-			       common::FormatDuration(duration);
+			text =
+			    "Redis forked within one second of this episode and reports that fork() took " +
+			    common::FormatDuration(duration);
 		}
 		if (text.empty() || duration < worst_ns / 4)
 			continue;

@@ -42,9 +42,9 @@ std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint
 			last_ns = end;
 		}
 		if (stolen_ns * 4 >= static_cast<double>(worst_ns) && stolen_ns >= 1)
-			return "the hypervisor kept " +
+			return "the hypervisor took " +
 			       common::FormatDuration(static_cast<uint64_t>(stolen_ns)) +
-			       " of CPU time from this host (steal) within these " +
+			       " of CPU time from this host (steal) within " +
 			       common::FormatDuration(last_ns - first_ns);
 	}
 	return "";

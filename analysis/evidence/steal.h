@@ -10,7 +10,7 @@
 namespace forktail::analysis
 {
 
-// "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 200 ms", of an interval whose
+// "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms", of an interval whose
 // longest request took worst_ns; "" if that can't have mattered: less than a quarter of it.
 std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns);
 

@@ -57,7 +57,8 @@ std::string FrozenSentence(const Scene &scene)
 	Total total = TotalOf(scene, Cause::Frozen);
 	if (total.ns == 0)
 		return "";
-	return "its " + FrozenGroupText(scene) + " was frozen for " + common::FormatDuration(total.ns) +
+	return "the server's " + FrozenGroupText(scene) + " was frozen for " +
+	       common::FormatDuration(total.ns) +
 	       (total.times > 1 ? " (" + common::FormatCount(total.times) + " times)" : "");
 }
 
@@ -79,7 +80,7 @@ std::string PtraceSentence(const Scene &scene)
 	if (total.ns == 0)
 		return "";
 	return "was stopped " + common::Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
-	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in all";
+	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in total";
 }
 
 } // namespace forktail::analysis

@@ -62,11 +62,11 @@ void NoteCoverage(Explanation *e)
 		if (thread.start_ns > e->first_ns)
 			note("the server was recorded from " +
 			     common::FormatOffset(thread.start_ns, e->zero_ns) +
-			     " on: what requests met before that is unknown");
+			     " on: the time of earlier requests is unattributed");
 		if (thread.end_ns < last)
 			note("the server was recorded until " +
 			     common::FormatOffset(thread.end_ns, e->zero_ns) +
-			     " only: what requests met after that is unknown");
+			     " only: the time of later requests is unattributed");
 	}
 }
 
@@ -78,7 +78,7 @@ void NoteEnded(Explanation *e)
 	for (const EndedTarget &target : e->run.ended)
 		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
 				   common::FormatOffset(target.t_ns, e->zero_ns) +
-				   ": what came in its place, if anything did, was not recorded");
+				   ": its replacement, if any, was not recorded");
 }
 
 // What the recorder sees of a loop over io_uring is less than of one over epoll.
@@ -87,9 +87,9 @@ void NoteRings(Explanation *e)
 	for (const Target &target : e->run.targets)
 		if (target.io_uring)
 			e->notes.push_back(target.comm + " (" + std::to_string(target.pid) +
-					   ") works over io_uring: a thread that waits in io_uring_enter "
-					   "counts as idle whatever it "
-					   "waits for, and which thread serves a connection can't be told");
+					   ") uses io_uring: a thread that waits in io_uring_enter counts as "
+					   "idle, whatever it waits for, and the serving threads of "
+					   "connections are unknown");
 }
 
 // Among the notes on who serves whom.
@@ -98,10 +98,10 @@ void NoteUnserved(size_t at, Explanation *e)
 	const Blame &b = e->blame;
 	if (b.unserved_requests)
 		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
-				"which thread served it is not known of " +
+				"serving thread unknown for " +
 				    common::Plural(b.unserved_requests, "request", "requests") + " on " +
 				    common::Plural(b.unserved_connections, "connection", "connections") +
-				    ": what they met is unknown");
+				    ": their time is unattributed");
 }
 
 // Of more slow requests, or longer ones, than there is room for.
@@ -109,23 +109,22 @@ void NoteKept(Explanation *e)
 {
 	if (e->blame.cut_requests)
 		e->notes.push_back(
-		    "what " + common::Plural(e->blame.cut_requests, "request", "requests") +
-		    " met at first is unknown: so long a time does not fit into memory at once "
-		    "(--memory makes room for more)");
+		    "the first part of the time of " +
+		    common::Plural(e->blame.cut_requests, "request", "requests") +
+		    " is unattributed: they took too long to fit into memory (raise --memory)");
 	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
-		e->notes.push_back(
-		    "of " + common::Plural(e->blame.slow_count, "slow request", "slow requests") + " the " +
-		    common::FormatCount(e->blame.slow.size()) + " slowest, of " +
-		    common::FormatDuration(e->blame.kept_from_ns) +
-		    " or more, are told apart in episodes; the other " + common::FormatCount(left) +
-		    " are in all sums and percentiles (--memory makes room for more)");
+		e->notes.push_back("only the " + common::FormatCount(e->blame.slow.size()) + " slowest of " +
+				   common::Plural(e->blame.slow_count, "slow request", "slow requests") +
+				   ", those of " + common::FormatDuration(e->blame.kept_from_ns) +
+				   " or more, are grouped into episodes; the other " +
+				   common::FormatCount(left) +
+				   " are in all sums and percentiles (raise --memory)");
 }
 
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
-		return run.path +
-		       " holds neither requests nor a server's threads: there is nothing to explain";
+		return run.path + " holds no requests and no server threads: there is nothing to explain";
 	return run.path + " holds no requests, and no event-loop iteration of the recorded server took " +
 	       common::FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
 }
@@ -302,7 +301,7 @@ void BoundToPart(const LogFacts &facts, Explanation *e)
 	e->run.end_ns = to_ns;
 	e->notes.push_back("only requests due from " + common::FormatOffset(from_ns, e->zero_ns) + " to " +
 			   common::FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
-			   " are told of, and what threads did meanwhile: " +
+			   " are explained, with what threads did in that time: " +
 			   SpanText(e->run, whole.since_ns, whole.until_ns));
 }
 
@@ -334,7 +333,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	if (!scan && e->source->Misled())
 		return OpenRun(path, true, options, facts, e, error, status);
 	if (e->in_part && e->source->has_log() && !facts->count) {
-		*error = "no request was due then in " + e->run.path + ": " +
+		*error = "no request was due in that time in " + e->run.path + ": " +
 			 SpanText(e->run, e->whole.since_ns, e->whole.until_ns);
 		return false;
 	}
@@ -401,18 +400,19 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->progress.Begin();
 	bool known = e->source->stretches().size() == 1; // of all there is
 	const std::vector<TimeSpan> times = TimesOf(e->episodes);
-	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
-		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {
-			     bool changed =
-				 e->source->Cover(from_ns, to_ns, &e->run, EndOfTime(times, to_ns));
-			     if (changed)
-				     MakeTimelines(e);
-			     if (changed || !known)
-				     e->activities = ActivitiesOf(e->run);
-			     known = true;
-			     return changed;
-		     },
-		     &e->culprit);
+	FindEvidence(
+	    e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes, &e->episodes,
+	    e->clients,
+	    [&](uint64_t from_ns, uint64_t to_ns) {
+		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfTime(times, to_ns));
+		    if (changed)
+			    MakeTimelines(e);
+		    if (changed || !known)
+			    e->activities = ActivitiesOf(e->run);
+		    known = true;
+		    return changed;
+	    },
+	    &e->culprit);
 	own_codes.Finish();
 	*status = 0;
 	return true;

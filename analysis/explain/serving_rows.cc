@@ -65,11 +65,11 @@ void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 		e->notes.push_back(
 		    "time at " +
 		    common::Plural(count, "server behind the proxy", "servers behind the proxy") +
-		    " is called network: " + missing);
+		    " counts as network: " + missing);
 	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
-		e->notes.push_back("which server behind the proxy it went to is not known of " +
+		e->notes.push_back("the server behind the proxy is unknown for " +
 				   common::Plural(unknown, "request", "requests") +
-				   ": time there is called network");
+				   ": time there counts as network");
 }
 
 // How many connections of a server each thread served, if only for a while.
@@ -205,7 +205,7 @@ void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretche
 		if (e->serving.back() < 0)
 			e->notes.push_back("the time of requests" +
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
-					   " can't be explained: " + why);
+					   " cannot be explained: " + why);
 	}
 	FindBehind(facts, accounts, e);
 	FindThreads(served, shares, e);

@@ -69,20 +69,20 @@ bool Fill(const std::string &format,
 		} else if (c == '{') {
 			const size_t end = format.find('}', i);
 			if (end == std::string::npos) {
-				*error = "--format has a { without its }; {{ is a brace that is printed";
+				*error = "--format: { without }. Write {{ for a brace.";
 				return false;
 			}
 			const std::string name = format.substr(i + 1, end - i - 1);
 			const std::optional<std::string> text = value(name);
 			if (!text) {
-				*error =
-				    "--format knows no {" + name + "}; docs/reference/explain.md lists what it knows";
+				*error = "--format: unknown placeholder {" + name +
+					 "}. docs/reference/explain.md lists them.";
 				return false;
 			}
 			*out += *text;
 			i = end;
 		} else if (c == '}') {
-			*error = "--format has a } without its {; }} is a brace that is printed";
+			*error = "--format: } without {. Write }} for a brace.";
 			return false;
 		} else
 			*out += c;

@@ -181,7 +181,7 @@ Block OwnCodeLine(const Screen &s)
 	const OwnCode &own = s.e.own_code;
 	if (s.e.blame.RowOf(Cause::ServerBusy).share < worth_saying || own.activities.empty())
 		return {};
-	std::string line = "Own code of the run: ";
+	std::string line = "On-CPU time by function: ";
 	for (size_t i = 0; i < std::min<size_t>(own.activities.size(), 5); i++) {
 		const ActivityTime &a = own.activities[i];
 		std::string one = (i ? ", " : "") + a.name + " " + common::FormatShare(a.share);
@@ -255,7 +255,7 @@ Block Foot(const Screen &s, size_t most)
 	if (told < notes.size())
 		text.push_back(Ellipsized("(" +
 					      common::Plural(notes.size() - told, "more note", "more notes") +
-					      " on what was lost or is not known: --all)",
+					      " on drops and limits: --all)",
 					  s.style.columns, s.style));
 	std::string clock = ClockText(s.e, s.e.zero_ns);
 	std::string hint = (clock.empty() ? "" : "+0 s is " + clock.substr(0, 19) + " UTC. ") +

@@ -61,9 +61,8 @@ void WriteCauses(Writer *w)
 		    Format("(%s below %s each)\n", common::Plural(small, "more cause", "more causes").c_str(),
 			   common::FormatPercent(kSmallShare).c_str());
 	if (copies)
-		w->Line(
-		    "Without cow-copy somewhat less would be left than it says: what a copy costs outside "
-		    "its page fault is in own code.");
+		w->Line("The \"without\" values of cow-copy are slightly too high: the cost of a copy "
+			"outside its page fault counts as server-busy.");
 }
 
 // Where the time went, when requests came by more than one process.
@@ -111,7 +110,7 @@ void WriteHops(Writer *w)
 	if (b.hops.size() > rows)
 		w->out += "(" + common::Plural(b.hops.size() - rows, "more hop", "more hops") + ")\n";
 	uint64_t between = b.slow_ns - at_hops;
-	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",
+	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(no hop)", "-", "-",
 			 common::FormatDuration(between).c_str(),
 			 common::FormatPercent(static_cast<double>(between) /
 					       static_cast<double>(std::max<uint64_t>(b.slow_ns, 1)))
@@ -149,8 +148,8 @@ void WriteOwnCode(Writer *w)
 	for (size_t i = 0; i < std::min(rows, own.activities.size()); i++)
 		width = std::max(width, own.activities[i].name.size());
 	w->out += "\n" +
-		  w->Strong(Format("%-*s %8s %10s %8s   %s", static_cast<int>(width), "own code", "samples",
-				   "time", "share", "seen in")) +
+		  w->Strong(Format("%-*s %8s %10s %8s   %s", static_cast<int>(width), "on-CPU time",
+				   "samples", "time", "share", "stack")) +
 		  "\n";
 	size_t shown = 0;
 	for (const ActivityTime &a : own.activities) {

@@ -23,13 +23,16 @@ namespace
 
 using nlohmann::json;
 
-// Where `now` lacks something of `kept`, or says it differently: places of both.
+// Where `now` lacks something of `kept`, or has another value. The words of sentences may change.
 void Compare(const json &kept, const json &now, const std::string &place, std::vector<std::string> *differ)
 {
 	if (kept.is_object() && now.is_object()) {
 		for (const auto &[key, value] : kept.items())
 			if (!now.contains(key))
 				differ->push_back(place + "." + key + " is gone");
+			else if (key == "evidence" || key == "warnings")
+				Compare(value.size(), now[key].size(), place + "." + key + " (number)",
+					differ);
 			else
 				Compare(value, now[key], place + "." + key, differ);
 		return;

@@ -318,7 +318,7 @@ TEST_CASE("someone else's client leaves no request log, and stalls are found all
 	CHECK(e["worst_ns"].get<double>() == Approx(asleep.length_ns).margin(0.1 * asleep.length_ns));
 	Result text = run({program("forktail"), "explain", real.dir.path(), "--all"});
 	CHECK(text.status == 0);
-	CHECK(text.out.find("No request log: stalls found from") != std::string::npos);
+	CHECK(text.out.find("No request log: stalls are found from") != std::string::npos);
 }
 
 TEST_CASE("someone else's client is not told that a server was woken late; its turns say so")

@@ -73,13 +73,13 @@ constexpr int kWrite = 1;
 
 TEST_CASE("a turn's calls say how many it was about")
 {
-	CHECK(InTurn({"kernel/send"}, Packed(1, 5001, 0, 0)) == "was sending answers to about 5,000 clients");
+	CHECK(InTurn({"kernel/send"}, Packed(1, 5001, 0, 0)) == "was sending replies to about 5,000 clients");
 	CHECK(InTurn({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
-	      "was sending answers to about 20 clients");
-	CHECK(InTurn({"answer"}, Packed(1, 1, 0, 0)) == "was sending answers");
-	CHECK(InTurn({"answer"}, 0) == "was sending answers"); // an old recording, or another call than write
+	      "was sending replies to about 20 clients");
+	CHECK(InTurn({"answer"}, Packed(1, 1, 0, 0)) == "was sending replies");
+	CHECK(InTurn({"answer"}, 0) == "was sending replies"); // an old recording, or another call than write
 	CHECK(InTurn({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
-	      "was sending answers to more than 65,000 clients");
+	      "was sending replies to more than 65,000 clients");
 	CHECK(InTurn({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
 	      "was reading requests of about 1,200 clients");
 	CHECK(InTurn({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
@@ -97,7 +97,7 @@ TEST_CASE("of many turns nothing is said to be all")
 	TurnCalls calls;
 	calls.writes = 3210;
 	calls.accepted = calls.closed = 8000;
-	CHECK(InTurns({"kernel/send"}, calls) == "was sending answers (in at least 3,210 writes)");
+	CHECK(InTurns({"kernel/send"}, calls) == "was sending replies (in at least 3,210 writes)");
 	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting and freeing at least 8,000 connections");
 	calls.closed = 0;
 	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting at least 8,000 connections");
@@ -106,11 +106,11 @@ TEST_CASE("of many turns nothing is said to be all")
 TEST_CASE("activities that are no group are said one by one")
 {
 	CHECK(InTurn({"command/KEYS"}, 0) == "ran KEYS");
-	CHECK(InTurn({"expire"}, 0) == "ran expiry of keys");
+	CHECK(InTurn({"expire"}, 0) == "was expiring keys");
 	CHECK(InTurn({"function/dictFind"}, 0) == "ran dictFind()");
-	CHECK(InTurn({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without a name");
+	CHECK(InTurn({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
 	CHECK(InTurn({"kernel/sched_yield"}, 0) == "was in sched_yield()");
-	CHECK(InTurn({"kernel/memory"}, 0) == "was getting memory from the kernel or giving it back");
+	CHECK(InTurn({"kernel/memory"}, 0) == "was requesting memory from the kernel or returning it");
 	CHECK(InTurn({"something-new"}, 0) == "ran something-new");
 }
 
@@ -133,8 +133,10 @@ TEST_CASE("server and kernel at the same work are told together")
 	b.Request(0, 0, 100 * ms);
 	CHECK(Said(&b) ==
 	      "the server ran its own code for 100 ms in one event-loop iteration of 100 ms with 1 ready "
-	      "connection; the server was sending answers to about 5,000 clients for 80.0 ms of it (80 of "
-	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of it "
+	      "connection; the server was sending replies to about 5,000 clients for 80.0 ms of that time "
+	      "(80 of "
+	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of that "
+	      "time "
 	      "(20 of 100 samples: publishCommand)");
 }
 
@@ -157,7 +159,7 @@ TEST_CASE("no activity is given more time than was measured where it was")
 	CHECK(said.find("ran its own code for 40.0 ms in one event-loop iteration of 40.0 ms") !=
 	      std::string::npos);
 	// Three samples are an estimate that says so.
-	CHECK(said.find("the server ran KEYS for about 40.0 ms of it (3 of 3 samples: keysCommand)") !=
+	CHECK(said.find("the server ran KEYS for about 40.0 ms of that time (3 of 3 samples: keysCommand)") !=
 	      std::string::npos);
 }
 
@@ -180,9 +182,9 @@ TEST_CASE("a sample counts for the time it stands for")
 	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
-	CHECK(said.find(
-		  "the server ran KEYS for 80.0 ms of it (20 of 40 samples: keysCommand), and ran SORT for "
-		  "20.0 ms of it (20 of 40 samples: sortCommand)") != std::string::npos);
+	CHECK(said.find("the server ran KEYS for 80.0 ms of that time (20 of 40 samples: keysCommand), and "
+			"ran SORT for "
+			"20.0 ms of that time (20 of 40 samples: sortCommand)") != std::string::npos);
 }
 
 TEST_CASE("a turn that only samples saw was at least so long")
@@ -199,7 +201,7 @@ TEST_CASE("a turn that only samples saw was at least so long")
 	std::string said = Said(&b);
 	INFO(said);
 	CHECK(said.find("in one event-loop iteration of at least 96.0 ms") != std::string::npos);
-	CHECK(said.find("was sending answers (in at least 5,001 writes)") != std::string::npos);
+	CHECK(said.find("was sending replies (in at least 5,001 writes)") != std::string::npos);
 }
 
 TEST_CASE("without samples the calls are all there is to say")
@@ -210,5 +212,5 @@ TEST_CASE("without samples the calls are all there is to say")
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
 	b.Request(0, 0, 100 * ms);
-	CHECK(Said(&b).find("(a slow command, or a long batch; 5,001 writes)") != std::string::npos);
+	CHECK(Said(&b).find("(a slow command or a long batch; 5,001 writes)") != std::string::npos);
 }
